@@ -46,22 +46,22 @@ static bool next_name(const char **list, const char **name, size_t *length)
     return true;
 }
 
-static bool names(const struct inf_backend *backend, const char *name, size_t length)
+static bool names_backend(const struct inf_backend *backend, const char *name, size_t length)
 {
     return strlen(backend->name) == length && memcmp(backend->name, name, length) == 0;
 }
 
-static const struct inf_backend *find(const char *name, size_t length)
+static const struct inf_backend *find_backend(const char *name, size_t length)
 {
     for (size_t i = 0; inf_registry_table[i] != NULL; i++)
-        if (names(inf_registry_table[i], name, length))
+        if (names_backend(inf_registry_table[i], name, length))
             return inf_registry_table[i];
     return NULL;
 }
 
 const struct inf_backend *inf_registry_find(const char *name)
 {
-    return find(name, strlen(name));
+    return find_backend(name, strlen(name));
 }
 
 static bool is_listed(const struct inf_backend *backend, const char *list)
@@ -69,7 +69,7 @@ static bool is_listed(const struct inf_backend *backend, const char *list)
     const char *name;
     size_t length;
     while (next_name(&list, &name, &length))
-        if (names(backend, name, length))
+        if (names_backend(backend, name, length))
             return true;
     return false;
 }
@@ -85,7 +85,7 @@ static enum inf_code check_names(const char *list, struct inf_error *err)
     const char *name;
     size_t length;
     while (next_name(&list, &name, &length))
-        if (find(name, length) == NULL)
+        if (find_backend(name, length) == NULL)
             return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                    "unknown backend '%.*s'; known ones: %s",
                                    (int)INF_MIN(length, (size_t)64), name, known);

@@ -6,9 +6,9 @@
 // by the first push after the queue was empty, and later pushes skip the write. While the reader
 // polls by itself (inf_queue_begin_polling()), no push writes at all.
 //
-// No wake-up is lost: the reader clears the eventfd before it pops, and the pop that empties the queue
-// clears `announced`. So an item that is pushed after the last pop writes the eventfd again. When
-// polling ends, the queue reports whether items arrived that the eventfd does not show.
+// No wake-up is lost: the reader clears the eventfd before it pops, and the pop that empties the
+// queue clears `announced`. So an item that is pushed after the last pop writes the eventfd again.
+// When polling ends, the queue reports whether items arrived that the eventfd does not show.
 #include "backends/base/queue.h"
 
 #include <errno.h>
@@ -119,7 +119,7 @@ void inf_queue_notify(struct inf_queue *queue)
         wake_fd(queue);
 }
 
-static void *take(struct inf_queue *queue)
+static void *pop_oldest(struct inf_queue *queue)
 {
     if (queue->count == 0)
         return NULL;
@@ -139,7 +139,7 @@ void *inf_queue_pop(struct inf_queue *queue)
         inf_cond_wait(&queue->filled, &queue->mutex);
         queue->waiting--;
     }
-    void *item = take(queue);
+    void *item = pop_oldest(queue);
     inf_mutex_unlock(&queue->mutex);
     return item;
 }
@@ -147,7 +147,7 @@ void *inf_queue_pop(struct inf_queue *queue)
 void *inf_queue_try_pop(struct inf_queue *queue)
 {
     inf_mutex_lock(&queue->mutex);
-    void *item = take(queue);
+    void *item = pop_oldest(queue);
     inf_mutex_unlock(&queue->mutex);
     return item;
 }

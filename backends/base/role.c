@@ -12,7 +12,7 @@ struct inf_role inf_role_worker;
 // The role of the calling thread; NULL: none.
 static _Thread_local const struct inf_role *thread_role;
 
-static void enter(const struct inf_role *role)
+static void enter_role(const struct inf_role *role)
 {
     assert((thread_role == NULL || thread_role == role) && "called from a thread of another role");
     thread_role = role;
@@ -20,12 +20,12 @@ static void enter(const struct inf_role *role)
 
 void inf_role_enter_loop(void)
 {
-    enter(&inf_role_loop);
+    enter_role(&inf_role_loop);
 }
 
 void inf_role_enter_worker(void)
 {
-    enter(&inf_role_worker);
+    enter_role(&inf_role_worker);
 }
 
 void inf_role_check_may_block(void)

@@ -92,7 +92,7 @@ struct launch {
     char name[16];
 };
 
-static void *run(void *raw)
+static void *run_body(void *raw)
 {
     struct launch launch = *(struct launch *)raw;
     free(raw);
@@ -116,7 +116,7 @@ enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void
     sigset_t before;
     sigfillset(&all);
     require_success(pthread_sigmask(SIG_SETMASK, &all, &before));
-    int result = pthread_create(&thread->native, NULL, run, launch);
+    int result = pthread_create(&thread->native, NULL, run_body, launch);
     require_success(pthread_sigmask(SIG_SETMASK, &before, NULL));
     if (result != 0) {
         free(launch);

@@ -83,12 +83,12 @@ size_t inf_arena_plan_size(const struct inf_arena_plan *plan)
 
 // --- who lives at the same time ---
 
-static bool meet(const struct inf_arena_item *a, const struct inf_arena_item *b)
+static bool lifetimes_overlap(const struct inf_arena_item *a, const struct inf_arena_item *b)
 {
     return a->first_step <= b->last_step && b->first_step <= a->last_step;
 }
 
-static void note(struct inf_arena_plan *plan, struct inf_arena_item *item)
+static void add_neighbour(struct inf_arena_plan *plan, struct inf_arena_item *item)
 {
     uint32_t first = block_of(item->first_step);
     uint32_t last = block_of(item->last_step);
@@ -107,7 +107,7 @@ static void find_near(struct inf_arena_plan *plan, const struct inf_arena_item *
     uint32_t first = block_of(item->first_step);
     plan->near_count = 0;
     for (uint32_t i = 0; i < plan->across_count; i++)
-        if (meet(item, plan->across[i]))
+        if (lifetimes_overlap(item, plan->across[i]))
             plan->near[plan->near_count++] = plan->across[i];
     plan->work += plan->across_count;
     for (uint32_t block = first; block <= block_of(item->last_step); block++) {
@@ -116,7 +116,8 @@ static void find_near(struct inf_arena_plan *plan, const struct inf_arena_item *
             struct inf_arena_item *other = plan->entries[e].item;
             plan->work++;
             // Both tensors may share several blocks: count the pair in the first one only.
-            if (block == INF_MAX(first, block_of(other->first_step)) && meet(item, other))
+            if (block == INF_MAX(first, block_of(other->first_step)) &&
+                lifetimes_overlap(item, other))
                 plan->near[plan->near_count++] = other;
         }
     }
@@ -151,7 +152,7 @@ void inf_arena_plan_place(struct inf_arena_plan *plan, struct inf_arena_item *it
         qsort(plan->near, plan->near_count, sizeof *plan->near, lower_first);
         plan->work += (uint64_t)plan->near_count * WORK_SORT;
         item->offset = lowest_gap(plan, item);
-        note(plan, item);
+        add_neighbour(plan, item);
     }
     plan->size_bytes = INF_MAX(plan->size_bytes, item->offset + item->size_bytes);
 }

@@ -8,8 +8,8 @@
 
 #include "proto/core/span.h"
 
-static enum inf_code append(struct inf_constants *constants, const struct inf_constant_use *use,
-                            struct inf_error *err)
+static enum inf_code append_use(struct inf_constants *constants, const struct inf_constant_use *use,
+                                struct inf_error *err)
 {
     if (constants->count == constants->capacity) {
         size_t wanted = constants->capacity * 2 + 64;
@@ -34,7 +34,7 @@ enum inf_code inf_constants_add_values(struct inf_constants *constants,
     for (uint32_t v = 0; v < graph->value_count; v++) {
         const struct inf_constant_use use = {.blob = graph->values[v].data, .read = read};
         if (use.blob != NULL)
-            INF_TRY(append(constants, &use, err));
+            INF_TRY(append_use(constants, &use, err));
     }
     return INF_OK;
 }
@@ -54,7 +54,7 @@ enum inf_code inf_constants_add(struct inf_constants *constants, struct inf_blob
                                 struct inf_blob_form *form, struct inf_error *err)
 {
     const struct inf_constant_use use = {.blob = blob, .form = form, .read = form == NULL};
-    return append(constants, &use, err);
+    return append_use(constants, &use, err);
 }
 
 static int compare_pointers(const void *a, const void *b)
@@ -70,7 +70,7 @@ static int compare_uses(const void *a, const void *b)
     return by_blob != 0 ? by_blob : compare_pointers(left->form, right->form);
 }
 
-static void sort(struct inf_constants *constants)
+static void sort_uses(struct inf_constants *constants)
 {
     if (constants->count > 0)
         qsort(constants->uses, constants->count, sizeof *constants->uses, compare_uses);
@@ -85,7 +85,7 @@ static void add_form(struct inf_form_cost *cost, const struct inf_blob_form *for
 struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants)
 {
     struct inf_form_cost cost = {0};
-    sort(constants);
+    sort_uses(constants);
     for (size_t i = 0; i < constants->count; i++) {
         const struct inf_constant_use *use = &constants->uses[i];
         bool repeated = i > 0 && compare_uses(use, use - 1) == 0;
@@ -101,7 +101,7 @@ struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants)
 void inf_constants_merge(struct inf_constants *constants)
 {
     size_t kept = 0;
-    sort(constants);
+    sort_uses(constants);
     for (size_t i = 0; i < constants->count; i++) {
         const struct inf_constant_use use = constants->uses[i];
         struct inf_constant_use *last = &constants->uses[kept - (kept > 0)];

@@ -216,7 +216,7 @@ static uint32_t computing_step(const struct planner *planner, uint32_t index, ui
 }
 
 // Extends the lifetime of the class of `value` to step `step`.
-static void touch(struct planner *planner, uint32_t value, uint32_t step)
+static void extend_lifetime(struct planner *planner, uint32_t value, uint32_t step)
 {
     if (value == INF_VALUE_NONE)
         return;
@@ -248,9 +248,9 @@ static void find_lifetimes(struct planner *planner)
         uint32_t step = computing_step(planner, segment, i);
         for (uint32_t k = 0; k < node->input_count; k++)
             if (is_stored(planner, node->inputs[k]))
-                touch(planner, node->inputs[k], step);
+                extend_lifetime(planner, node->inputs[k], step);
         for (uint32_t k = 0; k < node->output_count && step == i; k++)
-            touch(planner, node->outputs[k], step);
+            extend_lifetime(planner, node->outputs[k], step);
     }
 }
 

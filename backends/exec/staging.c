@@ -12,7 +12,8 @@
 #define BY_HOST   2u
 
 // Notes that a device accesses the root of `value`.
-static void touch(unsigned char *who, const struct inf_plan *plan, uint32_t value, unsigned char by)
+static void note_access(unsigned char *who, const struct inf_plan *plan, uint32_t value,
+                        unsigned char by)
 {
     if (value != INF_VALUE_NONE)
         who[plan->roots[value]] |= by;
@@ -32,9 +33,9 @@ static enum inf_code find_touched(unsigned char *who, const struct inf_graph *gr
         for (uint32_t i = segment->first; i < segment->first + segment->count; i++) {
             const struct inf_node *node = &graph->nodes[plan->steps[i]];
             for (uint32_t k = 0; k < node->input_count; k++)
-                touch(who, plan, node->inputs[k], by);
+                note_access(who, plan, node->inputs[k], by);
             for (uint32_t k = 0; k < node->output_count; k++)
-                touch(who, plan, node->outputs[k], by);
+                note_access(who, plan, node->outputs[k], by);
         }
     }
     return INF_OK;
@@ -53,8 +54,8 @@ static bool is_staged(const struct inf_storage *storage, unsigned char who)
     }
 }
 
-static void settle(struct inf_staging *staging, const struct inf_plan *plan,
-                   const unsigned char *who, size_t alignment)
+static void place_values(struct inf_staging *staging, const struct inf_plan *plan,
+                         const unsigned char *who, size_t alignment)
 {
     for (uint32_t v = 0; v < plan->value_count; v++) {
         const struct inf_storage *storage = &plan->storage[v];
@@ -90,7 +91,8 @@ enum inf_code inf_staging_init(struct inf_staging *staging, const struct inf_gra
     if (code == INF_OK)
         code = find_touched(who, graph, plan, devices, err);
     if (code == INF_OK)
-        settle(staging, plan, who, INF_MAX(inf_device_info(devices[0])->alignment, (size_t)64));
+        place_values(staging, plan, who,
+                     INF_MAX(inf_device_info(devices[0])->alignment, (size_t)64));
     free(who);
     return code;
 }

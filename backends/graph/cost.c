@@ -22,7 +22,7 @@ static uint64_t elements_or_zero(const struct inf_shape *shape)
 }
 
 // Places a filter is applied at: all but the channels.
-static uint64_t places(const struct inf_shape *shape)
+static uint64_t count_places(const struct inf_shape *shape)
 {
     struct inf_shape without_channels = *shape;
     without_channels.rank = INF_MAX(without_channels.rank - 1, 0);
@@ -54,10 +54,10 @@ uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *nod
     case INF_OP_DEPTHWISE_CONV2D:
     case INF_OP_CONV_ND:
     case INF_OP_QCONV2D:
-        return mul_saturating(places(y), elements_or_zero(w));
+        return mul_saturating(count_places(y), elements_or_zero(w));
     case INF_OP_CONV2D_TRANSPOSE:
     case INF_OP_CONV_ND_TRANSPOSE:
-        return mul_saturating(places(x), elements_or_zero(w));
+        return mul_saturating(count_places(x), elements_or_zero(w));
     case INF_OP_QMATMUL:
         return x->rank < 2 || x->dims[x->rank - 1] < 0
                    ? 0
@@ -69,7 +69,7 @@ uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *nod
         return depth < 0 ? 0 : mul_saturating(elements_or_zero(y), (uint64_t)depth);
     }
     case INF_OP_RNN: // every weight at every place of x
-        return mul_saturating(places(x),
+        return mul_saturating(count_places(x),
                               add_saturating(elements_or_zero(w),
                                              elements_or_zero(shape_of(graph, node->inputs[2]))));
     default:
@@ -77,7 +77,7 @@ uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *nod
     }
 }
 
-// What a node looks at for one element of its largest output or input, where that hangs on
+// What a node looks at for one element of its largest output or input, if that depends on
 // attributes or values.
 static uint64_t looks_each(const struct inf_graph *graph, const struct inf_node *node)
 {

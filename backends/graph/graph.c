@@ -11,8 +11,8 @@
 #include "proto/core/span.h"
 
 // Makes room for one more element in an array of `count`. False without memory or at `limit`.
-static bool grow(void **array, uint32_t *capacity, uint32_t count, size_t element_bytes,
-                 uint32_t limit)
+static bool grow_array(void **array, uint32_t *capacity, uint32_t count, size_t element_bytes,
+                       uint32_t limit)
 {
     if (count < *capacity)
         return true;
@@ -73,8 +73,8 @@ enum inf_code inf_graph_add_value(struct inf_graph *graph, const char *name, enu
                                   const struct inf_shape *shape, uint32_t *out_value,
                                   struct inf_error *err)
 {
-    if (!grow((void **)&graph->values, &graph->value_capacity, graph->value_count,
-              sizeof *graph->values, INF_LIMIT_GRAPH_VALUES))
+    if (!grow_array((void **)&graph->values, &graph->value_capacity, graph->value_count,
+                    sizeof *graph->values, INF_LIMIT_GRAPH_VALUES))
         return no_memory(err, name);
     const char *copy = inf_texts_add(graph->texts, name);
     if (copy == NULL)
@@ -178,8 +178,8 @@ enum inf_code inf_graph_add_node(struct inf_graph *graph, enum inf_op op, const 
         return inf_fail(err, INF_INVALID, "node '%s': no operator has number %u", name,
                         (uint32_t)op);
     INF_TRY(check_operands(graph, op, name, inputs, input_count, output_count, err));
-    if (!grow((void **)&graph->nodes, &graph->node_capacity, graph->node_count,
-              sizeof *graph->nodes, INF_LIMIT_GRAPH_NODES))
+    if (!grow_array((void **)&graph->nodes, &graph->node_capacity, graph->node_count,
+                    sizeof *graph->nodes, INF_LIMIT_GRAPH_NODES))
         return no_memory(err, name);
     const char *source_copy = inf_texts_add(graph->texts, source);
     struct inf_node node = {
@@ -218,8 +218,8 @@ static enum inf_code add_port(struct inf_graph *graph, const struct port_list *l
         if (strcmp((*list->ports)[i].name, name) == 0)
             return inf_fail(err, INF_EXISTS, "there are two %ss named '%s'", list->side, name);
     // The limit keeps the search above from going quadratic on a hostile file.
-    if (!grow((void **)list->ports, list->capacity, *list->count, sizeof **list->ports,
-              INF_LIMIT_NODE_INPUTS))
+    if (!grow_array((void **)list->ports, list->capacity, *list->count, sizeof **list->ports,
+                    INF_LIMIT_NODE_INPUTS))
         return no_memory(err, name);
     const char *copy = inf_texts_add(graph->texts, name);
     if (copy == NULL)
@@ -247,8 +247,8 @@ enum inf_code inf_graph_add_output(struct inf_graph *graph, const char *name, ui
 enum inf_code inf_graph_add_subgraph(struct inf_graph *graph, struct inf_graph **subgraph,
                                      uint32_t *out_index, struct inf_error *err)
 {
-    if (!grow((void **)&graph->subgraphs, &graph->subgraph_capacity, graph->subgraph_count,
-              sizeof *graph->subgraphs, INF_LIMIT_SUBGRAPHS)) {
+    if (!grow_array((void **)&graph->subgraphs, &graph->subgraph_capacity, graph->subgraph_count,
+                    sizeof *graph->subgraphs, INF_LIMIT_SUBGRAPHS)) {
         inf_graph_destroy(subgraph);
         return no_memory(err, "subgraph");
     }

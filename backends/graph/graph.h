@@ -123,7 +123,7 @@ enum inf_code inf_graph_add_subgraph(struct inf_graph *graph, struct inf_graph *
 // condition and body); false for other nodes.
 bool inf_node_subgraphs(struct inf_node *node, int32_t *indices[2]) INF_NODISCARD;
 
-// Frees the subgraphs that no node names any more and renumbers the rest. Whether there were any.
+// Frees the subgraphs that no node uses and renumbers the others. Returns whether there were any.
 bool inf_graph_compact_subgraphs(struct inf_graph *graph);
 
 // Whether `value` is a constant whose data is at hand.

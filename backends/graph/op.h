@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators as C: enums and attribute structs made from ops.def and kinds.def, and the same
-// tables as data, for whoever handles operators in general (verifier, printer, docs, tests).
+// tables as data, for code that handles operators in general (verifier, printer, docs, tests).
 #ifndef INF_BACKENDS_GRAPH_OP_H
 #define INF_BACKENDS_GRAPH_OP_H
 

@@ -6,7 +6,7 @@
 
 // Gives an array of `count` elements no more room than that; without memory for a move, what it
 // had.
-static void fit(void **array, uint32_t *capacity, uint32_t count, size_t element_bytes)
+static void fit_array(void **array, uint32_t *capacity, uint32_t count, size_t element_bytes)
 {
     if (count == *capacity || count == 0)
         return;
@@ -17,7 +17,7 @@ static void fit(void **array, uint32_t *capacity, uint32_t count, size_t element
     *capacity = count;
 }
 
-static void use(uint32_t *map, const uint32_t *values, uint32_t count)
+static void mark_used(uint32_t *map, const uint32_t *values, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (values[i] != INF_VALUE_NONE)
@@ -30,8 +30,8 @@ static void find_uses(const struct inf_graph *graph, uint32_t *map)
     for (uint32_t v = 0; v < graph->value_count; v++)
         map[v] = INF_VALUE_NONE;
     for (uint32_t n = 0; n < graph->node_count; n++) {
-        use(map, graph->nodes[n].inputs, graph->nodes[n].input_count);
-        use(map, graph->nodes[n].outputs, graph->nodes[n].output_count);
+        mark_used(map, graph->nodes[n].inputs, graph->nodes[n].input_count);
+        mark_used(map, graph->nodes[n].outputs, graph->nodes[n].output_count);
     }
     for (uint32_t i = 0; i < graph->input_count; i++)
         map[graph->inputs[i].value] = 0;
@@ -54,7 +54,7 @@ static void compact_values(struct inf_graph *graph, uint32_t *map)
     graph->value_count = kept;
 }
 
-static void renumber(uint32_t *values, uint32_t count, const uint32_t *map)
+static void renumber_value(uint32_t *values, uint32_t count, const uint32_t *map)
 {
     for (uint32_t i = 0; i < count; i++)
         if (values[i] != INF_VALUE_NONE)
@@ -69,8 +69,8 @@ static void drop_values(struct inf_graph *graph)
     find_uses(graph, map);
     compact_values(graph, map);
     for (uint32_t n = 0; n < graph->node_count; n++) {
-        renumber(graph->nodes[n].inputs, graph->nodes[n].input_count, map);
-        renumber(graph->nodes[n].outputs, graph->nodes[n].output_count, map);
+        renumber_value(graph->nodes[n].inputs, graph->nodes[n].input_count, map);
+        renumber_value(graph->nodes[n].outputs, graph->nodes[n].output_count, map);
     }
     for (uint32_t i = 0; i < graph->input_count; i++)
         graph->inputs[i].value = map[graph->inputs[i].value];
@@ -83,11 +83,14 @@ static void drop_values(struct inf_graph *graph)
 void inf_graph_trim(struct inf_graph *graph)
 {
     drop_values(graph);
-    fit((void **)&graph->values, &graph->value_capacity, graph->value_count, sizeof *graph->values);
-    fit((void **)&graph->nodes, &graph->node_capacity, graph->node_count, sizeof *graph->nodes);
-    fit((void **)&graph->inputs, &graph->input_capacity, graph->input_count, sizeof *graph->inputs);
-    fit((void **)&graph->outputs, &graph->output_capacity, graph->output_count,
-        sizeof *graph->outputs);
+    fit_array((void **)&graph->values, &graph->value_capacity, graph->value_count,
+              sizeof *graph->values);
+    fit_array((void **)&graph->nodes, &graph->node_capacity, graph->node_count,
+              sizeof *graph->nodes);
+    fit_array((void **)&graph->inputs, &graph->input_capacity, graph->input_count,
+              sizeof *graph->inputs);
+    fit_array((void **)&graph->outputs, &graph->output_capacity, graph->output_count,
+              sizeof *graph->outputs);
     for (uint32_t i = 0; i < graph->subgraph_count; i++)
         if (graph->subgraphs[i] != NULL)
             inf_graph_trim(graph->subgraphs[i]);

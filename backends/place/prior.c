@@ -2,16 +2,16 @@
 // Orders devices by rule, before anything was measured.
 #include "backends/place/prior.h"
 
-static void append(struct inf_prior *prior, const struct inf_device_info *const *devices,
-                   uint32_t count, enum inf_device_kind kind)
+static void append_device(struct inf_prior *prior, const struct inf_device_info *const *devices,
+                          uint32_t count, enum inf_device_kind kind)
 {
     for (uint32_t i = 0; i < count; i++)
         if (devices[i]->kind == kind)
             prior->order[prior->count++] = i;
 }
 
-static bool has(const struct inf_device_info *const *devices, uint32_t count,
-                enum inf_device_kind kind)
+static bool has_device(const struct inf_device_info *const *devices, uint32_t count,
+                       enum inf_device_kind kind)
 {
     for (uint32_t i = 0; i < count; i++)
         if (devices[i]->kind == kind)
@@ -24,7 +24,8 @@ struct inf_prior inf_prior_choose(const struct inf_device_info *const *devices, 
 {
     struct inf_prior prior = {.reason = "the only kind of device there is"};
     bool lite = facts->const_bytes < INF_PRIOR_LITE_BYTES && facts->macs < INF_PRIOR_LITE_MACS;
-    bool gpu = has(devices, count, INF_DEVICE_GPU), cpu = has(devices, count, INF_DEVICE_CPU);
+    bool gpu = has_device(devices, count, INF_DEVICE_GPU),
+         cpu = has_device(devices, count, INF_DEVICE_CPU);
     if (gpu && cpu)
         prior.reason =
             lite ? "less than 3 MiB of weights and 60 M multiply-adds: a GPU's fixed costs "
@@ -33,12 +34,12 @@ struct inf_prior inf_prior_choose(const struct inf_device_info *const *devices, 
     else if (gpu || cpu)
         prior.reason = "the highest priority";
     if (lite)
-        append(&prior, devices, count, INF_DEVICE_CPU);
-    append(&prior, devices, count, INF_DEVICE_GPU);
+        append_device(&prior, devices, count, INF_DEVICE_CPU);
+    append_device(&prior, devices, count, INF_DEVICE_GPU);
     if (!lite)
-        append(&prior, devices, count, INF_DEVICE_CPU);
-    append(&prior, devices, count, INF_DEVICE_HOST);
+        append_device(&prior, devices, count, INF_DEVICE_CPU);
+    append_device(&prior, devices, count, INF_DEVICE_HOST);
     if (prior.count == 0)
-        append(&prior, devices, count, INF_DEVICE_SOFTWARE);
+        append_device(&prior, devices, count, INF_DEVICE_SOFTWARE);
     return prior;
 }

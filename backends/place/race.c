@@ -62,7 +62,7 @@ const char *inf_race_verdict_name(enum inf_race_verdict verdict)
 
 // --- running ---
 
-static void refuse(struct lane *lane, enum inf_race_verdict verdict, const char *why)
+static void refuse_entry(struct lane *lane, enum inf_race_verdict verdict, const char *why)
 {
     lane->racing = false;
     lane->entry->verdict = verdict;
@@ -85,7 +85,7 @@ static enum inf_code wait_for_calm(struct runner *runner, struct inf_error *err)
     return answer != INF_IDLE_GATE_SHUT_DOWN ? INF_OK : give_up(err);
 }
 
-// Has a piece of work of so long done; pauses where it was not in calm.
+// Backs off after a piece of work that ran while requests were served.
 static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
                                struct inf_error *err) INF_MAY_BLOCK
 {
@@ -143,7 +143,7 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
     uint64_t begin = inf_clock_ns(), run_ns = 0;
     if (inf_model_acquire_with(runner->model, entry->device, &entry->options, runner->shapes,
                                &lane->executable, &why) != INF_OK) {
-        refuse(lane, INF_RACE_REFUSED, why.text);
+        refuse_entry(lane, INF_RACE_REFUSED, why.text);
         return INF_OK;
     }
     uint64_t compile_ns = inf_clock_ns() - begin;
@@ -154,7 +154,7 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
         memory.const_bytes + memory.weight_bytes + memory.shared_bytes + memory.buffer_bytes;
     const char *futile = find_futility(runner, lane);
     if (futile != NULL) {
-        refuse(lane, INF_RACE_LEFT_OUT, futile);
+        refuse_entry(lane, INF_RACE_LEFT_OUT, futile);
         return INF_OK;
     }
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
@@ -163,7 +163,7 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
     bool failed = false;
     INF_TRY(run_undisturbed(runner, lane, &run_ns, &failed, &why, err));
     if (failed) {
-        refuse(lane, INF_RACE_REFUSED, why.text);
+        refuse_entry(lane, INF_RACE_REFUSED, why.text);
         return INF_OK;
     }
     entry->first_ns = compile_ns + run_ns;
@@ -187,12 +187,12 @@ static void judge_lane(struct lane *lane, const struct lane *judge, double toler
         char why[sizeof lane->entry->why];
         snprintf(why, sizeof why, "output '%.60s' differs from %s's at element %zu", port->name,
                  inf_device_info(judge->entry->device)->name, at);
-        refuse(lane, INF_RACE_WRONG, why);
+        refuse_entry(lane, INF_RACE_WRONG, why);
         return;
     }
 }
 
-static void judge(struct runner *runner)
+static void check_answers(struct runner *runner)
 {
     const struct lane *judge = NULL;
     double tolerance = runner->race->tolerance > 0 ? runner->race->tolerance : INF_RACE_TOLERANCE;
@@ -266,7 +266,7 @@ static uint32_t drop_slow(struct runner *runner, uint32_t rounds, uint32_t start
                    is_too_slow(runner, &runner->lanes[i], places, best);
     for (uint32_t i = 0; i < runner->race->count; i++) {
         if (drops[i])
-            refuse(&runner->lanes[i], INF_RACE_SLOWER, "");
+            refuse_entry(&runner->lanes[i], INF_RACE_SLOWER, "");
         left += runner->lanes[i].racing;
     }
     return left;
@@ -284,7 +284,7 @@ static enum inf_code run_round(struct runner *runner, uint32_t round, uint64_t *
             continue;
         INF_TRY(run_undisturbed(runner, lane, &lane->samples_ns[round], &failed, &why, err));
         if (failed) {
-            refuse(lane, INF_RACE_REFUSED, why.text);
+            refuse_entry(lane, INF_RACE_REFUSED, why.text);
             continue;
         }
         lane->entry->runs++;
@@ -293,7 +293,7 @@ static enum inf_code run_round(struct runner *runner, uint32_t round, uint64_t *
     return INF_OK;
 }
 
-// Everybody runs in turn, so that what disturbs the machine disturbs all.
+// The candidates run in turn, so that a disturbance of the machine affects all of them.
 static enum inf_code run_rounds(struct runner *runner, struct inf_error *err) INF_MAY_BLOCK
 {
     uint64_t spent_ns = 0;
@@ -310,7 +310,7 @@ static enum inf_code run_rounds(struct runner *runner, struct inf_error *err) IN
 }
 
 // What is to be least, of a device that was timed.
-static double score(const struct inf_race_entry *entry, enum inf_race_goal aim)
+static double score_entry(const struct inf_race_entry *entry, enum inf_race_goal aim)
 {
     if (aim == INF_RACE_MEMORY)
         return (double)entry->memory_bytes;
@@ -319,7 +319,7 @@ static double score(const struct inf_race_entry *entry, enum inf_race_goal aim)
                                       : median_ns;
 }
 
-static enum inf_code choose(struct runner *runner, struct inf_error *err)
+static enum inf_code choose_winner(struct runner *runner, struct inf_error *err)
 {
     struct inf_race *race = runner->race;
     struct lane *best = NULL;
@@ -333,8 +333,8 @@ static enum inf_code choose(struct runner *runner, struct inf_error *err)
             continue;
         lane->entry->verdict = INF_RACE_SLOWER;
         // The order of the prior decides between equals.
-        if (best == NULL ||
-            score(lane->entry, race->aim) < score(best->entry, race->aim) * (1 - INF_RACE_TIE))
+        if (best == NULL || score_entry(lane->entry, race->aim) <
+                                score_entry(best->entry, race->aim) * (1 - INF_RACE_TIE))
             best = lane;
     }
     if (best == NULL)
@@ -351,8 +351,8 @@ static void dismiss_judges(struct runner *runner)
 {
     for (uint32_t i = 0; i < runner->race->count; i++)
         if (runner->lanes[i].racing && runner->lanes[i].entry->judges)
-            refuse(&runner->lanes[i], INF_RACE_LEFT_OUT,
-                   "it only judged: another precision was named");
+            refuse_entry(&runner->lanes[i], INF_RACE_LEFT_OUT,
+                         "it only judged: another precision was named");
 }
 
 static enum inf_code run_race(struct runner *runner, struct inf_error *err) INF_MAY_BLOCK
@@ -361,10 +361,10 @@ static enum inf_code run_race(struct runner *runner, struct inf_error *err) INF_
         runner->lanes[i].entry = &runner->race->entries[i];
         INF_TRY(start_lane(runner, &runner->lanes[i], err));
     }
-    judge(runner);
+    check_answers(runner);
     dismiss_judges(runner);
     INF_TRY(run_rounds(runner, err));
-    return choose(runner, err);
+    return choose_winner(runner, err);
 }
 
 enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,

@@ -21,11 +21,11 @@
 // How far an answer may be from the judge's: apart <= tolerance * max(1, |the judge's|).
 #define INF_RACE_TOLERANCE 1e-3
 
-// Medians that are nearer than this part of the better one count as equal: the order before the
+// Medians that differ by less than this part of the better one count as equal: the order before the
 // race decides.
 #define INF_RACE_TIE 0.05
 
-// Nobody goes early who is as near as this to the best.
+// A candidate within this factor of the best is not dropped early.
 #define INF_RACE_KEEP 1.1
 
 // What the winner is best in.
@@ -75,14 +75,14 @@ struct inf_race {
     uint64_t took_ns;
 };
 
-// Races the candidates of race->entries for at most about `budget_ns` of runs beyond everybody's
-// first: after 2, 4, 8 ... runs each the slower half goes, but for those that are within
-// INF_RACE_KEEP of the best. The model must not be running anywhere else: slot 0 of its executables
-// is used. The judge is the last candidate in fp32 that ran, which is the plainest. Only the
-// winner's executable is kept.
+// Races the candidates of race->entries for at most about `budget_ns` of runs beyond each
+// candidate's first: after 2, 4, 8 ... runs each the slower half goes, but for those that are
+// within INF_RACE_KEEP of the best. The model must not be running anywhere else: slot 0 of its
+// executables is used. The judge is the last candidate in fp32 that ran, which is the plainest.
+// Only the winner's executable is kept.
 //
 // INF_CANCELLED    the calm has ended.
-// INF_INVALID      sizes of outputs hang on values: nothing to compare. race->chosen is 0 then.
+// INF_INVALID      sizes of outputs depend on values: nothing to compare. race->chosen is 0 then.
 // INF_UNAVAILABLE  no device can run the model; the text says why the last could not.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,

@@ -33,8 +33,8 @@ static const struct sizes plain = {64, 64, 64, 1 << 14};
 // --- the graphs ---
 
 // x: the input of every graph.
-static enum inf_code begin(struct inf_graph **graph, const struct inf_shape *shape, uint32_t *x,
-                           struct inf_error *err)
+static enum inf_code begin_graph(struct inf_graph **graph, const struct inf_shape *shape,
+                                 uint32_t *x, struct inf_error *err)
 {
     INF_TRY(inf_graph_create(graph, err));
     INF_TRY(inf_graph_add_value(*graph, "x", INF_DTYPE_F32, shape, x, err));
@@ -48,7 +48,7 @@ static enum inf_code build_product(struct inf_graph **graph, const struct sizes 
     const struct inf_shape x_shape = INF_SHAPE(sizes->rows, sizes->depth);
     const struct inf_shape w_shape = INF_SHAPE(sizes->depth, sizes->columns);
     uint32_t x, w, node;
-    INF_TRY(begin(graph, &x_shape, &x, err));
+    INF_TRY(begin_graph(graph, &x_shape, &x, err));
     struct inf_blob *weights =
         inf_blob_create((size_t)sizes->depth * (size_t)sizes->columns * sizeof(float));
     if (weights == NULL)
@@ -65,7 +65,7 @@ static enum inf_code build_chain(struct inf_graph **graph, int32_t elements, uin
 {
     const struct inf_shape shape = INF_SHAPE(elements);
     uint32_t x, node, last;
-    INF_TRY(begin(graph, &shape, &x, err));
+    INF_TRY(begin_graph(graph, &shape, &x, err));
     last = x;
     for (uint32_t i = 0; i < steps; i++) {
         char name[16];
@@ -127,8 +127,8 @@ static double rest_s(uint64_t ns, uint64_t less)
     return (double)(ns > less ? ns - less : 1) / 1e9;
 }
 
-static enum inf_code measure(struct inf_speed *speed, struct inf_device *device,
-                             struct inf_device *host, struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code measure_graphs(struct inf_speed *speed, struct inf_device *device,
+                                    struct inf_device *host, struct inf_error *err) INF_MAY_BLOCK
 {
     const struct sizes *sizes = inf_device_info(device)->kind == INF_DEVICE_HOST ? &plain : &fast;
     uint64_t one_ns, chain_ns, add_ns, product_ns;
@@ -149,7 +149,7 @@ enum inf_code inf_speed_measure(struct inf_speed *speed, struct inf_device *devi
 {
     inf_role_check_may_block();
     struct inf_speed measured = {0};
-    enum inf_code code = measure(&measured, device, host, err);
+    enum inf_code code = measure_graphs(&measured, device, host, err);
     *speed = code == INF_OK ? measured : (struct inf_speed){0};
     return code;
 }
@@ -226,7 +226,7 @@ void inf_speed_save(const struct inf_speed *speed, const struct inf_device *devi
                           key_of(device, version), speed->macs_per_s, speed->bytes_per_s,
                           speed->submit_ns, speed->step_ns);
     size_t size = inf_record_seal(line, (size_t)length, sizeof line);
-    // A file that has grown beyond what is read is begun anew.
+    // A file that exceeds the limit is rewritten.
     int fd = openat(directory_fd, FILE_NAME, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
                     0600);
     if (fd >= 0) {

@@ -103,7 +103,7 @@ static bool read_entries(const char *text, struct inf_tune_record *record)
 
 // --- records ---
 
-static struct inf_tune_record *find(const struct inf_tune *tune, uint64_t key)
+static struct inf_tune_record *find_record(const struct inf_tune *tune, uint64_t key)
 {
     for (uint32_t i = 0; i < tune->count; i++)
         if (tune->records[i].key == key)
@@ -112,9 +112,9 @@ static struct inf_tune_record *find(const struct inf_tune *tune, uint64_t key)
 }
 
 // Keeps a record, in the place of the oldest where its key is new, and returns its index.
-static uint32_t keep(struct inf_tune *tune, const struct inf_tune_record *record)
+static uint32_t keep_record(struct inf_tune *tune, const struct inf_tune_record *record)
 {
-    struct inf_tune_record *place = find(tune, record->key);
+    struct inf_tune_record *place = find_record(tune, record->key);
     if (place == NULL && tune->count < INF_TUNE_RECORDS) {
         place = &tune->records[tune->count++];
     } else if (place == NULL) {
@@ -135,13 +135,13 @@ static bool take_line(void *context, const char *line)
                  length > 0 && record.count <= INF_RACE_ENTRIES && record.chosen < record.count &&
                  record.pin_count <= INF_RACE_PINS && read_entries(line + length, &record);
     if (sound)
-        keep(context, &record);
+        keep_record(context, &record);
     return sound;
 }
 
 const struct inf_tune_record *inf_tune_find(const struct inf_tune *tune, uint64_t key)
 {
-    return find(tune, key);
+    return find_record(tune, key);
 }
 
 void inf_tune_add(struct inf_tune *tune, uint64_t key, const struct inf_race *race)
@@ -160,7 +160,7 @@ void inf_tune_add(struct inf_tune *tune, uint64_t key, const struct inf_race *ra
                                         .memory_bytes = entry->memory_bytes};
         snprintf(kept->device, sizeof kept->device, "%s", inf_device_info(entry->device)->name);
     }
-    uint32_t index = keep(tune, &record);
+    uint32_t index = keep_record(tune, &record);
     inf_record_file_append(&tune->file, index, tune->count);
 }
 

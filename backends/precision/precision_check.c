@@ -210,7 +210,7 @@ static void look_at_result(struct judge *judge, const struct inf_graph *graph, u
 }
 
 // Sees how far each value of the fp32 run reaches, and keeps the outputs.
-static enum inf_code calibrate(struct judge *judge, struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code calibrate_values(struct judge *judge, struct inf_error *err) INF_MAY_BLOCK
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(run_graph(judge, ROUND_NOTHING, &graph, err));
@@ -235,7 +235,7 @@ static enum inf_code calibrate(struct judge *judge, struct inf_error *err) INF_M
 
 // How far one output is from fp32's, relative to max(1, |fp32|); infinity where it stopped being
 // finite.
-static double distance(const struct inf_blob *got, const struct inf_blob *wanted)
+static double value_distance(const struct inf_blob *got, const struct inf_blob *wanted)
 {
     const float *a = got->data, *b = wanted->data;
     double most = 0;
@@ -248,14 +248,15 @@ static double distance(const struct inf_blob *got, const struct inf_blob *wanted
     return most;
 }
 
-static enum inf_code measure(struct judge *judge, enum rounding rounding, double *error, bool named,
-                             struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code measure_error(struct judge *judge, enum rounding rounding, double *error,
+                                   bool named, struct inf_error *err) INF_MAY_BLOCK
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(run_graph(judge, rounding, &graph, err));
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
-        double apart = value->dtype == INF_DTYPE_F32 ? distance(value->data, judge->wanted[i]) : 0;
+        double apart =
+            value->dtype == INF_DTYPE_F32 ? value_distance(value->data, judge->wanted[i]) : 0;
         if (named && (i == 0 || apart > *error))
             copy_name(judge->report->output, graph->outputs[i].name);
         *error = fmax(*error, apart);
@@ -288,16 +289,16 @@ static void collect_pins(struct judge *judge)
     }
 }
 
-static enum inf_code run(struct judge *judge, struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code run_check(struct judge *judge, struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_precision_report *report = judge->report;
     judge->pinned = calloc((size_t)judge->graph->value_count + 1, sizeof *judge->pinned);
     judge->wanted = calloc((size_t)judge->graph->output_count + 1, sizeof *judge->wanted);
     if (judge->pinned == NULL || judge->wanted == NULL)
         return fail_memory(err);
-    INF_TRY(calibrate(judge, err));
-    INF_TRY(measure(judge, ROUND_ALL, &report->error_unguarded, false, err));
-    INF_TRY(measure(judge, ROUND_UNPINNED, &report->error, true, err));
+    INF_TRY(calibrate_values(judge, err));
+    INF_TRY(measure_error(judge, ROUND_ALL, &report->error_unguarded, false, err));
+    INF_TRY(measure_error(judge, ROUND_UNPINNED, &report->error, true, err));
     collect_pins(judge);
     report->admissible = report->error <= traits[report->precision].error_max &&
                          report->pinned_nodes <= INF_PRECISION_PINS_MAX &&
@@ -327,7 +328,7 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
                         inf_precision_name(precision));
     struct judge judge = {
         .report = report, .graph = graph, .evaluator = evaluator, .inputs = inputs};
-    enum inf_code code = run(&judge, err);
+    enum inf_code code = run_check(&judge, err);
     for (uint32_t i = 0; judge.wanted != NULL && i < graph->output_count; i++)
         inf_blob_unref(&judge.wanted[i]);
     free(judge.wanted);

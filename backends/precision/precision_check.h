@@ -14,8 +14,8 @@
 #define INF_HALF_LARGEST  65504.0
 #define INF_HALF_SMALLEST 5.9604644775390625e-8
 
-// Values stay fp32 that come nearer to the largest number than this: inputs may be larger than
-// those that were tried.
+// Values within this factor of the largest number stay fp32: inputs may be larger than
+// those of the check.
 #define INF_HALF_HEADROOM 4.0
 
 // How far outputs may move, relative to max(1, |fp32|): half has 11 bits, bfloat16 8.
@@ -29,7 +29,7 @@
 #define INF_PRECISION_MACS_MAX ((uint64_t)4000000000)
 
 struct inf_precision_report {
-    enum inf_precision precision; // that was tried
+    enum inf_precision precision; // that was checked
     uint32_t values;              // tensors of floats that nodes make
     uint32_t pinned;              // of them: they would have to stay fp32
     char pinned_node[64];         // the first of their nodes
@@ -53,10 +53,10 @@ struct inf_precision_report {
 // How far outputs may move in `precision`; 0 for those that are not judged.
 double inf_precision_error_max(enum inf_precision precision);
 
-// Judges what `graph` would do in fp16 or bf16. Its shapes are known and its values hang on none;
-// inputs[i] is the data of its input i. `evaluator` computes nodes.
+// Judges what `graph` would do in fp16 or bf16. Its shapes are known and no shape depends on
+// values; inputs[i] is the data of its input i. `evaluator` computes nodes.
 //
-// INF_UNSUPPORTED  sizes hang on values, there is too much to compute, or it is another precision; the
+// INF_UNSUPPORTED  sizes depend on values, there is too much to compute, or it is another precision; the
 //                  text says which.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,

@@ -11,14 +11,14 @@ static double floor_mod(double a, double b)
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-static double smaller(double a, double b)
+static double pick_smaller(double a, double b)
 {
     if (isnan(a) || isnan(b))
         return NAN;
     return b < a ? b : a;
 }
 
-static double larger(double a, double b)
+static double pick_larger(double a, double b)
 {
     if (isnan(a) || isnan(b))
         return NAN;
@@ -47,9 +47,9 @@ static double float_value(enum inf_binary_kind kind, double a, double b)
     case INF_BINARY_POW:
         return pow(a, b);
     case INF_BINARY_MIN:
-        return smaller(a, b);
+        return pick_smaller(a, b);
     case INF_BINARY_MAX:
-        return larger(a, b);
+        return pick_larger(a, b);
     case INF_BINARY_SQUARED_DIFFERENCE:
         return (a - b) * (a - b);
     case INF_BINARY_ATAN2:
@@ -81,7 +81,7 @@ static __int128 integer_pow(__int128 base, __int128 exponent)
     return result;
 }
 
-static bool divides(enum inf_binary_kind kind)
+static bool is_division(enum inf_binary_kind kind)
 {
     return kind == INF_BINARY_DIV || kind == INF_BINARY_FLOOR_DIV || kind == INF_BINARY_FLOOR_MOD ||
            kind == INF_BINARY_MOD;
@@ -139,7 +139,7 @@ static enum inf_code integer_binary(const struct inf_ref_call *call, struct inf_
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(walk)) {
         __int128 a = inf_ref_load_int(&call->inputs[0], (size_t)walk->offsets[0]);
         __int128 b = inf_ref_load_int(&call->inputs[1], (size_t)walk->offsets[1]);
-        if (b == 0 && divides(kind))
+        if (b == 0 && is_division(kind))
             return inf_fail(err, INF_INVALID, "element %zu: an integer is divided by 0", i);
         inf_ref_store_int(y, i, integer_value(kind, a, b));
     }
@@ -167,7 +167,7 @@ enum inf_code inf_ref_binary(const struct inf_ref_call *call, struct inf_error *
 }
 
 // Whether `kind` holds, of the three ways in which a and b may stand to each other; a NaN has none.
-static bool holds(enum inf_compare_kind kind, bool less, bool equal, bool greater)
+static bool compare_values(enum inf_compare_kind kind, bool less, bool equal, bool greater)
 {
     switch (kind) {
     case INF_COMPARE_EQUAL:
@@ -202,11 +202,11 @@ enum inf_code inf_ref_compare(const struct inf_ref_call *call, struct inf_error 
         if (is_float) {
             double a = inf_ref_get(&call->inputs[0], at_a);
             double b = inf_ref_get(&call->inputs[1], at_b);
-            inf_ref_store_int(y, i, holds(kind, a<b, a == b, a> b));
+            inf_ref_store_int(y, i, compare_values(kind, a<b, a == b, a> b));
         } else {
             __int128 a = inf_ref_load_int(&call->inputs[0], at_a);
             __int128 b = inf_ref_load_int(&call->inputs[1], at_b);
-            inf_ref_store_int(y, i, holds(kind, a<b, a == b, a> b));
+            inf_ref_store_int(y, i, compare_values(kind, a<b, a == b, a> b));
         }
     }
     return INF_OK;

@@ -17,7 +17,7 @@ struct conv {
     size_t group_in, group_out; // conv2d: channels of one group
 };
 
-static struct conv prepare(const struct inf_ref_call *call, uint32_t bias_index)
+static struct conv prepare_conv(const struct inf_ref_call *call, uint32_t bias_index)
 {
     struct conv conv = {
         .x = &call->inputs[0],
@@ -44,7 +44,7 @@ static bool tap_at(const struct inf_window *window, int64_t position, int32_t ta
     return true;
 }
 
-static double finish(const struct conv *conv, double sum, size_t channel)
+static double finish_element(const struct conv *conv, double sum, size_t channel)
 {
     if (conv->bias != NULL)
         sum += inf_ref_get(conv->bias, channel);
@@ -97,7 +97,7 @@ static void conv_block(const struct conv *conv, const struct place *at, size_t f
     }
     size_t y_at = element_of(conv->y, at->image, (size_t)at->row, (size_t)at->column) + first;
     for (size_t j = 0; j < count; j++)
-        inf_ref_put(conv->y, y_at + j, finish(conv, sums[j], first + j));
+        inf_ref_put(conv->y, y_at + j, finish_element(conv, sums[j], first + j));
 }
 
 static void conv_place(const struct conv *conv, const struct place *at)
@@ -127,7 +127,7 @@ static void depthwise_place(const struct conv *conv, const struct place *at)
                        inf_ref_get(conv->filter, tap * conv->y_channels + channel);
             }
         }
-        inf_ref_put(conv->y, y_at + channel, finish(conv, sum, channel));
+        inf_ref_put(conv->y, y_at + channel, finish_element(conv, sum, channel));
     }
 }
 
@@ -168,7 +168,7 @@ static void transposed_place(const struct conv *conv, const struct place *at)
     size_t y_at = element_of(conv->y, at->image, (size_t)at->row, (size_t)at->column);
     for (size_t channel = 0; channel < conv->y_channels; channel++)
         inf_ref_put(conv->y, y_at + channel,
-                    finish(conv, transposed_sum(conv, at, channel), channel));
+                    finish_element(conv, transposed_sum(conv, at, channel), channel));
 }
 
 static void each_place(const struct conv *conv,
@@ -184,7 +184,7 @@ static void each_place(const struct conv *conv,
 enum inf_code inf_ref_conv2d(const struct inf_ref_call *call, struct inf_error *err)
 {
     (void)err;
-    struct conv conv = prepare(call, 2);
+    struct conv conv = prepare_conv(call, 2);
     size_t groups = (size_t)call->node->attrs.conv2d.groups;
     conv.group_in = conv.x_channels / groups;
     conv.group_out = conv.y_channels / groups;
@@ -195,7 +195,7 @@ enum inf_code inf_ref_conv2d(const struct inf_ref_call *call, struct inf_error *
 enum inf_code inf_ref_depthwise_conv2d(const struct inf_ref_call *call, struct inf_error *err)
 {
     (void)err;
-    struct conv conv = prepare(call, 2);
+    struct conv conv = prepare_conv(call, 2);
     each_place(&conv, depthwise_place);
     return INF_OK;
 }
@@ -203,7 +203,7 @@ enum inf_code inf_ref_depthwise_conv2d(const struct inf_ref_call *call, struct i
 enum inf_code inf_ref_conv2d_transpose(const struct inf_ref_call *call, struct inf_error *err)
 {
     (void)err;
-    struct conv conv = prepare(call, 3);
+    struct conv conv = prepare_conv(call, 3);
     each_place(&conv, transposed_place);
     return INF_OK;
 }

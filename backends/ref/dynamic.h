@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose output sizes hang on values: how large the outputs are is asked first, then the
+// Operators whose output sizes depend on values: how large the outputs are is asked first, then the
 // kernel runs on outputs of that size. Unlike other kernels these may allocate what they need while
 // they run.
 #ifndef INF_BACKENDS_REF_DYNAMIC_H

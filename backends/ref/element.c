@@ -139,7 +139,7 @@ void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
 }
 
 // The dimensions in front of the matrices.
-static struct inf_shape leading(const struct inf_shape *shape)
+static struct inf_shape leading_axes(const struct inf_shape *shape)
 {
     struct inf_shape result = *shape;
     result.rank -= 2;
@@ -149,9 +149,9 @@ static struct inf_shape leading(const struct inf_shape *shape)
 size_t inf_ref_walk_matrices(struct inf_ref_walk *walk, const struct inf_shape *y,
                              const struct inf_shape *a, const struct inf_shape *b)
 {
-    const struct inf_shape batch = leading(y);
-    const struct inf_shape a_batch = leading(a);
-    const struct inf_shape b_batch = leading(b);
+    const struct inf_shape batch = leading_axes(y);
+    const struct inf_shape a_batch = leading_axes(a);
+    const struct inf_shape b_batch = leading_axes(b);
     inf_ref_walk_init(walk, &batch);
     inf_ref_walk_broadcast(walk, 0, &a_batch);
     inf_ref_walk_broadcast(walk, 1, &b_batch);

@@ -10,7 +10,7 @@ struct gather {
     size_t batch, outer, bound, picked, inner;
 };
 
-static struct gather prepare(const struct inf_ref_call *call)
+static struct gather prepare_gather(const struct inf_ref_call *call)
 {
     const struct inf_attrs_gather *attrs = &call->node->attrs.gather;
     struct gather gather = {
@@ -27,8 +27,8 @@ static struct gather prepare(const struct inf_ref_call *call)
 }
 
 // One row of indices, for one of the outer positions.
-static enum inf_code pick(const struct gather *gather, size_t batch, size_t outer,
-                          struct inf_error *err)
+static enum inf_code pick_slice(const struct gather *gather, size_t batch, size_t outer,
+                                struct inf_error *err)
 {
     size_t row = batch * gather->outer + outer;
     for (size_t i = 0; i < gather->picked; i++) {
@@ -46,9 +46,9 @@ static enum inf_code pick(const struct gather *gather, size_t batch, size_t oute
 
 enum inf_code inf_ref_gather(const struct inf_ref_call *call, struct inf_error *err)
 {
-    struct gather gather = prepare(call);
+    struct gather gather = prepare_gather(call);
     for (size_t batch = 0; batch < gather.batch; batch++)
         for (size_t outer = 0; outer < gather.outer; outer++)
-            INF_TRY(pick(&gather, batch, outer, err));
+            INF_TRY(pick_slice(&gather, batch, outer, err));
     return INF_OK;
 }

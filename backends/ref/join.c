@@ -39,7 +39,7 @@ enum inf_code inf_ref_split(const struct inf_ref_call *call, struct inf_error *e
 }
 
 // Which of `size` elements stands at `position`, that may lie outside; -1: none, a new one.
-static int64_t mirrored(enum inf_pad_mode mode, int64_t position, int64_t size)
+static int64_t mirror_index(enum inf_pad_mode mode, int64_t position, int64_t size)
 {
     if (position >= 0 && position < size)
         return position;
@@ -67,7 +67,7 @@ static bool source_of(const struct inf_ref_walk *walk, const struct inf_shape *s
     size_t element = 0;
     for (int32_t axis = 0; axis < shape->rank; axis++) {
         int64_t size = shape->dims[axis];
-        int64_t position = mirrored(mode, walk->index[axis] - before[axis], size);
+        int64_t position = mirror_index(mode, walk->index[axis] - before[axis], size);
         if (position < 0)
             return false;
         element = element * (size_t)size + (size_t)position;

@@ -14,7 +14,7 @@ struct matmul {
     size_t b_column, b_step;
 };
 
-static struct matmul prepare(const struct inf_ref_call *call)
+static struct matmul prepare_matmul(const struct inf_ref_call *call)
 {
     const struct inf_attrs_matmul *attrs = &call->node->attrs.matmul;
     struct matmul mm = {
@@ -59,7 +59,7 @@ static void row_block(const struct matmul *mm, size_t a_at, size_t b_at, size_t 
 enum inf_code inf_ref_matmul(const struct inf_ref_call *call, struct inf_error *err)
 {
     (void)err;
-    struct matmul mm = prepare(call);
+    struct matmul mm = prepare_matmul(call);
     struct inf_ref_walk walk;
     size_t matrices = inf_ref_walk_matrices(&walk, mm.y->shape, mm.a->shape, mm.b->shape);
     for (size_t i = 0; i < matrices; i++, inf_ref_walk_next(&walk)) {

@@ -23,7 +23,7 @@ struct nms {
     size_t selected_count, selected_max;
 };
 
-static int compare(const struct candidate *a, const struct candidate *b)
+static int compare_scores(const struct candidate *a, const struct candidate *b)
 {
     if (a->score != b->score)
         return a->score < b->score ? -1 : 1;
@@ -32,11 +32,11 @@ static int compare(const struct candidate *a, const struct candidate *b)
 
 static int worst_first(const void *a, const void *b)
 {
-    return compare(a, b);
+    return compare_scores(a, b);
 }
 
 // Intersection over union; 0 where a box has no area.
-static double overlap(const struct inf_ref_tensor *boxes, size_t i, size_t j)
+static double box_overlap(const struct inf_ref_tensor *boxes, size_t i, size_t j)
 {
     double low[2], high[2], areas[2] = {1, 1}, both = 1;
     for (size_t axis = 0; axis < 2; axis++) {
@@ -54,10 +54,10 @@ static double overlap(const struct inf_ref_tensor *boxes, size_t i, size_t j)
 
 // Lowers the candidate's score by the selected boxes it was not compared with yet. False where one
 // of them suppresses it.
-static bool survives(const struct nms *nms, struct candidate *candidate)
+static bool box_survives(const struct nms *nms, struct candidate *candidate)
 {
     for (size_t i = nms->selected_count; i-- > candidate->seen;) {
-        double shared = overlap(nms->boxes, candidate->box, nms->selected[i]);
+        double shared = box_overlap(nms->boxes, candidate->box, nms->selected[i]);
         bool above =
             nms->strict ? shared > nms->overlap_threshold : shared >= nms->overlap_threshold;
         if (above)
@@ -76,7 +76,7 @@ static void put_back(struct nms *nms, const struct candidate *candidate)
     size_t low = 0, high = nms->candidate_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(&nms->candidates[middle], candidate) < 0)
+        if (compare_scores(&nms->candidates[middle], candidate) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -94,7 +94,7 @@ static void select_boxes(struct nms *nms)
         double score = candidate.score;
         if (score < nms->score_threshold)
             break;
-        if (!survives(nms, &candidate))
+        if (!box_survives(nms, &candidate))
             continue;
         if (candidate.score == score) {
             nms->selected[nms->selected_count] = candidate.box;
@@ -105,20 +105,21 @@ static void select_boxes(struct nms *nms)
     }
 }
 
-static double scalar(const struct inf_ref_call *call, uint32_t input)
+static double read_scalar(const struct inf_ref_call *call, uint32_t input)
 {
     return inf_ref_has_input(call, input) ? inf_ref_get(&call->inputs[input], 0) : 0;
 }
 
-static enum inf_code begin(struct nms *nms, const struct inf_ref_call *call, struct inf_error *err)
+static enum inf_code begin_nms(struct nms *nms, const struct inf_ref_call *call,
+                               struct inf_error *err)
 {
     const struct inf_ref_tensor *scores = &call->inputs[1];
     int64_t most = (int64_t)inf_ref_load_int(&call->inputs[2], 0);
-    double sigma = scalar(call, 5);
+    double sigma = read_scalar(call, 5);
     *nms = (struct nms){
         .boxes = &call->inputs[0],
-        .overlap_threshold = scalar(call, 3),
-        .score_threshold = scalar(call, 4),
+        .overlap_threshold = read_scalar(call, 3),
+        .score_threshold = read_scalar(call, 4),
         .scale = sigma > 0 ? -0.5 / sigma : 0,
         .strict = call->node->attrs.nms.strict,
         .candidates = calloc(scores->count + 1, sizeof *nms->candidates),
@@ -140,7 +141,7 @@ static enum inf_code begin(struct nms *nms, const struct inf_ref_call *call, str
     return INF_OK;
 }
 
-static void end(struct nms *nms)
+static void end_nms(struct nms *nms)
 {
     free(nms->candidates);
     free(nms->selected);
@@ -155,9 +156,9 @@ enum inf_code inf_ref_nms_rows(const struct inf_ref_call *call, int64_t *rows,
     *rows = INF_MAX(most, 0);
     if (call->node->attrs.nms.pad)
         return INF_OK;
-    enum inf_code code = begin(&nms, call, err);
+    enum inf_code code = begin_nms(&nms, call, err);
     *rows = (int64_t)nms.selected_count;
-    end(&nms);
+    end_nms(&nms);
     return code;
 }
 
@@ -165,13 +166,13 @@ enum inf_code inf_ref_nms(const struct inf_ref_call *call, struct inf_error *err
 {
     struct nms nms;
     const struct inf_ref_tensor *indices = &call->outputs[0], *scores = &call->outputs[1];
-    enum inf_code code = begin(&nms, call, err);
+    enum inf_code code = begin_nms(&nms, call, err);
     size_t valid = INF_MIN(nms.selected_count, indices->count);
     for (size_t i = 0; i < indices->count; i++) {
         inf_ref_store_int(indices, i, i < valid ? (int64_t)nms.selected[i] : 0);
         inf_ref_put(scores, i, i < valid ? nms.scores[i] : 0);
     }
     inf_ref_store_int(&call->outputs[2], 0, (int64_t)valid);
-    end(&nms);
+    end_nms(&nms);
     return code;
 }

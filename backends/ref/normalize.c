@@ -25,8 +25,8 @@ enum inf_code inf_ref_lrn(const struct inf_ref_call *call, struct inf_error *err
 }
 
 // Mean and variance (or, for rms, 0 and the mean square) of the elements that `go` walks through.
-static void moments(const struct inf_ref_tensor *x, size_t base, struct inf_ref_walk *go,
-                    size_t count, bool rms, double *mean, double *variance)
+static void compute_moments(const struct inf_ref_tensor *x, size_t base, struct inf_ref_walk *go,
+                            size_t count, bool rms, double *mean, double *variance)
 {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < count; i++, inf_ref_walk_next(go))
@@ -57,8 +57,8 @@ enum inf_code inf_ref_normalize(const struct inf_ref_call *call, struct inf_erro
         groups *= (size_t)stay.dims[i];
     for (size_t i = 0; count != 0 && i < groups; i++, inf_ref_walk_next(&stay)) {
         double mean, variance;
-        moments(x, (size_t)stay.offsets[0], &go, count, attrs->kind == INF_NORMALIZE_RMS, &mean,
-                &variance);
+        compute_moments(x, (size_t)stay.offsets[0], &go, count, attrs->kind == INF_NORMALIZE_RMS,
+                        &mean, &variance);
         double divisor = sqrt(variance + attrs->epsilon);
         for (size_t j = 0; j < count; j++, inf_ref_walk_next(&go)) {
             size_t at = (size_t)(stay.offsets[0] + go.offsets[0]);
@@ -86,7 +86,7 @@ static size_t parameter_of(const struct inf_ref_tensor *parameter, const struct 
 }
 
 // The quotient with one rounding to the type that devices divide in, so that ties are theirs.
-static double quotient(const struct inf_ref_tensor *x, size_t i, double scale)
+static double compute_quotient(const struct inf_ref_tensor *x, size_t i, double scale)
 {
     double value = inf_ref_get(x, i);
     return x->dtype == INF_DTYPE_F64 ? value / scale : (double)((float)value / (float)scale);
@@ -101,7 +101,7 @@ enum inf_code inf_ref_quantize(const struct inf_ref_call *call, struct inf_error
     const struct inf_ref_tensor *y = &call->outputs[0];
     for (size_t i = 0; i < y->count; i++) {
         double divisor = inf_ref_get(scale, parameter_of(scale, x->shape, axis, i));
-        double value = nearbyint(quotient(x, i, divisor));
+        double value = nearbyint(compute_quotient(x, i, divisor));
         if (zero != NULL)
             value += inf_ref_get(zero, parameter_of(zero, x->shape, axis, i));
         inf_ref_put(y, i, value); // which cuts to the type's range

@@ -6,8 +6,8 @@
 
 // -1, 0 or 1 as element `a` of one tensor is less than, equal to or greater than element `b` of
 // another of the same type. NaN is less than every number and equal to itself.
-static int compare(const struct inf_ref_tensor *x, size_t a, const struct inf_ref_tensor *y,
-                   size_t b)
+static int compare_entries(const struct inf_ref_tensor *x, size_t a, const struct inf_ref_tensor *y,
+                           size_t b)
 {
     if (inf_dtype_is_float(x->dtype)) {
         double left = inf_ref_get(x, a), right = inf_ref_get(y, b);
@@ -30,7 +30,7 @@ struct selection {
 
 // Entry `i` of the heap. The output may be memory that a client can write to, so what is read is
 // not trusted to be what was written.
-static size_t entry(const struct selection *selection, size_t i)
+static size_t read_entry(const struct selection *selection, size_t i)
 {
     const volatile int32_t *indices = selection->indices->data;
     size_t index = (size_t)indices[selection->indices_at + i * selection->stride];
@@ -44,11 +44,11 @@ static void set_entry(const struct selection *selection, size_t i, size_t index)
 }
 
 // Whether element `a` of the line comes before element `b` in the result.
-static bool before(const struct selection *selection, size_t a, size_t b)
+static bool comes_before(const struct selection *selection, size_t a, size_t b)
 {
     size_t at_a = selection->x_at + a * selection->stride;
     size_t at_b = selection->x_at + b * selection->stride;
-    int order = compare(selection->x, at_a, selection->x, at_b);
+    int order = compare_entries(selection->x, at_a, selection->x, at_b);
     if (order == 0)
         return a < b;
     if (!selection->smallest || !inf_dtype_is_float(selection->x->dtype))
@@ -60,18 +60,18 @@ static bool before(const struct selection *selection, size_t a, size_t b)
 }
 
 // Puts `index` at place `hole` of a heap of `count` entries or below, wherever the order wants it.
-static void sink(const struct selection *selection, size_t hole, size_t count, size_t index)
+static void sink_entry(const struct selection *selection, size_t hole, size_t count, size_t index)
 {
     for (;;) {
         size_t child = 2 * hole + 1;
         if (child >= count)
             break;
         if (child + 1 < count &&
-            before(selection, entry(selection, child), entry(selection, child + 1)))
+            comes_before(selection, read_entry(selection, child), read_entry(selection, child + 1)))
             child++;
-        if (!before(selection, index, entry(selection, child)))
+        if (!comes_before(selection, index, read_entry(selection, child)))
             break;
-        set_entry(selection, hole, entry(selection, child));
+        set_entry(selection, hole, read_entry(selection, child));
         hole = child;
     }
     set_entry(selection, hole, index);
@@ -82,14 +82,14 @@ static void select_line(const struct selection *selection, size_t k)
     for (size_t i = 0; i < k; i++)
         set_entry(selection, i, i);
     for (size_t i = k / 2; i-- > 0;)
-        sink(selection, i, k, entry(selection, i));
+        sink_entry(selection, i, k, read_entry(selection, i));
     for (size_t i = k; i < selection->count; i++)
-        if (before(selection, i, entry(selection, 0)))
-            sink(selection, 0, k, i);
+        if (comes_before(selection, i, read_entry(selection, 0)))
+            sink_entry(selection, 0, k, i);
     for (size_t left = k; left-- > 1;) {
-        size_t worst = entry(selection, 0), last = entry(selection, left);
+        size_t worst = read_entry(selection, 0), last = read_entry(selection, left);
         set_entry(selection, left, worst);
-        sink(selection, 0, left, last);
+        sink_entry(selection, 0, left, last);
     }
 }
 
@@ -113,7 +113,7 @@ enum inf_code inf_ref_topk(const struct inf_ref_call *call, struct inf_error *er
         select_line(&selection, k);
         for (size_t j = 0; j < k; j++)
             inf_ref_copy(y, selection.indices_at + j * selection.stride, x,
-                         selection.x_at + entry(&selection, j) * selection.stride, 1);
+                         selection.x_at + read_entry(&selection, j) * selection.stride, 1);
     }
     return INF_OK;
 }
@@ -130,7 +130,7 @@ enum inf_code inf_ref_search_sorted(const struct inf_ref_call *call, struct inf_
         size_t line = i / wanted * count, low = 0, high = count;
         while (low < high) {
             size_t middle = low + (high - low) / 2;
-            if (compare(sorted, line + middle, values, i) <= most)
+            if (compare_entries(sorted, line + middle, values, i) <= most)
                 low = middle + 1;
             else
                 high = middle;

@@ -11,15 +11,15 @@
 #define SAMPLES_MAX 4096
 
 // Element [image, row, column, channel] of x, which is inside.
-static double pixel(const struct inf_ref_tensor *x, int64_t image, int64_t row, int64_t column,
-                    int64_t channel)
+static double read_pixel(const struct inf_ref_tensor *x, int64_t image, int64_t row, int64_t column,
+                         int64_t channel)
 {
     const int64_t *dims = x->shape->dims;
     return inf_ref_get(x,
                        (size_t)(((image * dims[1] + row) * dims[2] + column) * dims[3] + channel));
 }
 
-// `value` as an index of some axis, also where it is far outside or no number.
+// `value` as an index of some axis, also where it is far outside or NaN.
 static int64_t to_index(double value)
 {
     return (int64_t)fmin(fmax(value, -1e9), 1e9);
@@ -48,14 +48,15 @@ static double crop_value(const struct inf_ref_tensor *x, bool nearest, double ro
                          int64_t image, int64_t channel)
 {
     if (nearest)
-        return pixel(x, image, (int64_t)floor(row + 0.5), (int64_t)floor(column + 0.5), channel);
+        return read_pixel(x, image, (int64_t)floor(row + 0.5), (int64_t)floor(column + 0.5),
+                          channel);
     int64_t top = (int64_t)floor(row), bottom = (int64_t)ceil(row);
     int64_t left = (int64_t)floor(column), right = (int64_t)ceil(column);
     double down = row - (double)top, across = column - (double)left;
-    double above = pixel(x, image, top, left, channel) * (1 - across) +
-                   pixel(x, image, top, right, channel) * across;
-    double below = pixel(x, image, bottom, left, channel) * (1 - across) +
-                   pixel(x, image, bottom, right, channel) * across;
+    double above = read_pixel(x, image, top, left, channel) * (1 - across) +
+                   read_pixel(x, image, top, right, channel) * across;
+    double below = read_pixel(x, image, bottom, left, channel) * (1 - across) +
+                   read_pixel(x, image, bottom, right, channel) * across;
     return above * (1 - down) + below * down;
 }
 
@@ -124,8 +125,8 @@ static enum inf_code read_region(const struct inf_ref_call *call, size_t index,
 }
 
 // The four neighbours of a place, each times its weight; all 0 where it is outside.
-static void neighbours(const struct inf_ref_tensor *x, int64_t image, int64_t channel, double row,
-                       double column, double values[4])
+static void find_neighbours(const struct inf_ref_tensor *x, int64_t image, int64_t channel,
+                            double row, double column, double values[4])
 {
     int64_t height = x->shape->dims[1], width = x->shape->dims[2];
     memset(values, 0, 4 * sizeof(*values));
@@ -136,10 +137,10 @@ static void neighbours(const struct inf_ref_tensor *x, int64_t image, int64_t ch
     int64_t top = (int64_t)row, left = (int64_t)column;
     int64_t bottom = INF_MIN(top + 1, height - 1), right = INF_MIN(left + 1, width - 1);
     double down = row - (double)top, across = column - (double)left;
-    values[0] = (1 - down) * (1 - across) * pixel(x, image, top, left, channel);
-    values[1] = (1 - down) * across * pixel(x, image, top, right, channel);
-    values[2] = down * (1 - across) * pixel(x, image, bottom, left, channel);
-    values[3] = down * across * pixel(x, image, bottom, right, channel);
+    values[0] = (1 - down) * (1 - across) * read_pixel(x, image, top, left, channel);
+    values[1] = (1 - down) * across * read_pixel(x, image, top, right, channel);
+    values[2] = down * (1 - across) * read_pixel(x, image, bottom, left, channel);
+    values[3] = down * across * read_pixel(x, image, bottom, right, channel);
 }
 
 static double region_value(const struct region *region, bool largest, const int64_t *index)
@@ -153,7 +154,7 @@ static double region_value(const struct region *region, bool largest, const int6
                 region->left +
                 region->bin_w * ((double)index[2] + ((double)j + 0.5) / (double)region->samples_w);
             double values[4];
-            neighbours(region->x, region->image, index[3], row, column, values);
+            find_neighbours(region->x, region->image, index[3], row, column, values);
             sum += values[0] + values[1] + values[2] + values[3];
             for (int k = 0; k < 4; k++)
                 most = fmax(most, values[k]);
@@ -186,7 +187,7 @@ enum inf_code inf_ref_roi_align(const struct inf_ref_call *call, struct inf_erro
 // --- grid_sample ---
 
 // `at` mirrored into [low, high] as often as needed.
-static double reflect(double at, double low, double high)
+static double reflect_coordinate(double at, double low, double high)
 {
     double range = high - low;
     if (range <= 0)
@@ -196,7 +197,7 @@ static double reflect(double at, double low, double high)
 }
 
 // A coordinate of -1 to 1 along an axis of `size` pixels, brought inside as the border wants.
-static double place(const struct inf_attrs_grid_sample *attrs, double at, int64_t size)
+static double place_coordinate(const struct inf_attrs_grid_sample *attrs, double at, int64_t size)
 {
     double last = (double)(size - 1);
     double low = attrs->align_corners ? 0 : -0.5, high = attrs->align_corners ? last : last + 0.5;
@@ -208,7 +209,7 @@ static double place(const struct inf_attrs_grid_sample *attrs, double at, int64_
         return result;
     if (attrs->border == INF_BORDER_EDGE)
         return fmin(fmax(result, 0), last);
-    return attrs->border == INF_BORDER_REFLECT ? reflect(result, low, high) : result;
+    return attrs->border == INF_BORDER_REFLECT ? reflect_coordinate(result, low, high) : result;
 }
 
 // An index brought inside; false where it is outside and stays there.
@@ -220,7 +221,8 @@ static bool bring_inside(const struct inf_attrs_grid_sample *attrs, int64_t *ind
         return false;
     double last = (double)(size - 1), at = (double)*index;
     if (attrs->border == INF_BORDER_REFLECT)
-        at = attrs->align_corners ? reflect(at, 0, last) : reflect(at, -0.5, last + 0.5);
+        at = attrs->align_corners ? reflect_coordinate(at, 0, last)
+                                  : reflect_coordinate(at, -0.5, last + 0.5);
     *index = to_index(fmin(fmax(nearbyint(at), 0), last));
     return true;
 }
@@ -247,7 +249,7 @@ static double grid_value(const struct inf_attrs_grid_sample *attrs, const struct
                             tap_weight(attrs->kind, column - (double)at_column);
             if (bring_inside(attrs, &at_row, x->shape->dims[1]) &&
                 bring_inside(attrs, &at_column, x->shape->dims[2]))
-                sum += weight * pixel(x, index[0], at_row, at_column, index[3]);
+                sum += weight * read_pixel(x, index[0], at_row, at_column, index[3]);
         }
     }
     return sum;
@@ -264,8 +266,10 @@ enum inf_code inf_ref_grid_sample(const struct inf_ref_call *call, struct inf_er
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
         size_t at = i / channels * 2;
-        double column = place(attrs, inf_ref_get(&call->inputs[1], at), x->shape->dims[2]);
-        double row = place(attrs, inf_ref_get(&call->inputs[1], at + 1), x->shape->dims[1]);
+        double column =
+            place_coordinate(attrs, inf_ref_get(&call->inputs[1], at), x->shape->dims[2]);
+        double row =
+            place_coordinate(attrs, inf_ref_get(&call->inputs[1], at + 1), x->shape->dims[1]);
         inf_ref_put(y, i, empty ? 0 : grid_value(attrs, x, row, column, walk.index));
     }
     return INF_OK;
@@ -302,11 +306,11 @@ static double pixel_or(const struct inf_ref_tensor *x, const int64_t *index, dou
     if (!(row >= 0 && row < (double)x->shape->dims[1] && column >= 0 &&
           column < (double)x->shape->dims[2]))
         return otherwise;
-    return pixel(x, index[0], (int64_t)row, (int64_t)column, index[3]);
+    return read_pixel(x, index[0], (int64_t)row, (int64_t)column, index[3]);
 }
 
-static double transformed(const struct inf_attrs_image_transform *attrs,
-                          const struct inf_ref_tensor *x, const double *t, const int64_t *index)
+static double transform_point(const struct inf_attrs_image_transform *attrs,
+                              const struct inf_ref_tensor *x, const double *t, const int64_t *index)
 {
     double i = (double)index[1], j = (double)index[2], fill = attrs->fill;
     double divisor = t[6] * j + t[7] * i + 1;
@@ -339,7 +343,7 @@ enum inf_code inf_ref_image_transform(const struct inf_ref_call *call, struct in
         double t[8];
         for (size_t j = 0; j < 8; j++)
             t[j] = inf_ref_get(transforms, 8 * row + j);
-        inf_ref_put(y, i, transformed(&call->node->attrs.image_transform, x, t, walk.index));
+        inf_ref_put(y, i, transform_point(&call->node->attrs.image_transform, x, t, walk.index));
     }
     return INF_OK;
 }

@@ -22,8 +22,8 @@ struct row {
     bool from_end;
 };
 
-static bool locate(const struct row *row, size_t position, size_t *slice, int64_t *bad,
-                   size_t *bad_at)
+static bool locate_element(const struct row *row, size_t position, size_t *slice, int64_t *bad,
+                           size_t *bad_at)
 {
     *slice = 0;
     for (size_t i = 0; i < row->depth; i++) {
@@ -53,7 +53,7 @@ enum inf_code inf_ref_gather_nd(const struct inf_ref_call *call, struct inf_erro
     for (size_t i = 0; i < rows * batches; i++) {
         size_t at, bad_at;
         int64_t bad;
-        if (!locate(&row, i * row.depth, &at, &bad, &bad_at))
+        if (!locate_element(&row, i * row.depth, &at, &bad, &bad_at))
             return out_of_range(bad, bad_at, x->shape->dims[(size_t)row.first + bad_at % row.depth],
                                 err);
         inf_ref_copy(&call->outputs[0], i * slice, x, (i / rows * slices + at) * slice, slice);
@@ -123,7 +123,7 @@ enum inf_code inf_ref_scatter_nd(const struct inf_ref_call *call, struct inf_err
     for (size_t i = 0; i < rows; i++) {
         size_t at, bad_at;
         int64_t bad;
-        bool found = locate(&row, i * row.depth, &at, &bad, &bad_at);
+        bool found = locate_element(&row, i * row.depth, &at, &bad, &bad_at);
         if (!found && !attrs->drop)
             return out_of_range(bad, bad_at, x->shape->dims[bad_at % row.depth], err);
         if (found)

@@ -10,7 +10,7 @@ struct stretch {
     int64_t first, end;
 };
 
-static struct stretch inside(const struct inf_window *window, int64_t position)
+static struct stretch is_inside(const struct inf_window *window, int64_t position)
 {
     int64_t first = position * window->stride - window->pad_before;
     return (struct stretch){.first = INF_MAX(first, (int64_t)0),
@@ -18,8 +18,9 @@ static struct stretch inside(const struct inf_window *window, int64_t position)
 }
 
 // A window with nothing inside has the mean NaN, and the type's least number as its largest.
-static double pool(const struct inf_ref_tensor *x, const struct inf_attrs_pool2d *attrs,
-                   size_t picture_at, const struct stretch *rows, const struct stretch *columns)
+static double pool_window(const struct inf_ref_tensor *x, const struct inf_attrs_pool2d *attrs,
+                          size_t picture_at, const struct stretch *rows,
+                          const struct stretch *columns)
 {
     const int64_t *dims = x->shape->dims;
     bool is_float = inf_dtype_is_float(x->dtype);
@@ -52,10 +53,11 @@ enum inf_code inf_ref_pool2d(const struct inf_ref_call *call, struct inf_error *
     walk.strides[0][0] = x->shape->dims[1] * x->shape->dims[2] * x->shape->dims[3];
     walk.strides[0][3] = 1;
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
-        struct stretch rows = inside(&height, walk.index[1]);
-        struct stretch columns = inside(&width, walk.index[2]);
-        inf_ref_put(y, i,
-                    pool(x, &call->node->attrs.pool2d, (size_t)walk.offsets[0], &rows, &columns));
+        struct stretch rows = is_inside(&height, walk.index[1]);
+        struct stretch columns = is_inside(&width, walk.index[2]);
+        inf_ref_put(
+            y, i,
+            pool_window(x, &call->node->attrs.pool2d, (size_t)walk.offsets[0], &rows, &columns));
     }
     return INF_OK;
 }

@@ -78,8 +78,8 @@ static enum inf_code fill_slot(struct slot *slot, const struct inf_segment *segm
     return INF_OK;
 }
 
-static enum inf_code fill(struct program *program, const struct inf_segment *segment,
-                          struct inf_error *err)
+static enum inf_code fill_program(struct program *program, const struct inf_segment *segment,
+                                  struct inf_error *err)
 {
     program->slots = calloc(segment->slots, sizeof(*program->slots));
     program->nodes = calloc(INF_MAX(segment->node_count, 1u), sizeof(*program->nodes));
@@ -107,7 +107,7 @@ enum inf_code inf_ref_program_compile(struct inf_program **out_program, struct i
     struct program *program = calloc(1, sizeof(*program));
     if (program == NULL)
         return no_memory(err);
-    enum inf_code code = fill(program, segment, err);
+    enum inf_code code = fill_program(program, segment, err);
     if (code == INF_OK)
         *out_program = &program->base;
     else
@@ -138,8 +138,8 @@ static void *bound_data(const struct inf_binding *binding)
 }
 
 // Looks up the operands of one call in the run's bindings.
-static enum inf_code bind(struct inf_ref_tensor *tensors, size_t count, const struct inf_run *run,
-                          struct inf_error *err)
+static enum inf_code bind_call(struct inf_ref_tensor *tensors, size_t count,
+                               const struct inf_run *run, struct inf_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         struct inf_ref_tensor *tensor = &tensors[i];
@@ -167,7 +167,7 @@ static enum inf_code run_step(struct slot *slot, uint32_t step, struct inf_ref_t
 {
     const struct inf_ref_call *call = &slot->calls[step];
     size_t operands = (size_t)call->node->input_count + call->node->output_count;
-    INF_TRY(bind(*tensors, operands, run, err));
+    INF_TRY(bind_call(*tensors, operands, run, err));
     *tensors += operands;
     return compute_call(call, err);
 }

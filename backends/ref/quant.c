@@ -38,7 +38,7 @@ static void put_byte(const struct inf_ref_tensor *y, size_t at, int32_t value)
 
 // `value`, a quotient of f32, rounded and moved to the zero point within bounds. No number is the
 // least.
-static int32_t settle(float value, int32_t zero, int32_t min, int32_t max)
+static int32_t round_to_byte(float value, int32_t zero, int32_t min, int32_t max)
 {
     float low = (float)(min - zero);
     float high = (float)(max - zero);
@@ -71,7 +71,7 @@ static struct ending ending_of(const struct inf_ref_call *call, int32_t min, int
 }
 
 // Sums are kept modulo 2^32, as the operators are defined.
-static void finish(const struct ending *ending, uint32_t sum, size_t channel, size_t at)
+static void finish_element(const struct ending *ending, uint32_t sum, size_t channel, size_t at)
 {
     if (ending->bias != NULL)
         sum += (uint32_t)((const int32_t *)ending->bias->data)[channel];
@@ -81,7 +81,7 @@ static void finish(const struct ending *ending, uint32_t sum, size_t channel, si
     }
     float scale = ((const float *)ending->scale->data)[ending->scale->count == 1 ? 0 : channel];
     float value = (float)(int32_t)sum * scale;
-    put_byte(ending->y, at, settle(value, ending->zero, ending->min, ending->max));
+    put_byte(ending->y, at, round_to_byte(value, ending->zero, ending->min, ending->max));
 }
 
 // --- convolutions ---
@@ -139,8 +139,8 @@ enum inf_code inf_ref_qconv2d(const struct inf_ref_call *call, struct inf_error 
         const int64_t place[] = {(int64_t)(pixel / (size_t)dims[2] % (size_t)dims[1]),
                                  (int64_t)(pixel % (size_t)dims[2])};
         size_t image = pixel / (size_t)(dims[1] * dims[2]);
-        finish(&ending, place_sum(&conv, image, place, channel, zero_at(call, 4, channel)), channel,
-               at);
+        finish_element(&ending, place_sum(&conv, image, place, channel, zero_at(call, 4, channel)),
+                       channel, at);
     }
     return INF_OK;
 }
@@ -172,7 +172,7 @@ enum inf_code inf_ref_qmatmul(const struct inf_ref_call *call, struct inf_error 
             for (size_t k = 0; k < depth; k++)
                 sum += (uint32_t)((byte_at(a, a_at + k) - a_zero) *
                                   (byte_at(b, b_at + k * step) - b_zero));
-            finish(&ending, sum, at % n, i * m * n + at);
+            finish_element(&ending, sum, at % n, i * m * n + at);
         }
     }
     return INF_OK;
@@ -207,7 +207,7 @@ enum inf_code inf_ref_qbinary(const struct inf_ref_call *call, struct inf_error 
         float value = attrs->kind == INF_BINARY_MUL   ? a * b
                       : attrs->kind == INF_BINARY_SUB ? a - b
                                                       : a + b;
-        put_byte(y, i, settle(value / y_scale, zero, min, max));
+        put_byte(y, i, round_to_byte(value / y_scale, zero, min, max));
     }
     return INF_OK;
 }

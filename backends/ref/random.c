@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers, counted: each hangs on the seed and its place alone, so nothing is kept between
+// Random numbers, counted: each depends on the seed and its place alone, so nothing is kept between
 // them. The generator is Steele, Lea and Flood's SplitMix64.
 #include <math.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 // Draws of one element. Of a truncated one that many in a row lie outside with odds of 1 to 10^42.
 #define DRAWS_MAX 32
 
-static uint64_t draw(uint64_t seed, uint64_t place)
+static uint64_t draw_bits(uint64_t seed, uint64_t place)
 {
     uint64_t bits = seed + (place + 1) * UINT64_C(0x9e3779b97f4a7c15);
     bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -20,24 +20,24 @@ static uint64_t draw(uint64_t seed, uint64_t place)
 }
 
 // From two draws, by Box and Muller.
-static double normal(uint64_t seed, uint64_t place)
+static double draw_normal(uint64_t seed, uint64_t place)
 {
-    double radius = ((double)(draw(seed, place) >> 11) + 1) / 9007199254740992.0;
-    double angle = (double)(draw(seed, place + 1) >> 11) / 9007199254740992.0;
+    double radius = ((double)(draw_bits(seed, place) >> 11) + 1) / 9007199254740992.0;
+    double angle = (double)(draw_bits(seed, place + 1) >> 11) / 9007199254740992.0;
     return sqrt(-2 * log(radius)) * cos(TURN * angle);
 }
 
-static double element(enum inf_random_kind kind, uint64_t seed, uint64_t index)
+static double draw_element(enum inf_random_kind kind, uint64_t seed, uint64_t index)
 {
     uint64_t place = index * 2 * DRAWS_MAX;
     // As many bits as a float has: rounding never makes it 1.
     if (kind == INF_RANDOM_UNIFORM)
-        return (double)(draw(seed, place) >> 40) / 16777216.0;
-    double value = normal(seed, place);
+        return (double)(draw_bits(seed, place) >> 40) / 16777216.0;
+    double value = draw_normal(seed, place);
     if (kind == INF_RANDOM_NORMAL)
         return value;
     for (uint64_t i = 1; fabs(value) > 2 && i < DRAWS_MAX; i++)
-        value = normal(seed, place + 2 * i);
+        value = draw_normal(seed, place + 2 * i);
     return fabs(value) > 2 ? 0 : value;
 }
 
@@ -48,6 +48,6 @@ enum inf_code inf_ref_random(const struct inf_ref_call *call, struct inf_error *
     if (attrs->seed == 0 && getentropy(&seed, sizeof seed) != 0)
         return inf_fail(err, INF_UNAVAILABLE, "the system gives no random numbers");
     for (size_t i = 0; i < call->outputs[0].count; i++)
-        inf_ref_put(&call->outputs[0], i, element(attrs->kind, seed, i));
+        inf_ref_put(&call->outputs[0], i, draw_element(attrs->kind, seed, i));
     return INF_OK;
 }

@@ -18,7 +18,7 @@ static bool in_reals(enum inf_reduce_kind kind, enum inf_dtype dtype)
            kind == INF_REDUCE_LOG_SUM_EXP;
 }
 
-static struct tally start(enum inf_reduce_kind kind, enum inf_dtype dtype)
+static struct tally start_value(enum inf_reduce_kind kind, enum inf_dtype dtype)
 {
     bool is_float = inf_dtype_is_float(dtype);
     switch (kind) {
@@ -157,7 +157,7 @@ enum inf_code inf_ref_reduce(const struct inf_ref_call *call, struct inf_error *
     bool is_float = in_reals(attrs->kind, x->dtype);
     size_t count = y->count == 0 ? 0 : x->count / y->count;
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&stay)) {
-        struct tally tally = start(attrs->kind, x->dtype);
+        struct tally tally = start_value(attrs->kind, x->dtype);
         for (size_t j = 0; j < count; j++, inf_ref_walk_next(&go)) {
             size_t at = (size_t)(stay.offsets[0] + go.offsets[0]);
             if (is_float)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing in any number of dimensions as ONNX has it: the weights of an axis hang on its position
-// only, and an element is the sum over all axes' taps.
+// Resizing in any number of dimensions as ONNX has it: the weights of an axis depend on its
+// position only, and an element is the sum over all axes' taps.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
@@ -31,7 +31,7 @@ double inf_ref_cubic(double distance, double a)
 }
 
 // Where element `i` of an axis lies in x.
-static double coordinate(const struct inf_ref_call *call, int32_t axis, int64_t i)
+static double source_coordinate(const struct inf_ref_call *call, int32_t axis, int64_t i)
 {
     double input = (double)call->inputs[0].shape->dims[axis];
     double output = (double)call->outputs[0].shape->dims[axis], at = (double)i;
@@ -102,14 +102,14 @@ static double tap_weight(const struct resample *resample, int32_t axis, int64_t 
 }
 
 // Settles an axis for element `i` of y. Coordinates are cut to where an int64 is safe.
-static void settle(const struct inf_ref_call *call, struct resample *resample, int32_t axis,
-                   int64_t i)
+static void settle_weights(const struct inf_ref_call *call, struct resample *resample, int32_t axis,
+                           int64_t i)
 {
     const struct inf_attrs_resample *attrs = resample->attrs;
     struct position *position = &resample->positions[axis];
     double input = (double)resample->x->shape->dims[axis];
     double output = (double)call->outputs[0].shape->dims[axis];
-    double at = fmin(fmax(coordinate(call, axis, i), -1e15), 1e15);
+    double at = fmin(fmax(source_coordinate(call, axis, i), -1e15), 1e15);
     *position = (struct position){.taps = 1, .stretch = 1, .sum = 1};
     position->outside = attrs->coordinates == INF_COORDINATES_CROP && (at < 0 || at > input - 1);
     if (attrs->kind == INF_SAMPLE_NEAREST) {
@@ -162,7 +162,7 @@ enum inf_code inf_ref_resample(const struct inf_ref_call *call, struct inf_error
             // Row-major order: only the axes that moved have to be settled again.
             bool moved = i == 0 || axis == walk.rank - 1 || walk.index[axis + 1] == 0;
             if (moved)
-                settle(call, &resample, axis, walk.index[axis]);
+                settle_weights(call, &resample, axis, walk.index[axis]);
             outside = outside || resample.positions[axis].outside;
         }
         inf_ref_put(y, i, outside ? resample.attrs->extrapolation : sum_taps(&resample, 0, 0));

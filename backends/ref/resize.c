@@ -22,15 +22,15 @@ static struct scale scale_of(const struct inf_attrs_resize *attrs, int64_t input
     };
 }
 
-static int64_t within(double position, int64_t input)
+static int64_t clamp_index(double position, int64_t input)
 {
     return (int64_t)fmin(fmax(position, 0), (double)(input - 1));
 }
 
-static int64_t nearest(const struct scale *scale, int64_t position)
+static int64_t resize_nearest(const struct scale *scale, int64_t position)
 {
     double at = scale->ratio * ((double)position + (scale->half_pixel_centers ? 0.5 : 0.0));
-    return within(scale->align_corners ? floor(at + 0.5) : floor(at), scale->input);
+    return clamp_index(scale->align_corners ? floor(at + 0.5) : floor(at), scale->input);
 }
 
 // The two neighbours of a position, and how far it is from the first to the second.
@@ -39,17 +39,17 @@ struct blend {
     double weight;
 };
 
-static struct blend blend(const struct scale *scale, int64_t position)
+static struct blend blend_values(const struct scale *scale, int64_t position)
 {
     double at = scale->half_pixel_centers ? scale->ratio * ((double)position + 0.5) - 0.5
                                           : scale->ratio * (double)position;
-    struct blend result = {.low = within(floor(at), scale->input),
-                           .high = within(ceil(at), scale->input)};
+    struct blend result = {.low = clamp_index(floor(at), scale->input),
+                           .high = clamp_index(ceil(at), scale->input)};
     result.weight = at - (double)result.low;
     return result;
 }
 
-static double mix(double from, double to, double weight)
+static double mix_rows(double from, double to, double weight)
 {
     return from + (to - from) * weight;
 }
@@ -63,15 +63,15 @@ static size_t element_of(const struct inf_ref_tensor *x, const struct inf_ref_wa
                     walk->index[3]);
 }
 
-static double bilinear(const struct inf_ref_tensor *x, const struct inf_ref_walk *walk,
-                       const struct blend *row, const struct blend *column)
+static double resize_bilinear(const struct inf_ref_tensor *x, const struct inf_ref_walk *walk,
+                              const struct blend *row, const struct blend *column)
 {
     double top_left = inf_ref_get(x, element_of(x, walk, row->low, column->low));
     double top_right = inf_ref_get(x, element_of(x, walk, row->low, column->high));
     double bottom_left = inf_ref_get(x, element_of(x, walk, row->high, column->low));
     double bottom_right = inf_ref_get(x, element_of(x, walk, row->high, column->high));
-    return mix(mix(top_left, top_right, column->weight),
-               mix(bottom_left, bottom_right, column->weight), row->weight);
+    return mix_rows(mix_rows(top_left, top_right, column->weight),
+                    mix_rows(bottom_left, bottom_right, column->weight), row->weight);
 }
 
 enum inf_code inf_ref_resize(const struct inf_ref_call *call, struct inf_error *err)
@@ -87,14 +87,14 @@ enum inf_code inf_ref_resize(const struct inf_ref_call *call, struct inf_error *
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
         if (attrs->kind == INF_RESIZE_NEAREST) {
-            size_t at = element_of(x, &walk, nearest(&height, walk.index[1]),
-                                   nearest(&width, walk.index[2]));
+            size_t at = element_of(x, &walk, resize_nearest(&height, walk.index[1]),
+                                   resize_nearest(&width, walk.index[2]));
             inf_ref_copy(y, i, x, at, 1);
             continue;
         }
-        struct blend row = blend(&height, walk.index[1]);
-        struct blend column = blend(&width, walk.index[2]);
-        inf_ref_put(y, i, bilinear(x, &walk, &row, &column));
+        struct blend row = blend_values(&height, walk.index[1]);
+        struct blend column = blend_values(&width, walk.index[2]);
+        inf_ref_put(y, i, resize_bilinear(x, &walk, &row, &column));
     }
     return INF_OK;
 }

@@ -40,7 +40,7 @@ static double before_value(const struct step *step, size_t j)
     return step->before == NULL ? 0 : inf_ref_get(step->before, step->before_at + j);
 }
 
-static double activate(const struct sequence *sequence, int which, double value)
+static double activate_gate(const struct sequence *sequence, int which, double value)
 {
     const struct inf_attrs_rnn *attrs = sequence->attrs;
     if (attrs->clip > 0)
@@ -97,7 +97,7 @@ static double gate_sum(const struct sequence *sequence, const struct step *step,
 }
 
 // The part of gate `gate` (i, o, f) that comes from the cell state.
-static double peephole(const struct sequence *sequence, size_t gate, size_t j, double cell)
+static double add_peephole(const struct sequence *sequence, size_t gate, size_t j, double cell)
 {
     if (!inf_ref_has_input(sequence->call, PEEPHOLES))
         return 0;
@@ -109,16 +109,16 @@ static void lstm_step(const struct sequence *sequence, const struct step *step)
 {
     for (size_t j = 0; j < sequence->hidden; j++) {
         double cell = inf_ref_get(sequence->cell, sequence->state_at + j);
-        double in =
-            activate(sequence, 0, gate_sum(sequence, step, 0, j) + peephole(sequence, 0, j, cell));
-        double forget =
-            sequence->attrs->input_forget
-                ? 1 - in
-                : activate(sequence, 0,
-                           gate_sum(sequence, step, 2, j) + peephole(sequence, 2, j, cell));
-        cell = forget * cell + in * activate(sequence, 1, gate_sum(sequence, step, 3, j));
-        double out =
-            activate(sequence, 0, gate_sum(sequence, step, 1, j) + peephole(sequence, 1, j, cell));
+        double in = activate_gate(
+            sequence, 0, gate_sum(sequence, step, 0, j) + add_peephole(sequence, 0, j, cell));
+        double forget = sequence->attrs->input_forget
+                            ? 1 - in
+                            : activate_gate(sequence, 0,
+                                            gate_sum(sequence, step, 2, j) +
+                                                add_peephole(sequence, 2, j, cell));
+        cell = forget * cell + in * activate_gate(sequence, 1, gate_sum(sequence, step, 3, j));
+        double out = activate_gate(
+            sequence, 0, gate_sum(sequence, step, 1, j) + add_peephole(sequence, 1, j, cell));
         inf_ref_put(sequence->cell, sequence->state_at + j, cell);
         // What goes into this activation is not clipped: it is no sum.
         inf_ref_put(sequence->y, step->y_at + j,
@@ -130,30 +130,32 @@ static void lstm_step(const struct sequence *sequence, const struct step *step)
 
 // The candidate of a gru. Without linear_before_reset the product with r needs the reset state of
 // every element, which `last` holds.
-static double candidate(const struct sequence *sequence, const struct step *step, size_t j)
+static double compute_candidate(const struct sequence *sequence, const struct step *step, size_t j)
 {
     size_t row = 2 * sequence->hidden + j, rows = 3 * sequence->hidden;
     double sum = input_sum(sequence, step, row);
     if (sequence->attrs->linear_before_reset) {
-        double reset = activate(sequence, 0, gate_sum(sequence, step, 1, j));
-        return activate(sequence, 1, sum + reset * hidden_sum(sequence, step, row));
+        double reset = activate_gate(sequence, 0, gate_sum(sequence, step, 1, j));
+        return activate_gate(sequence, 1, sum + reset * hidden_sum(sequence, step, row));
     }
     size_t at = (sequence->direction * rows + row) * sequence->hidden;
     for (size_t i = 0; i < sequence->hidden; i++)
         sum += inf_ref_get(&sequence->call->inputs[R], at + i) *
                inf_ref_get(sequence->last, sequence->state_at + i);
-    return activate(sequence, 1, sum + hidden_bias(sequence, row));
+    return activate_gate(sequence, 1, sum + hidden_bias(sequence, row));
 }
 
 static void gru_step(const struct sequence *sequence, const struct step *step)
 {
     for (size_t j = 0; !sequence->attrs->linear_before_reset && j < sequence->hidden; j++)
         inf_ref_put(sequence->last, sequence->state_at + j,
-                    activate(sequence, 0, gate_sum(sequence, step, 1, j)) * before_value(step, j));
+                    activate_gate(sequence, 0, gate_sum(sequence, step, 1, j)) *
+                        before_value(step, j));
     for (size_t j = 0; j < sequence->hidden; j++) {
-        double update = activate(sequence, 0, gate_sum(sequence, step, 0, j));
+        double update = activate_gate(sequence, 0, gate_sum(sequence, step, 0, j));
         inf_ref_put(sequence->y, step->y_at + j,
-                    (1 - update) * candidate(sequence, step, j) + update * before_value(step, j));
+                    (1 - update) * compute_candidate(sequence, step, j) +
+                        update * before_value(step, j));
     }
 }
 
@@ -161,7 +163,7 @@ static void simple_step(const struct sequence *sequence, const struct step *step
 {
     for (size_t j = 0; j < sequence->hidden; j++)
         inf_ref_put(sequence->y, step->y_at + j,
-                    activate(sequence, 0, gate_sum(sequence, step, 0, j)));
+                    activate_gate(sequence, 0, gate_sum(sequence, step, 0, j)));
 }
 
 // Puts the first state at `input` (zeros where left out) into `into`.

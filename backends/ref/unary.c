@@ -7,7 +7,7 @@
 #define SELU_SCALE 1.0507009873554805
 #define SELU_ALPHA 1.6732632423543772
 
-static double sign(double x)
+static double sign_of(double x)
 {
     if (isnan(x))
         return x;
@@ -15,7 +15,7 @@ static double sign(double x)
 }
 
 // min(max(x, low), high), NaN staying NaN; high where low is above it.
-static double clip(double x, double low, double high)
+static double clip_value(double x, double low, double high)
 {
     double at_least = x < low ? low : x;
     return at_least > high ? high : at_least;
@@ -30,13 +30,13 @@ static double basic_value(enum inf_unary_kind kind, double x)
     case INF_UNARY_ABS:
         return fabs(x);
     case INF_UNARY_SIGN:
-        return sign(x);
+        return sign_of(x);
     case INF_UNARY_FLOOR:
         return floor(x);
     case INF_UNARY_CEIL:
         return ceil(x);
     case INF_UNARY_ROUND:
-        return nearbyint(x); // nobody changes the rounding mode: ties to even
+        return nearbyint(x); // the rounding mode is never changed: ties to even
     case INF_UNARY_TRUNC:
         return trunc(x);
     case INF_UNARY_SQUARE:
@@ -95,7 +95,7 @@ static double trigonometric_value(enum inf_unary_kind kind, double x)
 }
 
 // log(1 + e^x); e^x itself would overflow from 710 on.
-static double softplus(double x)
+static double compute_softplus(double x)
 {
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
@@ -111,7 +111,7 @@ static double smooth_value(enum inf_unary_kind kind, double x)
     case INF_UNARY_GELU_TANH:
         return x / 2 * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
     case INF_UNARY_MISH:
-        return x * tanh(softplus(x));
+        return x * tanh(compute_softplus(x));
     case INF_UNARY_SILU:
         return x / (1 + exp(-x));
     case INF_UNARY_SOFTSIGN:
@@ -127,11 +127,11 @@ double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, dou
     case INF_UNARY_SIGMOID:
         return 1 / (1 + exp(-x));
     case INF_UNARY_SOFTPLUS:
-        return softplus(x);
+        return compute_softplus(x);
     case INF_UNARY_RELU:
         return x < 0 ? 0 : x;
     case INF_UNARY_RELU6:
-        return clip(x, 0, 6);
+        return clip_value(x, 0, 6);
     case INF_UNARY_ELU:
         return x < 0 ? alpha * expm1(x) : x;
     case INF_UNARY_SELU:
@@ -139,7 +139,7 @@ double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, dou
     case INF_UNARY_LEAKY_RELU:
         return x < 0 ? alpha * x : x;
     case INF_UNARY_HARD_SWISH:
-        return x * clip(x + 3, 0, 6) / 6;
+        return x * clip_value(x + 3, 0, 6) / 6;
     case INF_UNARY_LOGICAL_NOT:
         return x == 0;
     case INF_UNARY_IS_NAN:
@@ -149,7 +149,7 @@ double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, dou
     case INF_UNARY_IS_FINITE:
         return isfinite(x);
     case INF_UNARY_HARD_SIGMOID:
-        return clip(alpha * x + beta, 0, 1);
+        return clip_value(alpha * x + beta, 0, 1);
     case INF_UNARY_CELU:
         return x < 0 ? alpha * expm1(x / alpha) : x;
     case INF_UNARY_THRESHOLDED_RELU:
@@ -227,7 +227,7 @@ enum inf_code inf_ref_clip(const struct inf_ref_call *call, struct inf_error *er
         double value = inf_ref_get(x, i);
         // What is inside is copied: a 64-bit integer would not survive the way through double.
         if (value < low || value > high || low > high)
-            inf_ref_put(y, i, clip(value, low, high));
+            inf_ref_put(y, i, clip_value(value, low, high));
         else
             inf_ref_copy(y, i, x, i, 1);
     }
@@ -287,7 +287,7 @@ double inf_ref_activate(const struct inf_ref_activation *activation, double valu
     case INF_ACTIVATION_RELU6:
         return inf_ref_unary_value(INF_UNARY_RELU6, value, 0, 0);
     case INF_ACTIVATION_CLIP:
-        return clip(value, activation->min, activation->max);
+        return clip_value(value, activation->min, activation->max);
     case INF_ACTIVATION_SIGMOID:
         return inf_ref_unary_value(INF_UNARY_SIGMOID, value, 0, 0);
     case INF_ACTIVATION_TANH:

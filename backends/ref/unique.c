@@ -71,8 +71,8 @@ static struct slices slices_of(const struct inf_ref_tensor *x, int32_t axis)
                            .inner = inf_ref_extent(x->shape, axis + 1, x->shape->rank)};
 }
 
-static enum inf_code begin(struct unique *unique, const struct inf_ref_call *call,
-                           struct inf_error *err)
+static enum inf_code begin_unique(struct unique *unique, const struct inf_ref_call *call,
+                                  struct inf_error *err)
 {
     const struct inf_attrs_unique *attrs = &call->node->attrs.unique;
     const struct inf_ref_tensor *x = &call->inputs[0];
@@ -101,7 +101,7 @@ static enum inf_code begin(struct unique *unique, const struct inf_ref_call *cal
     return INF_OK;
 }
 
-static void end(struct unique *unique)
+static void end_unique(struct unique *unique)
 {
     free(unique->order);
     free(unique->groups);
@@ -111,9 +111,9 @@ enum inf_code inf_ref_unique_rows(const struct inf_ref_call *call, int64_t *rows
                                   struct inf_error *err)
 {
     struct unique unique;
-    enum inf_code code = begin(&unique, call, err);
+    enum inf_code code = begin_unique(&unique, call, err);
     *rows = unique.group_count;
-    end(&unique);
+    end_unique(&unique);
     return code;
 }
 
@@ -145,7 +145,7 @@ static void number_slices(const struct unique *unique, const struct inf_ref_tens
 enum inf_code inf_ref_unique(const struct inf_ref_call *call, struct inf_error *err)
 {
     struct unique unique;
-    enum inf_code code = begin(&unique, call, err);
+    enum inf_code code = begin_unique(&unique, call, err);
     if (code == INF_OK && unique.group_count != call->outputs[2].count)
         code = inf_fail(err, INF_INVALID, "%u different slices, wanted %zu", unique.group_count,
                         call->outputs[2].count);
@@ -158,14 +158,14 @@ enum inf_code inf_ref_unique(const struct inf_ref_call *call, struct inf_error *
         }
         number_slices(&unique, &call->outputs[1]);
     }
-    end(&unique);
+    end_unique(&unique);
     return code;
 }
 
 // --- the difference of two lists ---
 
-static bool contains(const struct slices *sorted, const uint32_t *order,
-                     const struct inf_ref_tensor *x, size_t i)
+static bool contains_slice(const struct slices *sorted, const uint32_t *order,
+                           const struct inf_ref_tensor *x, size_t i)
 {
     size_t low = 0, high = sorted->count;
     while (low < high) {
@@ -196,7 +196,7 @@ static enum inf_code list_diff(const struct inf_ref_call *call, bool write, int6
     qsort_r(order, slices.count, sizeof *order, by_value_then_place, &slices);
     *rows = 0;
     for (size_t i = 0; i < x->count; i++) {
-        if (contains(&slices, order, x, i))
+        if (contains_slice(&slices, order, x, i))
             continue;
         if (write && (size_t)*rows < call->outputs[1].count) {
             inf_ref_copy(&call->outputs[0], (size_t)*rows, x, i, 1);

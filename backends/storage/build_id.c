@@ -60,7 +60,7 @@ static bool read_notes(const char *at, const char *end, char *text)
     return false;
 }
 
-static int look(struct dl_phdr_info *object, size_t size, void *context)
+static int look_in_object(struct dl_phdr_info *object, size_t size, void *context)
 {
     (void)size;
     const struct search *search = context;
@@ -79,5 +79,5 @@ void inf_build_id(char text[INF_BUILD_ID_TEXT])
 {
     struct search search = {(uintptr_t)inf_build_id, text};
     snprintf(text, INF_BUILD_ID_TEXT, "none");
-    dl_iterate_phdr(look, &search);
+    dl_iterate_phdr(look_in_object, &search);
 }

@@ -141,7 +141,7 @@ static bool rewrite_file(struct inf_record_file *file, uint32_t count)
     return ok;
 }
 
-static bool append(const struct inf_record_file *file, uint32_t index)
+static bool append_line(const struct inf_record_file *file, uint32_t index)
 {
     char line[INF_RECORD_LINE];
     size_t size = make_line(file, index, line);
@@ -160,7 +160,7 @@ void inf_record_file_append(struct inf_record_file *file, uint32_t index, uint32
 {
     if (file->directory_fd < 0)
         return;
-    if ((file->damaged || !append(file, index)) && !rewrite_file(file, count) &&
+    if ((file->damaged || !append_line(file, index)) && !rewrite_file(file, count) &&
         !file->complained) {
         inf_log(file->log, INF_LOG_WARNING, "%s not written reason=\"%s\"", file->what,
                 strerror(errno));

@@ -14,7 +14,7 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/limits.h"
 
-// A graph while it runs: the same nodes with value records of its own, in which data becomes known.
+// A graph while it runs: the nodes of the source, and a copy of its values that is filled in.
 struct frame {
     struct inf_graph graph; // shares everything with `source` but its values
     const struct inf_graph *source;
@@ -85,7 +85,7 @@ static enum inf_code measure_shapes(struct inf_interpreter *interpreter, struct 
     return INF_OK;
 }
 
-// The shape of a value as data.
+// Writes a shape as the data of a value.
 static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 {
     int32_t *elements = blob->data;
@@ -93,7 +93,7 @@ static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
         elements[i] = (int32_t)shape->dims[i];
 }
 
-// By a program where there is one.
+// Computes a node by a program if there is one, else by the evaluator.
 static enum inf_code evaluate_node(struct inf_interpreter *interpreter, const struct frame *frame,
                                    uint32_t index, struct inf_blob **blobs, struct inf_error *err)
 {
@@ -152,7 +152,7 @@ static enum inf_code run_node(struct inf_interpreter *interpreter, struct frame 
 
 // --- branches and loops ---
 
-// The tensors that a node's subgraph takes or gives.
+// Inputs and outputs of a subgraph.
 struct exchange {
     struct inf_tensor *inputs, *outputs;
     uint32_t input_count, output_count;
@@ -168,7 +168,7 @@ static void end_exchange(struct inf_interpreter *interpreter, struct exchange *e
     free(exchange->outputs);
 }
 
-// The node's inputs from `first` on.
+// Collects the node's inputs from index `first` on.
 static enum inf_code begin_exchange(struct exchange *exchange, const struct frame *frame,
                                     const struct inf_node *node, uint32_t first,
                                     struct inf_error *err)
@@ -301,7 +301,8 @@ static enum inf_code begin_frame(const struct inf_interpreter *interpreter, stru
     for (uint32_t i = 0; i < source->output_count; i++)
         frame->uses[source->outputs[i].value]++;
     for (uint32_t i = 0; i < source->value_count; i++)
-        // What the programs hold may go and come back meanwhile: nobody looks.
+        // Bytes that programs hold in another form may be evicted during the run: they are not
+        // read.
         if (source->values[i].data != NULL &&
             !inf_node_programs_hold(interpreter->programs, source, i) &&
             source->values[i].data->data == NULL)

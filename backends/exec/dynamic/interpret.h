@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a graph whose shapes hang on values: constant folding at run time. Node by node, shapes
-// are inferred from the actual inputs, memory is allocated and an evaluator computes. Branches and
-// loops run their subgraphs in the same way. Slow and general: what can be planned is planned, and
-// this does the rest.
+// Runs a graph whose shapes depend on values, node by node: shapes are inferred from the actual
+// inputs, memory is allocated, and an evaluator computes. Branches and loops run their subgraphs
+// the same way.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_INTERPRET_H
 #define INF_BACKENDS_EXEC_DYNAMIC_INTERPRET_H
 

@@ -48,9 +48,9 @@ static void mark_others(const struct inf_graph *graph, bool *other)
 // --- packing ---
 
 // Compiles the node for one row and takes the form that its matrix has in that program.
-static enum inf_code pack(struct inf_node_packs *packs, const struct inf_graph *known,
-                          uint32_t index, struct inf_device *device,
-                          struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code pack_matrix(struct inf_node_packs *packs, const struct inf_graph *known,
+                                 uint32_t index, struct inf_device *device,
+                                 struct inf_error *err) INF_MAY_BLOCK
 {
     static const uint32_t nodes[] = {0};
     struct inf_node_graph alone = {0};
@@ -97,7 +97,7 @@ static enum inf_code pack_all(struct inf_node_packs *packs, struct inf_graph *kn
             packs->forms[node->inputs[1]] != NULL)
             continue;
         set_shapes(known, node);
-        INF_TRY(pack(packs, known, i, device, err));
+        INF_TRY(pack_matrix(packs, known, i, device, err));
     }
     return INF_OK;
 }

@@ -19,7 +19,7 @@
 #define WAYS 4u
 // Operands and results of a node together: fewer elements are computed before a program is found.
 #define ELEMENTS_MIN ((size_t)512)
-// Of all programs of a slot; a slot that wants more begins anew.
+// Maximum number of programs in a slot. A slot that needs more drops all of them first.
 #define BYTES_MAX (UINT64_C(6) << 20)
 
 struct entry {
@@ -158,7 +158,7 @@ static uint64_t key_of(const struct inf_node_run *run)
 
 // Whether the entry was made of this node with operands and results of these shapes: other ones may
 // have the same key.
-static bool fits(const struct entry *entry, const struct inf_node_run *run)
+static bool fits_program(const struct entry *entry, const struct inf_node_run *run)
 {
     const struct inf_node *node = &run->graph->nodes[run->node];
     const struct inf_node *mine = &entry->alone.graph->nodes[0];
@@ -185,8 +185,9 @@ static bool fits(const struct entry *entry, const struct inf_node_run *run)
 // --- making ---
 
 // Compiles the node; an entry without a program where that fails, and the evaluator can do it.
-static enum inf_code make(struct inf_node_programs *programs, struct entry *entry,
-                          const struct inf_node_run *run, struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code make_program(struct inf_node_programs *programs, struct entry *entry,
+                                  const struct inf_node_run *run,
+                                  struct inf_error *err) INF_MAY_BLOCK
 {
     static const uint32_t nodes[] = {0};
     const struct inf_node *node = &run->graph->nodes[run->node];
@@ -208,15 +209,16 @@ static enum inf_code make(struct inf_node_programs *programs, struct entry *entr
 }
 
 // The entry for the node with these shapes, made now if there is none.
-static enum inf_code find(struct inf_node_programs *programs, const struct inf_node_run *run,
-                          struct entry **out_entry, struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code find_program(struct inf_node_programs *programs,
+                                  const struct inf_node_run *run, struct entry **out_entry,
+                                  struct inf_error *err) INF_MAY_BLOCK
 {
     struct table *table = &programs->tables[run->slot];
     uint64_t key = key_of(run);
     struct entry *set = table->entries[key % SETS];
     struct entry *entry = &set[0];
     for (uint32_t way = 0; way < WAYS; way++) {
-        if (set[way].key == key && fits(&set[way], run)) {
+        if (set[way].key == key && fits_program(&set[way], run)) {
             set[way].used = ++table->clock;
             *out_entry = &set[way];
             return INF_OK;
@@ -227,7 +229,7 @@ static enum inf_code find(struct inf_node_programs *programs, const struct inf_n
     entry_clear(programs, entry);
     if (inf_node_programs_bytes(programs) > BYTES_MAX * programs->slots)
         table_clear(programs, table);
-    enum inf_code code = make(programs, entry, run, err);
+    enum inf_code code = make_program(programs, entry, run, err);
     if (code != INF_OK) {
         entry_clear(programs, entry);
         return code;
@@ -253,8 +255,8 @@ static bool is_worth_it(const struct inf_node_run *run)
     return elements >= ELEMENTS_MIN;
 }
 
-static enum inf_code bind(struct table *table, const struct entry *entry,
-                          const struct inf_node_run *run, struct inf_error *err)
+static enum inf_code bind_operands(struct table *table, const struct entry *entry,
+                                   const struct inf_node_run *run, struct inf_error *err)
 {
     const struct inf_node *node = &run->graph->nodes[run->node];
     if (table->binding_count < entry->alone.graph->value_count) {
@@ -285,10 +287,10 @@ enum inf_code inf_node_programs_run(struct inf_node_programs *programs,
     *out_done = false;
     if (!is_worth_it(run))
         return INF_OK;
-    INF_TRY(find(programs, run, &entry, err));
+    INF_TRY(find_program(programs, run, &entry, err));
     if (entry->program == NULL)
         return INF_OK;
-    INF_TRY(bind(&programs->tables[run->slot], entry, run, err));
+    INF_TRY(bind_operands(&programs->tables[run->slot], entry, run, err));
     const struct inf_run of_program = {.bindings = programs->tables[run->slot].bindings,
                                        .cancelled = run->cancelled};
     INF_TRY(inf_program_run(entry->program, &of_program, &ticket, err));

@@ -23,8 +23,8 @@ struct inf_scratch_cache {
 struct inf_blob *inf_scratch_cache_take(struct inf_scratch_cache *scratch_cache,
                                         size_t size_bytes) INF_NODISCARD;
 
-// Takes over the reference and sets the pointer NULL. The blob is kept if nobody else has one, and
-// the bounds above let it; the oldest ones go first.
+// Takes over the reference and sets the pointer NULL. The blob is kept if no other
+// reference exists and it fits the limits above; the oldest blobs are freed to make room.
 void inf_scratch_cache_put(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob);
 
 // Frees all.

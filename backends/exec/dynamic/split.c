@@ -33,7 +33,7 @@ static bool is_planned(const struct splitter *splitter, const struct inf_graph *
     return true;
 }
 
-static void mark(struct splitter *splitter)
+static void mark_nodes(struct splitter *splitter)
 {
     const struct inf_graph *graph = splitter->graph;
     for (uint32_t v = 0; v < graph->value_count; v++) {
@@ -167,7 +167,7 @@ static enum inf_code make_parts(struct splitter *splitter, struct inf_error *err
     bool *flags = calloc(values, 3 * sizeof *flags);
     if (flags == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to split a graph");
-    mark(splitter);
+    mark_nodes(splitter);
     enum inf_code code = clone_part(splitter, true, &splitter->split->planned, err);
     if (code == INF_OK)
         code = clone_part(splitter, false, &split->rest, err);
@@ -187,7 +187,7 @@ static enum inf_code make_parts(struct splitter *splitter, struct inf_error *err
     return code;
 }
 
-static enum inf_code allocate(struct splitter *splitter, struct inf_error *err)
+static enum inf_code alloc_tables(struct splitter *splitter, struct inf_error *err)
 {
     struct inf_split *split = splitter->split;
     size_t values = (size_t)splitter->graph->value_count + 1;
@@ -215,7 +215,7 @@ enum inf_code inf_split_init(struct inf_split *split, const struct inf_graph *gr
                              struct inf_error *err)
 {
     struct splitter splitter = {.graph = graph, .split = split};
-    enum inf_code code = allocate(&splitter, err);
+    enum inf_code code = alloc_tables(&splitter, err);
     if (code == INF_OK)
         code = make_parts(&splitter, err);
     free(splitter.node_planned);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph in two parts: what can be planned, since its shapes hang on no values, and the rest,
-// which runs after it. Behind dynamic.h.
+// A graph in two parts: nodes that can be planned, because no shape depends on values, and the
+// rest, which runs after it. Behind dynamic.h.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_SPLIT_H
 #define INF_BACKENDS_EXEC_DYNAMIC_SPLIT_H
 

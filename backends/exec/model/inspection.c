@@ -33,9 +33,9 @@ uint64_t inf_inspection_run_ns(const struct inf_inspection *inspection)
 
 // --- making ---
 
-static enum inf_code fill(struct inf_inspection *inspection, struct inf_model *model,
-                          const struct inf_private_request *request,
-                          struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code fill_inspection(struct inf_inspection *inspection, struct inf_model *model,
+                                     const struct inf_private_request *request,
+                                     struct inf_error *err) INF_MAY_BLOCK
 {
     inspection->model = model;
     INF_TRY(inf_model_compile_private(model, request, &inspection->executable, err));
@@ -56,7 +56,7 @@ enum inf_code inf_inspection_create(struct inf_inspection **out_inspection, stru
     struct inf_inspection *inspection = calloc(1, sizeof *inspection);
     if (inspection == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to look inside");
-    enum inf_code code = fill(inspection, model, request, err);
+    enum inf_code code = fill_inspection(inspection, model, request, err);
     if (code == INF_OK)
         *out_inspection = inspection;
     else

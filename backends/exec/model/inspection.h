@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model looked into: how long each node takes, what it makes, where a value first is no number,
-// and where two devices first part. On executables of its own, so that nobody else's runs are
-// touched.
+// Inspects a model: the time of each node, the range of its values, where NaN or infinity first
+// appears, and where two devices first differ. Uses its own executables, so that requests are not
+// affected.
 #ifndef INF_BACKENDS_EXEC_MODEL_INSPECTION_H
 #define INF_BACKENDS_EXEC_MODEL_INSPECTION_H
 

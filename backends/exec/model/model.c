@@ -51,8 +51,8 @@ static enum inf_code list_constants(struct inf_model *model, struct inf_constant
     return INF_OK;
 }
 
-// Looks what of the constants is needed, after executables came or went.
-static void review(struct inf_model *model) INF_MAY_BLOCK
+// Decides again which constants must have their bytes, after executables were added or freed.
+static void review_constants(struct inf_model *model) INF_MAY_BLOCK
 {
     struct inf_constants constants = {0};
     if (!inf_weight_residency_begin_review(&model->residency))
@@ -70,14 +70,14 @@ static void review(struct inf_model *model) INF_MAY_BLOCK
 static void release_constants(struct inf_model *model) INF_MAY_BLOCK
 {
     inf_weight_residency_release(&model->residency);
-    review(model);
+    review_constants(model);
 }
 
 void inf_model_allow_eviction(struct inf_model *model)
 {
     inf_role_check_may_block();
     inf_weight_residency_allow_eviction(&model->residency);
-    review(model);
+    review_constants(model);
 }
 
 void inf_model_charge(struct inf_model *model, struct inf_device *device)
@@ -87,8 +87,8 @@ void inf_model_charge(struct inf_model *model, struct inf_device *device)
 
 // --- creation ---
 
-static enum inf_code fill(struct inf_model *model, const struct inf_pass_options *options,
-                          struct inf_error *err)
+static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pass_options *options,
+                                   struct inf_error *err)
 {
     model->disabled_passes = options->disabled;
     if (options->evaluator != NULL)
@@ -97,7 +97,7 @@ static enum inf_code fill(struct inf_model *model, const struct inf_pass_options
     inf_graph_trim(model->graph);
     for (uint32_t i = 0; i < model->graph->value_count; i++)
         model->constants += model->graph->values[i].data != NULL;
-    review(model);
+    review_constants(model);
     return INF_OK;
 }
 
@@ -120,7 +120,7 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
     *graph = NULL;
     for (uint32_t i = 0; i < host_count; i++)
         model->hosts[model->host_count++] = inf_device_ref(hosts[i]);
-    enum inf_code code = fill(model, options, err);
+    enum inf_code code = prepare_graph(model, options, err);
     if (code == INF_OK)
         *out_model = model;
     else
@@ -130,7 +130,7 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
 
 struct inf_model *inf_model_ref(struct inf_model *model)
 {
-    // Relaxed: whoever hands us the model holds a reference.
+    // Relaxed: the caller holds a reference.
     atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
     return model;
 }
@@ -139,7 +139,7 @@ void inf_model_unref(struct inf_model **pointer)
 {
     struct inf_model *model = *pointer;
     *pointer = NULL;
-    // Acquire-release: whoever frees sees what every other holder did.
+    // Acquire-release: the thread that frees sees the writes of every other holder.
     if (model == NULL ||
         atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1)
         return;
@@ -223,8 +223,8 @@ static enum inf_code compile_graph(struct inf_model *model, struct inf_device *d
                                          device_count, err);
 }
 
-static enum inf_code compile(struct inf_model *model, const struct inf_shape_class *class,
-                             struct inf_executable **out_executable, struct inf_error *err)
+static enum inf_code compile_class(struct inf_model *model, const struct inf_shape_class *class,
+                                   struct inf_executable **out_executable, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_model_specialize_graph(model, class->shapes, &graph, err));
@@ -289,22 +289,22 @@ void inf_model_discard_private(struct inf_model *model, struct inf_executable **
     release_constants(model);
 }
 
-// Compiles for a class that is in the list as a promise, and keeps the promise or takes it back.
-static enum inf_code fulfil(struct inf_model *model, struct inf_shape_class *promise,
-                            struct inf_executable **out_executable, struct inf_error *err)
+// Compiles for a class that is promised, and keeps or withdraws the promise.
+static enum inf_code fulfil_promise(struct inf_model *model, struct inf_shape_class *promise,
+                                    struct inf_executable **out_executable, struct inf_error *err)
 {
     enum inf_code code = inf_weight_residency_acquire(&model->residency, err);
     bool whole = code == INF_OK;
     if (whole)
-        code = compile(model, promise, out_executable, err);
+        code = compile_class(model, promise, out_executable, err);
     if (code == INF_OK)
         inf_shape_classes_keep(&model->classes, promise, *out_executable);
     else
         inf_shape_classes_withdraw(&model->classes, promise);
-    // Not before it is in the list: a review must see what it reads.
+    // After the executable is in the list: a review must see which constants it reads.
     if (whole)
         inf_weight_residency_release(&model->residency);
-    review(model);
+    review_constants(model);
     return code;
 }
 
@@ -366,7 +366,7 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
     if (promise == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for an executable");
-    return fulfil(model, promise, out_executable, err);
+    return fulfil_promise(model, promise, out_executable, err);
 }
 
 void inf_model_release(struct inf_model *model, struct inf_executable **executable)
@@ -390,7 +390,7 @@ void inf_model_drop_with(struct inf_model *model, struct inf_device *device,
     inf_role_check_may_block();
     const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
     if (inf_shape_classes_drop(&model->classes, &key))
-        review(model);
+        review_constants(model);
 }
 
 uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device *device)

@@ -52,15 +52,15 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // As inf_model_acquire(), in this precision and with so many threads; what stays fp32 is what
-// inf_model_pin() said. Where sizes hang on values, the model computes in fp32 in any case.
+// inf_model_pin() said. A model whose sizes depend on values always computes in fp32.
 enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device *device,
                                      const struct inf_run_options *options,
                                      const struct inf_shape *shapes,
                                      struct inf_executable **out_executable,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// From now on inf_model_acquire() for `device` (no reference: whoever asks has it) uses these run
-// options; for every other device it means fp32 with all threads. Any thread.
+// Sets the run options that inf_model_acquire() uses for `device`; the pointer is compared, not
+// followed. Every other device gets the defaults: fp32, all threads. Any thread.
 void inf_model_set_default_options(struct inf_model *model, const struct inf_device *device,
                                    const struct inf_run_options *options);
 
@@ -79,9 +79,8 @@ enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precisio
 // Gives back what inf_model_acquire() gave, and sets the pointer NULL.
 void inf_model_release(struct inf_model *model, struct inf_executable **executable);
 
-// From now on constants that executables use in a form of their own only are not kept beside it,
-// but made again from it whenever other shapes are compiled. For when all has been compiled that is
-// known to be needed.
+// Allows the bytes of constants to be evicted if every executable uses them in a packed form. They
+// are computed again when other shapes are compiled. Call it once all expected shapes are compiled.
 void inf_model_allow_eviction(struct inf_model *model) INF_MAY_BLOCK;
 
 // Counts the model's constants as held because of `device`, instead of where they were counted
@@ -110,7 +109,7 @@ struct inf_private_request {
 // Compiles an executable that is the caller's alone, to give to inf_model_discard_private(): to
 // look at how the model runs while others run it.
 //
-// INF_UNSUPPORTED  (FEATURE) values are to be kept of a model whose sizes hang on values.
+// INF_UNSUPPORTED  (FEATURE) `keep` is set, but sizes of the model depend on values.
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED  as inf_model_acquire().
 enum inf_code inf_model_compile_private(struct inf_model *model,
                                         const struct inf_private_request *request,
@@ -121,8 +120,8 @@ enum inf_code inf_model_compile_private(struct inf_model *model,
 void inf_model_discard_private(struct inf_model *model,
                                struct inf_executable **executable) INF_MAY_BLOCK;
 
-// Frees what inf_model_acquire() made for these shapes on `device`, if there is one and nobody
-// holds it.
+// Frees the executable that inf_model_acquire() returns for these shapes on `device`, if it exists
+// and no thread holds it.
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes) INF_MAY_BLOCK;
 

@@ -73,8 +73,8 @@ static struct inf_shape_class *find_class(struct inf_shape_classes *classes,
     return class;
 }
 
-// Takes out of the list, for the caller to free, the class of `device` that nobody holds and that
-// was not used for longest, if the device has too many.
+// Removes the least recently used class of `device` that no user holds, if the device has too many.
+// The caller frees it.
 static struct inf_shape_class *take_surplus(struct inf_shape_classes *classes,
                                             const struct inf_device *device)
     INF_ATTR(requires_capability(classes->mutex))
@@ -104,8 +104,8 @@ static void remove_class(struct inf_shape_classes *classes, struct inf_shape_cla
     *link = class->next;
 }
 
-// Retires the classes of `device` that can never run again. Those that nobody holds are taken out
-// of the list for the caller to free; the others are freed by whoever gives them back last.
+// Retires the classes of `device` that can never run again. Unused ones are removed and returned
+// for the caller to free; the others are freed by their last user.
 static struct inf_shape_class *retire_lost(struct inf_shape_classes *classes,
                                            const struct inf_device *device)
     INF_ATTR(requires_capability(classes->mutex))

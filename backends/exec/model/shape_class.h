@@ -19,13 +19,13 @@ struct inf_shape_key {
     const struct inf_shape *shapes; // one an input of the model
 };
 
-// An executable for one shape class, or the promise of one. Whoever holds it may read what it is
+// An executable for one shape class, or the promise of one. Its users may read what it is
 // for.
 struct inf_shape_class {
     struct inf_shape_class *next;
     struct inf_device *device; // a reference
     struct inf_run_options options;
-    struct inf_executable *executable; // NULL while somebody compiles it
+    struct inf_executable *executable; // NULL: promised, a thread compiles it
     uint32_t users;                    // that hold it, or wait for it
     bool pinned;                       // by a review, which is one of them
     bool retired;     // its device was lost: freed once its last user has given it back
@@ -48,7 +48,7 @@ void inf_shape_classes_init(struct inf_shape_classes *classes, uint32_t input_co
 // Frees all executables, none of which may be held.
 void inf_shape_classes_fini(struct inf_shape_classes *classes) INF_MAY_BLOCK;
 
-// The executable for `key` if there is one, waiting for whoever compiles it just now; held until
+// The executable for `key` if there is one, waits while another thread compiles it. Held until
 // inf_shape_classes_release(). NULL where the caller must compile: then *promise is a class that
 // others wait for, to be kept or taken back; NULL without memory for one.
 struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *classes,
@@ -56,7 +56,7 @@ struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *class
                                                  struct inf_shape_class **promise) INF_MAY_BLOCK;
 
 // Keeps a promise: `executable` is the class's now, and held by the caller. Frees one of the same
-// device that nobody holds if there are too many.
+// device that no user holds, if there are too many.
 void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_class *promise,
                             struct inf_executable *executable) INF_MAY_BLOCK;
 
@@ -68,7 +68,7 @@ void inf_shape_classes_withdraw(struct inf_shape_classes *classes,
 void inf_shape_classes_release(struct inf_shape_classes *classes,
                                const struct inf_executable *executable);
 
-// Frees the executable for `key` unless somebody holds it. False where nothing was freed.
+// Frees the executable for `key` unless a user holds it. Returns false if nothing was freed.
 bool inf_shape_classes_drop(struct inf_shape_classes *classes,
                             const struct inf_shape_key *key) INF_MAY_BLOCK;
 

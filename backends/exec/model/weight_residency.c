@@ -58,7 +58,7 @@ static void wait_until_idle(struct inf_weight_residency *residency)
 }
 
 // Called while `busy` keeps others away. Half of them restored is no harm.
-static enum inf_code restore(struct inf_weight_residency *residency, struct inf_error *err)
+static enum inf_code restore_blobs(struct inf_weight_residency *residency, struct inf_error *err)
 {
     for (size_t i = 0; i < residency->gone_count; i++)
         if (!inf_blob_restore(residency->gone[i]))
@@ -78,7 +78,7 @@ enum inf_code inf_weight_residency_acquire(struct inf_weight_residency *residenc
     if (residency->gone_count > 0) {
         residency->busy = true;
         inf_mutex_unlock(&residency->mutex);
-        code = restore(residency, err);
+        code = restore_blobs(residency, err);
         inf_mutex_lock(&residency->mutex);
         residency->busy = false;
     }
@@ -142,7 +142,7 @@ static void give_up(struct inf_weight_residency *residency, const struct inf_con
     malloc_trim(0);
 }
 
-static void count(const struct inf_constants *constants, struct inf_device_held *held)
+static void count_constants(const struct inf_constants *constants, struct inf_device_held *held)
 {
     for (size_t i = 0; i < constants->count; i++) {
         const struct inf_blob *blob = constants->uses[i].blob;
@@ -153,8 +153,8 @@ static void count(const struct inf_constants *constants, struct inf_device_held 
 
 // Changes what is counted at the device from one to the other. What becomes less is taken back
 // first, so that a peak is one.
-static void recount(struct inf_device *device, const struct inf_device_held *from,
-                    const struct inf_device_held *to)
+static void move_charge(struct inf_device *device, const struct inf_device_held *from,
+                        const struct inf_device_held *to)
 {
     const struct inf_device_held less = {
         .bytes = from->bytes - INF_MIN(from->bytes, to->bytes),
@@ -188,9 +188,9 @@ void inf_weight_residency_review(struct inf_weight_residency *residency,
     inf_constants_merge(constants);
     if (gives_up(residency))
         give_up(residency, constants);
-    count(constants, &held);
+    count_constants(constants, &held);
     inf_mutex_lock(&residency->mutex);
-    recount(residency->device, &residency->held, &held);
+    move_charge(residency->device, &residency->held, &held);
     residency->held = held;
     residency->forms = forms;
     inf_mutex_unlock(&residency->mutex);
@@ -211,9 +211,9 @@ void inf_weight_residency_charge(struct inf_weight_residency *residency, struct 
     const struct inf_device_held nothing = {0};
     inf_mutex_lock(&residency->mutex);
     struct inf_device *old = residency->device;
-    recount(old, &residency->held, &nothing);
+    move_charge(old, &residency->held, &nothing);
     residency->device = device != NULL ? inf_device_ref(device) : NULL;
-    recount(device, &nothing, &residency->held);
+    move_charge(device, &nothing, &residency->held);
     inf_mutex_unlock(&residency->mutex);
     inf_device_unref(&old);
 }

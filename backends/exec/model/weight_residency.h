@@ -26,7 +26,7 @@ struct inf_weight_residency {
 // Prepares one where every constant is in memory.
 void inf_weight_residency_init(struct inf_weight_residency *residency);
 
-// Releases it: nobody needs the constants any more.
+// Releases the state. No compilation or review may be in progress.
 void inf_weight_residency_fini(struct inf_weight_residency *residency);
 
 // Makes every constant whole again, and keeps it so until inf_weight_residency_release().
@@ -44,8 +44,8 @@ void inf_weight_residency_allow_eviction(struct inf_weight_residency *residency)
 // Counts constants at `device` (NULL: nowhere) instead of where they were.
 void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device);
 
-// Asks for a review. False where somebody compiles, who will ask afterwards; else nobody compiles
-// or reviews until inf_weight_residency_end_review().
+// Begins a review: no compilation or other review runs until inf_weight_residency_end_review().
+// Returns false if a compilation is in progress; that one asks for a review when it is done.
 bool inf_weight_residency_begin_review(struct inf_weight_residency *residency)
     INF_NODISCARD INF_MAY_BLOCK;
 

@@ -57,7 +57,7 @@ static bool has_const_filter(const struct inf_graph *graph, const struct inf_lin
 }
 
 // Moves node `index` into the linear node that makes its input `from`, if that is possible.
-static enum inf_code fold(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
+static enum inf_code fold_scale(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
 {
     struct inf_graph *graph = rewrite->graph;
     struct inf_node *node = &graph->nodes[index];
@@ -90,11 +90,11 @@ enum inf_code inf_pass_fold_batch_norm(struct inf_rewrite *rewrite)
     for (uint32_t i = 0; i < rewrite->graph->node_count; i++) {
         const struct inf_node *node = &rewrite->graph->nodes[i];
         if (node->op == INF_OP_BATCH_NORM) {
-            INF_TRY(fold(rewrite, i, 0));
+            INF_TRY(fold_scale(rewrite, i, 0));
         } else if (node->op == INF_OP_BINARY && node->attrs.binary.kind == INF_BINARY_MUL) {
-            INF_TRY(fold(rewrite, i, 0));
+            INF_TRY(fold_scale(rewrite, i, 0));
             if (!rewrite->removed[i])
-                INF_TRY(fold(rewrite, i, 1));
+                INF_TRY(fold_scale(rewrite, i, 1));
         }
     }
     return INF_OK;

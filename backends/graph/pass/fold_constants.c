@@ -116,7 +116,7 @@ static enum inf_code fold_node(struct inf_rewrite *rewrite, uint32_t index, size
     return code;
 }
 
-// Asks for the sizes of outputs that hang on values, which are known. What comes of it is no shape
+// Asks for the sizes of outputs that depend on values, which are known. The result is no shape
 // of the graph's: the node is about to go.
 static bool measure_outputs(struct inf_rewrite *rewrite, uint32_t index)
 {

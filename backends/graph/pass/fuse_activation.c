@@ -69,7 +69,7 @@ static void clip_from_min_max(struct inf_rewrite *rewrite, uint32_t index)
     }
 }
 
-static float clamp(float value, struct bounds bounds)
+static float read_clamp(float value, struct bounds bounds)
 {
     return fminf(fmaxf(value, bounds.min), bounds.max);
 }
@@ -87,7 +87,8 @@ static void merge_clips(struct inf_rewrite *rewrite, uint32_t index)
         !bounds_of(&nodes[before], &inner) ||
         rewrite->graph->values[nodes[before].outputs[0]].dtype != INF_DTYPE_F32)
         return;
-    become_clip(&nodes[before], (struct bounds){clamp(inner.min, outer), clamp(inner.max, outer)});
+    become_clip(&nodes[before],
+                (struct bounds){read_clamp(inner.min, outer), read_clamp(inner.max, outer)});
     inf_rewrite_absorb(rewrite, before, index);
 }
 
@@ -119,7 +120,7 @@ static enum inf_activation activation_of(const struct inf_node *node)
 }
 
 // Whether `node` can take `activation`: sums and products take bounds only.
-static bool takes(const struct inf_node *node, enum inf_activation activation)
+static bool takes_activation(const struct inf_node *node, enum inf_activation activation)
 {
     return node->op != INF_OP_BINARY ||
            (node->attrs.binary.kind <= INF_BINARY_DIV && activation <= INF_ACTIVATION_CLIP);
@@ -135,7 +136,7 @@ static void fuse_unary(struct inf_rewrite *rewrite, uint32_t index)
     uint32_t before = inf_rewrite_sole_producer(rewrite, node->inputs[0]);
     struct inf_activation_slot slot;
     if (before == INF_NODE_NONE || !inf_node_activation(&graph->nodes[before], &slot) ||
-        *slot.kind != INF_ACTIVATION_NONE || !takes(&graph->nodes[before], activation) ||
+        *slot.kind != INF_ACTIVATION_NONE || !takes_activation(&graph->nodes[before], activation) ||
         !inf_dtype_is_float(graph->values[node->outputs[0]].dtype))
         return;
     *slot.kind = activation;

@@ -8,7 +8,7 @@
 
 // Moves node `index`, an add or sub, into the linear node that makes its input `from`, if the other
 // input is a constant a channel.
-static enum inf_code fuse(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
+static enum inf_code fuse_constant(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
 {
     struct inf_graph *graph = rewrite->graph;
     struct inf_node *node = &graph->nodes[index];
@@ -45,9 +45,9 @@ enum inf_code inf_pass_fuse_bias(struct inf_rewrite *rewrite)
                                           node->attrs.binary.kind != INF_BINARY_SUB))
             continue;
         bool commutes = node->attrs.binary.kind == INF_BINARY_ADD;
-        INF_TRY(fuse(rewrite, i, 0));
+        INF_TRY(fuse_constant(rewrite, i, 0));
         if (!rewrite->removed[i] && commutes)
-            INF_TRY(fuse(rewrite, i, 1));
+            INF_TRY(fuse_constant(rewrite, i, 1));
     }
     return INF_OK;
 }

@@ -56,7 +56,7 @@ static bool image_paddings(const struct inf_graph *graph, const struct inf_node 
     return true;
 }
 
-static enum inf_code fuse(struct inf_rewrite *rewrite, uint32_t index)
+static enum inf_code fuse_node(struct inf_rewrite *rewrite, uint32_t index)
 {
     struct inf_graph *graph = rewrite->graph;
     struct pads pads;
@@ -85,6 +85,6 @@ static enum inf_code fuse(struct inf_rewrite *rewrite, uint32_t index)
 enum inf_code inf_pass_fuse_pad(struct inf_rewrite *rewrite)
 {
     for (uint32_t i = 0; i < rewrite->graph->node_count; i++)
-        INF_TRY(fuse(rewrite, i));
+        INF_TRY(fuse_node(rewrite, i));
     return INF_OK;
 }

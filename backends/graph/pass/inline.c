@@ -15,7 +15,7 @@
 // What is computed on the way: counters, conditions and the like.
 #define FOLD_BYTES_MAX ((size_t)64 << 10)
 
-// The graph's nodes while they are listed anew.
+// The new list of the graph's nodes.
 struct inliner {
     struct inf_graph *graph;
     const struct inf_evaluator *evaluator;
@@ -33,7 +33,7 @@ static enum inf_code no_memory(struct inf_error *err)
                            "no memory to inline subgraphs");
 }
 
-static enum inf_code append(struct inliner *inliner, const struct inf_node *node)
+static enum inf_code append_node(struct inliner *inliner, const struct inf_node *node)
 {
     if (inliner->count == inliner->capacity) {
         uint32_t wanted = inliner->capacity * 2 + 16;
@@ -49,7 +49,7 @@ static enum inf_code append(struct inliner *inliner, const struct inf_node *node
     return INF_OK;
 }
 
-static uint32_t follow(const struct inliner *inliner, uint32_t value)
+static uint32_t follow_value(const struct inliner *inliner, uint32_t value)
 {
     while (value < inliner->replaced_count && inliner->replaced[value] != value)
         value = inliner->replaced[value];
@@ -143,7 +143,7 @@ static enum inf_code copy_subgraphs(struct inliner *inliner, const struct inf_gr
 }
 
 // Infers a node that was just appended and computes it if it can be.
-static enum inf_code settle(struct inliner *inliner)
+static enum inf_code settle_value(struct inliner *inliner)
 {
     // Inference looks at nodes through the graph: it sees the new list for a moment.
     struct inf_graph *graph = inliner->graph;
@@ -178,9 +178,9 @@ static enum inf_code append_subgraph(struct inliner *inliner, const struct inf_g
         if (code == INF_OK)
             code = copy_subgraphs(inliner, inner, &node);
         if (code == INF_OK)
-            code = append(inliner, &node);
+            code = append_node(inliner, &node);
         if (code == INF_OK)
-            code = settle(inliner);
+            code = settle_value(inliner);
     }
     for (uint32_t i = 0; i < inner->output_count; i++)
         outputs[i] = map[inner->outputs[i].value];
@@ -251,8 +251,8 @@ static enum inf_code test_condition(struct inliner *inliner, const struct inf_gr
 }
 
 // Appends iterations until the condition says no (*ended), cannot be told, or it gets too much.
-static enum inf_code unroll(struct inliner *inliner, const struct inf_node *node, uint32_t *values,
-                            uint32_t *outputs, bool *ended)
+static enum inf_code unroll_loop(struct inliner *inliner, const struct inf_node *node,
+                                 uint32_t *values, uint32_t *outputs, bool *ended)
 {
     const struct inf_graph *graph = inliner->graph;
     uint32_t first = inliner->count;
@@ -297,7 +297,7 @@ static enum inf_code inline_loop(struct inliner *inliner, const struct inf_node 
     *gone = false;
     if (code == INF_OK) {
         memcpy(values, node->inputs, node->input_count * sizeof *values);
-        code = unroll(inliner, node, values, outputs, gone);
+        code = unroll_loop(inliner, node, values, outputs, gone);
     }
     if (code == INF_OK && *gone)
         replace_outputs(inliner, node, values);
@@ -310,12 +310,12 @@ static enum inf_code inline_loop(struct inliner *inliner, const struct inf_node 
 
 // --- the graph ---
 
-static enum inf_code visit(struct inliner *inliner, struct inf_node node)
+static enum inf_code visit_node(struct inliner *inliner, struct inf_node node)
 {
     bool condition, gone = false;
     for (uint32_t i = 0; i < node.input_count; i++)
         if (node.inputs[i] != INF_VALUE_NONE)
-            node.inputs[i] = follow(inliner, node.inputs[i]);
+            node.inputs[i] = follow_value(inliner, node.inputs[i]);
     if (node.op == INF_OP_BRANCH && read_bool(inliner->graph, node.inputs[0], &condition))
         return inline_branch(inliner, &node, condition);
     if (node.op == INF_OP_LOOP) {
@@ -323,15 +323,15 @@ static enum inf_code visit(struct inliner *inliner, struct inf_node node)
         if (gone)
             return INF_OK;
     }
-    return append(inliner, &node);
+    return append_node(inliner, &node);
 }
 
 // Puts the new list in place of the old one.
-static void finish(struct inliner *inliner)
+static void finish_graph(struct inliner *inliner)
 {
     struct inf_graph *graph = inliner->graph;
     for (uint32_t i = 0; i < graph->output_count; i++)
-        graph->outputs[i].value = follow(inliner, graph->outputs[i].value);
+        graph->outputs[i].value = follow_value(inliner, graph->outputs[i].value);
     free(graph->nodes);
     graph->nodes = inliner->nodes;
     graph->node_count = inliner->count;
@@ -362,9 +362,9 @@ enum inf_code inf_pass_inline(struct inf_rewrite *rewrite)
         inliner.replaced[v] = v;
     uint32_t node_count = graph->node_count;
     for (uint32_t i = 0; i < node_count && code == INF_OK; i++)
-        code = visit(&inliner, graph->nodes[i]);
+        code = visit_node(&inliner, graph->nodes[i]);
     if (code == INF_OK && inliner.changed) {
-        finish(&inliner);
+        finish_graph(&inliner);
         rewrite->changed = true;
     }
     free(inliner.nodes);

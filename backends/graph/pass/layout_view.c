@@ -58,21 +58,21 @@ struct inf_shape inf_layout_view_source_shape(const struct inf_layout_view *view
     return result;
 }
 
-static int32_t resolve(int64_t axis, int32_t rank)
+static int32_t resolve_axis(int64_t axis, int32_t rank)
 {
     return (int32_t)(axis < 0 ? axis + rank : axis);
 }
 
 int32_t inf_layout_view_axis(const struct inf_layout_view *view, int64_t axis)
 {
-    return view->perm[resolve(axis, view->rank)];
+    return view->perm[resolve_axis(axis, view->rank)];
 }
 
 void inf_layout_view_map(const struct inf_layout_view *view, struct inf_ints *axes,
                          bool hit[INF_LIMIT_RANK])
 {
     for (int32_t i = 0; i < axes->count; i++) {
-        int32_t axis = resolve(axes->values[i], view->rank);
+        int32_t axis = resolve_axis(axes->values[i], view->rank);
         hit[axis] = true;
         axes->values[i] = view->perm[axis];
     }
@@ -100,7 +100,7 @@ struct inf_layout_view inf_layout_view_insert(const struct inf_layout_view *view
     bool is_new[INF_LIMIT_RANK] = {false};
     int32_t places[INF_LIMIT_RANK], count = 0;
     for (int32_t i = 0; i < axes->count; i++)
-        is_new[resolve(axes->values[i], result.rank)] = true;
+        is_new[resolve_axis(axes->values[i], result.rank)] = true;
     for (int32_t i = 0; i < result.rank; i++)
         if (!is_new[i])
             places[count++] = i;

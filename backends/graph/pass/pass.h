@@ -20,7 +20,7 @@ enum inf_pass {
     INF_PASS_FUSE_BIAS, // add of a per-channel constant after a convolution or matmul, into its bias
     INF_PASS_FUSE_ACTIVATION, // an activation after a convolution, matmul or add, into it; min(max(x)) into clip
     INF_PASS_FUSE_PAD,  // constant zero pad before a convolution, into its padding
-    INF_PASS_DROP_DEAD, // nodes and values nobody uses
+    INF_PASS_DROP_DEAD, // nodes and values that are not used
     INF_PASS_COUNT
 };
 

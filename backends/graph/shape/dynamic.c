@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose output sizes hang on values, and lists of tensors.
+// Operators whose output sizes depend on values, and lists of tensors.
 #include "backends/graph/shape/rules.h"
 
 enum inf_code inf_infer_nonzero(struct inf_infer *infer)

@@ -84,7 +84,7 @@ enum inf_code inf_infer_prelu(struct inf_infer *infer)
 }
 
 // The shape without the axes of `set`, or with them as 1.
-static struct inf_shape reduced(const struct inf_shape *x, uint32_t set, bool keep_dims)
+static struct inf_shape reduce_shape(const struct inf_shape *x, uint32_t set, bool keep_dims)
 {
     struct inf_shape shape = {0};
     for (int32_t i = 0; i < x->rank; i++) {
@@ -108,7 +108,7 @@ enum inf_code inf_infer_reduce(struct inf_infer *infer)
     INF_TRY(inf_infer_axes(infer, &attrs->axes, x->rank, &set));
     if (attrs->axes.count == 0)
         set = UINT32_MAX;
-    struct inf_shape shape = reduced(x, set, attrs->keep_dims);
+    struct inf_shape shape = reduce_shape(x, set, attrs->keep_dims);
     return inf_infer_output(infer, 0, &shape);
 }
 
@@ -123,7 +123,7 @@ enum inf_code inf_infer_arg(struct inf_infer *infer)
         return inf_shape_fault(infer, "axis %d is out of range for rank %d", attrs->axis, x->rank);
     if (x->dims[axis] == 0)
         return inf_shape_fault(infer, "axis %d is empty: there is no extreme", axis);
-    struct inf_shape shape = reduced(x, 1u << axis, attrs->keep_dims);
+    struct inf_shape shape = reduce_shape(x, 1u << axis, attrs->keep_dims);
     return inf_infer_output(infer, 0, &shape);
 }
 

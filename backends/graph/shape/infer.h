@@ -5,9 +5,9 @@
 
 #include "backends/graph/graph.h"
 
-// Sets dtype and shape of every node's outputs from its inputs. Dimensions that hang on values not
-// yet constant, or on unknown dimensions, become INF_DIM_UNKNOWN. Also settles `padding` same/valid
-// into nothing: kernels ask inf_window() below.
+// Sets dtype and shape of every node's outputs from its inputs. Dimensions that depend on values
+// not yet constant, or on unknown dimensions, become INF_DIM_UNKNOWN. Also settles `padding`
+// same/valid into nothing: kernels ask inf_window() below.
 //
 // INF_INVALID      inputs do not fit the operator; the text names the node, what it has and what was
 //                  wanted.

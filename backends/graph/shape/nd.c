@@ -46,7 +46,7 @@ static enum inf_code check_lists(struct inf_infer *infer, int32_t axes)
     return check_list(infer, "pads_after", lists.pads_after, axes, 0);
 }
 
-static int32_t element(const struct inf_ints *list, int32_t axis, int32_t otherwise)
+static int32_t read_element(const struct inf_ints *list, int32_t axis, int32_t otherwise)
 {
     return list->count == 0 ? otherwise : (int32_t)list->values[axis];
 }
@@ -61,16 +61,16 @@ static void round_up(struct inf_window *window)
         window->output++;
 }
 
-static bool settle(const struct inf_node *node, int32_t axis, int64_t input, int64_t kernel,
-                   struct inf_window *window)
+static bool settle_window(const struct inf_node *node, int32_t axis, int64_t input, int64_t kernel,
+                          struct inf_window *window)
 {
     struct lists lists = lists_of(node);
     struct inf_window_attrs attrs = {
         .padding = lists.padding,
-        .stride = {element(lists.strides, axis, 1)},
-        .dilation = {element(lists.dilations, axis, 1)},
-        .pad_before = {element(lists.pads_before, axis, 0)},
-        .pad_after = {element(lists.pads_after, axis, 0)},
+        .stride = {read_element(lists.strides, axis, 1)},
+        .dilation = {read_element(lists.dilations, axis, 1)},
+        .pad_before = {read_element(lists.pads_before, axis, 0)},
+        .pad_after = {read_element(lists.pads_after, axis, 0)},
     };
     if (!inf_window_resolve(&attrs, 0, input, kernel, window))
         return false;
@@ -85,13 +85,13 @@ void inf_node_window_nd(const struct inf_graph *graph, const struct inf_node *no
     uint32_t big = node->op == INF_OP_CONV_ND_TRANSPOSE ? node->outputs[0] : node->inputs[0];
     int64_t kernel = node->op == INF_OP_POOL_ND ? node->attrs.pool_nd.kernel.values[axis]
                                                 : graph->values[node->inputs[1]].shape.dims[axis];
-    if (!settle(node, axis, graph->values[big].shape.dims[1 + axis], kernel, window))
+    if (!settle_window(node, axis, graph->values[big].shape.dims[1 + axis], kernel, window))
         *window = (struct inf_window){.stride = 1, .dilation = 1};
 }
 
 // Runs windows over the spatial axis `axis`; *output is unknown where input or kernel are.
-static enum inf_code slide(struct inf_infer *infer, int32_t axis, int64_t input, int64_t kernel,
-                           int64_t *output)
+static enum inf_code slide_window(struct inf_infer *infer, int32_t axis, int64_t input,
+                                  int64_t kernel, int64_t *output)
 {
     struct inf_window window;
     *output = INF_DIM_UNKNOWN;
@@ -99,7 +99,7 @@ static enum inf_code slide(struct inf_infer *infer, int32_t axis, int64_t input,
         return inf_shape_fault(infer, "the window has no elements along spatial axis %d", axis);
     if (input < 0 || kernel < 0)
         return INF_OK;
-    bool settled = settle(infer->node, axis, input, kernel, &window);
+    bool settled = settle_window(infer->node, axis, input, kernel, &window);
     if (!settled && infer->node->op == INF_OP_POOL_ND) { // no place for a window: nothing to pool
         *output = 0;
         return INF_OK;
@@ -160,7 +160,7 @@ enum inf_code inf_infer_conv_nd(struct inf_infer *infer)
     INF_TRY(check_bias(infer, 2, out));
     struct inf_shape y = {.rank = x->rank, .dims = {x->dims[0]}};
     for (int32_t i = 0; i < axes; i++)
-        INF_TRY(slide(infer, i, x->dims[1 + i], filter->dims[i], &y.dims[1 + i]));
+        INF_TRY(slide_window(infer, i, x->dims[1 + i], filter->dims[i], &y.dims[1 + i]));
     y.dims[axes + 1] = out;
     return inf_infer_output(infer, 0, &y);
 }
@@ -196,7 +196,7 @@ enum inf_code inf_infer_conv_nd_transpose(struct inf_infer *infer)
     INF_TRY(check_bias(infer, 3, y.dims[axes + 1]));
     for (int32_t i = 0; i < axes; i++) {
         int64_t back; // the convolution of y has to give something of x's size
-        INF_TRY(slide(infer, i, y.dims[1 + i], filter->dims[i], &back));
+        INF_TRY(slide_window(infer, i, y.dims[1 + i], filter->dims[i], &back));
         if (!inf_dim_merge(back, x->dims[1 + i], &merged))
             return inf_shape_fault(
                 infer, "an output of %lld along axis %d comes from %lld, x has %lld",
@@ -224,7 +224,7 @@ enum inf_code inf_infer_pool_nd(struct inf_infer *infer)
     INF_TRY(check_lists(infer, axes));
     struct inf_shape y = *x;
     for (int32_t i = 0; i < axes; i++)
-        INF_TRY(slide(infer, i, x->dims[1 + i], attrs->kernel.values[i], &y.dims[1 + i]));
+        INF_TRY(slide_window(infer, i, x->dims[1 + i], attrs->kernel.values[i], &y.dims[1 + i]));
     for (uint32_t i = 0; i < outputs; i++)
         INF_TRY(inf_infer_output(infer, i, &y));
     return INF_OK;

@@ -3,8 +3,8 @@
 #include "backends/graph/shape/rules.h"
 
 // Resolves an axis attribute against the rank of `shape`, which is known.
-static enum inf_code resolve(struct inf_infer *infer, int32_t axis, const struct inf_shape *shape,
-                             int32_t *resolved)
+static enum inf_code resolve_axis(struct inf_infer *infer, int32_t axis,
+                                  const struct inf_shape *shape, int32_t *resolved)
 {
     if (inf_axis_resolve(axis, shape->rank, resolved))
         return INF_OK;
@@ -29,8 +29,8 @@ enum inf_code inf_infer_reverse_sequence(struct inf_infer *infer)
         return inf_infer_output(infer, 0, x);
     int32_t axis, batch_axis;
     int64_t batch;
-    INF_TRY(resolve(infer, attrs->axis, x, &axis));
-    INF_TRY(resolve(infer, attrs->batch_axis, x, &batch_axis));
+    INF_TRY(resolve_axis(infer, attrs->axis, x, &axis));
+    INF_TRY(resolve_axis(infer, attrs->batch_axis, x, &batch_axis));
     if (axis == batch_axis)
         return inf_shape_fault(infer, "axis and batch_axis are both %d", axis);
     if (lengths->rank >= 0 &&
@@ -47,7 +47,7 @@ enum inf_code inf_infer_cumulate(struct inf_infer *infer)
     const struct inf_shape *x = inf_infer_input(infer, 0);
     int32_t axis;
     if (x->rank >= 0)
-        INF_TRY(resolve(infer, infer->node->attrs.cumulate.axis, x, &axis));
+        INF_TRY(resolve_axis(infer, infer->node->attrs.cumulate.axis, x, &axis));
     return inf_infer_output(infer, 0, x);
 }
 
@@ -61,7 +61,7 @@ enum inf_code inf_infer_topk(struct inf_infer *infer)
     INF_TRY(inf_infer_integer(infer, 1, &k, &known));
     if (y.rank < 0)
         return INF_OK;
-    INF_TRY(resolve(infer, infer->node->attrs.topk.axis, &y, &axis));
+    INF_TRY(resolve_axis(infer, infer->node->attrs.topk.axis, &y, &axis));
     if (known && (k < 0 || (y.dims[axis] >= 0 && k > y.dims[axis])))
         return inf_shape_fault(infer, "k is %lld, wanted at most the %lld elements of axis %d",
                                (long long)k, (long long)y.dims[axis], axis);
@@ -131,7 +131,7 @@ enum inf_code inf_infer_one_hot(struct inf_infer *infer)
     if (y.rank > INF_LIMIT_RANK)
         return inf_shape_fault(infer, "the result has rank %d, wanted at most %d", y.rank,
                                INF_LIMIT_RANK);
-    INF_TRY(resolve(infer, infer->node->attrs.one_hot.axis, &y, &axis));
+    INF_TRY(resolve_axis(infer, infer->node->attrs.one_hot.axis, &y, &axis));
     for (int32_t i = 0, from = 0; i < y.rank; i++)
         y.dims[i] = i != axis ? indices->dims[from++] : known ? depth : INF_DIM_UNKNOWN;
     return inf_infer_output(infer, 0, &y);
@@ -211,7 +211,7 @@ static enum inf_code check_elements(struct inf_infer *infer, int32_t axis_attr)
     if (x->rank < 0 || indices->rank < 0)
         return INF_OK;
     int32_t axis;
-    INF_TRY(resolve(infer, axis_attr, x, &axis));
+    INF_TRY(resolve_axis(infer, axis_attr, x, &axis));
     bool fits = x->rank == indices->rank;
     for (int32_t i = 0; fits && i < x->rank; i++)
         fits = i == axis || x->dims[i] < 0 || indices->dims[i] <= x->dims[i];

@@ -56,7 +56,7 @@ static enum inf_code check_attributes(struct inf_infer *infer, int32_t direction
 }
 
 // The sizes that follow from the hidden one, before the inputs are asked.
-static enum inf_code derive(struct inf_infer *infer, struct sizes *sizes)
+static enum inf_code derive_shapes(struct inf_infer *infer, struct sizes *sizes)
 {
     static const int64_t gates[] = {4, 3, 1};
     int64_t factor = gates[infer->node->attrs.rnn.kind];
@@ -77,7 +77,7 @@ enum inf_code inf_infer_rnn(struct inf_infer *infer)
         sizes.of[i] = INF_DIM_UNKNOWN;
     sizes.of['d'] = directions;
     INF_TRY(check_attributes(infer, directions));
-    INF_TRY(derive(infer, &sizes));
+    INF_TRY(derive_shapes(infer, &sizes));
     for (uint32_t i = 0; i < INPUTS; i++)
         if (inf_infer_has_input(infer, i))
             INF_TRY(check_input(infer, i, &sizes));

@@ -28,13 +28,13 @@ struct fault {
     long long value;
 };
 
-static bool fail(struct fault *fault, const char *what, int32_t axis, int64_t value)
+static bool fail_slice(struct fault *fault, const char *what, int32_t axis, int64_t value)
 {
     *fault = (struct fault){.what = what, .axis = axis, .value = value};
     return false;
 }
 
-static bool bit(int32_t mask, int64_t position)
+static bool has_bit(int32_t mask, int64_t position)
 {
     return mask >> position & 1;
 }
@@ -53,12 +53,12 @@ static bool read_operand(const struct inf_graph *graph, uint32_t value, int64_t 
     const struct inf_shape *shape = &graph->values[value].shape;
     if (shape->rank >= 0) {
         if (shape->rank != 1)
-            return fail(fault, "an operand is no list: rank", 0, shape->rank);
+            return fail_slice(fault, "an operand is no list: rank", 0, shape->rank);
         if (!inf_dim_merge(operands->count, shape->dims[0], &operands->count))
-            return fail(fault, "begin, end and stride differ in length: one has", 0,
-                        shape->dims[0]);
+            return fail_slice(fault, "begin, end and stride differ in length: one has", 0,
+                              shape->dims[0]);
         if (operands->count > INF_LIMIT_RANK)
-            return fail(fault, "too many positions:", 0, operands->count);
+            return fail_slice(fault, "too many positions:", 0, operands->count);
     }
     uint32_t count;
     if (!inf_graph_const_ints(graph, value, elements, INF_LIMIT_RANK, &count))
@@ -78,7 +78,7 @@ static bool read_operands(const struct inf_graph *graph, const struct inf_node *
 static bool add_out_axis(struct spread *spread, int32_t axis, struct fault *fault)
 {
     if (spread->out_rank == INF_LIMIT_RANK)
-        return fail(fault, "the result has too many axes: above", axis, INF_LIMIT_RANK);
+        return fail_slice(fault, "the result has too many axes: above", axis, INF_LIMIT_RANK);
     spread->out_axes[spread->out_rank++] = axis;
     return true;
 }
@@ -99,18 +99,18 @@ static bool take_position(const struct inf_attrs_slice *attrs, const struct oper
                           int64_t at, struct spread *spread, int32_t *axis, struct fault *fault)
 {
     if (*axis == spread->rank)
-        return fail(fault, "more positions than axes: rank", *axis, spread->rank);
+        return fail_slice(fault, "more positions than axes: rank", *axis, spread->rank);
     struct axis_range *range = &spread->axes[*axis];
     *range = (struct axis_range){.begin = operands->begin[at],
                                  .end = operands->end[at],
                                  .stride = operands->stride[at],
-                                 .from_start = bit(attrs->begin_mask, at),
-                                 .to_end = bit(attrs->end_mask, at),
-                                 .drop = bit(attrs->shrink_axis_mask, at)};
+                                 .from_start = has_bit(attrs->begin_mask, at),
+                                 .to_end = has_bit(attrs->end_mask, at),
+                                 .drop = has_bit(attrs->shrink_axis_mask, at)};
     if (operands->known && range->stride == 0)
-        return fail(fault, "stride is", *axis, 0);
+        return fail_slice(fault, "stride is", *axis, 0);
     if (operands->known && range->drop && range->stride < 0)
-        return fail(fault, "an axis is dropped at a negative stride:", *axis, range->stride);
+        return fail_slice(fault, "an axis is dropped at a negative stride:", *axis, range->stride);
     int32_t taken = (*axis)++;
     return range->drop || add_out_axis(spread, taken, fault);
 }
@@ -121,7 +121,7 @@ static int64_t ellipsis_width(const struct inf_attrs_slice *attrs, int64_t count
 {
     int64_t named = 0;
     for (int64_t i = 0; i < count; i++)
-        if (i != at && !bit(attrs->new_axis_mask, i))
+        if (i != at && !has_bit(attrs->new_axis_mask, i))
             named++;
     return INF_MAX(rank - named, 0);
 }
@@ -133,14 +133,14 @@ static bool spread_operands(const struct inf_attrs_slice *attrs, const struct op
     *spread = (struct spread){.known = operands->known, .rank = rank};
     int32_t ellipsis = attrs->ellipsis_mask & ((1 << operands->count) - 1);
     if ((ellipsis & (ellipsis - 1)) != 0)
-        return fail(fault, "more than one ellipsis: mask", 0, ellipsis);
+        return fail_slice(fault, "more than one ellipsis: mask", 0, ellipsis);
     int32_t axis = 0;
     for (int64_t i = 0; i < operands->count; i++) {
         bool done;
-        if (bit(ellipsis, i))
+        if (has_bit(ellipsis, i))
             done =
                 take_whole(spread, &axis, ellipsis_width(attrs, operands->count, i, rank), fault);
-        else if (bit(attrs->new_axis_mask, i))
+        else if (has_bit(attrs->new_axis_mask, i))
             done = add_out_axis(spread, NEW_AXIS, fault);
         else
             done = take_position(attrs, operands, i, spread, &axis, fault);
@@ -170,7 +170,7 @@ static bool settle_axis(const struct axis_range *range, int32_t axis, int64_t di
         *begin = range->begin < 0 ? range->begin + dim : range->begin;
         *count = 1;
         return (*begin >= 0 && *begin < dim) ||
-               fail(fault, "an index is out of range:", axis, range->begin);
+               fail_slice(fault, "an index is out of range:", axis, range->begin);
     }
     bool up = range->stride > 0;
     int64_t first = clamp_position(range->begin, dim, range->stride);

@@ -42,7 +42,7 @@ static enum inf_code read_blocks(struct inf_infer *infer, const struct inf_shape
 }
 
 // x with the axes that blocks decide unknown.
-static enum inf_code undecided(struct inf_infer *infer, const struct inf_shape *x)
+static enum inf_code is_undecided(struct inf_infer *infer, const struct inf_shape *x)
 {
     struct inf_shape y = *x;
     for (int32_t i = 0; i < y.rank; i++)
@@ -56,7 +56,7 @@ enum inf_code inf_infer_space_to_batch(struct inf_infer *infer)
     struct blocks blocks;
     INF_TRY(read_blocks(infer, &y, &blocks));
     if (!blocks.known || y.rank < 0)
-        return undecided(infer, &y);
+        return is_undecided(infer, &y);
     if (!inf_dim_product(y.dims[0], blocks.product, &y.dims[0]))
         return inf_shape_fault(infer, "the batch becomes too large");
     for (int64_t i = 0; i < blocks.count; i++) {
@@ -78,7 +78,7 @@ enum inf_code inf_infer_batch_to_space(struct inf_infer *infer)
     struct blocks blocks;
     INF_TRY(read_blocks(infer, &y, &blocks));
     if (!blocks.known || y.rank < 0)
-        return undecided(infer, &y);
+        return is_undecided(infer, &y);
     if (y.dims[0] >= 0 && y.dims[0] % blocks.product != 0)
         return inf_shape_fault(infer, "a batch of %lld does not divide into blocks of %lld",
                                (long long)y.dims[0], (long long)blocks.product);

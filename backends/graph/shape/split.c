@@ -57,8 +57,8 @@ static enum inf_code equal_sizes(struct inf_infer *infer, int64_t whole, int64_t
     return INF_OK;
 }
 
-static enum inf_code cut(struct inf_infer *infer, const struct inf_shape *x, int32_t axis,
-                         int64_t *sizes)
+static enum inf_code cut_axis(struct inf_infer *infer, const struct inf_shape *x, int32_t axis,
+                              int64_t *sizes)
 {
     if (inf_infer_has_input(infer, 1))
         INF_TRY(listed_sizes(infer, x->dims[axis], sizes));
@@ -84,7 +84,7 @@ enum inf_code inf_infer_split(struct inf_infer *infer)
     int64_t *sizes = calloc(infer->node->output_count, sizeof *sizes);
     if (sizes == NULL)
         return inf_fail_reason(infer->err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");
-    enum inf_code code = cut(infer, x, axis, sizes);
+    enum inf_code code = cut_axis(infer, x, axis, sizes);
     free(sizes);
     return code;
 }

@@ -148,7 +148,7 @@ static enum inf_dtype input_dtype(const struct inf_infer *infer, uint32_t index)
     return infer->graph->values[infer->node->inputs[index]].dtype;
 }
 
-static enum inf_code want(struct inf_infer *infer, uint32_t index, enum inf_dtype dtype)
+static enum inf_code want_type(struct inf_infer *infer, uint32_t index, enum inf_dtype dtype)
 {
     if (!inf_infer_has_input(infer, index) || input_dtype(infer, index) == dtype)
         return INF_OK;
@@ -161,7 +161,7 @@ static enum inf_code want_index(struct inf_infer *infer, uint32_t index)
 {
     if (!inf_infer_has_input(infer, index) || input_dtype(infer, index) == INF_DTYPE_I64)
         return INF_OK;
-    return want(infer, index, INF_DTYPE_I32);
+    return want_type(infer, index, INF_DTYPE_I32);
 }
 
 // All inputs from `first` on are of one type, but for input `except`.
@@ -169,7 +169,7 @@ static enum inf_code want_alike(struct inf_infer *infer, uint32_t first, uint32_
 {
     for (uint32_t i = first + 1; i < infer->node->input_count; i++)
         if (i != except)
-            INF_TRY(want(infer, i, input_dtype(infer, first)));
+            INF_TRY(want_type(infer, i, input_dtype(infer, first)));
     return INF_OK;
 }
 
@@ -207,7 +207,7 @@ static bool is_whole(enum inf_dtype dtype)
 }
 
 // Fails because input `index` is not what the text says.
-static enum inf_code unwanted(struct inf_infer *infer, uint32_t index, const char *wanted)
+static enum inf_code is_unwanted(struct inf_infer *infer, uint32_t index, const char *wanted)
 {
     return inf_fail_reason(infer->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
                            "input %u is %s, wanted %s", index,
@@ -222,19 +222,19 @@ static enum inf_code quantize_types(struct inf_infer *infer)
                         inf_dtype_name(infer->dtype));
     bool from_i32 = input_dtype(infer, 0) == INF_DTYPE_I32;
     if (!from_i32 && !inf_dtype_is_float(input_dtype(infer, 0)))
-        return unwanted(infer, 0, "a float or INT32");
-    INF_TRY(want(infer, 1, from_i32 ? INF_DTYPE_F32 : input_dtype(infer, 0)));
-    return want(infer, 2, infer->dtype);
+        return is_unwanted(infer, 0, "a float or INT32");
+    INF_TRY(want_type(infer, 1, from_i32 ? INF_DTYPE_F32 : input_dtype(infer, 0)));
+    return want_type(infer, 2, infer->dtype);
 }
 
 static enum inf_code dequantize_types(struct inf_infer *infer)
 {
     infer->dtype = input_dtype(infer, 1);
     if (!is_whole(input_dtype(infer, 0)))
-        return unwanted(infer, 0, "an integer type");
+        return is_unwanted(infer, 0, "an integer type");
     if (!inf_dtype_is_float(infer->dtype))
-        return unwanted(infer, 1, "a float");
-    return want(infer, 2, input_dtype(infer, 0));
+        return is_unwanted(infer, 1, "a float");
+    return want_type(infer, 2, input_dtype(infer, 0));
 }
 
 static bool is_byte(enum inf_dtype dtype)
@@ -244,7 +244,7 @@ static bool is_byte(enum inf_dtype dtype)
 
 static enum inf_code want_byte(struct inf_infer *infer, uint32_t index)
 {
-    return is_byte(input_dtype(infer, index)) ? INF_OK : unwanted(infer, index, "UINT8 or INT8");
+    return is_byte(input_dtype(infer, index)) ? INF_OK : is_unwanted(infer, index, "UINT8 or INT8");
 }
 
 // qconv2d and qmatmul.
@@ -255,11 +255,11 @@ static enum inf_code product_types(struct inf_infer *infer)
     bool sums = infer->dtype == INF_DTYPE_I32;
     INF_TRY(want_byte(infer, 0));
     INF_TRY(want_byte(infer, 1));
-    INF_TRY(want(infer, 2, INF_DTYPE_I32));
-    INF_TRY(want(infer, 3, input_dtype(infer, 0)));
-    INF_TRY(want(infer, 4, input_dtype(infer, 1)));
-    INF_TRY(want(infer, 5, INF_DTYPE_F32));
-    INF_TRY(want(infer, 6, infer->dtype));
+    INF_TRY(want_type(infer, 2, INF_DTYPE_I32));
+    INF_TRY(want_type(infer, 3, input_dtype(infer, 0)));
+    INF_TRY(want_type(infer, 4, input_dtype(infer, 1)));
+    INF_TRY(want_type(infer, 5, INF_DTYPE_F32));
+    INF_TRY(want_type(infer, 6, infer->dtype));
     if (!sums && !is_byte(infer->dtype))
         return inf_fail(infer->err, INF_INVALID, "dtype is %s, wanted UINT8, INT8 or INT32",
                         inf_dtype_name(infer->dtype));
@@ -275,11 +275,11 @@ static enum inf_code qbinary_types(struct inf_infer *infer)
     infer->dtype = attrs->dtype;
     for (uint32_t i = 0; i < 2; i++) {
         INF_TRY(want_byte(infer, i));
-        INF_TRY(want(infer, 5 + i, input_dtype(infer, i)));
+        INF_TRY(want_type(infer, 5 + i, input_dtype(infer, i)));
     }
     for (uint32_t i = 2; i < 5; i++)
-        INF_TRY(want(infer, i, INF_DTYPE_F32));
-    INF_TRY(want(infer, 7, infer->dtype));
+        INF_TRY(want_type(infer, i, INF_DTYPE_F32));
+    INF_TRY(want_type(infer, 7, infer->dtype));
     if (!is_byte(infer->dtype))
         return inf_fail(infer->err, INF_INVALID, "dtype is %s, wanted UINT8 or INT8",
                         inf_dtype_name(infer->dtype));
@@ -306,15 +306,15 @@ static enum inf_code index_types(struct inf_infer *infer, enum inf_types rule)
         return want_index(infer, 1);
     case INF_TYPES_RESAMPLE:
         INF_TRY(want_index(infer, 1));
-        INF_TRY(want(infer, 2, INF_DTYPE_F32));
-        return want(infer, 3, INF_DTYPE_F32);
+        INF_TRY(want_type(infer, 2, INF_DTYPE_F32));
+        return want_type(infer, 3, INF_DTYPE_F32);
     case INF_TYPES_CROP:
         infer->dtype = INF_DTYPE_F32;
-        INF_TRY(want(infer, 1, INF_DTYPE_F32));
+        INF_TRY(want_type(infer, 1, INF_DTYPE_F32));
         INF_TRY(want_index(infer, 2));
         return want_index(infer, 3);
     case INF_TYPES_TRANSFORM:
-        INF_TRY(want(infer, 1, INF_DTYPE_F32));
+        INF_TRY(want_type(infer, 1, INF_DTYPE_F32));
         return want_index(infer, 2);
     default:
         return INF_OK;
@@ -361,22 +361,22 @@ enum inf_code inf_infer_types(struct inf_infer *infer)
     case INF_TYPES_ATTR:
         return attribute_dtype(infer);
     case INF_TYPES_SELECT:
-        INF_TRY(want(infer, 0, INF_DTYPE_BOOL));
+        INF_TRY(want_type(infer, 0, INF_DTYPE_BOOL));
         return want_alike(infer, 1, INF_VALUE_NONE);
     case INF_TYPES_CONV_TRANSPOSE:
-        INF_TRY(want(infer, 2, INF_DTYPE_I32));
+        INF_TRY(want_type(infer, 2, INF_DTYPE_I32));
         return want_alike(infer, 0, 2);
     case INF_TYPES_PAD:
-        INF_TRY(want(infer, 1, INF_DTYPE_I32));
+        INF_TRY(want_type(infer, 1, INF_DTYPE_I32));
         return want_alike(infer, 0, 1);
     case INF_TYPES_GATHER:
         return want_index(infer, 1);
     case INF_TYPES_FILL:
-        return want(infer, 0, INF_DTYPE_I32);
+        return want_type(infer, 0, INF_DTYPE_I32);
     case INF_TYPES_BRANCH:
-        return want(infer, 0, INF_DTYPE_BOOL);
+        return want_type(infer, 0, INF_DTYPE_BOOL);
     case INF_TYPES_NMS:
-        INF_TRY(want(infer, 2, INF_DTYPE_I32));
+        INF_TRY(want_type(infer, 2, INF_DTYPE_I32));
         return want_alike(infer, 0, 2);
     case INF_TYPES_LOOP:
         return INF_OK;
@@ -397,7 +397,7 @@ enum inf_code inf_infer_types(struct inf_infer *infer)
         infer->dtype = input_dtype(infer, 1);
         return want_byte(infer, 0);
     case INF_TYPES_RNN:
-        INF_TRY(want(infer, 4, INF_DTYPE_I32));
+        INF_TRY(want_type(infer, 4, INF_DTYPE_I32));
         return want_alike(infer, 0, 4);
     default:
         return index_types(infer, rule);

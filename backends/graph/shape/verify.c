@@ -160,7 +160,7 @@ static enum inf_code check_shapes(struct verifier *verifier, const struct inf_no
     return INF_OK;
 }
 
-static enum inf_code verify(struct verifier *verifier)
+static enum inf_code verify_graph(struct verifier *verifier)
 {
     const struct inf_graph *graph = verifier->graph;
     for (uint32_t i = 0; i < graph->value_count; i++)
@@ -253,7 +253,7 @@ static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, st
         verifier.states == NULL || verifier.shapes == NULL || verifier.dtypes == NULL
             ? inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                               "no memory to verify a graph")
-            : verify(&verifier);
+            : verify_graph(&verifier);
     free(verifier.states);
     free(verifier.shapes);
     free(verifier.dtypes);
