@@ -122,7 +122,7 @@ static void compare_node(struct work *work, struct inf_node_entry *entry, uint32
 {
     struct inf_node_difference difference;
     if (!inf_inspection_compare_node(work->subject, work->other, index, work->order->tolerance,
-                                &difference))
+                                     &difference))
         return;
     entry->max_abs = difference.max_abs;
     entry->max_rel = difference.max_rel;
@@ -213,9 +213,10 @@ static enum inf_code inspect_model(struct work *work, struct inf_model *model,
     INF_TRY(choose_shapes(model, order, shapes, err));
     const struct inf_run_options options = {.precision = order->precision};
     struct inf_private_request apart = {.device = order->device,
-                              .options = order->precision != INF_PRECISION_AUTO ? &options : NULL,
-                              .shapes = shapes,
-                              .keep = order->mode != INF_INSPECT_PROFILE};
+                                        .options = order->precision != INF_PRECISION_AUTO ? &options
+                                                                                          : NULL,
+                                        .shapes = shapes,
+                                        .keep = order->mode != INF_INSPECT_PROFILE};
     INF_TRY(start_inspection(&work->subject, model, &apart, order, err));
     apart.device = order->against;
     apart.options = NULL;
