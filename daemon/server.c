@@ -267,7 +267,7 @@ bool inf_server_poll(struct inf_server *server)
         return true;
     // Another thread needs this processor. Sleep: a thread that sleeps on a busy processor is woken
     // quickly.
-    server->spin_wait.lately = false;
+    server->spin_wait.last_short = false;
     if (inf_service_stop_polling(server->service))
         handle_finished(server);
     return false;
