@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the configuration from its sources in their order, and derives values that depend on
+// several flags.
 #include "daemon/config/config.h"
 
 #include <dirent.h>
@@ -10,10 +12,10 @@
 #include "daemon/config/file.h"
 #include "proto/core/span.h"
 
-// Drop-ins beside one file.
+// The most drop-in files of one file.
 #define DROP_INS_MAX 256
 
-// Characters of a Unix socket's path, its end not included.
+// Characters of the path of a Unix socket, without its end.
 #define SOCKET_CHARS (sizeof((struct sockaddr_un *)0)->sun_path - 1)
 
 static const struct {
@@ -26,7 +28,7 @@ static const struct {
 
 // --- the file ---
 
-// Reads the file at `path`; one that is missing is no fault unless it was asked for by name.
+// Reads the file at `path`. A missing file is an error only if it was named.
 static enum inf_code read_file(struct inf_config *config, const char *path, bool named,
                                enum inf_origin origin, struct inf_error *err)
 {
@@ -74,8 +76,8 @@ static enum inf_code read_drop_ins(struct inf_config *config, const char *file,
 
 // --- the environment ---
 
-// Cuts the next "name=value" off a list with commas between. A piece without "=" belongs to the
-// value before it: lists have commas, too.
+// Cuts the next "name=value" off a comma-separated list. A part without "=" belongs to the value
+// before it, because values may contain commas.
 static char *next_assignment(char **rest)
 {
     char *assignment = *rest, *end = assignment;
@@ -125,13 +127,13 @@ static enum inf_code read_environment(struct inf_config *config, struct inf_erro
 
 // --- the command line ---
 
-// One argument, taken apart: the key without its dashes, and its value or NULL.
+// One argument: the key without its dashes, and its value or NULL.
 struct argument {
     char key[INF_FLAG_NAME_CHARS + 1];
     const char *value;
 };
 
-// Takes argv[*index] apart, and moves *index past the value where that is an argument of its own.
+// Parses argv[*index], and advances *index past the value if that is a separate argument.
 static enum inf_code split_argument(struct argument *argument, int argc, char **argv, int *index,
                                     struct inf_error *err)
 {
@@ -157,8 +159,8 @@ static enum inf_code split_argument(struct argument *argument, int argc, char **
     return INF_OK;
 }
 
-// Applies the arguments; with `config` NULL only finds the file that --config names, and whether
-// the run is a private one.
+// Applies the arguments. If `config` is NULL, only finds the file that --config names and whether
+// the run is private.
 static enum inf_code read_arguments(struct inf_config *config, int argc, char **argv,
                                     const char **file, bool *private_run, struct inf_error *err)
 {
@@ -182,7 +184,7 @@ static enum inf_code read_arguments(struct inf_config *config, int argc, char **
     return INF_OK;
 }
 
-// --- the whole ---
+// --- putting it together ---
 
 static void set_defaults(struct inf_config *config)
 {
@@ -195,9 +197,9 @@ static bool was_given(const struct inf_config *config, enum inf_flag_id id)
     return config->origins[id] > INF_ORIGIN_DERIVED;
 }
 
-// Makes runtime_dir + file the path of a socket that was not named.
-static enum inf_code place_socket(struct inf_config *config, enum inf_flag_id id, const char *file,
-                                  struct inf_error *err)
+// Sets the path of a socket that was not named to runtime_dir + file.
+static enum inf_code set_socket_path(struct inf_config *config, enum inf_flag_id id,
+                                     const char *file, struct inf_error *err)
 {
     char *path = (char *)config + inf_flags[id].offset;
     if (was_given(config, id))
@@ -210,8 +212,8 @@ static enum inf_code place_socket(struct inf_config *config, enum inf_flag_id id
     return INF_OK;
 }
 
-// Empties a path that was not named.
-static void leave_out(struct inf_config *config, enum inf_flag_id id)
+// Clears a path that was not named.
+static void clear_path(struct inf_config *config, enum inf_flag_id id)
 {
     if (was_given(config, id))
         return;
@@ -219,14 +221,14 @@ static void leave_out(struct inf_config *config, enum inf_flag_id id)
     config->origins[id] = INF_ORIGIN_DERIVED;
 }
 
-// What follows from several settings together.
-static enum inf_code finish(struct inf_config *config, struct inf_error *err)
+// Derives values that depend on several flags.
+static enum inf_code derive_values(struct inf_config *config, struct inf_error *err)
 {
     if (config->runtime_dir[0] != '\0') {
-        INF_TRY(place_socket(config, INF_FLAG_ID_socket, "inferd.sock", err));
-        INF_TRY(place_socket(config, INF_FLAG_ID_admin_socket, "admin.sock", err));
-        leave_out(config, INF_FLAG_ID_repository);
-        leave_out(config, INF_FLAG_ID_cache_dir);
+        INF_TRY(set_socket_path(config, INF_FLAG_ID_socket, "inferd.sock", err));
+        INF_TRY(set_socket_path(config, INF_FLAG_ID_admin_socket, "admin.sock", err));
+        clear_path(config, INF_FLAG_ID_repository);
+        clear_path(config, INF_FLAG_ID_cache_dir);
     }
     if (config->socket[0] == '\0' || config->admin_socket[0] == '\0')
         return inf_fail(err, INF_INVALID, "socket and admin_socket: wanted a path each");
@@ -254,7 +256,7 @@ enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
     const char *file = NULL;
     bool private_run = false;
     set_defaults(config);
-    // Help is for people whose configuration is broken, too.
+    // Help must work even if the configuration is broken.
     for (int i = 1; i < argc; i++) {
         config->help |= strcmp(argv[i], "--help") == 0;
         config->version |= strcmp(argv[i], "--version") == 0;
@@ -269,7 +271,7 @@ enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
     }
     INF_TRY(read_environment(config, err));
     INF_TRY(read_arguments(config, argc, argv, &file, &private_run, err));
-    return finish(config, err);
+    return derive_values(config, err);
 }
 
 enum inf_log_level inf_config_log_level(const struct inf_config *config)

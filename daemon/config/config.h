@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon is told: a file and arguments, read once, validated whole, passed down as a
-// struct. Unknown keys are refused with the nearest known name.
+// The configuration of the daemon: files, environment and arguments, read once, validated as a
+// whole, and passed down as a struct. Unknown keys are refused with the most similar name.
 #ifndef INF_DAEMON_CONFIG_CONFIG_H
 #define INF_DAEMON_CONFIG_CONFIG_H
 
@@ -12,17 +12,17 @@
 #include "proto/core/limits.h"
 #include "proto/core/status.h"
 
-// Where the file is looked for; naming it with --config makes it an error that it is missing.
+// The default path of the file. A missing file is an error only if --config names it.
 #define INF_CONFIG_FILE "/etc/inferd/inferd.conf"
 
 // Settings from the environment: "name=value,name=value".
 #define INF_CONFIG_VARIABLE "INFERD_FLAGS"
 
-// Text of a setting, and of a path of ours, its end included.
+// Sizes of the text of a flag, and of a path, with their ends.
 #define INF_CONFIG_TEXT 256
 #define INF_CONFIG_PATH 4096
 
-// The settings by number, in the order of the list.
+// Indices of the flags, in the order of the list.
 enum inf_flag_id {
 #define INF_FLAG(name, type, initial, min, max, reach, stability, argument, help, words)           \
     INF_FLAG_ID_##name,
@@ -30,25 +30,25 @@ enum inf_flag_id {
     INF_FLAG_COUNT
 };
 
-// Where a setting's value came from; what comes later overrides what comes before.
+// Where the value of a flag came from. Later origins override earlier ones.
 enum inf_origin {
     INF_ORIGIN_DEFAULT,
-    INF_ORIGIN_HOST,    // 0 stood for "chosen": this was, from what the machine is
-    INF_ORIGIN_DERIVED, // follows from another setting
+    INF_ORIGIN_HOST,    // 0 means automatic: chosen from facts about the host
+    INF_ORIGIN_DERIVED, // follows from another flag
     INF_ORIGIN_FILE,
     INF_ORIGIN_DROP_IN,
     INF_ORIGIN_ENVIRONMENT,
     INF_ORIGIN_ARGUMENT,
-    INF_ORIGIN_MODEL, // a model's own file
+    INF_ORIGIN_MODEL, // the settings file of a model
     INF_ORIGIN_ADMIN, // inferctl flags set, inferctl place
 };
 
-// Every setting. flags.def gives name, default, range and help of each; inferd.8 lists them (a
-// test compares).
+// All flags. flags.def has the name, default, range and help of each; inferd.8 lists them (a test
+// compares).
 struct inf_config {
-    char repository[INF_CONFIG_TEXT];     // directory of models; "": none
-    char cache_dir[INF_CONFIG_TEXT];      // what a next start need not compile again; "": nowhere
-    char runtime_dir[INF_CONFIG_TEXT];    // private run: both sockets lie here; "": see sockets
+    char repository[INF_CONFIG_TEXT]; // directory of models; "": none
+    char cache_dir[INF_CONFIG_TEXT];  // compiled code and measurements for the next start; "": none
+    char runtime_dir[INF_CONFIG_TEXT];    // private run: directory of both sockets
     char socket[INF_CONFIG_TEXT];         // data socket, 0660
     char admin_socket[INF_CONFIG_TEXT];   // admin socket, 0600
     char admin_group[INF_CONFIG_TEXT];    // "": only the daemon's user and root are admins
@@ -58,48 +58,48 @@ struct inf_config {
     char devices_denied[INF_CONFIG_TEXT]; // comma-separated; "": none
     char power[INF_CONFIG_TEXT];          // "any", "low", "high"
     char race[INF_CONFIG_TEXT];           // "auto", "always", "never"
-    double race_tolerance;                // how far an answer may be from the judge's
-    double drift_factor;                  // of a model's best median: slower is drift; 0: none is
-    uint32_t drift_after_ms;              // how long it has to be slower
+    double race_tolerance;                // allowed difference from the reference device
+    double drift_factor;     // a model is slow above this factor of its best median; 0: never
+    uint32_t drift_after_ms; // how long a model must be slow
     uint32_t shadow_interval;
     uint32_t cpu_slots;                   // 0: chosen
     uint32_t cpu_threads;                 // 0: chosen
-    char cpu_isa_max[INF_CONFIG_TEXT];    // best instruction set of cpu's own loops; "auto"
-    uint32_t gpu_handoff_elements;        // steps on fewer stay on the CPU; 0: none
-    uint64_t gpu_memory_bytes;            // used on each GPU at most; 0: what its driver allows
-    char vulkan_loader[INF_CONFIG_TEXT];  // its library; "": where the system has it
-    char vulkan_drivers[INF_CONFIG_TEXT]; // manifests, with colons between; "": all there are
+    char cpu_isa_max[INF_CONFIG_TEXT];    // best instruction set for native kernels of cpu; "auto"
+    uint32_t gpu_handoff_elements;        // steps on fewer elements stay on the CPU; 0: none
+    uint64_t gpu_memory_bytes;            // memory limit of each GPU; 0: what its driver allows
+    char vulkan_loader[INF_CONFIG_TEXT];  // path of the loader library; "": that of the system
+    char vulkan_drivers[INF_CONFIG_TEXT]; // manifests, separated by colons; "": all
     uint32_t connections_max;             // open at once
-    // What one connection may have at once:
+    // Limits of one connection:
     uint32_t requests_per_connection_max;      // in flight
-    uint64_t request_bytes_per_connection_max; // inline bytes of those
-    uint64_t reply_bytes_soft_max;             // of replies that it has not read ...
-    uint32_t reply_soft_ms;                    // ... for so long
-    uint64_t reply_bytes_hard_max;             // ... for no time at all
-    uint32_t direct_reply_bytes; // replies of so many bytes are written by workers; 0: none
-    // What one user may have at once:
+    uint64_t request_bytes_per_connection_max; // inline bytes of these requests
+    uint64_t reply_bytes_soft_max; // unread replies above which nothing is read from the client
+    uint32_t reply_soft_ms;        // how long the soft limit may be exceeded
+    uint64_t reply_bytes_hard_max; // unread replies above which the connection ends
+    uint32_t direct_reply_bytes;   // largest data of direct replies; 0: none
+    // Limits of one user:
     uint32_t connections_per_uid_max;
-    uint32_t fds_per_uid_max;           // connections, and what comes with frames
-    uint32_t device_ms_per_uid_max;     // device time of a second; 0: any
+    uint32_t fds_per_uid_max;           // connections, and descriptors received with frames
+    uint32_t device_ms_per_uid_max;     // device time per second; 0: no limit
     uint32_t requests_per_uid_max;      // in flight
     uint64_t request_bytes_per_uid_max; // inline bytes of those
     uint32_t regions_per_uid_max;
     uint64_t region_bytes_per_uid_max;
-    uint64_t session_bytes_per_uid_max; // of tensors kept in sessions
-    uint32_t queue_requests_max;        // waiting per device
-    uint64_t queue_bytes_max;           // inline bytes waiting per device
+    uint64_t session_bytes_per_uid_max; // tensors kept in sessions
+    uint32_t queue_requests_max;        // queued per device
+    uint64_t queue_bytes_max;           // inline bytes queued per device
     uint32_t batch_rows_max;         // rows of different requests that run at once; 1: no batches
-    uint32_t drain_timeout_ms;       // SIGTERM: requests in flight may take this long
-    uint32_t run_limit_ms;           // a run that takes longer is hung
+    uint32_t drain_timeout_ms;       // time for requests in flight after SIGTERM
+    uint32_t run_limit_ms;           // a longer run counts as hung
     char log_level[INF_CONFIG_TEXT]; // "error", "warning", "notice", "info", "debug"
     bool load_all;                   // load everything in the repository at start
     bool help, version, check;       // asked for on the command line only
     uint8_t origins[INF_FLAG_COUNT]; // enum inf_origin of each
 };
 
-// Reads the defaults, then the file that --config names (or /etc/inferd/inferd.conf where it
-// exists, but not in a private run) and the *.conf beside it in FILE.d, then $INFERD_FLAGS, then
-// the arguments; later ones win. The file has "key = value" lines and # comments; arguments are
+// Sets the defaults, then reads the file that --config names (or /etc/inferd/inferd.conf if it
+// exists, but not in a private run), the *.conf files in FILE.d, $INFERD_FLAGS, and the arguments;
+// later values override earlier ones. A file has "key = value" lines and # comments; arguments are
 // --key=value or --key value, with - or _. With runtime_dir, the sockets are
 // runtime_dir/inferd.sock and runtime_dir/admin.sock unless they are named, and there is no
 // repository and no cache unless one is named. --help and --version end the reading at once.
@@ -109,10 +109,10 @@ struct inf_config {
 enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
                               struct inf_error *err) INF_NODISCARD;
 
-// The number of the log level that the text names (log_level is always valid once it was read).
+// Returns the log level as a number (log_level is always valid after it was read).
 enum inf_log_level inf_config_log_level(const struct inf_config *config);
 
-// Prints usage with every setting, its default and its help to `out`.
+// Prints the usage text to `out`, with every flag, its default and its help.
 void inf_config_help(FILE *out);
 
 #endif

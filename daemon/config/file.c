@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// The parser of configuration files.
 #include "daemon/config/file.h"
 
 #include <errno.h>
 #include <string.h>
 
-// A file of more lines is not a configuration.
+// The most lines of a file; more are refused.
 #define LINES_MAX 10000
 
-static enum inf_code refuse(struct inf_error *err, const struct inf_setting_place *place,
-                            const char *key, const char *value, const char *wanted)
+static enum inf_code refuse_setting(struct inf_error *err, const struct inf_setting_place *place,
+                                    const char *key, const char *value, const char *wanted)
 {
     if (place->file == NULL)
         return inf_fail(err, INF_INVALID, "--%s=%s: wanted %s", key, value, wanted);
@@ -26,7 +27,7 @@ enum inf_code inf_setting_find(const struct inf_flag_list *list, const struct in
     const struct inf_flag *flag = inf_flag_list_find(list, key, &nearest);
     if (flag != NULL && flag->type == INF_FLAG_ASK && place->file != NULL) {
         nearest = flag->name;
-        flag = NULL; // on the command line only
+        flag = NULL; // allowed on the command line only
     }
     *out_flag = flag;
     if (flag != NULL)
@@ -47,7 +48,7 @@ enum inf_code inf_setting_set(const struct inf_flag_list *list, void *settings,
     char wanted[INF_FLAG_WANTED_SIZE];
     if (inf_flag_list_set(list, settings, flag, value, place->origin, wanted))
         return INF_OK;
-    return refuse(err, place, flag->name, value, wanted);
+    return refuse_setting(err, place, flag->name, value, wanted);
 }
 
 // --- the file ---
@@ -89,7 +90,7 @@ enum inf_code inf_settings_read(const struct inf_flag_list *list, void *settings
         bool whole = length > 0 && line[length - 1] == '\n';
         if (place.line > LINES_MAX)
             return inf_fail(err, INF_INVALID, "%s: more than %d lines", place.file, LINES_MAX);
-        // A NUL byte cuts the line as seen here, and so looks like a line without its end.
+        // A NUL byte ends the text here, so the line seems to have no line end.
         if (!whole && !feof(stream))
             return inf_fail(err, INF_INVALID,
                             "%s:%u: longer than %d characters, or with a NUL byte", place.file,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of the daemon's flags, and parsing and printing of flags of any list.
 #include "daemon/config/flag.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ const struct inf_flag_list inf_daemon_flags = {
 
 // --- names ---
 
-// Whether two names are the same, '-' counting as '_'.
+// Returns true if two names are equal; '-' equals '_'.
 static bool same_name(const char *a, const char *b)
 {
     while (*a != '\0' && (*a == '-' ? '_' : *a) == (*b == '-' ? '_' : *b))
@@ -54,7 +55,7 @@ static bool same_name(const char *a, const char *b)
     return *a == '\0' && *b == '\0';
 }
 
-// Levenshtein's distance; texts longer than INF_FLAG_NAME_CHARS are far from everything.
+// The Levenshtein distance. Texts longer than INF_FLAG_NAME_CHARS are far from everything.
 static uint32_t edit_distance(const char *a, const char *b)
 {
     size_t width = strlen(b);
@@ -100,7 +101,7 @@ const struct inf_flag *inf_flag_find(const char *name, const char **nearest)
 
 // --- values ---
 
-// Decimal digits and at most one of K, M, G (powers of 1024).
+// Parses decimal digits and at most one suffix K, M or G (powers of 1024).
 static bool parse_whole(const char *text, uint64_t *out_number)
 {
     if (*text < '0' || *text > '9')
@@ -124,7 +125,7 @@ static bool parse_real(const char *text, double *out_number)
     char *end;
     errno = 0;
     *out_number = strtod(text, &end);
-    // No hexadecimal, no "inf", no leading space: what strtod() takes beside plain numbers.
+    // strtod() would also accept hexadecimal numbers, "inf" and leading space.
     bool plain = text[0] != '\0' && strspn(text, "0123456789.eE+-") == strlen(text);
     return plain && errno == 0 && *end == '\0' && isfinite(*out_number);
 }
@@ -211,7 +212,7 @@ static bool set_text(void *field, const struct inf_flag *flag, const char *text)
     return true;
 }
 
-// Adds to a list what came from the same place, or begins it anew.
+// Appends to a list if the old value has the same origin, else replaces it.
 static bool add_text(char *field, const char *text, bool same_origin)
 {
     size_t used = same_origin ? strlen(field) : 0, length = strlen(text);
@@ -269,7 +270,7 @@ void inf_flag_list_reset(const struct inf_flag_list *list, void *settings)
         if (list->flags[i].fallback != NULL &&
             !inf_flag_list_set(list, settings, &list->flags[i], list->flags[i].fallback,
                                INF_ORIGIN_DEFAULT, wanted))
-            abort(); // the table contradicts itself
+            abort(); // a default in the table is not valid
 }
 
 bool inf_flag_parse(struct inf_config *config, const struct inf_flag *flag, const char *text,
@@ -306,7 +307,7 @@ const char *inf_flag_print(const void *settings, const struct inf_flag *flag,
     return text;
 }
 
-// --- about flags ---
+// --- descriptions ---
 
 enum inf_origin inf_flag_list_origin(const struct inf_flag_list *list, const void *settings,
                                      const struct inf_flag *flag)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state machine of a connection: one frame, one transition.
 //
-//   GREETING --HELLO accepted--> OPEN --protocol error, slow reader--> CLOSING --all written--> OVER
-//      |                          |                                                              ^
-//      +--bad HELLO, timeout------+--> CLOSING          client disconnects, no memory: any ------+
+//   GREETING --HELLO accepted--> OPEN --protocol error--> CLOSING --all written--> OVER
+//      |                          |                                                ^
+//      +--bad HELLO, timeout--> CLOSING    client disconnects, no memory: any ------+
 //
 // GREETING takes HELLO only. OPEN takes every frame that clients may send. CLOSING and OVER ignore
 // frames. A frame that a client must not send fails the connection; a request that fails is only

@@ -26,8 +26,8 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
 // fp32 is wanted, the values of the model are checked at `shapes` (NULL: not known), and nodes that
 // must stay in fp32 are pinned. `reason` receives an explanation.
 //
-// INF_PRECONDITION  a precision below fp32 was named and is not available; the text says why, and what the
-//                   model would do in it.
+// INF_PRECONDITION  a precision below fp32 was named and is not available; the text says why, and
+//                   what the model would do in it.
 enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *model,
                                    const struct inf_shape *shapes,
                                    const struct inf_device_list *devices,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Settings of one model. Flags that an admin sets through the protocol replace those of the file,
+// until the model is unloaded or loaded again by hand.
 #include "daemon/model/config.h"
 
 #include <assert.h>
@@ -70,7 +72,7 @@ enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_mod
                                    const char *value, struct inf_error *err)
 {
     char wanted[INF_FLAG_WANTED_SIZE];
-    // A list that is asked for is the whole list.
+    // A list that an admin sets replaces the old one.
     config->origins[id] = INF_ORIGIN_DEFAULT;
     if (inf_flag_list_set(&inf_model_flags, config, &flags[id], value, INF_ORIGIN_ADMIN, wanted))
         return INF_OK;

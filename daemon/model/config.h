@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one model is told: a file beside it, in the syntax of the daemon's own, and what admins say
-// about it. The list is flags.def; inferd-model.conf(5) describes each.
+// The settings of one model: from a file next to it, in the syntax of the daemon's configuration,
+// and from admins. flags.def lists them; inferd-model.conf(5) describes them.
 #ifndef INF_DAEMON_MODEL_CONFIG_H
 #define INF_DAEMON_MODEL_CONFIG_H
 
@@ -13,14 +13,14 @@ enum inf_model_flag_id {
     INF_MODEL_FLAG_COUNT
 };
 
-// How much is done beside answering.
+// How much is checked and logged besides answering.
 enum inf_run_mode {
-    INF_RUN_NORMAL, // some answers are checked again, where settings say so
-    INF_RUN_DEBUG,  // each is computed again, and what each node makes goes to the log
-    INF_RUN_PROD,   // none is
+    INF_RUN_NORMAL, // answers are checked as the settings say
+    INF_RUN_DEBUG,  // each request is run again, and each node is logged
+    INF_RUN_PROD,   // no answer is checked
 };
 
-// Parses "normal", "debug" or "prod"; false for anything else.
+// Parses "normal", "debug" or "prod"; returns false for anything else.
 bool inf_run_mode_parse(const char *text, enum inf_run_mode *mode);
 
 struct inf_model_config {
@@ -41,29 +41,29 @@ struct inf_model_config {
     uint8_t origins[INF_MODEL_FLAG_COUNT]; // enum inf_origin of each
 };
 
-// The flags of struct inf_model_config, by enum inf_model_flag_id. Static.
+// The flags of struct inf_model_config, indexed by enum inf_model_flag_id. Static.
 extern const struct inf_flag_list inf_model_flags;
 
-// All defaults.
+// Sets all flags to their defaults.
 void inf_model_config_init(struct inf_model_config *config);
 
-// Reads a model's file. Takes over `fd`. `name` is for error texts.
+// Reads the settings file of a model. Takes ownership of `fd`. `name` is for error texts.
 //
-// INF_INVALID  a line is no setting; the text gives the line, the nearest name or what was wanted.
+// INF_INVALID  a line is not a setting; the text gives the line and what was wanted.
 enum inf_code inf_model_config_read(struct inf_model_config *config, int fd, const char *name,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Sets what an admin asks for.
+// Sets a flag that an admin requests.
 //
-// INF_INVALID  (BAD_PARAMETER) it may not be this; the text says what was wanted.
+// INF_INVALID  (BAD_PARAMETER) the value is not allowed; the text says what was wanted.
 enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_model_flag_id id,
                                    const char *value, struct inf_error *err) INF_NODISCARD;
 
-// Takes from `from` what an admin has asked for.
+// Copies the flags that an admin set from `from`.
 void inf_model_config_take_asked(struct inf_model_config *config,
                                  const struct inf_model_config *from);
 
-// Where a value came from.
+// Returns where the value of a flag came from.
 enum inf_origin inf_model_config_origin(const struct inf_model_config *config,
                                         enum inf_model_flag_id id);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Resolves names of devices, and applies the lists of allowed and denied devices.
 #include "daemon/model/devices.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 #define NAMES_SIZE 256
 
-// Writes the names of all devices, with commas between.
+// Writes the names of all devices, separated by commas.
 static const char *list_names(const struct inf_device_list *devices, char names[NAMES_SIZE])
 {
     names[0] = '\0';
@@ -18,7 +19,7 @@ static const char *list_names(const struct inf_device_list *devices, char names[
     return names;
 }
 
-// Logs the names of a list that no device has.
+// Logs names of the list that no device has.
 static void report_unknown(const struct inf_device_list *devices, const char *list,
                            const struct inf_log *log)
 {
@@ -71,7 +72,7 @@ enum inf_code inf_model_device_find(const struct inf_device_list *devices, const
                            list_names(devices, names));
 }
 
-// Checks that something may be chosen, and that `named` (NULL: nothing is) is among it.
+// Checks that a device may be chosen, and that `named` (NULL: none is named) is allowed.
 static enum inf_code check_allowed(const struct inf_device_list *devices,
                                    const struct inf_allow_rules *rules,
                                    const struct inf_device *named, struct inf_error *err)
@@ -81,7 +82,7 @@ static enum inf_code check_allowed(const struct inf_device_list *devices,
     char names[NAMES_SIZE];
     for (uint32_t i = 0; i < devices->count; i++)
         infos[i] = inf_device_info(devices->devices[i]);
-    // Whoever names a device knows what it takes.
+    // A device that is named may be chosen in spite of the power preference.
     struct inf_allow_rules by_name = *rules;
     if (named != NULL)
         by_name.power = INF_POWER_ANY;
@@ -106,7 +107,7 @@ enum inf_code inf_model_device_choose(const struct inf_model_config *config,
     *rules = (struct inf_allow_rules){
         .allowed = config->devices, .denied = config->devices_denied, .power = power};
     if (inf_model_config_origin(config, INF_MODEL_FLAG_ID_power) != INF_ORIGIN_DEFAULT)
-        (void)inf_power_parse(config->power, &rules->power); // it was checked
+        (void)inf_power_parse(config->power, &rules->power); // was validated before
     bool is_default =
         inf_model_config_origin(config, INF_MODEL_FLAG_ID_device) == INF_ORIGIN_DEFAULT;
     *out_device = is_default ? otherwise : NULL;

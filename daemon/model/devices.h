@@ -7,21 +7,21 @@
 #include "backends/registry.h"
 #include "daemon/model/config.h"
 
-// Closes the devices of a list that may not be used. ref stays, which runs what nothing else does.
-// Names that no device has are logged.
+// Closes the devices of a list that must not be used. The reference device always stays, because it
+// runs what no other device does. Names that no device has are logged.
 void inf_model_devices_prune(struct inf_device_list *devices, const struct inf_allow_rules *rules,
                              const struct inf_log *log) INF_MAY_BLOCK;
 
-// The device called `name`; no reference: the list's.
+// Finds the device called `name`; no reference: it belongs to the list.
 //
-// INF_NOT_FOUND  (NO_DEVICE) the text lists those there are.
+// INF_NOT_FOUND  (NO_DEVICE) the text lists the devices.
 enum inf_code inf_model_device_find(const struct inf_device_list *devices, const char *name,
                                     struct inf_device **out_device,
                                     struct inf_error *err) INF_NODISCARD;
 
-// The device that a model's settings name, `otherwise` where they name none, NULL where they want
-// the best; no reference. Fills the rules of what may be chosen, whose texts are the settings';
-// `power` is the daemon's.
+// Finds the device that the settings of a model name: `otherwise` if they name none, NULL if they
+// ask for the best; no reference. Fills the rules of the devices that may be chosen, whose texts
+// belong to the settings. `power` is the preference of the daemon.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device, or none that is allowed; the text lists them.
 // INF_INVALID    (BAD_PARAMETER) the device is named and not allowed.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looks models up in directories. Files are opened relative to directory descriptors and without
+// following links, so that a model cannot refer to files outside of the repository.
 #include "daemon/model/repository.h"
 
 #include <dirent.h>
@@ -16,23 +18,24 @@
 
 #define CONFIG_FILE   "model.conf"
 #define CONFIG_SUFFIX ".conf"
-// A model says so near its beginning; weights, where they stand in the file at all, come later.
+// The first bytes of a JSON file that are searched for MODEL_KEY. Weights, if they are in the file,
+// come later.
 #define GLANCE_BYTES (64u << 10)
 #define MODEL_KEY    "\"modelTopology\""
 
 // Kinds of model files.
 static const struct {
-    const char *name; // of the file that goes before all others in a directory
+    const char *name; // name that takes precedence in a directory
     const char *suffix;
-    bool glance; // other files have the suffix, too: what is in it decides
+    bool glance; // other files have this suffix too, so the content decides
 } kinds[] = {{"model.json", ".json", true}, {"model.onnx", ".onnx", false}};
 #define KINDS        INF_ARRAY_LENGTH(kinds)
 #define SUFFIX_CHARS 5
 
 // --- names ---
 
-// The kind of a file by its name; KINDS where it is none.
-static size_t kind_of(const char *name)
+// Returns the kind of a model file by its name; KINDS if it is none.
+static size_t find_kind(const char *name)
 {
     size_t length = strlen(name), kind = 0;
     while (kind < KINDS && (length <= SUFFIX_CHARS ||
@@ -41,7 +44,7 @@ static size_t kind_of(const char *name)
     return kind;
 }
 
-// The number of a version's directory; false where the name is none.
+// Parses the name of a version's directory. Returns false if it is not a number.
 static bool parse_version(const char *name, uint64_t *out_version)
 {
     size_t digits = strspn(name, "0123456789");
@@ -53,13 +56,13 @@ static bool parse_version(const char *name, uint64_t *out_version)
 
 // --- directories ---
 
-// Opens the directory `name` of `parent_fd`, which must be no link. -1 where there is none.
+// Opens the directory `name` in `parent_fd`, which must not be a link. Returns -1 if there is none.
 static int open_child(int parent_fd, const char *name)
 {
     return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Calls `visit` for every entry of a directory; stops where it fails.
+// Calls `visit` for every entry of a directory, until it fails.
 static enum inf_code for_each_entry(int directory_fd, void *context,
                                     enum inf_code (*visit)(void *context, int directory_fd,
                                                            const char *name, struct inf_error *err),
@@ -85,7 +88,7 @@ static enum inf_code for_each_entry(int directory_fd, void *context,
 
 // --- files ---
 
-// Whether the file begins as a model does.
+// Returns true if the beginning of the file contains MODEL_KEY.
 static bool holds_model(int directory_fd, const char *name)
 {
     int fd;
@@ -101,19 +104,19 @@ static bool holds_model(int directory_fd, const char *name)
     return found;
 }
 
-// Whether a file is a model's, by its name and, where that does not say enough, by what is in it.
+// Returns true if a file is a model, by its name and, if that is not enough, by its content.
 static bool is_model_file(int directory_fd, const char *name)
 {
     struct stat status;
-    size_t kind = kind_of(name);
+    size_t kind = find_kind(name);
     if (kind == KINDS || fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(status.st_mode))
         return false;
     return !kinds[kind].glance || holds_model(directory_fd, name);
 }
 
-// What makes a replaced or rewritten file another one.
-static uint64_t stamp_of(int directory_fd, const char *name)
+// Returns a number that changes when the file is replaced or written to.
+static uint64_t make_stamp(int directory_fd, const char *name)
 {
     struct stat status;
     if (fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
@@ -123,11 +126,12 @@ static uint64_t stamp_of(int directory_fd, const char *name)
                               (uint64_t)status.st_mtim.tv_nsec};
     uint64_t stamp = 0;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(facts); i++)
-        stamp = (stamp ^ facts[i]) * 0x9e3779b97f4a7c15u; // odd: mixing loses nothing
+        stamp = (stamp ^ facts[i]) *
+                0x9e3779b97f4a7c15u; // the factor is odd, so no information is lost
     return stamp | 1;
 }
 
-// Opens the settings `name` of `directory_fd`, where there are any.
+// Opens the settings file `name` in `directory_fd`, if it exists.
 static enum inf_code take_config(struct inf_model_location *location, int directory_fd,
                                  const char *name, struct inf_error *err)
 {
@@ -137,7 +141,7 @@ static enum inf_code take_config(struct inf_model_location *location, int direct
         inf_file_open_beneath(&location->config_fd, &size, directory_fd, name, &why);
     if (code == INF_OK) {
         snprintf(location->config_file, sizeof location->config_file, "%s", name);
-        location->config_stamp = stamp_of(directory_fd, name);
+        location->config_stamp = make_stamp(directory_fd, name);
         return INF_OK;
     }
     location->config_fd = -1;
@@ -148,7 +152,7 @@ static enum inf_code take_config(struct inf_model_location *location, int direct
     return code;
 }
 
-// Opens NAME.conf beside the model file NAME.json.
+// Opens NAME.conf next to the model file NAME.json.
 static enum inf_code take_sibling_config(struct inf_model_location *location, const char *file,
                                          struct inf_error *err)
 {
@@ -159,7 +163,7 @@ static enum inf_code take_sibling_config(struct inf_model_location *location, co
     return take_config(location, location->directory_fd, name, err);
 }
 
-// Takes the file `name` of location->directory_fd, of version `version`.
+// Records the file `name` in location->directory_fd as version `version`.
 static enum inf_code take_file(struct inf_model_location *location, const char *name,
                                const char *version, struct inf_error *err)
 {
@@ -169,14 +173,14 @@ static enum inf_code take_file(struct inf_model_location *location, const char *
                         name, sizeof location->file - 1);
     memcpy(location->file, name, length + 1);
     snprintf(location->version, sizeof location->version, "%s", version);
-    location->stamp = stamp_of(location->directory_fd, name);
+    location->stamp = make_stamp(location->directory_fd, name);
     return INF_OK;
 }
 
-// The model files of a directory.
+// The model files that a directory contains.
 struct candidates {
     uint32_t count;
-    char names[2][256]; // of the first two
+    char names[2][256]; // names of the first two
 };
 
 static enum inf_code visit_candidate(void *context, int directory_fd, const char *name,
@@ -192,8 +196,7 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
     return INF_OK;
 }
 
-// The file of `directory_fd` that is called as model files are (STEM.json); NULL where there is
-// none.
+// Finds the file that has one of the expected names; NULL if there is none.
 static enum inf_code find_named(int directory_fd, const char *const names[KINDS],
                                 const char **out_name, struct inf_error *err)
 {
@@ -260,8 +263,7 @@ static enum inf_code visit_version(void *context, int directory_fd, const char *
     return INF_OK;
 }
 
-// Finds the model in the directory location->directory_fd, in its newest version's directory where
-// it has versions.
+// Finds the model in location->directory_fd, or in the directory of its highest version.
 static enum inf_code find_in_directory(struct inf_model_location *location, const char *label,
                                        struct inf_error *err)
 {
@@ -282,7 +284,7 @@ static enum inf_code find_in_directory(struct inf_model_location *location, cons
     return find_file(location, highest.name, version_label, err);
 }
 
-// --- the two ways to name a model ---
+// --- by name and by path ---
 
 enum inf_code inf_model_locate(struct inf_model_location *location, const char *repository,
                                const char *name, struct inf_error *err)
@@ -312,7 +314,7 @@ enum inf_code inf_model_locate(struct inf_model_location *location, const char *
     return take_file(location, named, "1", err);
 }
 
-// Finds the model at a path without a slash at its end; cuts the path in two for that.
+// Finds the model at a path without a slash at its end. Modifies the path.
 static enum inf_code locate_clean(struct inf_model_location *location, char *path,
                                   struct inf_error *err)
 {
@@ -361,7 +363,7 @@ void inf_model_location_fini(struct inf_model_location *location)
 
 // --- scanning ---
 
-// Adds what an entry of the repository is called as a model, where it is one.
+// Adds the model name of an entry of the repository, if it is a model.
 static enum inf_code visit_entry(void *context, int directory_fd, const char *entry,
                                  struct inf_error *err)
 {
@@ -394,7 +396,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-// A directory and a file may share a name; the directory is what inf_model_locate() takes.
+// Sorts the names and removes duplicates: a directory and a file may have the same name.
 static void sort_names(struct inf_model_names *names)
 {
     qsort(names->names, names->count, sizeof names->names[0], compare_names);

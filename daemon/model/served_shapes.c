@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shapes that models serve.
+//
+// The problem: a model with open dimensions is compiled for the shapes of its first request, which
+// makes that request slow after every restart. The idea: remember the shapes that each model served
+// last, and compile for them at load.
+//
+// Each served model has a short list of sets, most recently used first (struct
+// inf_served_shape_set, used by the loop). If a new set appears, the whole list is written to a
+// record file by the loader thread, at most every INF_SERVED_SHAPES_PAUSE_NS. Models are identified
+// by the hash of their file, so a changed model starts without shapes.
 #include "daemon/model/served_shapes.h"
 
 #include <inttypes.h>
@@ -11,7 +21,7 @@
 
 #define FILE_BYTES_MAX ((uint64_t)1 << 20)
 
-// The sets of one model.
+// The saved sets of one model.
 struct record {
     uint64_t content_hash;
     char text[INF_SERVED_SHAPES_TEXT];
@@ -20,13 +30,13 @@ struct record {
 struct inf_served_shapes {
     struct inf_record_file file;
     uint32_t count;
-    uint32_t next; // the oldest, once all places are taken
+    uint32_t next; // index of the oldest record, once all are used
     struct record records[INF_SERVED_SHAPES_MODELS];
 };
 
-// --- what one model serves ---
+// --- shapes of one model ---
 
-// Writes a set; false where it does not fit.
+// Writes a set as text. Returns false if it does not fit.
 static bool print_set(char text[INF_SERVED_SHAPES_SET_TEXT], const struct inf_shape *shapes,
                       uint32_t count)
 {
@@ -42,56 +52,56 @@ static bool print_set(char text[INF_SERVED_SHAPES_SET_TEXT], const struct inf_sh
     return count > 0 && used < INF_SERVED_SHAPES_SET_TEXT;
 }
 
-// Brings a set to the front, in the place of the last one where it is new; true where it is.
-static bool bring_forward(struct inf_served_shape_set *seen, const char *set)
+// Moves a set to the front of the list; a new set replaces the last one. Returns true if it is new.
+static bool move_to_front(struct inf_served_shape_set *served, const char *set)
 {
     uint32_t at = 0;
-    while (at < seen->count && strcmp(seen->sets[at], set) != 0)
+    while (at < served->count && strcmp(served->sets[at], set) != 0)
         at++;
-    bool is_new = at == seen->count;
-    if (is_new && seen->count < INF_SERVED_SHAPES_SETS)
-        seen->count++;
-    at = INF_MIN(at, seen->count - 1);
-    memmove(seen->sets[1], seen->sets[0], at * sizeof seen->sets[0]);
-    snprintf(seen->sets[0], sizeof seen->sets[0], "%s", set);
+    bool is_new = at == served->count;
+    if (is_new && served->count < INF_SERVED_SHAPES_SETS)
+        served->count++;
+    at = INF_MIN(at, served->count - 1);
+    memmove(served->sets[1], served->sets[0], at * sizeof served->sets[0]);
+    snprintf(served->sets[0], sizeof served->sets[0], "%s", set);
     return is_new;
 }
 
-bool inf_served_shapes_note(struct inf_served_shape_set *seen, uint64_t key,
+bool inf_served_shapes_note(struct inf_served_shape_set *served, uint64_t key,
                             const struct inf_shape *shapes, uint32_t count, uint64_t now_ns)
 {
     char set[INF_SERVED_SHAPES_SET_TEXT];
-    if (key == seen->last_key)
+    if (key == served->last_key)
         return false;
-    seen->last_key = key;
+    served->last_key = key;
     if (print_set(set, shapes, count))
-        seen->changed |= bring_forward(seen, set);
-    bool write = seen->changed &&
-                 (seen->written_ns == 0 || now_ns - seen->written_ns >= INF_SERVED_SHAPES_PAUSE_NS);
+        served->changed |= move_to_front(served, set);
+    bool write = served->changed && (served->written_ns == 0 ||
+                                     now_ns - served->written_ns >= INF_SERVED_SHAPES_PAUSE_NS);
     if (write) {
-        seen->changed = false;
-        seen->written_ns = now_ns;
+        served->changed = false;
+        served->written_ns = now_ns;
     }
     return write;
 }
 
-const char *inf_served_shapes_print(const struct inf_served_shape_set *seen,
+const char *inf_served_shapes_print(const struct inf_served_shape_set *served,
                                     char text[INF_SERVED_SHAPES_TEXT])
 {
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < seen->count; i++)
+    for (uint32_t i = 0; i < served->count; i++)
         used += (size_t)snprintf(text + used, INF_SERVED_SHAPES_TEXT - used, "%s%s",
-                                 i > 0 ? ";" : "", seen->sets[i]);
+                                 i > 0 ? ";" : "", served->sets[i]);
     return text;
 }
 
-void inf_served_shapes_take(struct inf_served_shape_set *seen, const char *text)
+void inf_served_shapes_take(struct inf_served_shape_set *served, const char *text)
 {
-    for (seen->count = 0; seen->count < INF_SERVED_SHAPES_SETS && *text != '\0';) {
+    for (served->count = 0; served->count < INF_SERVED_SHAPES_SETS && *text != '\0';) {
         size_t length = strcspn(text, ";");
         if (length > 0 && length < INF_SERVED_SHAPES_SET_TEXT)
-            snprintf(seen->sets[seen->count++], INF_SERVED_SHAPES_SET_TEXT, "%.*s", (int)length,
+            snprintf(served->sets[served->count++], INF_SERVED_SHAPES_SET_TEXT, "%.*s", (int)length,
                      text);
         text += length + (text[length] == ';');
     }
@@ -99,32 +109,32 @@ void inf_served_shapes_take(struct inf_served_shape_set *seen, const char *text)
 
 // --- records ---
 
-static const struct record *find(const struct inf_served_shapes *seen, uint64_t content_hash)
+static const struct record *find_record(const struct inf_served_shapes *db, uint64_t content_hash)
 {
-    for (uint32_t i = 0; i < seen->count; i++)
-        if (seen->records[i].content_hash == content_hash)
-            return &seen->records[i];
+    for (uint32_t i = 0; i < db->count; i++)
+        if (db->records[i].content_hash == content_hash)
+            return &db->records[i];
     return NULL;
 }
 
-// Keeps the sets of a model, in the place of the oldest where it is new, and returns its index.
-static uint32_t keep(struct inf_served_shapes *seen, uint64_t content_hash, const char *text)
+// Stores the sets of a model, replacing the oldest record if necessary, and returns the index.
+static uint32_t store_record(struct inf_served_shapes *db, uint64_t content_hash, const char *text)
 {
-    const struct record *known = find(seen, content_hash);
-    uint32_t index = seen->next;
+    const struct record *known = find_record(db, content_hash);
+    uint32_t index = db->next;
     if (known != NULL) {
-        index = (uint32_t)(known - seen->records);
-    } else if (seen->count < INF_SERVED_SHAPES_MODELS) {
-        index = seen->count++;
+        index = (uint32_t)(known - db->records);
+    } else if (db->count < INF_SERVED_SHAPES_MODELS) {
+        index = db->count++;
     } else {
-        seen->next = (seen->next + 1) % INF_SERVED_SHAPES_MODELS;
+        db->next = (db->next + 1) % INF_SERVED_SHAPES_MODELS;
     }
-    seen->records[index].content_hash = content_hash;
-    snprintf(seen->records[index].text, sizeof seen->records[index].text, "%s", text);
+    db->records[index].content_hash = content_hash;
+    snprintf(db->records[index].text, sizeof db->records[index].text, "%s", text);
     return index;
 }
 
-// HASH SETS
+// Parses a line "HASH SETS".
 static bool take_line(void *context, const char *line)
 {
     uint64_t content_hash;
@@ -135,58 +145,58 @@ static bool take_line(void *context, const char *line)
     if (*text == '\0' || strlen(text) >= INF_SERVED_SHAPES_TEXT ||
         strspn(text, "0123456789x,;scalr") != strlen(text))
         return false;
-    keep(context, content_hash, text);
+    store_record(context, content_hash, text);
     return true;
 }
 
 static size_t write_line(void *context, uint32_t index, char *line, size_t capacity)
 {
-    const struct inf_served_shapes *seen = context;
-    const struct record *record = &seen->records[index];
+    const struct inf_served_shapes *db = context;
+    const struct record *record = &db->records[index];
     return (size_t)snprintf(line, capacity, "%016" PRIx64 " %s", record->content_hash,
                             record->text);
 }
 
-enum inf_code inf_served_shapes_open(struct inf_served_shapes **out_seen, const char *directory,
+enum inf_code inf_served_shapes_open(struct inf_served_shapes **out_db, const char *directory,
                                      const struct inf_log *log, struct inf_error *err)
 {
-    struct inf_served_shapes *seen = calloc(1, sizeof *seen);
-    if (seen == NULL)
+    struct inf_served_shapes *db = calloc(1, sizeof *db);
+    if (db == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for the memory of shapes");
-    seen->file = (struct inf_record_file){.name = "shapes.db",
-                                          .header = "inferd-shapes 1\n",
-                                          .what = "memory of shapes",
-                                          .bytes_max = FILE_BYTES_MAX,
-                                          .log = log,
-                                          .context = seen,
-                                          .take = take_line,
-                                          .write = write_line};
-    inf_record_file_open(&seen->file, directory);
-    *out_seen = seen;
+    db->file = (struct inf_record_file){.name = "shapes.db",
+                                        .header = "inferd-shapes 1\n",
+                                        .what = "memory of shapes",
+                                        .bytes_max = FILE_BYTES_MAX,
+                                        .log = log,
+                                        .context = db,
+                                        .take = take_line,
+                                        .write = write_line};
+    inf_record_file_open(&db->file, directory);
+    *out_db = db;
     return INF_OK;
 }
 
 void inf_served_shapes_close(struct inf_served_shapes **pointer)
 {
-    struct inf_served_shapes *seen = *pointer;
+    struct inf_served_shapes *db = *pointer;
     *pointer = NULL;
-    if (seen == NULL)
+    if (db == NULL)
         return;
-    inf_record_file_close(&seen->file);
-    free(seen);
+    inf_record_file_close(&db->file);
+    free(db);
 }
 
-const char *inf_served_shapes_find(const struct inf_served_shapes *seen, uint64_t content_hash)
+const char *inf_served_shapes_find(const struct inf_served_shapes *db, uint64_t content_hash)
 {
-    const struct record *record = find(seen, content_hash);
+    const struct record *record = find_record(db, content_hash);
     return record != NULL ? record->text : "";
 }
 
-void inf_served_shapes_keep(struct inf_served_shapes *seen, uint64_t content_hash, const char *text)
+void inf_served_shapes_keep(struct inf_served_shapes *db, uint64_t content_hash, const char *text)
 {
-    if (strcmp(inf_served_shapes_find(seen, content_hash), text) == 0)
+    if (strcmp(inf_served_shapes_find(db, content_hash), text) == 0)
         return;
-    uint32_t index = keep(seen, content_hash, text);
-    inf_record_file_append(&seen->file, index, seen->count);
+    uint32_t index = store_record(db, content_hash, text);
+    inf_record_file_append(&db->file, index, db->count);
 }

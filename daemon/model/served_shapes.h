@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes that models served last, kept for the next start: a text file beside the tune database
-// that is only appended to, each line with a checksum. A line that is broken, cut off or of another
-// version is passed over: the worst that a damaged file can cause is a first request that compiles.
+// Shapes that models served last, saved for the next start in a text file next to the tune
+// database. Lines have checksums and are only appended. A broken or foreign line is ignored: the
+// worst effect of a damaged file is that a first request has to be compiled.
 #ifndef INF_DAEMON_MODEL_SERVED_SHAPES_H
 #define INF_DAEMON_MODEL_SERVED_SHAPES_H
 
@@ -13,64 +13,64 @@
 #include "proto/core/shape.h"
 #include "proto/core/status.h"
 
-// Models that are remembered; the oldest go.
+// The most models in the file; the oldest are replaced.
 #define INF_SERVED_SHAPES_MODELS 512u
 
-// Sets of shapes that are remembered of a model, and the characters of one: "1x128,1x128", by the
-// model's order. A longer one is not remembered.
+// Sets of shapes per model, and characters of one set: "1x128,1x128", in the order of the inputs.
+// Longer sets are not saved.
 #define INF_SERVED_SHAPES_SETS     4u
 #define INF_SERVED_SHAPES_SET_TEXT 160u
 
-// All sets of a model, with ; between, the last served first.
+// Size of the text of all sets of a model, separated by ";", the last served one first.
 #define INF_SERVED_SHAPES_TEXT (INF_SERVED_SHAPES_SETS * INF_SERVED_SHAPES_SET_TEXT)
 
-// A model that served other shapes than it is known to is written down, at most so often.
+// The shortest time between two writes for one model, in nanoseconds.
 #define INF_SERVED_SHAPES_PAUSE_NS ((uint64_t)10 * 1000000000u)
 
-// --- what one model serves; the loop's ---
+// --- shapes of one model; used by the loop ---
 
 struct inf_served_shape_set {
-    uint64_t last_key; // of the last set that was noted; 0: none
+    uint64_t last_key; // key of the last set; 0: none
     uint32_t count;
     char sets[INF_SERVED_SHAPES_SETS][INF_SERVED_SHAPES_SET_TEXT];
-    bool changed; // since it was written
+    bool changed; // changed since the last write
     uint64_t written_ns;
 };
 
-// Notes that a request with inputs of these shapes was answered; `key` is a number that equal
-// shapes have in common. True where it is time to write the sets down, which the caller then does.
-bool inf_served_shapes_note(struct inf_served_shape_set *seen, uint64_t key,
+// Records that a request with inputs of these shapes was answered. `key` is a number that is equal
+// for equal shapes. Returns true if the caller should save the sets now.
+bool inf_served_shapes_note(struct inf_served_shape_set *served, uint64_t key,
                             const struct inf_shape *shapes, uint32_t count, uint64_t now_ns);
 
-// Writes all sets, with ; between; returns `text`.
-const char *inf_served_shapes_print(const struct inf_served_shape_set *seen,
+// Writes all sets, separated by ";". Returns `text`.
+const char *inf_served_shapes_print(const struct inf_served_shape_set *served,
                                     char text[INF_SERVED_SHAPES_TEXT]);
 
-// Takes the sets of a text, as many as there is room for.
-void inf_served_shapes_take(struct inf_served_shape_set *seen, const char *text);
+// Reads the sets of a text, as many as there is room for.
+void inf_served_shapes_take(struct inf_served_shape_set *served, const char *text);
 
-// --- the file; one thread's ---
+// --- the file; used by one thread ---
 
 struct inf_served_shapes;
 
-// Reads DIRECTORY/shapes.db, where there is one; NULL as directory: nothing is kept beyond this
-// run. *out_seen is the caller's to close. What is wrong with the file is logged as a warning.
+// Reads DIRECTORY/shapes.db, if it exists. If `directory` is NULL, nothing is saved beyond this
+// run. *out_db is the caller's to close. Problems with the file are logged as warnings.
 //
 // INF_EXHAUSTED  memory.
-enum inf_code inf_served_shapes_open(struct inf_served_shapes **out_seen, const char *directory,
+enum inf_code inf_served_shapes_open(struct inf_served_shapes **out_db, const char *directory,
                                      const struct inf_log *log,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees it. NULL is fine.
-void inf_served_shapes_close(struct inf_served_shapes **seen);
+// Frees the object. NULL is allowed.
+void inf_served_shapes_close(struct inf_served_shapes **db);
 
-// The sets of a model, by its file's hash; "" where none is known. Valid until the next
+// Returns the sets of a model by the hash of its file; "" if none are known. Valid until the next
 // inf_served_shapes_keep().
-const char *inf_served_shapes_find(const struct inf_served_shapes *seen, uint64_t content_hash);
+const char *inf_served_shapes_find(const struct inf_served_shapes *db, uint64_t content_hash);
 
-// Remembers the sets of a model, and appends them to the file where they are others than before. A
-// file that cannot be written is logged once.
-void inf_served_shapes_keep(struct inf_served_shapes *seen, uint64_t content_hash,
+// Saves the sets of a model, and appends them to the file if they changed. A file that cannot be
+// written is logged once.
+void inf_served_shapes_keep(struct inf_served_shapes *db, uint64_t content_hash,
                             const char *text) INF_MAY_BLOCK;
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parses input shapes, and binds them to the inputs of a graph.
 #include "daemon/model/shapes.h"
 
 #include <stdio.h>
@@ -7,14 +8,14 @@
 #define BLANKS " \t,"
 #define SCALAR "scalar"
 
-static enum inf_code refuse(const char *part, size_t length, const char *wanted,
-                            struct inf_error *err)
+static enum inf_code refuse_shape(const char *part, size_t length, const char *wanted,
+                                  struct inf_error *err)
 {
     return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER, "shape '%.*s': wanted %s",
                            (int)INF_MIN(length, (size_t)64), part, wanted);
 }
 
-// Reads "1x3x224x224", of `length` characters.
+// Parses "1x3x224x224", of `length` characters.
 static bool read_shape(struct inf_shape *shape, const char *text, size_t length)
 {
     *shape = (struct inf_shape){0};
@@ -33,7 +34,7 @@ static bool read_shape(struct inf_shape *shape, const char *text, size_t length)
     return shape->rank > 0;
 }
 
-// Reads "NAME=SHAPE" or "SHAPE". The last '=' counts: names may have some.
+// Parses "NAME=SHAPE" or "SHAPE". The last '=' separates, because names may contain some.
 static enum inf_code read_entry(struct inf_shape_set *set, const char *text, size_t length,
                                 struct inf_error *err)
 {
@@ -41,12 +42,12 @@ static enum inf_code read_entry(struct inf_shape_set *set, const char *text, siz
     const char *shape = equals != NULL ? equals + 1 : text;
     size_t name_length = equals != NULL ? (size_t)(equals - text) : 0;
     if (set->count == INF_LIMIT_TENSORS)
-        return refuse(text, length, "at most 64 inputs", err);
+        return refuse_shape(text, length, "at most 64 inputs", err);
     if (equals != NULL && name_length == 0)
-        return refuse(text, length, "an input's name before the =", err);
+        return refuse_shape(text, length, "an input's name before the =", err);
     if (!read_shape(&set->entries[set->count].shape, shape, length - (size_t)(shape - text)))
-        return refuse(text, length, "INPUT=1x3x224x224, of at most 8 numbers, or INPUT=scalar",
-                      err);
+        return refuse_shape(text, length,
+                            "INPUT=1x3x224x224, of at most 8 numbers, or INPUT=scalar", err);
     set->entries[set->count].name = equals != NULL ? text : NULL;
     set->entries[set->count++].name_length = (uint32_t)name_length;
     return INF_OK;
@@ -68,7 +69,7 @@ enum inf_code inf_shape_set_next(struct inf_shape_set *set, const char **text,
     return INF_OK;
 }
 
-// --- which input is meant ---
+// --- finding inputs ---
 
 static bool is_called(const struct inf_port *port, const char *name, uint32_t length)
 {
@@ -96,7 +97,7 @@ static enum inf_code find_input(const struct inf_graph *graph, const char *name,
     return INF_OK;
 }
 
-// Fails where the model leaves the shape of an input open that was not named.
+// Fails if the shape of an input is open in the model and not named.
 static enum inf_code check_known(const struct inf_graph *graph, const struct inf_shape *shapes,
                                  struct inf_error *err)
 {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the state pairs of a model. If none are named, an output and an input belong together if
+// their names are equal after common prefixes and suffixes (such as "out_" and "in_") are removed,
+// and their types and shapes agree.
 #include "daemon/model/state_pairs.h"
 
 #include <stdio.h>
@@ -6,7 +9,7 @@
 
 #include "proto/core/utf8.h"
 
-// --- pairs that are told ---
+// --- named pairs ---
 
 // A part of a text.
 struct part {
@@ -19,7 +22,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static struct part trim(const char *start, const char *end)
+static struct part trim_part(const char *start, const char *end)
 {
     while (start < end && is_blank(*start))
         start++;
@@ -28,8 +31,9 @@ static struct part trim(const char *start, const char *end)
     return (struct part){start, (size_t)(end - start)};
 }
 
-// Takes the next pair off *text. False at its end; what is no pair has an empty side.
-static bool next_pair(const char **text, struct part *output, struct part *input)
+// Parses the next pair and advances *text. Returns false at the end. A malformed pair has an empty
+// part.
+static bool parse_pair(const char **text, struct part *output, struct part *input)
 {
     const char *start = *text + strspn(*text, " \t");
     if (*start == '\0')
@@ -40,8 +44,8 @@ static bool next_pair(const char **text, struct part *output, struct part *input
     *output = *input = (struct part){start, 0};
     if (equals == NULL)
         return true;
-    *output = trim(start, equals);
-    *input = trim(equals + 1, start + length);
+    *output = trim_part(start, equals);
+    *input = trim_part(equals + 1, start + length);
     return true;
 }
 
@@ -49,7 +53,7 @@ bool inf_state_pairs_check(const char *text, char *wanted, size_t size)
 {
     struct part output;
     struct part input;
-    while (next_pair(&text, &output, &input)) {
+    while (parse_pair(&text, &output, &input)) {
         if (output.length > 0 && input.length > 0)
             continue;
         snprintf(wanted, size, "OUTPUT=INPUT, and commas between pairs");
@@ -67,7 +71,7 @@ static uint32_t find_port(const struct inf_port *ports, uint32_t count, struct p
     return i;
 }
 
-static bool may_be_same(const struct inf_graph *graph, const struct inf_state_pair *pair)
+static bool are_compatible(const struct inf_graph *graph, const struct inf_state_pair *pair)
 {
     const struct inf_value *output = &graph->values[graph->outputs[pair->output].value];
     const struct inf_value *input = &graph->values[graph->inputs[pair->input].value];
@@ -86,47 +90,48 @@ static bool may_be_same(const struct inf_graph *graph, const struct inf_state_pa
     return true;
 }
 
-static enum inf_code fail(struct inf_error *err, struct part name, const char *what)
+static enum inf_code refuse_pair(struct inf_error *err, struct part name, const char *what)
 {
     return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER, "state '%.*s': %s",
                            (int)INF_MIN(name.length, 80), name.start, what);
 }
 
-static enum inf_code find_told(const struct inf_graph *graph, const char *text,
-                               struct inf_state_pair pairs[INF_LIMIT_TENSORS], uint32_t *count,
-                               struct inf_error *err)
+static enum inf_code find_named_pairs(const struct inf_graph *graph, const char *text,
+                                      struct inf_state_pair pairs[INF_LIMIT_TENSORS],
+                                      uint32_t *count, struct inf_error *err)
 {
     struct part output;
     struct part input;
-    while (next_pair(&text, &output, &input)) {
+    while (parse_pair(&text, &output, &input)) {
         const struct inf_state_pair pair = {find_port(graph->outputs, graph->output_count, output),
                                             find_port(graph->inputs, graph->input_count, input)};
         if (pair.output == graph->output_count)
-            return fail(err, output, "the model has no such output");
+            return refuse_pair(err, output, "the model has no such output");
         if (pair.input == graph->input_count)
-            return fail(err, input, "the model has no such input");
-        if (!may_be_same(graph, &pair))
-            return fail(err, output, "datatype or shape is not that of its input");
+            return refuse_pair(err, input, "the model has no such input");
+        if (!are_compatible(graph, &pair))
+            return refuse_pair(err, output, "datatype or shape is not that of its input");
         for (uint32_t i = 0; i < *count; i++)
             if (pairs[i].output == pair.output || pairs[i].input == pair.input)
-                return fail(err, output, "it, or its input, is in two pairs");
+                return refuse_pair(err, output, "it, or its input, is in two pairs");
         if (*count == INF_LIMIT_TENSORS)
-            return fail(err, output, "it is one pair too many");
+            return refuse_pair(err, output, "it is one pair too many");
         pairs[(*count)++] = pair;
     }
     return INF_OK;
 }
 
-// --- pairs that follow from names ---
+// --- pairs guessed from names ---
 
-// What is put before or behind a state's name, of its output or its input. Longer ones first.
+// Prefixes and suffixes of names of state outputs and inputs; longer ones come first.
 static const char *const before[] = {"present.", "present_", "next_", "past.", "past_",
                                      "prev_",    "out_",     "new_",  "in_",   NULL};
 static const char *const behind[] = {"_output", "_input", "_next", "_prev", "_new", "_out",
                                      "_in",     "_n",     "_o",    "N",     "n",    NULL};
 
-// A tensor's name without what tells outputs from inputs, and without a graph's ":0".
-static struct part stem_of(const char *name)
+// Returns the name of a tensor without the prefix or suffix that tells outputs from inputs, and
+// without the ":0" of a graph.
+static struct part find_stem(const char *name)
 {
     struct part stem = {name, strlen(name)};
     const char *colon = memchr(stem.start, ':', stem.length);
@@ -150,24 +155,24 @@ static struct part stem_of(const char *name)
     return stem;
 }
 
-static bool are_alike(const char *output, const char *input)
+static bool are_names_alike(const char *output, const char *input)
 {
-    struct part a = stem_of(output);
-    struct part b = stem_of(input);
-    // "in_0" and "out_0" are more likely just numbered.
+    struct part a = find_stem(output);
+    struct part b = find_stem(input);
+    // "in_0" and "out_0" are probably just numbered.
     return a.length == b.length && memcmp(a.start, b.start, a.length) == 0 &&
            strspn(a.start, "0123456789") < a.length;
 }
 
-// The one input that an output feeds by its name; input_count where there is none, or more than
+// Returns the input that an output feeds by its name; input_count if there is none, or more than
 // one.
 static uint32_t guess_input(const struct inf_graph *graph, uint32_t output)
 {
     uint32_t found = graph->input_count;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct inf_state_pair pair = {output, i};
-        if (!are_alike(graph->outputs[output].name, graph->inputs[i].name) ||
-            !may_be_same(graph, &pair))
+        if (!are_names_alike(graph->outputs[output].name, graph->inputs[i].name) ||
+            !are_compatible(graph, &pair))
             continue;
         if (found != graph->input_count)
             return graph->input_count;
@@ -176,8 +181,8 @@ static uint32_t guess_input(const struct inf_graph *graph, uint32_t output)
     return found;
 }
 
-static void find_alike(const struct inf_graph *graph,
-                       struct inf_state_pair pairs[INF_LIMIT_TENSORS], uint32_t *count)
+static void guess_pairs(const struct inf_graph *graph,
+                        struct inf_state_pair pairs[INF_LIMIT_TENSORS], uint32_t *count)
 {
     for (uint32_t output = 0; output < graph->output_count && *count < INF_LIMIT_TENSORS;
          output++) {
@@ -196,7 +201,7 @@ enum inf_code inf_state_pairs_find(const struct inf_graph *graph, const char *te
 {
     *out_count = 0;
     if (text[strspn(text, " \t")] != '\0')
-        return find_told(graph, text, pairs, out_count, err);
-    find_alike(graph, pairs, out_count);
+        return find_named_pairs(graph, text, pairs, out_count, err);
+    guess_pairs(graph, pairs, out_count);
     return INF_OK;
 }

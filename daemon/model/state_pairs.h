@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which outputs of a model feed which of its inputs, request after request: the state that a
-// session keeps. A model's file says so, or the names do: "stateN" feeds "state", "h_out" feeds
-// "h_in".
+// Which output of a model is which input of the next request: the state that a session keeps. The
+// settings of the model name the pairs, or they are guessed from names: "stateN" feeds "state", and
+// "h_out" feeds "h_in".
 #ifndef INF_DAEMON_MODEL_STATE_PAIRS_H
 #define INF_DAEMON_MODEL_STATE_PAIRS_H
 
@@ -9,17 +9,18 @@
 
 #include "backends/graph/graph.h"
 
-// An output and an input of a graph, by their indices.
+// Indices of an output and an input of a graph.
 struct inf_state_pair {
     uint32_t output, input;
 };
 
-// Whether `text` is empty, or pairs as "OUTPUT=INPUT, OUTPUT=INPUT" (or with ; between them); what
-// was wanted goes to `wanted` otherwise.
+// Returns true if `text` is empty or a list of pairs "OUTPUT=INPUT, OUTPUT=INPUT" (or with ;
+// between them); otherwise `wanted` says what is allowed.
 bool inf_state_pairs_check(const char *text, char *wanted, size_t size);
 
-// The pairs that `text` names, or where it is empty those that follow from names: both have the
-// same datatype and shapes that can agree. There is room for as many as the graph has inputs, and
+// Finds the pairs that `text` names, or if it is empty those that follow from names. Both tensors
+// of a pair have the same data type and compatible shapes. At most INF_LIMIT_TENSORS pairs; there
+// may be none.
 // INF_LIMIT_TENSORS at most. There may be none.
 //
 // INF_INVALID  (BAD_PARAMETER) the text names an output or input that the graph does not have, one

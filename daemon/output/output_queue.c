@@ -15,8 +15,8 @@
 //                   ^ sent_bytes: the rest of this frame is written next
 //
 // A reply in several frames has one buffer, owned by its last frame. So the buffer is released
-// exactly when all of its frames are written. inf_output_drop_unsent(), which drops frames behind a partly
-// written one, moves the buffer.
+// exactly when all of its frames are written. inf_output_drop_unsent(), which drops frames behind a
+// partly written one, moves the buffer.
 #include "daemon/output/output_queue.h"
 
 #include <assert.h>

@@ -14,7 +14,7 @@
 // the last one goes:
 //
 //   register --> registered, refs 1 --tensor--> refs 2 --unregister--> not registered, refs 1
-//                                                          --tensor done--> unmapped, MEM_RELEASED sent
+//     --tensor done--> unmapped, MEM_RELEASED sent
 //
 // If the connection is gone by then (table == NULL), nothing is sent and the region is freed at
 // once.

@@ -8,7 +8,7 @@
 //
 //   up to INF_SPIN_WAIT_MIN_NS       poll at once, for that time
 //   alone, up to POLL_THROUGH_NS       poll from the start until the expected end plus a margin
-//   alone, longer                      sleep until shortly before the expected end (a timer wakes the loop), then poll
+//   alone, longer                      a timer wakes the loop shortly before the expected end; then poll
 //   several jobs, longer               do not poll: the eventfd wakes the loop
 //
 // While the loop polls, workers do not write to the eventfd (inf_queue_begin_polling()). When it

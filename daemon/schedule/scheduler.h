@@ -39,7 +39,8 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler);
 // caller's.
 //
 // INF_EXHAUSTED  (QUEUE_FULL) fault->retry_after_ms tells when there should be room.
-// INF_DEADLINE   (PREDICTED) the job is expected to end after its deadline, or to start after its queue deadline.
+// INF_DEADLINE   (PREDICTED) the job is expected to end after its deadline, or to start after its
+//                queue deadline.
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 

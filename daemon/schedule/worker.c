@@ -4,7 +4,7 @@
 //   inf_device_queue_pop()      waits for jobs; several if they can run as one batch
 //   run_jobs()                  as a batch, or alone; copies kept outputs and shadow samples
 //   inf_device_queue_finish()   charges the users and updates the estimates
-//   post_job()                  moves the job to the queue of done jobs; small replies are written directly
+//   post_job()                  moves the job to the queue of done jobs; may reply directly
 //
 // The order matters: users are charged before the loop sees the job, so that the next request of
 // the same client finds its charge; and a direct reply is written after the job is posted, so that

@@ -55,8 +55,8 @@ struct inf_listen_fds {
 // first is the data socket and the second the admin socket. Both become non-blocking and
 // close-on-exec.
 //
-// INF_INVALID  one is not a listening Unix stream socket, there are more than two, or two have the same
-//              name.
+// INF_INVALID  one is not a listening Unix stream socket, there are more than two, or two have the
+//              same name.
 enum inf_code inf_listen_fds_take(struct inf_listen_fds *fds, struct inf_error *err) INF_NODISCARD;
 
 #endif
