@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where models end up that are placed automatically: on devices that are slow, wrong, refuse or compute
-// in less than fp32, at the first start and at the second.
+// Automatic placement on devices that are slow, wrong, refuse models, or compute in less than fp32,
+// at the first start and at the second.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <poll.h>
@@ -56,7 +56,7 @@ static const char *path_of(const char *name)
     return path;
 }
 
-// y = -x * x * factors[0] * factors[1] ... of [4].
+// y = -x * x * factors[0] * factors[1] ..., for x of shape [4].
 static void make_model(const char *name, const float *factors, int count)
 {
     char node[16] = "square", factor[24];
@@ -79,7 +79,7 @@ static void make_model(const char *name, const float *factors, int count)
     inf_tfjs_writer_end(writer);
 }
 
-// The devices that tests race: these, as far as they open, and ref.
+// Opens the devices that race: these, as far as they exist, and ref.
 static void open_devices(const struct inf_backend *const *backends, uint32_t count)
 {
     inf_device_list_close(&devices);
@@ -114,7 +114,7 @@ static struct inf_model_store *make_store(void)
     return store;
 }
 
-// Waits for what is under way; the failure of a load, if there was one.
+// Waits until nothing is pending. Returns the error of a load, if one failed.
 static struct inf_error settle(struct inf_model_store *store) INF_ON_LOOP
 {
     struct inf_error failure = {.code = INF_OK};
@@ -140,7 +140,7 @@ static struct inf_served *find(struct inf_model_store *store, const char *name) 
     return served;
 }
 
-// Loads a model, waits until it is served, and after `races` until it has raced; a reference.
+// Loads a model, waits until it is served and has run `races` races. Returns a reference.
 static struct inf_served *load(struct inf_model_store *store, const char *name,
                                bool races) INF_ON_LOOP
 {
@@ -176,7 +176,7 @@ static struct inf_error place(struct inf_model_store *store, const char *device,
     return settle(store);
 }
 
-// What a served model answers through the guard, and what in.
+// Runs a served model through the result guard. Returns the answer and its precision.
 static enum inf_precision infer(struct inf_served *served, const float x[4], float y[4])
 {
     const struct inf_shape shape = INF_SHAPE(4);
@@ -217,9 +217,9 @@ static void expect_on(const struct inf_served *served, const char *device,
     cr_expect_eq(served->placement.source, source, "%s", served->placement.reason);
 }
 
-// --- which device ---
+// --- devices ---
 
-Test(model_race, faulty_devices_lose_whatever_their_priority_and_it_is_said_why)
+Test(model_race, faulty_devices_lose_in_spite_of_their_priority_and_the_reason_is_recorded)
 {
     OPEN(&inf_absent_backend, &inf_slow_backend, &inf_refusing_backend, &inf_wrong_backend);
     inf_role_enter_loop();
@@ -237,7 +237,7 @@ Test(model_race, faulty_devices_lose_whatever_their_priority_and_it_is_said_why)
     cr_expect_geq(entry_of(served, "slow", INF_PRECISION_FP32)->median_ns, 5000000u);
     inf_served_unref(&served);
     inf_model_store_destroy(&store);
-    // At the second start it is there at once.
+    // At the second start the result is used at once.
     store = make_store();
     served = load(store, "m", false);
     cr_expect_eq(inf_model_store_races(store), 0u);
@@ -247,8 +247,8 @@ Test(model_race, faulty_devices_lose_whatever_their_priority_and_it_is_said_why)
     inf_model_store_destroy(&store);
 }
 
-// The rule would have it, but it compiles nothing.
-Test(model_race, a_device_that_refuses_is_passed_over_at_once)
+// The prior prefers this device, but it cannot compile anything.
+Test(model_race, a_device_that_refuses_the_model_is_skipped_at_once)
 {
     OPEN(&inf_refusing_backend);
     inf_role_enter_loop();
@@ -260,7 +260,7 @@ Test(model_race, a_device_that_refuses_is_passed_over_at_once)
     inf_model_store_destroy(&store);
 }
 
-Test(model_race, serves_by_the_rule_until_nothing_is_served)
+Test(model_race, serves_by_the_prior_until_the_daemon_is_idle)
 {
     OPEN(&inf_slow_backend);
     inf_role_enter_loop();
@@ -287,7 +287,7 @@ Test(model_race, serves_by_the_rule_until_nothing_is_served)
     inf_model_store_destroy(&store);
 }
 
-// A user who asks so often that no slow run comes to its end between two requests, and no oftener.
+// A client whose requests are so frequent that no slow run ends between two of them.
 struct asking {
     struct inf_idle_gate *idle_gate;
     atomic_bool enough;
@@ -303,7 +303,7 @@ static void ask_often(void *context)
     }
 }
 
-Test(model_race, is_over_though_no_run_is_left_in_peace)
+Test(model_race, ends_although_every_run_is_interrupted)
 {
     OPEN(&inf_slow_backend);
     inf_role_enter_loop();
@@ -325,7 +325,7 @@ Test(model_race, is_over_though_no_run_is_left_in_peace)
     inf_model_store_destroy(&store);
 }
 
-Test(model_race, ends_though_something_is_always_served)
+Test(model_race, ends_although_requests_are_always_in_flight)
 {
     OPEN(&inf_slow_backend);
     inf_role_enter_loop();
@@ -338,16 +338,16 @@ Test(model_race, ends_though_something_is_always_served)
     cr_expect_null(store);
 }
 
-// --- which precision ---
+// --- precision ---
 
 // In fp32 the device takes 5 ms longer.
-Test(model_race, less_than_fp32_wins_where_its_answer_is_near)
+Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
 {
     OPEN(&inf_half_backend);
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    // The device without less than fp32 is quicker than this one in fp32.
+    // The device that only has fp32 is faster than this one in fp32.
     struct inf_served *served = load(store, "m", true);
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
     const struct inf_race_entry *brain = entry_of(served, "half", INF_PRECISION_BF16);
@@ -356,7 +356,7 @@ Test(model_race, less_than_fp32_wins_where_its_answer_is_near)
     cr_expect_eq(brain->verdict, INF_RACE_REFUSED, "8 bits are too few: %s", brain->why);
     cr_expect_eq(entry_of(served, "half", INF_PRECISION_FP32)->verdict, INF_RACE_SLOWER);
     inf_served_unref(&served);
-    // Named, it is that and nothing else; and said so.
+    // If the precision is named, exactly that one is used and reported.
     struct inf_error err = place(store, "auto", "", "fp16");
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     served = find(store, "m");
@@ -367,7 +367,7 @@ Test(model_race, less_than_fp32_wins_where_its_answer_is_near)
     cr_expect_eq(infer(served, (const float[]){1.0009765625f, 2, 3, 4}, y), INF_PRECISION_FP16);
     cr_expect_eq(y[0], -1.001953125f);
     inf_served_unref(&served);
-    // Policy stability has none of it.
+    // Policy stability never uses a lower precision.
     err = place(store, "auto", "stability", "auto");
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     served = find(store, "m");
@@ -378,8 +378,8 @@ Test(model_race, less_than_fp32_wins_where_its_answer_is_near)
     inf_model_store_destroy(&store);
 }
 
-// What lies between does not fit half precision; the result does.
-Test(model_race, a_model_that_overflows_answers_right_and_is_refused_where_half_is_named)
+// An intermediate value overflows in fp16; the result does not.
+Test(model_race, a_model_that_overflows_answers_correctly_and_is_refused_if_fp16_is_named)
 {
     OPEN(&inf_half_backend);
     inf_role_enter_loop();
@@ -393,7 +393,7 @@ Test(model_race, a_model_that_overflows_answers_right_and_is_refused_where_half_
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
     cr_expect_neq(half->verdict, INF_RACE_WRONG, "what overflows is pinned: %s", half->why);
     inf_served_unref(&served);
-    // Named, it is a mixed plan, and its answer is right too.
+    // If it is named, the plan is mixed, and the answer is correct too.
     struct inf_error err = place(store, "half", "", "fp16");
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     served = find(store, "m");
@@ -403,7 +403,7 @@ Test(model_race, a_model_that_overflows_answers_right_and_is_refused_where_half_
     cr_expect_float_eq(y[0], -9.f, 0.1);
     cr_expect_float_eq(y[3], -81.f, 1);
     inf_served_unref(&served);
-    // A device that does not offer it says so, and what ran runs on.
+    // A device without the precision is refused, and the served model continues.
     err = place(store, "ref", "", "fp16");
     cr_expect_eq(err.code, INF_PRECONDITION);
     cr_expect(strstr(err.text, "device 'ref' does not compute in it") != NULL, "%s", err.text);
@@ -416,7 +416,7 @@ Test(model_race, a_model_that_overflows_answers_right_and_is_refused_where_half_
     inf_model_store_destroy(&store);
 }
 
-Test(model_race, a_model_that_half_would_spoil_is_refused_with_its_error)
+Test(model_race, a_model_that_is_too_inexact_in_fp16_is_refused_with_its_error)
 {
     OPEN(&inf_half_backend);
     inf_role_enter_loop();
@@ -434,7 +434,7 @@ Test(model_race, a_model_that_half_would_spoil_is_refused_with_its_error)
     inf_model_store_destroy(&store);
 }
 
-// --- the guard ---
+// --- the result guard ---
 
 static void expect_guarded(const struct inf_backend *backend)
 {
@@ -450,11 +450,11 @@ static void expect_guarded(const struct inf_backend *backend)
     float y[4];
     cr_expect_eq(infer(served, (const float[]){1, 2, 3, 4}, y), INF_PRECISION_FP16);
     cr_expect_eq(atomic_load(&served->recomputed), 0u);
-    // 300 squared is beyond half: never seen when the model was judged.
+    // 300 squared overflows in fp16. The precision check never saw such inputs.
     cr_expect_eq(infer(served, (const float[]){300, 2, 3, 4}, y), INF_PRECISION_FP32);
     cr_expect_eq(y[0], -90000.f);
     cr_expect_eq(atomic_load(&served->recomputed), 1u);
-    // What is no number to begin with is nobody's fault.
+    // A NaN in the input is not a fault of the precision.
     cr_expect_eq(infer(served, (const float[]){NAN, 2, 3, 4}, y), INF_PRECISION_FP32);
     cr_expect(isnan(y[0]));
     cr_expect_eq(atomic_load(&served->recomputed), 1u);
@@ -467,13 +467,13 @@ static void expect_guarded(const struct inf_backend *backend)
     inf_model_store_destroy(&store);
 }
 
-Test(model_race, guard_mends_what_overflows_while_serving)
+Test(model_race, guard_repairs_answers_that_overflow)
 {
     expect_guarded(&inf_half_backend);
 }
 
-// y = exp(-(x * x)): what overflows on the way is not seen at the end, but by the device.
-Test(model_race, guard_heeds_a_device_that_saw_it)
+// y = exp(-(x * x)): the overflow inside is not visible in the output, but the device reports it.
+Test(model_race, guard_uses_the_overflow_report_of_the_device)
 {
     OPEN(&inf_telling_backend);
     inf_role_enter_loop();
@@ -492,8 +492,8 @@ Test(model_race, guard_heeds_a_device_that_saw_it)
     inf_model_store_destroy(&store);
 }
 
-// y = -(x * x) / 10000: hardly anything on what it is tried on, which could move as it likes.
-Test(model_race, what_says_nothing_is_not_tried_for_less_than_fp32)
+// y = -(x * x) / 10000: nearly 0 for the inputs of the check, so that the check proves nothing.
+Test(model_race, a_model_with_negligible_outputs_stays_in_fp32)
 {
     OPEN(&inf_half_backend);
     inf_role_enter_loop();
@@ -507,7 +507,7 @@ Test(model_race, what_says_nothing_is_not_tried_for_less_than_fp32)
     inf_model_store_destroy(&store);
 }
 
-// --- what is kept ---
+// --- the database ---
 
 static size_t read_file(char *text, size_t size)
 {
@@ -526,7 +526,7 @@ static void write_file(const char *text, size_t size)
     fclose(file);
 }
 
-// Loads at a new start; whether what was kept was found.
+// Loads the model at a new start. Returns true if the saved result was found.
 static bool is_recalled(void) INF_ON_LOOP
 {
     struct inf_model_store *store = make_store();
@@ -538,7 +538,7 @@ static bool is_recalled(void) INF_ON_LOOP
     return recalled;
 }
 
-Test(model_race, a_damaged_or_foreign_database_is_begun_anew)
+Test(model_race, a_damaged_or_foreign_database_is_replaced)
 {
     static char whole[16384], damaged[16384];
     OPEN(&inf_wrong_backend);
@@ -561,7 +561,7 @@ Test(model_race, a_damaged_or_foreign_database_is_begun_anew)
         write_file(cases[i].text, cases[i].size);
         warnings = 0;
         cr_expect(!is_recalled(), "%s", cases[i].what);
-        // After an update another version's file is as it should be.
+        // After an update, a file of another version is expected, and not reported.
         bool warns = i + 1 < sizeof cases / sizeof cases[0];
         cr_expect_eq(warnings > 0, warns, "%s", cases[i].what);
         cr_expect(is_recalled(), "%s: written anew", cases[i].what);
@@ -573,7 +573,7 @@ Test(model_race, a_database_that_cannot_be_written_costs_a_race_at_each_start)
     OPEN(&inf_wrong_backend);
     inf_role_enter_loop();
     make_model("m", NULL, 0);
-    // A folder in its place: nobody can write it, not even root.
+    // A directory in its place cannot be written, not even by root.
     cr_assert_eq(mkdir(path_of("tune.db"), 0500), 0);
     warnings = 0;
     cr_expect(!is_recalled());

@@ -17,7 +17,7 @@ static void expect(uint64_t waiting, uint32_t rung_rows, uint32_t rows)
     cr_expect_eq(choice.rows, rows, "%llu rows: %u", (unsigned long long)waiting, choice.rows);
 }
 
-Test(batcher, takes_the_rung_that_gets_most_done)
+Test(batch_ladder, chooses_the_rung_with_the_highest_throughput)
 {
     expect(1, 1, 1);
     expect(2, 2, 2);
@@ -31,7 +31,7 @@ Test(batcher, takes_the_rung_that_gets_most_done)
     expect(1000, 8, 8);
 }
 
-Test(batcher, has_no_rows_without_a_ladder)
+Test(batch_ladder, has_no_rows_without_a_ladder)
 {
     const struct inf_batch_ladder none = {.count = 0};
     cr_expect_eq(inf_batch_rows_max(&none), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which models may share runs, found out by loading them on ref.
+// Which models may be batched, measured by loading them on ref.
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void teardown(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(model_batch, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(batch_trial, .init = setup, .fini = teardown, .timeout = 60);
 
 static const char *make_directory(const char *model)
 {
@@ -86,37 +86,37 @@ static struct inf_batch_ladder ladder_of(const char *model, uint32_t rows_max)
     return ladder;
 }
 
-Test(model_batch, rows_that_gain_by_company_get_a_ladder)
+Test(batch_trial, a_model_with_independent_rows_gets_a_ladder)
 {
     write_centred("rows", -1, 1);
     struct inf_batch_ladder ladder = {0};
-    // What disturbs the machine while a rung is measured can end the ladder there: measured again.
+    // A disturbance during the measurement can end the ladder early, so try again.
     for (int tries = 0; tries < 10 && ladder.count < 2; tries++)
         ladder = ladder_of("rows", 16);
-    // A run of such a model is nearly all overhead, so that at least one more row pays.
+    // A run of this model is nearly all overhead, so at least one more row pays.
     cr_assert_geq(ladder.count, 2);
     cr_assert_leq(inf_batch_rows_max(&ladder), 16);
     for (uint32_t i = 0; i < ladder.count; i++) {
         cr_expect_eq(ladder.rungs[i].rows, 1u << i);
         cr_expect_gt(ladder.rungs[i].run_ns, 0);
     }
-    // Eight floats in and eight out, a row.
+    // Each row has eight floats of input and eight of output.
     cr_expect_eq(ladder.bytes, 64 * inf_batch_rows_max(&ladder));
 }
 
-Test(model_batch, rows_that_meet_get_none)
+Test(batch_trial, a_model_that_mixes_rows_gets_none)
 {
     write_centred("columns", -1, 0);
     cr_expect_eq(ladder_of("columns", 16).count, 0);
 }
 
-Test(model_batch, a_model_of_fixed_rows_gets_none)
+Test(batch_trial, a_model_with_a_fixed_row_count_gets_none)
 {
     write_centred("fixed", 1, 1);
     cr_expect_eq(ladder_of("fixed", 16).count, 0);
 }
 
-Test(model_batch, is_off_where_one_row_is_the_most)
+Test(batch_trial, is_off_if_the_limit_is_one_row)
 {
     write_centred("rows", -1, 1);
     cr_expect_eq(ladder_of("rows", 1).count, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a worker waits for rows to come: a batch of 8 takes hardly more than a row alone.
+// When a worker waits for more rows: a batch of 8 rows takes hardly longer than one row.
 #include <criterion/criterion.h>
 
 #include "daemon/policy/batch_wait.h"
@@ -14,7 +14,7 @@ static const struct inf_batch_ladder ladder = {
 
 static uint64_t rows_wanted;
 
-// What a worker that comes at `now_us` should do, a run of 6 rows of model 1 having ended at 1000.
+// Plans the wait of a worker that arrives at `now_us`. A run of 6 rows of model 1 ended at 1000.
 static uint64_t plan(struct inf_batch_wait *wait, struct inf_batch_waiting waiting, uint64_t now_us)
 {
     rows_wanted = 0;
@@ -22,19 +22,20 @@ static uint64_t plan(struct inf_batch_wait *wait, struct inf_batch_waiting waiti
     return inf_batch_wait_plan(wait, &ladder, &waiting, now_us * US, &rows_wanted);
 }
 
-Test(batch_wait, waits_for_those_who_were_just_answered)
+Test(batch_wait, waits_for_clients_that_were_just_answered)
 {
     struct inf_batch_wait wait = {0};
-    // 2 and 6 apart take 3100 + 3700, 8 together 3700: half of what is saved may be waited.
+    // 2 and 6 rows take 3100 + 3700 separately and 3700 together: half of the saving may be spent
+    // waiting.
     cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 2}, 1001), 1550 * US);
     cr_expect_eq(rows_wanted, 8);
-    // One of the six is back: 3 wait, and 5 are still to come.
+    // One of the six has come back: 3 rows wait, and 5 are still expected.
     cr_expect_gt(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 3, .fresh = 1}, 1001),
                  0);
     cr_expect_eq(rows_wanted, 8);
 }
 
-Test(batch_wait, does_not_wait_where_nobody_is_expected)
+Test(batch_wait, does_not_wait_if_no_row_is_expected)
 {
     struct inf_batch_wait wait = {0};
     cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 6, .fresh = 6}, 1001),
@@ -47,7 +48,7 @@ Test(batch_wait, does_not_wait_where_nobody_is_expected)
                  "there are enough");
 }
 
-Test(batch_wait, does_not_wait_where_a_deadline_would_pass)
+Test(batch_wait, does_not_wait_past_a_deadline)
 {
     struct inf_batch_wait wait = {0};
     struct inf_batch_waiting waiting = {.model = 1, .rows = 2, .deadline_ns = 6200 * US};
@@ -56,7 +57,7 @@ Test(batch_wait, does_not_wait_where_a_deadline_would_pass)
     cr_expect_gt(plan(&wait, waiting, 1001), 0);
 }
 
-Test(batch_wait, does_not_wait_for_little)
+Test(batch_wait, does_not_wait_for_a_small_saving)
 {
     static const struct inf_batch_ladder cheap = {.count = 2,
                                                   .rungs = {{1, 300 * US}, {2, 301 * US}}};
@@ -66,7 +67,7 @@ Test(batch_wait, does_not_wait_for_little)
     cr_expect_eq(inf_batch_wait_plan(&wait, &cheap, &waiting, 1001 * US, &rows_wanted), 0);
 }
 
-Test(batch_wait, tries_less_and_less_where_nothing_comes)
+Test(batch_wait, backs_off_if_no_rows_come)
 {
     struct inf_batch_wait wait = {0};
     const struct inf_batch_waiting waiting = {.model = 1, .rows = 2};

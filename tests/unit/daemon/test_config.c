@@ -147,7 +147,7 @@ static void make_file(const char *directory, const char *name, const char *text)
     fclose(file);
 }
 
-// The origin of a setting in a run with these means; `file` is read, and file.d.
+// Returns the origin of a flag in a run with these sources; `file` and file.d are read.
 static enum inf_code read_all(struct inf_config *config, const char *file, const char *argument,
                               struct inf_error *err)
 {
@@ -187,7 +187,7 @@ Test(config, each_origin_overrides_those_before_it)
     cr_assert_eq(read_all(&config, file, "--device=e", &err), INF_OK, "%s", err.text);
     cr_expect_str_eq(config.device, "e");
     cr_expect_eq(config.origins[INF_FLAG_ID_device], INF_ORIGIN_ARGUMENT);
-    // Faults name where they are.
+    // Errors name their place.
     static const char *const faults[][2] = {
         {"devise=d", "INFERD_FLAGS: 'devise'"}, {"race=x", "INFERD_FLAGS: race=x: wanted auto"},
         {"race_tolerance=inf", "from 0 to 1"},  {"race_tolerance=0x1p-3", "from 0 to 1"},
@@ -238,7 +238,7 @@ Test(config, fewer_connections_bound_those_of_one_user)
     cr_expect(strstr(err.text, "101") != NULL, "%s", err.text);
 }
 
-Test(config, help_and_version_need_no_sound_configuration)
+Test(config, help_and_version_work_with_a_broken_configuration)
 {
     struct inf_config config;
     struct inf_error err = {0};
@@ -250,7 +250,7 @@ Test(config, help_and_version_need_no_sound_configuration)
     cr_expect(config.version);
 }
 
-Test(config, faults_in_the_file_are_named_with_their_line)
+Test(config, errors_in_the_file_name_their_line)
 {
     static const struct {
         const char *text;
@@ -294,7 +294,7 @@ Test(config, faults_in_the_file_are_named_with_their_line)
     }
 }
 
-Test(config, faults_in_arguments_are_named)
+Test(config, errors_in_arguments_are_named)
 {
     static const struct {
         const char *arguments[3];

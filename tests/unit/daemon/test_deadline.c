@@ -6,7 +6,7 @@
 #include "backends/base/clock.h"
 #include "daemon/policy/deadline.h"
 
-// Tests play the loop.
+// The tests take the role of the loop.
 static struct inf_deadlines *make(uint32_t capacity)
 {
     struct inf_deadlines *deadlines = NULL;
@@ -52,7 +52,7 @@ Test(deadline, comes_in_order_whatever_the_order_of_adding)
     inf_deadlines_destroy(&deadlines);
 }
 
-Test(deadline, wakes_at_its_time_and_not_before)
+Test(deadline, wakes_at_its_time_and_not_earlier)
 {
     struct inf_deadlines *deadlines = make(4);
     struct inf_deadline none = {.at_ns = 0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lane whose loop and worker are the test: what it lets in, whose turn it is, what it learns.
+// A device queue with the test as its loop and worker: what it accepts, in which order, and what it
+// learns.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -21,7 +22,7 @@ static void open_queue(uint32_t workers, uint32_t requests_max, uint64_t bytes_m
     cr_assert_eq(inf_device_queue_init(&queue, &options, &err), INF_OK);
 }
 
-// A job of one user's for a model that its key names.
+// Makes a job of a user for the model that the key identifies.
 static struct inf_job *make_job(uint64_t model, uint64_t timeout_ms)
 {
     struct inf_job *job = calloc(1, sizeof *job);
@@ -42,7 +43,7 @@ static enum inf_device_queue_verdict push(struct inf_job *job) INF_ATTR(no_threa
     return inf_device_queue_push(&queue, job, &last_wait_ns);
 }
 
-// Takes the next job.
+// Pops the next job.
 static struct inf_job *take(void) INF_ATTR(no_thread_safety_analysis)
 {
     struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
@@ -57,7 +58,7 @@ static void finish(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
     free(job);
 }
 
-// Says what a taken job took.
+// Ends a popped job with the time that it took.
 static void settle(struct inf_job *job, uint64_t took_ms)
 {
     job->result.start_ns = job->result.begin_ns = inf_clock_ns();
@@ -72,7 +73,7 @@ static bool withdraw(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
     return inf_device_queue_withdraw(&queue, job);
 }
 
-// Teaches the lane what a model takes.
+// Teaches the queue the run time of a model.
 static void teach(uint64_t model, uint64_t took_ms)
 {
     cr_assert_eq(push(make_job(model, 0)), INF_DEVICE_QUEUE_ACCEPTED);
@@ -108,15 +109,15 @@ Test(queue, is_bounded_in_requests_and_in_bytes)
     inf_device_queue_fini(&queue);
 }
 
-Test(queue, refuses_at_once_what_would_be_late)
+Test(queue, refuses_jobs_that_would_be_late)
 {
     open_queue(1, 32, 1000);
     teach(1, 1000);
-    // The worker is free: whoever wants to may try.
+    // The worker is free, so every job is accepted.
     struct inf_job *running = make_job(1, 10);
     cr_expect_eq(push(running), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(take(), running);
-    // A second for the one that runs, one for itself, and then one for each that waits.
+    // One second for the running job, one for the new one, and one for each queued job.
     struct inf_job *hopeless = make_job(1, 1500);
     cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
@@ -126,7 +127,7 @@ Test(queue, refuses_at_once_what_would_be_late)
     hopeless = make_job(1, 3500);
     cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
-    // The same by when it would be begun.
+    // The same for the queue deadline.
     struct inf_job *impatient = make_job(1, 0);
     impatient->queue_deadline.at_ns = impatient->accepted_ns + 2500 * MS;
     cr_expect_eq(push(impatient), INF_DEVICE_QUEUE_LATE_START);
@@ -135,11 +136,11 @@ Test(queue, refuses_at_once_what_would_be_late)
     cr_expect(withdraw(impatient));
     cr_expect(withdraw(impatient), "it is the loop's already");
     free(impatient);
-    // What is more urgent goes before those.
+    // A more urgent job goes before these.
     struct inf_job *urgent = make_job(1, 2500);
     urgent->queue_entry.priority = INF_PRIORITY_HIGH;
     cr_expect_eq(push(urgent), INF_DEVICE_QUEUE_ACCEPTED);
-    // Of what is not known nothing can be said.
+    // Without an estimate no prediction is possible.
     struct inf_job *strange = make_job(2, 1);
     cr_expect_eq(push(strange), INF_DEVICE_QUEUE_ACCEPTED);
     settle(running, 1000);
@@ -148,7 +149,7 @@ Test(queue, refuses_at_once_what_would_be_late)
     inf_device_queue_fini(&queue);
 }
 
-Test(queue, tells_how_long_what_waits_will_take)
+Test(queue, estimates_the_time_of_queued_jobs)
 {
     open_queue(2, 32, 1000);
     teach(1, 100);
@@ -160,7 +161,7 @@ Test(queue, tells_how_long_what_waits_will_take)
     inf_device_queue_fini(&queue);
 }
 
-// Takes whatever runs together.
+// Pops all jobs of one batch.
 static uint32_t take_all(struct inf_job **jobs) INF_ATTR(no_thread_safety_analysis)
 {
     return inf_device_queue_pop(&queue, jobs);
@@ -179,7 +180,7 @@ static struct inf_job *make_rows(uint64_t user, uint32_t rows)
     return job;
 }
 
-Test(queue, gives_what_waits_for_one_model_together)
+Test(queue, pops_queued_jobs_of_one_model_together)
 {
     open_queue(1, 32, 1000);
     struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
@@ -191,7 +192,7 @@ Test(queue, gives_what_waits_for_one_model_together)
     }
     struct inf_job *other = make_job(2, 0); // of another model, which runs alone
     cr_assert_eq(push(other), INF_DEVICE_QUEUE_ACCEPTED);
-    // Four rows of the first user, whose turn it is, before those of the other.
+    // Four rows of the first user, who is next, before those of the other.
     cr_expect_eq(take_all(jobs), 3);
     cr_expect_eq(jobs[0], made[0]);
     cr_expect_eq(jobs[1], made[2]);
@@ -216,7 +217,7 @@ Test(queue, gives_what_waits_for_one_model_together)
     inf_device_queue_fini(&queue);
 }
 
-// A worker thread that takes jobs until the lane is closed.
+// A worker thread that pops jobs until the queue is closed.
 static void take_until_closed(void *context) INF_ATTR(no_thread_safety_analysis)
 {
     uint32_t *taken = context;
@@ -228,7 +229,7 @@ static void take_until_closed(void *context) INF_ATTR(no_thread_safety_analysis)
     }
 }
 
-Test(queue, loses_no_job_between_workers_that_look_and_workers_that_sleep)
+Test(queue, loses_no_job_between_polling_and_sleeping_workers)
 {
     struct inf_thread threads[2] = {{0}};
     uint32_t taken[2] = {0};
@@ -237,7 +238,7 @@ Test(queue, loses_no_job_between_workers_that_look_and_workers_that_sleep)
     for (int i = 0; i < 2; i++)
         cr_assert_eq(inf_thread_start(&threads[i], "worker", take_until_closed, &taken[i], NULL),
                      INF_OK);
-    // Waits of all lengths about the patience, so that both end with a job and without.
+    // Waits around the spin limit, so that spinning ends both with and without a job.
     for (uint32_t i = 0; i < 2000; i++) {
         struct inf_job *job = make_job(1, 0);
         if (push(job) == INF_DEVICE_QUEUE_ACCEPTED)
@@ -258,7 +259,7 @@ Test(queue, loses_no_job_between_workers_that_look_and_workers_that_sleep)
     inf_device_queue_fini(&queue);
 }
 
-Test(queue, gives_up_what_would_end_too_late_where_others_wait)
+Test(queue, skips_jobs_that_would_end_too_late_if_others_wait)
 {
     open_queue(1, 32, 1000);
     teach(1, 1000);
@@ -313,7 +314,7 @@ static uint64_t finish_ns(const struct inf_job *job, uint64_t run_ns)
     return inf_device_queue_finish_ns(&queue, job, run_ns);
 }
 
-Test(queue, says_how_long_until_a_job_would_be_done)
+Test(queue, estimates_when_a_job_would_be_done)
 {
     open_queue(1, 32, 1000);
     struct inf_job *asked = make_job(2, 0);
@@ -326,7 +327,7 @@ Test(queue, says_how_long_until_a_job_would_be_done)
     cr_expect_eq(push(running), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(take(), running);
     cr_expect_eq(push(waiting), INF_DEVICE_QUEUE_ACCEPTED);
-    // A second for the one that runs, of which some is over, and one for that which waits.
+    // One second for the running job, minus the time that has passed, and one for the queued job.
     asked->accepted_ns = inf_clock_ns();
     cr_expect_leq(finish_ns(asked, 0), 2050 * MS);
     cr_expect_gt(finish_ns(asked, 0), 1550 * MS);

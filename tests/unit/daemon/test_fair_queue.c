@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose turn it is, with time played by the tests.
+// The order of requests; the tests provide the time.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static void add(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *
     inf_fair_queue_add(fair_queue, entry);
 }
 
-// Takes whoever is next and lets it run for `took_ns`.
+// Runs the next entry for `took_ns`.
 static struct inf_fair_queue_entry *run(struct inf_fair_queue *fair_queue, uint64_t now_ns,
                                         uint64_t took_ns)
 {
@@ -51,7 +51,8 @@ Test(fair_queue, one_users_requests_of_one_model_go_in_the_order_they_came)
     inf_fair_queue_destroy(&fair_queue);
 }
 
-// Two who always have something waiting, `cost` apart: which part of the time the first one gets.
+// Returns the share of time that the first of two users gets who always have entries waiting, with
+// these costs.
 static double share_of_first(uint64_t user_a, uint64_t model_a, uint64_t user_b, uint64_t model_b,
                              uint64_t cost_a, uint64_t cost_b)
 {
@@ -106,7 +107,7 @@ Test(fair_queue, a_user_gains_nothing_by_having_many_models)
     inf_fair_queue_destroy(&fair_queue);
 }
 
-Test(fair_queue, whoever_was_away_neither_gains_nor_pays)
+Test(fair_queue, an_idle_user_neither_gains_nor_loses)
 {
     struct inf_fair_queue *fair_queue = make(64);
     struct inf_fair_queue_entry busy[2];
@@ -117,7 +118,7 @@ Test(fair_queue, whoever_was_away_neither_gains_nor_pays)
         struct inf_fair_queue_entry *next = run(fair_queue, i, MS);
         add(fair_queue, next, 1, 1, INF_PRIORITY_NORMAL, i);
     }
-    // Had 97 ms been saved up, all three would go before anything of user 1.
+    // If the user had saved 97 ms, all three entries would go before those of user 1.
     for (uint64_t i = 0; i < 3; i++)
         add(fair_queue, &back[i], 2, 2, INF_PRIORITY_NORMAL, 100 + i);
     int of_back = 0;
@@ -127,7 +128,7 @@ Test(fair_queue, whoever_was_away_neither_gains_nor_pays)
     inf_fair_queue_destroy(&fair_queue);
 }
 
-Test(fair_queue, the_charge_is_what_was_really_taken)
+Test(fair_queue, charges_the_time_that_was_really_taken)
 {
     struct inf_fair_queue *fair_queue = make(8);
     struct inf_fair_queue_entry a[2];
@@ -136,7 +137,7 @@ Test(fair_queue, the_charge_is_what_was_really_taken)
         add(fair_queue, &a[i], 1, 1, INF_PRIORITY_NORMAL, 1 + i);
     for (uint64_t i = 0; i < 4; i++)
         add(fair_queue, &b[i], 2, 1, INF_PRIORITY_NORMAL, 10 + i);
-    // It was to take 1 ms and took 3: three of the other's are due.
+    // The entry was expected to take 1 ms and took 3, so three entries of the other user follow.
     cr_expect_eq(run(fair_queue, 20, 3 * MS), &a[0]);
     for (int i = 0; i < 3; i++)
         cr_expect_eq(run(fair_queue, 20, MS), &b[i]);
@@ -154,14 +155,14 @@ Test(fair_queue, urgent_requests_of_a_user_go_first_and_old_ones_become_urgent)
     add(fair_queue, &high, 1, 3, INF_PRIORITY_HIGH, 3);
     cr_expect_eq(run(fair_queue, 4, MS), &high);
     cr_expect_eq(run(fair_queue, 5, MS), &normal);
-    // After two of the steps it counts as high as one that has just come, and is older.
+    // After two steps of ageing it is as urgent as a new one, and older.
     add(fair_queue, &late, 1, 1, INF_PRIORITY_HIGH, 2 * aging);
     cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging), &late);
     cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging + 1), &low);
     inf_fair_queue_destroy(&fair_queue);
 }
 
-Test(fair_queue, nobody_buys_time_of_other_users_by_calling_it_urgent)
+Test(fair_queue, urgency_takes_no_time_from_other_users)
 {
     struct inf_fair_queue *fair_queue = make(16);
     struct inf_fair_queue_entry entries[4];
@@ -178,7 +179,7 @@ Test(fair_queue, nobody_buys_time_of_other_users_by_calling_it_urgent)
     inf_fair_queue_destroy(&fair_queue);
 }
 
-Test(fair_queue, says_what_is_ahead)
+Test(fair_queue, estimates_the_time_ahead)
 {
     struct inf_fair_queue *fair_queue = make(16);
     struct inf_fair_queue_entry entries[6];
@@ -189,17 +190,18 @@ Test(fair_queue, says_what_is_ahead)
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_HIGH), 0, "they go before");
     for (uint64_t i = 2; i < 6; i++)
         add(fair_queue, &entries[i], 2, 1, INF_PRIORITY_NORMAL, i);
-    // The first user's two, and as much of the other's in between; never more than there is.
+    // The two entries of the first user, and as much of the other's in between; never more than
+    // all.
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_NORMAL), 4 * MS);
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 2, INF_PRIORITY_NORMAL), 6 * MS);
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 3, INF_PRIORITY_NORMAL), 0,
-                 "it is the next one's turn");
+                 "the next entry follows");
     inf_fair_queue_destroy(&fair_queue);
 }
 
-// However many users and models come and go, there is room for as many entries as was said, every
-// one comes out once, and the books balance.
-Test(fair_queue, keeps_its_books_through_a_random_crowd)
+// With any number of users and models there is room for the promised number of entries, each entry
+// comes out once, and the sums are consistent.
+Test(fair_queue, stays_consistent_with_random_users_and_models)
 {
     enum {
         COUNT = 32

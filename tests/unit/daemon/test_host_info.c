@@ -7,7 +7,7 @@
 
 #include "daemon/system/host_info.h"
 
-// A system's files of our own making.
+// Files of an imitated system.
 static char root[] = "/tmp/inferd-facts-XXXXXX";
 
 static void make(const char *path, const char *text)
@@ -34,9 +34,9 @@ static void stop(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(facts, .init = start, .fini = stop);
+TestSuite(host_info, .init = start, .fini = stop);
 
-Test(facts, of_an_x86_machine_in_a_control_group)
+Test(host_info, reads_an_x86_machine_in_a_control_group)
 {
     struct inf_host_info facts;
     make("/proc/cpuinfo",
@@ -58,7 +58,7 @@ Test(facts, of_an_x86_machine_in_a_control_group)
     cr_expect_eq(facts.memory_limit_bytes, UINT64_C(1073741824));
 }
 
-Test(facts, of_an_arm_machine_without_control_groups)
+Test(host_info, reads_an_arm_machine_without_control_groups)
 {
     struct inf_host_info facts;
     make("/proc/cpuinfo", "processor : 0\nFeatures : fp asimd aes asimdhp asimddp\n");
@@ -70,7 +70,7 @@ Test(facts, of_an_arm_machine_without_control_groups)
     cr_expect_eq(facts.memory_bytes, 0u);
 }
 
-Test(facts, of_this_machine)
+Test(host_info, reads_this_machine)
 {
     struct inf_host_info facts;
     inf_host_info_read(&facts, "");

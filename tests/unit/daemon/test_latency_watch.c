@@ -7,7 +7,7 @@
 
 static const struct inf_latency_watch_limits limits = {.factor = 1.25, .after_ns = 60 * SECOND};
 
-// A window of runs of `run_ns`, the last of which ends at `now_ns`.
+// Records a window of runs of `run_ns`, the last of which ends at `now_ns`.
 static bool run_window(struct inf_latency_watch *latency_watch, uint64_t run_ns, uint64_t now_ns)
 {
     bool drifted = false;
@@ -16,7 +16,7 @@ static bool run_window(struct inf_latency_watch *latency_watch, uint64_t run_ns,
     return drifted;
 }
 
-Test(latency_watch, tells_of_a_model_that_stays_slow)
+Test(latency_watch, reports_a_model_that_stays_slow)
 {
     struct inf_latency_watch latency_watch = {0};
     cr_expect(!run_window(&latency_watch, 1000, 1 * SECOND));
@@ -29,7 +29,7 @@ Test(latency_watch, tells_of_a_model_that_stays_slow)
     cr_expect(!run_window(&latency_watch, 1300, 71 * SECOND), "told once");
 }
 
-Test(latency_watch, forgives_what_passes)
+Test(latency_watch, ignores_a_short_slowdown)
 {
     struct inf_latency_watch latency_watch = {0};
     run_window(&latency_watch, 1000, 0);
@@ -43,7 +43,7 @@ Test(latency_watch, forgives_what_passes)
     cr_expect_eq(latency_watch.median_ns, 1000u);
 }
 
-Test(latency_watch, watches_runs_of_one_kind_and_can_be_off)
+Test(latency_watch, observes_runs_of_one_key_and_can_be_off)
 {
     struct inf_latency_watch latency_watch = {0};
     const struct inf_latency_watch_limits off = {0};

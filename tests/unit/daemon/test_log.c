@@ -20,7 +20,7 @@ static struct inf_log_writer *make_writer(int fd, enum inf_log_level level)
     return writer;
 }
 
-// Everything that is in a pipe whose writing end is closed; the caller frees it.
+// Reads everything from a pipe whose writing end is closed; the caller frees it.
 static char *read_all(int fd)
 {
     size_t size = 0;
@@ -32,7 +32,7 @@ static char *read_all(int fd)
     return text;
 }
 
-// How many times `part` stands in `text`.
+// Counts how often `part` occurs in `text`.
 static size_t count_of(const char *text, const char *part)
 {
     size_t count = 0;
@@ -41,7 +41,7 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-// The sum of all numbers of dropped lines that a log tells of.
+// Sums up the numbers of dropped lines that a log reports.
 static uint64_t told_of(const char *text)
 {
     static const char part[] = "warning log lines dropped count=";
@@ -110,7 +110,7 @@ Test(log, journal_gets_syslog_levels)
     cr_expect_str_eq(text, "<3>e\n<7>d\n");
     free(text);
 
-    // JOURNAL_STREAM of somebody else's stderr.
+    // JOURNAL_STREAM names the stderr of another process.
     cr_assert_eq(pipe(fds), 0);
     setenv("JOURNAL_STREAM", "1:1", 1);
     writer = make_writer(fds[1], INF_LOG_INFO);
@@ -122,7 +122,7 @@ Test(log, journal_gets_syslog_levels)
     free(text);
 }
 
-Test(log, pipe_that_nobody_reads_blocks_nobody, .timeout = 30)
+Test(log, an_unread_pipe_blocks_no_thread, .timeout = 30)
 {
     int fds[2];
     cr_assert_eq(pipe(fds), 0);
@@ -134,7 +134,7 @@ Test(log, pipe_that_nobody_reads_blocks_nobody, .timeout = 30)
     for (int i = 0; i < LINES; i++)
         inf_log(log, INF_LOG_INFO, "line number=%d of a length that fills the pipe", i);
     uint64_t dropped = inf_log_writer_dropped(writer);
-    // 64 KiB of pipe take fewer than 2000 of these, the ring 256.
+    // A pipe of 64 KiB takes fewer than 2000 of these lines, and the ring 256.
     cr_expect_gt(dropped, (uint64_t)LINES - 2000 - INF_LOG_RING_LINES - 2);
     cr_expect_lt(dropped, (uint64_t)LINES);
 
@@ -150,7 +150,7 @@ Test(log, pipe_that_nobody_reads_blocks_nobody, .timeout = 30)
     free(text);
 }
 
-Test(log, dropped_lines_are_told_of, .timeout = 30)
+Test(log, dropped_lines_are_reported, .timeout = 30)
 {
     int fds[2];
     cr_assert_eq(pipe(fds), 0);
@@ -159,7 +159,7 @@ Test(log, dropped_lines_are_told_of, .timeout = 30)
     for (int i = 0; i < 20000; i++)
         inf_log(log, INF_LOG_INFO, "line number=%d of a length that fills the pipe", i);
     uint64_t dropped = inf_log_writer_dropped(writer);
-    // Room again: the rest and the count come through.
+    // There is room again: the rest and the count are written.
     char *text = calloc(1, 4u << 20);
     for (size_t size = 0;
          told_of(text) < dropped || count_of(text, "info line number=") + dropped < 20000;) {
@@ -178,7 +178,7 @@ Test(log, dropped_lines_are_told_of, .timeout = 30)
     free(rest);
 }
 
-Test(log, reader_that_went_away_costs_lines_only)
+Test(log, a_closed_reader_loses_lines_only)
 {
     signal(SIGPIPE, SIG_IGN);
     int fds[2];
@@ -212,7 +212,7 @@ static void drain(void *context)
     self->text = read_all(self->fd);
 }
 
-Test(log, many_threads_lose_nothing_uncounted)
+Test(log, counts_every_line_that_many_threads_lose)
 {
     unsetenv("JOURNAL_STREAM");
     int fds[2];

@@ -23,7 +23,7 @@ static enum inf_code read_text(struct inf_model_config *config, const char *text
     return inf_model_config_read(config, fd, "model.conf", err);
 }
 
-Test(model_config, says_what_the_file_says_and_where_it_came_from)
+Test(model_config, has_the_values_of_the_file_and_their_origins)
 {
     struct inf_model_config config;
     struct inf_error err = {0};
@@ -47,7 +47,7 @@ Test(model_config, says_what_the_file_says_and_where_it_came_from)
     cr_expect_eq(inf_model_config_origin(&config, INF_MODEL_FLAG_ID_precision), INF_ORIGIN_DEFAULT);
 }
 
-Test(model_config, refuses_with_the_line_and_what_was_wanted)
+Test(model_config, errors_name_the_line_and_what_was_wanted)
 {
     static const struct {
         const char *text, *wanted;
@@ -74,7 +74,7 @@ Test(model_config, refuses_with_the_line_and_what_was_wanted)
     }
 }
 
-Test(model_config, what_admins_ask_for_goes_before_the_file)
+Test(model_config, admins_override_the_file)
 {
     struct inf_model_config asked, config;
     struct inf_error err = {0};
@@ -97,7 +97,7 @@ Test(model_config, what_admins_ask_for_goes_before_the_file)
 
 // --- shapes ---
 
-// Writes what a text says: "name[1,2] name[]; ...".
+// Writes the sets that a text contains: "name[1,2] name[]; ...".
 static void expect_shapes(const char *text, const char *wanted)
 {
     char got[512] = "", shape[INF_SHAPE_TEXT_SIZE];
@@ -127,7 +127,7 @@ Test(model_shapes, are_read_as_people_write_them)
     expect_shapes("1x2x3x4x5x6x7x8", "[1,2,3,4,5,6,7,8] ;");
 }
 
-Test(model_shapes, that_cannot_be_read_are_refused)
+Test(model_shapes, malformed_texts_are_refused)
 {
     static const char *const texts[] = {"x=",
                                         "x=1x",
@@ -232,7 +232,7 @@ static void expect_allowed(const struct inf_allow_rules *rules, const char *want
     cr_expect_str_eq(got, wanted);
 }
 
-Test(model_devices, are_those_that_lists_and_power_leave)
+Test(model_devices, are_those_that_lists_and_power_allow)
 {
     expect_allowed(&(struct inf_allow_rules){0}, "vulkan0 vulkan1 cpu ref ");
     expect_allowed(&(struct inf_allow_rules){.allowed = "cpu, ref"}, "cpu ref ");
@@ -242,7 +242,7 @@ Test(model_devices, are_those_that_lists_and_power_leave)
     expect_allowed(&(struct inf_allow_rules){.allowed = "vulkan"}, "");
     expect_allowed(&(struct inf_allow_rules){.power = INF_POWER_LOW}, "vulkan1 cpu ref ");
     expect_allowed(&(struct inf_allow_rules){.power = INF_POWER_HIGH}, "vulkan0 cpu ref ");
-    // Where there is none of the kind that is preferred, the other one will do.
+    // If there is no device of the preferred kind, another one is used.
     expect_allowed(&(struct inf_allow_rules){.denied = "vulkan1", .power = INF_POWER_LOW},
                    "vulkan0 cpu ref ");
     expect_allowed(&(struct inf_allow_rules){.allowed = "vulkan1", .power = INF_POWER_HIGH},

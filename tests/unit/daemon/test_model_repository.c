@@ -47,7 +47,7 @@ static void make_file(const char *name, const char *text)
     fclose(file);
 }
 
-// The file that was found, as the inode that its name in its directory has.
+// Returns the inode of the file that was found.
 static ino_t found_inode(const struct inf_model_location *location)
 {
     struct stat status;
@@ -116,7 +116,7 @@ Test(model_repository, versions_may_be_left_out)
     expect_found("flat", "flat/model.json", "1");
 }
 
-Test(model_repository, only_model_file_will_do)
+Test(model_repository, the_only_model_file_is_accepted)
 {
     make_directory("m");
     make_directory("m/1");
@@ -161,7 +161,7 @@ Test(model_repository, onnx_files_are_models)
     expect_refused("linked", INF_INVALID, "'linked': holds no model file");
 }
 
-// Whether the settings that were found are those in `file`; NULL: none may be found.
+// Returns true if the settings that were found are those in `file`; NULL: none may be found.
 static void expect_config(const char *name, const char *file)
 {
     struct inf_model_location location;
@@ -178,7 +178,7 @@ static void expect_config(const char *name, const char *file)
     cr_expect_eq(location.config_fd, -1);
 }
 
-Test(model_repository, settings_lie_beside_the_versions)
+Test(model_repository, settings_are_next_to_the_versions)
 {
     make_directory("m");
     make_directory("m/2");
@@ -198,7 +198,7 @@ Test(model_repository, settings_lie_beside_the_versions)
     expect_refused("linked", INF_DENIED, "model.conf");
 }
 
-Test(model_repository, what_is_missing_is_said)
+Test(model_repository, errors_name_what_is_missing)
 {
     expect_refused("absent", INF_NOT_FOUND, "model 'absent' is not in the repository");
     make_directory("empty");

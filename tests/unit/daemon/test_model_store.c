@@ -105,7 +105,7 @@ static void load(struct inf_model_store *store, const char *name, uint64_t token
     cr_assert_eq(inf_model_store_load(store, &request, &err), INF_OK, "%s", err.text);
 }
 
-// The next event, waited for.
+// Waits for the next event.
 static struct inf_load_event next_event(struct inf_model_store *store) INF_ON_LOOP
 {
     struct inf_load_event event;
@@ -116,7 +116,7 @@ static struct inf_load_event next_event(struct inf_model_store *store) INF_ON_LO
     return event;
 }
 
-// The event that ends the next load.
+// Waits for the event that ends the next load.
 static struct inf_load_event next_end(struct inf_model_store *store) INF_ON_LOOP
 {
     struct inf_load_event event;
@@ -225,7 +225,7 @@ Test(model_store, loaded_model_is_found_and_answers)
     cr_expect_null(store);
 }
 
-Test(model_store, open_dimensions_do_not_hinder)
+Test(model_store, models_with_open_dimensions_are_loaded)
 {
     inf_role_enter_loop();
     make_model("open", OPEN);
@@ -311,7 +311,7 @@ Test(model_store, old_version_serves_until_the_new_one_is_warm)
     inf_model_store_destroy(&store);
 }
 
-Test(model_store, unloading_leaves_those_who_run)
+Test(model_store, unloading_lets_requests_in_flight_finish)
 {
     inf_role_enter_loop();
     make_model("m", KNOWN);
@@ -330,7 +330,7 @@ Test(model_store, unloading_leaves_those_who_run)
     cr_expect_str_eq(inf_model_graph(served->model)->inputs[0].name, "x");
     inf_served_unref(&served);
 
-    // A load under way is called off; one that comes after the unloading counts.
+    // A running load is cancelled; one that is requested after the unload counts.
     load(store, "m", 8);
     cr_expect_eq(inf_model_store_unload(store, "m", "", &err), INF_OK, "%s", err.text);
     load(store, "m", 9);
@@ -346,7 +346,7 @@ Test(model_store, unloading_leaves_those_who_run)
     inf_model_store_destroy(&store);
 }
 
-Test(model_store, whole_repository_is_loaded_and_looked_through_again)
+Test(model_store, the_repository_is_loaded_and_read_again)
 {
     inf_role_enter_loop();
     make_version("same", "1", KNOWN);
@@ -389,7 +389,7 @@ Test(model_store, whole_repository_is_loaded_and_looked_through_again)
     inf_model_store_destroy(&store);
 }
 
-Test(model_store, models_come_from_elsewhere_too)
+Test(model_store, models_are_loaded_by_path_too)
 {
     inf_role_enter_loop();
     make_version("here", "4", KNOWN);
@@ -408,7 +408,7 @@ Test(model_store, models_come_from_elsewhere_too)
     inf_model_store_destroy(&store);
 }
 
-Test(model_store, senseless_loads_are_refused_at_once)
+Test(model_store, invalid_loads_are_refused_at_once)
 {
     inf_role_enter_loop();
     struct inf_model_store *store = make_store();
@@ -446,7 +446,7 @@ Test(model_store, senseless_loads_are_refused_at_once)
     cr_expect_null(store);
 }
 
-// Loads the model m with a store that remembers races in `root`, on devices that race where they may.
+// Loads the model m with a store that saves races in `root`, on devices that race if they can.
 static void expect_placed(enum inf_place_races races, const char *device,
                           enum inf_place_source source)
 {
@@ -502,7 +502,7 @@ Test(model_store, store_without_a_repository_has_nothing)
     inf_model_store_destroy(&store);
 }
 
-Test(model_store, loads_that_wait_are_bounded_and_may_be_abandoned)
+Test(model_store, queued_loads_are_limited_and_may_be_abandoned)
 {
     inf_role_enter_loop();
     make_model("m", KNOWN);
@@ -537,7 +537,7 @@ static void use(void *context)
     inf_served_unref(&user->served);
 }
 
-Test(model_store, references_may_be_dropped_anywhere)
+Test(model_store, references_may_be_dropped_on_any_thread)
 {
     inf_role_enter_loop();
     make_model("m", KNOWN);

@@ -78,12 +78,12 @@ static void check_all(bool abstract)
     close(manager);
 }
 
-Test(notify, tells_ready_status_reloading_stopping)
+Test(notify, reports_ready_status_reloading_stopping)
 {
     check_all(false);
 }
 
-Test(notify, knows_abstract_names)
+Test(notify, accepts_abstract_names)
 {
     check_all(true);
 }
@@ -100,7 +100,7 @@ Test(notify, does_nothing_without_systemd)
     event_base_free(base);
 }
 
-Test(notify, refuses_addresses_that_make_no_sense)
+Test(notify, refuses_malformed_addresses)
 {
     struct event_base *base = event_base_new();
     char longest[300];
@@ -160,7 +160,7 @@ static int count_pings(bool healthy)
     return pings;
 }
 
-Test(notify, pings_the_watchdog_only_while_all_is_well)
+Test(notify, pings_the_watchdog_only_while_healthy)
 {
     int pings = count_pings(true);
     cr_expect_geq(pings, 3);
@@ -168,7 +168,7 @@ Test(notify, pings_the_watchdog_only_while_all_is_well)
     cr_expect_eq(count_pings(false), 0);
 }
 
-Test(notify, slow_manager_blocks_nobody_and_gets_the_last_word, .timeout = 20)
+Test(notify, a_slow_manager_blocks_nothing_and_gets_the_last_status, .timeout = 20)
 {
     unsetenv("WATCHDOG_USEC");
     int manager = make_manager(false);
@@ -203,8 +203,9 @@ struct passed {
     bool listening[3];
 };
 
-// What a process that systemd started with these sockets makes of them: 10 * data + admin, where
-// -1 counts as 0; or 200 + the code of the failure. In a child, whose fds 3 to 5 are its own.
+// Returns how a process that systemd started with these sockets assigns them: 10 * data + admin,
+// where -1 counts as 0; or 200 + the code of the error. Runs in a child process, whose descriptors
+// 3 to 5 are its own.
 static int take_in_child(const struct passed *passed)
 {
     fflush(NULL);

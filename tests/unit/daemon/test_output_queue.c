@@ -36,7 +36,7 @@ TestSuite(output, .init = start, .fini = stop);
 
 static uint8_t next_byte; // of the stream that is written
 
-// Queues a frame whose bytes go on where the last one ended.
+// Queues a frame whose bytes continue those of the last one.
 static void push(size_t head_bytes, size_t data_bytes) INF_ON_LOOP
 {
     static uint8_t head[70000];
@@ -54,7 +54,7 @@ static void push(size_t head_bytes, size_t data_bytes) INF_ON_LOOP
     cr_assert_eq(inf_output_push(&output, &store, &item, &err), INF_OK);
 }
 
-// Reads `size` bytes in all, writing on whenever there is room, and checks them.
+// Reads `size` bytes, flushing whenever there is room, and checks them.
 static void drain(size_t size) INF_ON_LOOP
 {
     uint8_t bytes[1777];
@@ -71,7 +71,7 @@ static void drain(size_t size) INF_ON_LOOP
     cr_assert_eq(got, size);
 }
 
-Test(output, goes_out_whole_and_in_order_through_a_narrow_socket)
+Test(output, is_written_completely_and_in_order_through_a_small_socket_buffer)
 {
     static const size_t sizes[][2] = {{24, 0},      {24, 1},    {960, 64}, {961, 0},
                                       {65560, 100}, {24, 9999}, {30, 1},   {24, 1 << 20}};
@@ -93,7 +93,7 @@ Test(output, goes_out_whole_and_in_order_through_a_narrow_socket)
     cr_assert_null(output.last);
 }
 
-Test(output, many_small_frames_go_with_few_calls_and_stay_whole)
+Test(output, many_small_frames_take_few_system_calls)
 {
     inf_role_enter_loop();
     for (int i = 0; i < 40; i++)
@@ -102,7 +102,7 @@ Test(output, many_small_frames_go_with_few_calls_and_stay_whole)
     cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_EMPTY);
 }
 
-Test(output, says_that_nobody_is_there)
+Test(output, reports_a_disconnected_client)
 {
     inf_role_enter_loop();
     push(24, 10);
@@ -125,9 +125,9 @@ Test(output, pool_keeps_buffers_and_their_alignment)
     }
 }
 
-// Pieces of one buffer, which the last of them owns: whichever is being written when the rest is cut off
-// keeps it. ASan would tell.
-Test(output, cut_off_leaves_the_frame_that_was_begun_and_its_bytes)
+// Frames that share one buffer, which the last one owns: the frame that is partly written keeps the
+// buffer when the others are dropped. ASan checks this.
+Test(output, drop_unsent_keeps_the_partly_written_frame_and_its_buffer)
 {
     static const uint8_t head[24];
     struct inf_error err;

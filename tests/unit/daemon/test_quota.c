@@ -14,7 +14,7 @@ static struct inf_quota *make(void)
     return quota;
 }
 
-Test(quota, is_of_each_user)
+Test(quota, is_separate_for_each_user)
 {
     inf_role_enter_loop();
     struct inf_quota *quota = make();
@@ -32,7 +32,7 @@ Test(quota, is_of_each_user)
     inf_quota_destroy(&quota);
 }
 
-Test(quota, is_the_same_account_while_anybody_refers_to_it)
+Test(quota, keeps_an_account_while_it_is_referenced)
 {
     inf_role_enter_loop();
     struct inf_quota *quota = make();
@@ -48,7 +48,7 @@ Test(quota, is_the_same_account_while_anybody_refers_to_it)
     inf_quota_refund(again, INF_QUOTA_REQUESTS, 3);
     inf_quota_unref(&again);
     inf_quota_unref(&user);
-    // A new account, with nothing in it.
+    // A new, empty account.
     user = inf_quota_open(quota, 7);
     cr_expect_eq(inf_quota_held(user, INF_QUOTA_REQUESTS), 0);
     inf_quota_unref(&user);

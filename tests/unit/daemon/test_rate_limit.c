@@ -6,20 +6,20 @@
 
 #define MS INF_NS_PER_MS
 
-Test(rate_limit, lets_a_seconds_worth_be_taken_ahead)
+Test(rate_limit, allows_one_second_in_advance)
 {
     struct inf_rate_limit rate_limit = {0};
     inf_rate_limit_take(&rate_limit, 499 * MS, 500, 0);
     cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 500, 0), 0u);
     inf_rate_limit_take(&rate_limit, 501 * MS, 500, 0);
-    // 500 ms too much, at half a second a second.
+    // 500 ms too much, at a rate of 500 ms per second.
     uint64_t wait_ns = inf_rate_limit_wait_ns(&rate_limit, 500, 0);
     cr_expect(wait_ns > 1000 * MS && wait_ns < 1001 * MS, "%llu", (unsigned long long)wait_ns);
     cr_expect_gt(inf_rate_limit_wait_ns(&rate_limit, 500, 999 * MS), 0u);
     cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 500, 1001 * MS), 0u);
 }
 
-Test(rate_limit, runs_dry_at_its_rate_however_often_it_is_looked_at)
+Test(rate_limit, drains_at_its_rate_independent_of_queries)
 {
     struct inf_rate_limit rate_limit = {0};
     inf_rate_limit_take(&rate_limit, 2000 * MS, 1000, 0);
@@ -28,7 +28,7 @@ Test(rate_limit, runs_dry_at_its_rate_however_often_it_is_looked_at)
     cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 1000, 1001 * MS), 0u);
 }
 
-Test(rate_limit, without_a_rate_has_no_end)
+Test(rate_limit, without_a_rate_is_unlimited)
 {
     struct inf_rate_limit rate_limit = {0};
     inf_rate_limit_take(&rate_limit, UINT64_MAX, 0, 1);
@@ -42,6 +42,6 @@ Test(rate_limit, does_not_wrap)
     inf_rate_limit_take(&rate_limit, UINT64_MAX, 1000000, 7);
     inf_rate_limit_take(&rate_limit, UINT64_MAX, 1000000, 7);
     cr_expect_gt(inf_rate_limit_wait_ns(&rate_limit, 1000000, 8), 0u);
-    // An hour of one device at most, which a thousand devices make up for in seconds.
+    // At most one hour, which a thousand devices work off in seconds.
     cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 1000000, UINT64_MAX), 0u);
 }

@@ -78,7 +78,7 @@ Test(writer, lets_one_worker_in_at_a_time)
     cr_expect_not(inf_reply_writer_busy(writer));
 }
 
-Test(writer, keeps_workers_out_while_the_loop_is_in)
+Test(writer, excludes_workers_while_the_loop_is_in)
 {
     inf_role_enter_loop();
     cr_assert(inf_reply_writer_enter_loop(writer));
@@ -90,7 +90,7 @@ Test(writer, keeps_workers_out_while_the_loop_is_in)
     inf_reply_writer_leave_worker(writer);
 }
 
-Test(writer, comes_back_to_a_loop_that_wanted_in)
+Test(writer, returns_to_a_loop_that_wants_to_enter)
 {
     struct inf_reply_writer_rest rest;
     inf_role_enter_loop();
@@ -110,7 +110,7 @@ Test(writer, comes_back_to_a_loop_that_wanted_in)
     inf_reply_writer_leave_loop(writer);
 }
 
-Test(writer, leaves_to_the_loop_what_the_socket_does_not_take)
+Test(writer, passes_the_unwritten_rest_to_the_loop)
 {
     static uint8_t sent[100000];
     static uint8_t got[sizeof sent];
@@ -135,7 +135,7 @@ Test(writer, leaves_to_the_loop_what_the_socket_does_not_take)
     inf_pool_release(pool, rest.buffer, rest.size_bytes);
 }
 
-Test(writer, leaves_all_of_it_where_the_socket_takes_nothing)
+Test(writer, passes_the_whole_frame_on_if_the_socket_is_full)
 {
     static const uint8_t bytes[70000];
     struct inf_reply_writer_rest rest;
@@ -169,7 +169,7 @@ Test(writer, is_closed_by_the_worker_that_is_in)
     inf_reply_writer_unref(&held);
 }
 
-Test(writer, forgets_what_was_left_once_it_is_closed)
+Test(writer, drops_the_rest_if_it_is_closed)
 {
     static const uint8_t bytes[70000];
     struct inf_reply_writer_rest rest;
@@ -183,7 +183,7 @@ Test(writer, forgets_what_was_left_once_it_is_closed)
                   "nobody is there to be written to");
 }
 
-Test(writer, does_not_mind_a_client_that_is_gone)
+Test(writer, ignores_a_disconnected_client)
 {
     inf_role_enter_loop();
     close(ends[1]);
@@ -194,7 +194,7 @@ Test(writer, does_not_mind_a_client_that_is_gone)
     cr_expect_not(inf_reply_writer_busy(writer));
 }
 
-// --- all at once ---
+// --- many threads ---
 
 #define WORKERS 3
 #define FRAMES  4000
@@ -202,7 +202,7 @@ Test(writer, does_not_mind_a_client_that_is_gone)
 
 static atomic_uint written;
 
-// Writes frames whenever it gets in.
+// Writes frames whenever it can enter.
 static void write_frames(void *context)
 {
     struct inf_reply_writer *shared = context;
@@ -233,8 +233,8 @@ static void read_frames(void *context)
     }
 }
 
-// Frames of workers and of the loop arrive whole, whoever of them the socket stops.
-Test(writer, never_mixes_what_several_write)
+// Frames of workers and of the loop arrive complete, whichever of them the socket blocks.
+Test(writer, never_mixes_frames_of_several_threads)
 {
     struct inf_thread threads[WORKERS + 1];
     struct inf_output_store store;
@@ -264,7 +264,7 @@ Test(writer, never_mixes_what_several_write)
             cr_assert_eq(inf_output_push(&output, &store, &item, &err), INF_OK);
             own++;
         }
-        // As a connection does: only what is there gets it in.
+        // As a connection does: enters only if frames are queued.
         bool in = inf_reply_writer_enter_loop(writer);
         if (in && inf_output_flush(&output, &store, ends[0]) == INF_OUTPUT_EMPTY)
             inf_reply_writer_leave_loop(writer);

@@ -5,12 +5,12 @@
 
 static struct inf_estimates estimates;
 
-Test(estimate, knows_nothing_to_begin_with)
+Test(estimate, is_empty_at_first)
 {
     cr_expect_eq(inf_estimates_find(&estimates, 1).run_ns, 0);
 }
 
-Test(estimate, tells_models_and_shapes_apart)
+Test(estimate, distinguishes_models_and_shapes)
 {
     const int models[2] = {0, 0};
     const struct inf_shape a = INF_SHAPE(1, 3);
@@ -22,12 +22,12 @@ Test(estimate, tells_models_and_shapes_apart)
     cr_expect_neq(inf_estimate_key(&models[0], NULL, 0), 0);
 }
 
-Test(estimate, follows_what_runs_take)
+Test(estimate, follows_the_run_times)
 {
     inf_estimates_note(&estimates, 7, &(struct inf_estimate){.run_ns = 8000, .share_ns = 800});
     cr_expect_eq(inf_estimates_find(&estimates, 7).run_ns, 8000);
     cr_expect_eq(inf_estimates_find(&estimates, 7).share_ns, 800);
-    // One odd run moves it by an eighth, many make a new mean, upwards and downwards.
+    // One outlier moves the mean by an eighth; many runs make a new mean, upwards and downwards.
     inf_estimates_note(&estimates, 7, &(struct inf_estimate){.run_ns = 16000, .share_ns = 0});
     cr_expect_eq(inf_estimates_find(&estimates, 7).run_ns, 9000);
     cr_expect_eq(inf_estimates_find(&estimates, 7).share_ns, 700);
@@ -37,9 +37,9 @@ Test(estimate, follows_what_runs_take)
     cr_expect_geq(inf_estimates_find(&estimates, 7).share_ns, 990);
 }
 
-Test(estimate, forgets_what_has_not_run_for_longest)
+Test(estimate, replaces_the_least_recently_used_entry)
 {
-    // More keys than ways in one set (the upper half chooses it), one of them in use all the time.
+    // More keys than ways in one set (chosen by the upper half), one of which is used all the time.
     for (uint64_t i = 1; i <= 100; i++) {
         inf_estimates_note(&estimates, i, &(struct inf_estimate){.run_ns = i, .share_ns = i});
         cr_expect_eq(inf_estimates_find(&estimates, i).run_ns, i);

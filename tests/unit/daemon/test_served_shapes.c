@@ -33,7 +33,7 @@ static void remove_root(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(model_seen, .init = make_root, .fini = remove_root);
+TestSuite(served_shapes, .init = make_root, .fini = remove_root);
 
 static struct inf_served_shapes *open_seen(void)
 {
@@ -65,7 +65,7 @@ static void keep(uint64_t hash, const char *text)
     inf_served_shapes_close(&seen);
 }
 
-Test(model_seen, is_there_at_the_next_start)
+Test(served_shapes, are_restored_at_the_next_start)
 {
     expect_kept(7, "", 0);
     keep(7, "1x2;3x2");
@@ -94,7 +94,7 @@ static void write_file(const char *text, size_t size)
     fclose(file);
 }
 
-Test(model_seen, what_is_damaged_is_passed_over_and_the_rest_is_kept)
+Test(served_shapes, damaged_lines_are_skipped_and_the_rest_is_kept)
 {
     size_t size;
     keep(1, "1x2");
@@ -112,7 +112,7 @@ Test(model_seen, what_is_damaged_is_passed_over_and_the_rest_is_kept)
     expect_kept(3, "7", 0);
 }
 
-Test(model_seen, a_file_that_is_cut_anywhere_is_survived)
+Test(served_shapes, a_truncated_file_is_accepted)
 {
     size_t size;
     keep(1, "1x2");
@@ -132,7 +132,7 @@ Test(model_seen, a_file_that_is_cut_anywhere_is_survived)
     }
 }
 
-Test(model_seen, foreign_files_are_begun_anew_with_a_warning_and_another_versions_without)
+Test(served_shapes, foreign_files_are_replaced_with_a_warning_and_other_versions_without)
 {
     static const char *const texts[] = {
         "inferd-shapes 2\n",      "",
@@ -151,14 +151,14 @@ Test(model_seen, foreign_files_are_begun_anew_with_a_warning_and_another_version
     expect_kept(1, "", 1);
 }
 
-Test(model_seen, nothing_is_kept_where_nothing_can_be_written)
+Test(served_shapes, an_unwritable_directory_loses_the_shapes_only)
 {
     struct inf_served_shapes *seen;
     cr_assert_eq(inf_served_shapes_open(&seen, NULL, &sink, NULL), INF_OK);
     inf_served_shapes_keep(seen, 1, "1x2");
     cr_expect_str_eq(inf_served_shapes_find(seen, 1), "1x2", "as long as it runs");
     inf_served_shapes_close(&seen);
-    // A directory in the place of the file: readable and writable as a file for nobody, not even root.
+    // A directory in the place of the file cannot be read or written as a file, not even by root.
     cr_assert_eq(mkdir(path(), 0700), 0);
     seen = open_seen();
     cr_expect_eq(warnings, 1u);
@@ -172,7 +172,7 @@ Test(model_seen, nothing_is_kept_where_nothing_can_be_written)
     inf_served_shapes_close(&seen);
 }
 
-Test(model_seen, the_oldest_models_go)
+Test(served_shapes, the_oldest_models_are_replaced)
 {
     struct inf_served_shapes *seen = open_seen();
     for (uint64_t i = 0; i <= INF_SERVED_SHAPES_MODELS; i++)
@@ -183,7 +183,7 @@ Test(model_seen, the_oldest_models_go)
     inf_served_shapes_close(&seen);
 }
 
-// --- what one model serves ---
+// --- shapes of one model ---
 
 static bool note(struct inf_served_shape_set *seen, int64_t rows, uint64_t now_ns)
 {
@@ -191,7 +191,7 @@ static bool note(struct inf_served_shape_set *seen, int64_t rows, uint64_t now_n
     return inf_served_shapes_note(seen, (uint64_t)rows + 1, shapes, 2, now_ns);
 }
 
-Test(model_seen, the_last_sets_are_kept_and_written_with_pauses)
+Test(served_shapes, the_last_sets_are_kept_and_written_with_pauses)
 {
     struct inf_served_shape_set seen = {0};
     char text[INF_SERVED_SHAPES_TEXT];
@@ -213,7 +213,7 @@ Test(model_seen, the_last_sets_are_kept_and_written_with_pauses)
     inf_served_shapes_take(&copy, text);
     char again[INF_SERVED_SHAPES_TEXT];
     cr_expect_str_eq(inf_served_shapes_print(&copy, again), text);
-    // A set that does not fit is not remembered.
+    // A set that does not fit is not saved.
     struct inf_shape many[64];
     for (int i = 0; i < 64; i++)
         many[i] = (struct inf_shape){.rank = 2, .dims = {1000, 1000}};

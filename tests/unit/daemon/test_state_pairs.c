@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which outputs feed which inputs, told or guessed.
+// State pairs that are named, and those that are guessed.
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "daemon/model/state_pairs.h"
 
-// A graph of nothing but ports: the text is "name FP32 1,2; ..." in short, made here.
+// Makes a graph that has only ports, from a text "name FP32 1,2; ...".
 struct port {
     const char *name;
     enum inf_dtype dtype;
@@ -65,7 +65,7 @@ static void check(uint32_t index, uint32_t output, uint32_t input)
     cr_assert_eq(pairs[index].input, input);
 }
 
-Test(model_pairs, follow_from_names_where_type_and_shape_agree)
+Test(state_pairs, follow_from_names_if_type_and_shape_agree)
 {
     find("");
     cr_assert_eq(count, 3); // next_sr is FP32, sr is INT64
@@ -76,7 +76,7 @@ Test(model_pairs, follow_from_names_where_type_and_shape_agree)
     cr_assert_eq(count, 3);
 }
 
-Test(model_pairs, are_those_told_and_no_others)
+Test(state_pairs, are_only_those_that_are_named)
 {
     find(" h_out = h_in ,stateN=state");
     cr_assert_eq(count, 2);
@@ -84,7 +84,7 @@ Test(model_pairs, are_those_told_and_no_others)
     check(1, 1, 1);
 }
 
-Test(model_pairs, that_are_numbered_only_are_not_guessed)
+Test(state_pairs, are_not_guessed_from_numbers_alone)
 {
     static const struct port in[] = {{"in_0", F32, INF_SHAPE(1, 4)}, {"a", F32, INF_SHAPE(4)}};
     static const struct port out[] = {{"out_0", F32, INF_SHAPE(1, 4)},
@@ -96,7 +96,7 @@ Test(model_pairs, that_are_numbered_only_are_not_guessed)
     cr_assert_eq(count, 0);
 }
 
-Test(model_pairs, that_cannot_be_say_why)
+Test(state_pairs, errors_give_the_reason)
 {
     static const char *const wrong[][2] = {
         {"nothing=state", "'nothing': the model has no such output"},
@@ -113,7 +113,7 @@ Test(model_pairs, that_cannot_be_say_why)
     }
 }
 
-Test(model_pairs, have_a_form)
+Test(state_pairs, malformed_texts_are_refused)
 {
     static const char *const right[] = {"", " ", "a=b", "a:0 = b:0 , c=d; e=f", "a=b,"};
     static const char *const wrong[] = {"a", "=b", "a=", "a=b,c", ","};
