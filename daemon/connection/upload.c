@@ -122,6 +122,7 @@ struct inf_upload *inf_connection_start_upload(struct inf_connection *connection
 enum inf_code inf_connection_add_data(struct inf_upload *upload, const struct inf_frame *frame,
                                       struct inf_error *err)
 {
+    assert(upload->refused.err.code == INF_OK);
     uint64_t size = frame->header.data_bytes;
     if (!inf_range_ok(upload->got_bytes, size, upload->total_bytes))
         return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,

@@ -3,11 +3,13 @@
 // set.
 #include "daemon/load/warm_plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 const struct inf_shape *inf_warm_plan_set(const struct inf_warm_plan *plan, uint32_t index)
 {
+    assert(index < plan->count);
     return &plan->shapes[(size_t)index * plan->input_count];
 }
 

@@ -257,6 +257,7 @@ static void drop_next(struct inf_session *session, struct inf_session_tensor *te
 
 void inf_session_charge_next(struct inf_session *session, uint32_t index)
 {
+    assert(index < session->tensor_count);
     struct inf_session_tensor *tensor = &session->tensors[index];
     if (charge_tensor(session, tensor, NULL) != INF_OK)
         drop_next(session, tensor);
@@ -266,6 +267,7 @@ enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t inde
                                       enum inf_dtype dtype, const struct inf_shape *wanted,
                                       struct inf_error *err)
 {
+    assert(index < session->tensor_count && !session->tensors[index].present);
     struct inf_session_tensor *tensor = &session->tensors[index];
     const struct inf_shape *shape = tensor->shaped ? &tensor->first_shape : wanted;
     size_t size;

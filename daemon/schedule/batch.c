@@ -287,6 +287,7 @@ static enum inf_code run_batch(struct batch *batch) INF_ATTR(requires_capability
 void inf_batch_run(struct inf_job *const *jobs, uint32_t count,
                    const struct inf_batch_resources *resources)
 {
+    assert(count > 0 && count <= INF_BATCH_ROWS_MAX);
     struct inf_error err = {.code = INF_OK};
     struct batch batch = {.resources = resources, .count = count, .err = &err};
     for (uint32_t i = 0; i < count; i++) {

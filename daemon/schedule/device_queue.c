@@ -27,6 +27,7 @@
 // WORKER -> LOOP.
 #include "daemon/schedule/device_queue.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "backends/base/clock.h"
@@ -140,6 +141,7 @@ static bool has_room(const struct inf_device_queue *queue, const struct inf_job 
 static void drop_held(struct inf_device_queue *queue, struct inf_job *job)
     INF_ATTR(requires_capability(queue->mutex))
 {
+    assert(job->place == INF_JOB_HELD && queue->held > 0);
     queue->held--;
     queue->held_bytes -= job->data_bytes;
     job->place = INF_JOB_LOOP;
@@ -400,6 +402,7 @@ static void finish_job(struct inf_device_queue *queue, struct inf_job *job)
     uint64_t device_ns = job->result.device_ns;
     uint64_t whole_ns = job->result.done_ns - job->result.start_ns;
     uint64_t run_ns = job->result.end_ns - job->result.begin_ns;
+    assert(job->place == INF_JOB_WORKER && queue->running > 0);
     queue->running--;
     queue->ends_sum_ns -= job->expected_end_ns;
     inf_fair_queue_end(queue->fair_queue, &job->queue_entry, device_ns);

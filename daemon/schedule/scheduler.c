@@ -8,7 +8,7 @@
 //
 //   up to INF_SPIN_WAIT_MIN_NS       poll at once, for that time
 //   alone, up to POLL_THROUGH_NS       poll from the start until the expected end plus a margin
-//   alone, longer                      a timer wakes the loop shortly before the expected end; then poll
+//   alone, longer                      a timer wakes the loop before the expected end; then poll
 //   several jobs, longer               do not poll: the eventfd wakes the loop
 //
 // While the loop polls, workers do not write to the eventfd (inf_queue_begin_polling()). When it
@@ -335,6 +335,7 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
     struct inf_job *job = inf_queue_try_pop(scheduler->done);
     if (job == NULL)
         return NULL;
+    assert(scheduler->jobs > 0);
     job->place = INF_JOB_LOOP;
     scheduler->jobs--;
     inf_idle_gate_end_request(scheduler->idle_gate);

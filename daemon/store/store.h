@@ -87,7 +87,7 @@ struct inf_place_request {
 // up while the old one serves. Requests in flight end on the old one, whose memory is then freed.
 // The events are those of a load.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), inf_model_store_load().
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find() and _load().
 // INF_INVALID  (BAD_PARAMETER) there is no such policy, precision or mode.
 enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
@@ -96,8 +96,8 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
 // Starts a race between the candidates of a served model, to run when no request is served. Earlier
 // results are ignored. If another candidate wins, the model is placed again.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(); a race or placement runs
-//                                                   way already.
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(); a race runs
+//                                                                  already.
 enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
@@ -124,7 +124,7 @@ struct inf_precompile_request {
 // Starts compiling a served model for further shapes, without running it. The events are those of a
 // load.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), inf_model_store_load().
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find() and _load().
 // INF_INVALID  (BAD_PARAMETER) the shapes cannot be parsed; the text says what was wanted.
 enum inf_code inf_model_store_precompile(struct inf_model_store *store,
                                          const struct inf_precompile_request *request,

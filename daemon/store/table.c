@@ -2,6 +2,7 @@
 // A sorted array of models by name, searched by bisection.
 #include "daemon/store/table.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ static void free_entry(struct inf_model_entry *entry)
 void inf_model_table_remove(struct inf_model_table *table, const char *name)
 {
     uint32_t index = entry_index(table, name);
+    assert(index < table->count && strcmp(table->entries[index]->name, name) == 0);
     free_entry(table->entries[index]);
     table->count--;
     memmove(&table->entries[index], &table->entries[index + 1],
