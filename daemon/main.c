@@ -20,7 +20,7 @@ static void raise_fd_limit(void)
 }
 
 // Serves, with everything logged through a thread of its own.
-static enum inf_exit_code serve(struct inf_config *config, struct inf_error *err)
+static enum inf_exit_code serve_requests(struct inf_config *config, struct inf_error *err)
 {
     const struct inf_log_options log = {inf_config_log_level(config), STDERR_FILENO};
     struct inf_log_writer *log_writer = NULL;
@@ -52,5 +52,5 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN);
     raise_fd_limit();
-    return serve(&config, &err);
+    return serve_requests(&config, &err);
 }

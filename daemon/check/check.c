@@ -3,8 +3,8 @@
 // without a daemon: whether it imports, what it is made of, and on each device which steps run
 // there and what memory it takes; with --inspect also the graph after the passes and each device's
 // plan, step by step. With --time it runs the model instead, and prints how long each run took
-// (JSON). Run by `inferctl check`, `inspect` and `bench --direct`; it reads with the rights of
-// whoever runs it.
+// (JSON). Run by `inferctl check`, `inspect` and `bench --direct`, with the rights of the user
+// who runs it.
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -185,7 +185,7 @@ static enum inf_code run_check(struct check *check, const char *path, struct inf
 
 // --- as text ---
 
-static double mega(const json_t *object, const char *key)
+static double read_mega(const json_t *object, const char *key)
 {
     return (double)json_integer_value(json_object_get(object, key)) / 1e6;
 }
@@ -220,16 +220,18 @@ static void print_device(json_t *row)
         return;
     }
     printf(
-        "%-10s loads: %lld steps, %.2f MB of packed weights (packed in %.1f ms), %.2f MB as they are, "
+        "%-10s loads: %lld steps, %.2f MB of packed weights (packed in %.1f ms), "
+        "%.2f MB as they are, "
         "arena %.2f MB (at least %.2f MB live at once)\n",
         name, (long long)json_integer_value(json_object_get(row, "steps")),
-        mega(row, "weight_bytes"),
+        read_mega(row, "weight_bytes"),
         (double)json_integer_value(json_object_get(row, "packing_us")) / 1e3,
-        mega(row, "const_bytes"), mega(row, "arena_bytes"), mega(row, "live_max_bytes"));
+        read_mega(row, "const_bytes"), read_mega(row, "arena_bytes"),
+        read_mega(row, "live_max_bytes"));
     json_object_foreach(json_object_get(row, "elsewhere"), key, count)
         printf("%-10s not here: %s, %lld times\n", "", key, (long long)json_integer_value(count));
     if (json_integer_value(json_object_get(row, "interpreted")) > 0)
-        printf("%-10s in no plan, since sizes or branches hang on values: %lld nodes\n", "",
+        printf("%-10s in no plan, because sizes or branches depend on values: %lld nodes\n", "",
                (long long)json_integer_value(json_object_get(row, "interpreted")));
     inf_inspect_print_plan(json_object_get(row, "plan"));
 }
@@ -239,13 +241,13 @@ static void print_report(const json_t *report)
     size_t i;
     json_t *row;
     printf("%-10s %s, %.2f MB read\n", "format",
-           json_string_value(json_object_get(report, "format")), mega(report, "file_bytes"));
+           json_string_value(json_object_get(report, "format")), read_mega(report, "file_bytes"));
     print_ports("inputs", json_object_get(report, "inputs"));
     print_ports("outputs", json_object_get(report, "outputs"));
     printf("%-10s %lld nodes, %.3f M parameters, %.2f MB of constants\n", "contents",
            (long long)json_integer_value(json_object_get(report, "nodes")),
-           mega(report, "parameters"), mega(report, "constant_bytes"));
-    printf("%-10s %.3f M multiply-adds for inputs of", "cost", mega(report, "macs"));
+           read_mega(report, "parameters"), read_mega(report, "constant_bytes"));
+    printf("%-10s %.3f M multiply-adds for inputs of", "cost", read_mega(report, "macs"));
     json_array_foreach(json_object_get(report, "shapes"), i, row)
         printf("%s %s", i > 0 ? "," : "", json_string_value(row));
     putchar('\n');
@@ -270,7 +272,7 @@ static void print_refusal(const struct check *check, const struct inf_error *err
         fprintf(stderr, "all that is missing:\n%s", check->lacks);
 }
 
-static void fini(struct check *check)
+static void free_check(struct check *check)
 {
     free(check->lacks);
     json_decref(check->report);
@@ -301,7 +303,7 @@ static bool parse_timing(struct inf_time_wanted *timing, const char *name, const
 }
 
 // Takes the options off the arguments; false where they are wrong.
-static bool parse(int argc, char **argv, struct check *check, bool *as_json)
+static bool parse_arguments(int argc, char **argv, struct check *check, bool *as_json)
 {
     int i = 1;
     for (; i < argc && argv[i][0] == '-' && argv[i][1] == '-'; i++) {
@@ -322,7 +324,7 @@ int main(int argc, char **argv)
     bool as_json = false;
     struct check check = {.location = {.directory_fd = -1}};
     struct inf_error err = {0};
-    if (!parse(argc, argv, &check, &as_json)) {
+    if (!parse_arguments(argc, argv, &check, &as_json)) {
         fputs(
             "usage: inferd-check [--json] [--inspect] FILE\n"
             "       inferd-check --time RUNS [--device NAME] [--precision NAME] [--threads N] "
@@ -339,6 +341,6 @@ int main(int argc, char **argv)
         print_report(check.report);
     if (code == INF_OK && as_json)
         putchar('\n');
-    fini(&check);
+    free_check(&check);
     return code == INF_OK ? EXIT_FINE : code == INF_NOT_FOUND ? EXIT_NO_FILE : EXIT_REFUSED;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prints a graph and the plan of a device as JSON, for `inferctl inspect`.
 #include "daemon/check/inspect.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs a model several times without a daemon and reports the time of each run, for
+// `inferctl bench --direct`.
 #include "daemon/check/time_runs.h"
 
 #include "backends/base/clock.h"

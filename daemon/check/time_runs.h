@@ -20,7 +20,7 @@ struct inf_time_wanted {
 // its threads.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists them.
-// INF_INVALID    the size of an output hangs on values.
+// INF_INVALID    the size of an output depends on values.
 // INF_EXHAUSTED  memory.
 enum inf_code inf_check_time(json_t *report, struct inf_model *model,
                              const struct inf_device_list *devices,

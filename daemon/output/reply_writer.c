@@ -6,9 +6,9 @@
 // on the socket, replies that the loop queued first must go first, and a worker must never wait for
 // the loop or the other way round.
 //
-// The idea: one atomic state per connection. Whoever wants to write changes it from FREE; whoever
-// fails goes away: a worker then passes its reply to the loop, and the loop marks that it waits and
-// is notified later.
+// The idea: one atomic state per connection. A thread that wants to write changes it from FREE; a
+// thread that fails goes away: a worker then passes its reply to the loop, and the loop marks that
+// it waits and is notified later.
 //
 //              loop enters                     worker enters
 //   LOOP  <------------------  FREE  ------------------->  WORKER --loop wants to enter--> WANTED

@@ -9,8 +9,8 @@
 // several workers would all serve the same user.
 //
 // A user who was idle must not use up saved time later, and must not be punished either. So each
-// level has a clock: the counter of the one that was served last. Whoever starts to wait is moved
-// forward to the clock.
+// level has a clock: the counter of the one that was served last. A user who starts to wait is
+// moved forward to the clock.
 //
 //   user  served_ns          clock = 40
 //   A     40 (runs)

@@ -12,7 +12,8 @@
 // --- values derived from the host ---
 
 // Replaces 0 by the value that was chosen, and records that it came from the host.
-static void derive(struct inf_config *config, enum inf_flag_id id, uint32_t *field, uint32_t chosen)
+static void derive_value(struct inf_config *config, enum inf_flag_id id, uint32_t *field,
+                         uint32_t chosen)
 {
     if (*field != 0)
         return;
@@ -30,16 +31,16 @@ void inf_environment_init(struct inf_environment *environment,
         const struct inf_device_info *info = inf_device_info(devices->devices[i]);
         if (info->kind != INF_DEVICE_CPU)
             continue;
-        derive(config, INF_FLAG_ID_cpu_slots, &config->cpu_slots, info->slots);
-        derive(config, INF_FLAG_ID_cpu_threads, &config->cpu_threads, info->threads);
+        derive_value(config, INF_FLAG_ID_cpu_slots, &config->cpu_slots, info->slots);
+        derive_value(config, INF_FLAG_ID_cpu_threads, &config->cpu_threads, info->threads);
     }
 }
 
 // --- changing ---
 
 // Makes the parts of the daemon follow `next`, in which one flag differs.
-static enum inf_code apply(struct inf_environment *environment, enum inf_flag_id id,
-                           const struct inf_config *next, struct inf_error *err) INF_ON_LOOP
+static enum inf_code apply_flag(struct inf_environment *environment, enum inf_flag_id id,
+                                const struct inf_config *next, struct inf_error *err) INF_ON_LOOP
 {
     switch (id) {
     case INF_FLAG_ID_device:
@@ -114,7 +115,7 @@ enum inf_code inf_environment_set(struct inf_environment *environment, const cha
     struct inf_config next;
     const struct inf_flag *flag = NULL;
     INF_TRY(try_value(environment, name, value, &next, &flag, err));
-    INF_TRY(apply(environment, (enum inf_flag_id)(flag - inf_flags), &next, err));
+    INF_TRY(apply_flag(environment, (enum inf_flag_id)(flag - inf_flags), &next, err));
     // Only this field is written: other threads read the others.
     if (!inf_flag_parse(environment->config, flag, value, INF_ORIGIN_ADMIN, wanted))
         return inf_fail(err, INF_INTERNAL, "flag '%s': read once, but not twice", flag->name);

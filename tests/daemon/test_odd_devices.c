@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole daemon on devices with faults: answers are checked, bad ones are told of, models end up where
-// they are answered right, and no request fails on the way.
+// A whole daemon on devices with faults: answers are checked, bad ones are told of, models end up
+// where they are answered right, and no request fails on the way.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void open_asker(struct asker *asker, const char *socket)
 }
 
 // Asks model add for a + b; what came is in `sum`, and the device in `device`.
-static void ask(const struct asker *asker, float sum[4], char device[32])
+static void send_request(const struct asker *asker, float sum[4], char device[32])
 {
     static const float a[] = {1, 2, 3, 4}, b[] = {2, 4, 6, 8};
     const inferd_tensor inputs[] = {{.name = "a",
@@ -53,7 +53,7 @@ static void ask(const struct asker *asker, float sum[4], char device[32])
     inferd_result_free(result);
 }
 
-static inferd_placement *explain(const struct asker *asker)
+static inferd_placement *explain_model(const struct asker *asker)
 {
     struct inferd_error err;
     inferd_placement *placement = NULL;
@@ -61,7 +61,7 @@ static inferd_placement *explain(const struct asker *asker)
     return placement;
 }
 
-static void nap(void)
+static void sleep_briefly(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 }
@@ -74,13 +74,13 @@ static inferd_placement *ask_until_checked(const struct asker *asker)
     for (int tries = 0; tries < 4000; tries++) {
         float sum[4];
         char device[32];
-        ask(asker, sum, device);
-        inferd_placement *placement = explain(asker);
+        send_request(asker, sum, device);
+        inferd_placement *placement = explain_model(asker);
         if (placement->shadow_checked > 0 &&
             (strcmp(placement->device, "wrong") != 0 || placement->shadow_drifted > 0))
             return placement;
         inferd_placement_free(placement);
-        nap();
+        sleep_briefly();
     }
     cr_assert_fail("no answer was checked");
     return NULL;
@@ -135,8 +135,8 @@ Test(odd_devices, nothing_is_checked_unless_asked_for)
     inf_fixture_start(&fixture, (const char *const[]){"--backends=wrong", "--race=never", NULL});
     open_asker(&asker, fixture.socket);
     for (int i = 0; i < 20; i++)
-        ask(&asker, sum, device);
-    inferd_placement *placement = explain(&asker);
+        send_request(&asker, sum, device);
+    inferd_placement *placement = explain_model(&asker);
     cr_expect_eq(placement->shadow_checked + placement->shadow_dropped, 0u);
     inferd_placement_free(placement);
     inferd_close(asker.client);
@@ -145,8 +145,8 @@ Test(odd_devices, nothing_is_checked_unless_asked_for)
 
 // --- ending on the right device ---
 
-// The first to be served is the slow one, as the rule has it; while requests come, the race finds the
-// right one, and it takes over.
+// The first to be served is the slow one, as the rule has it; while requests come, the race finds
+// the right one, and it takes over.
 Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
 {
     struct inf_fixture fixture;
@@ -158,11 +158,11 @@ Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
     open_asker(&asker, fixture.socket);
     bool moved = false;
     for (int tries = 0; tries < 15000 && !moved; tries++) {
-        inferd_placement *placement = explain(&asker);
+        inferd_placement *placement = explain_model(&asker);
         moved = strcmp(placement->device, "ref") == 0;
         cr_expect(!moved || strcmp(placement->source, "race") == 0, "%s", placement->source);
         inferd_placement_free(placement);
-        nap();
+        sleep_briefly();
     }
     cr_expect(moved, "it is still on the slow device");
     inf_crowd_await(&crowd, 5);
@@ -171,8 +171,8 @@ Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
     inf_fixture_stop(&fixture);
 }
 
-// One that errs, one that compiles nothing, one that does not open, one that is slow: what is left is right,
-// and each of the others is told of.
+// One that errs, one that compiles nothing, one that does not open, one that is slow: what is left
+// is right, and each of the others is told of.
 Test(odd_devices, auto_ends_on_the_one_that_is_right_and_says_why)
 {
     static const struct {
@@ -188,11 +188,11 @@ Test(odd_devices, auto_ends_on_the_one_that_is_right_and_says_why)
     inf_fixture_start(&fixture, (const char *const[]){"--backends=wrong,refusing,absent,slow",
                                                       "--race=always", NULL});
     open_asker(&asker, fixture.socket);
-    inferd_placement *placement = explain(&asker);
+    inferd_placement *placement = explain_model(&asker);
     for (int tries = 0; tries < 6000 && strcmp(placement->source, "race") != 0; tries++) {
         inferd_placement_free(placement);
-        nap();
-        placement = explain(&asker);
+        sleep_briefly();
+        placement = explain_model(&asker);
     }
     cr_expect_str_eq(placement->device, "ref");
     cr_expect_str_eq(placement->source, "race");
@@ -208,7 +208,7 @@ Test(odd_devices, auto_ends_on_the_one_that_is_right_and_says_why)
             cr_expect(strstr(candidate->reason, wanted[i].reason) != NULL, "%s", candidate->reason);
         }
     inferd_placement_free(placement);
-    ask(&asker, sum, device);
+    send_request(&asker, sum, device);
     cr_expect_str_eq(device, "ref");
     cr_expect_eq(sum[0], 3.f);
     inferd_close(asker.client);

@@ -20,7 +20,7 @@ static struct {
 } * counter;
 
 // A daemon that counts its allocations.
-static void start(void)
+static void start_server(void)
 {
     char path[] = "/tmp/inferd-count-XXXXXX";
     int fd = mkstemp(path);
@@ -37,18 +37,18 @@ static void start(void)
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_alloc, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_alloc, .init = start_server, .fini = stop_server, .timeout = 120);
 
 static uint8_t data[256 << 10];
 
 // One inference with `rows_each` rows, on a device, or by region 1 where `by_region`.
-static void infer(int64_t rows_each, const char *device, bool by_region)
+static void send_infer(int64_t rows_each, const char *device, bool by_region)
 {
     union inf_message message;
     struct inf_infer_request *request = &message.infer_request;
@@ -77,11 +77,11 @@ static void infer(int64_t rows_each, const char *device, bool by_region)
 // Everything that a client may do over and over.
 static void infer_all(void)
 {
-    infer(1, "", false);
-    infer(2, "ref", false);
-    infer(8192, "", false);
-    infer(3, "", true);
-    infer(2000, "ref", true);
+    send_infer(1, "", false);
+    send_infer(2, "ref", false);
+    send_infer(8192, "", false);
+    send_infer(3, "", true);
+    send_infer(2000, "ref", true);
 }
 
 Test(serving_alloc, does_not_happen_between_request_and_reply)
@@ -95,8 +95,8 @@ Test(serving_alloc, does_not_happen_between_request_and_reply)
     for (int i = 0; i < 200; i++)
         infer_all();
     uint64_t after = atomic_load(&counter->calls);
-    // A worker may still be writing an answer whose client asks again: whether there is a buffer for that by
-    // now is a matter of timing.
+    // A worker may still be writing an answer whose client asks again: whether there is a buffer
+    // for that by now is a matter of timing.
     cr_assert_leq(after - before, 2, "%lu allocations in 1000 requests",
                   (unsigned long)(after - before));
 }
@@ -104,8 +104,8 @@ Test(serving_alloc, does_not_happen_between_request_and_reply)
 #define STREAMS     100 // in flight at once
 #define WARM_ROUNDS 10
 #define ROUNDS      100
-// Frames, buffers and jobs in use at once are a matter of timing, so that more may be made long after
-// the start, but never more than so many for each stream.
+// Frames, buffers and jobs in use at once are a matter of timing, so that more may be made long
+// after the start, but never more than so many for each stream.
 #define MADE_MAX (4 * STREAMS)
 
 // A failed request allocates as little, and neither do many streams at once.
@@ -168,7 +168,7 @@ Test(serving_alloc, that_fails_hurts_one_client_only)
         atomic_store(&counter->fail_at, atomic_load(&counter->calls) + k);
         failed += !try_everything();
         atomic_store(&counter->fail_at, 0);
-        infer(1, "", false);
+        send_infer(1, "", false);
         inf_raw_wait_for(&raw, 0, 0);
     }
     cr_assert_gt(failed, 3, "nothing was made to fail");

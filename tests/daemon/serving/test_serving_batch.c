@@ -12,24 +12,24 @@ static struct inf_raw raw;
 
 // Everything runs on the first device, whose one worker the model slow keeps busy while the others
 // gather.
-static void start(void)
+static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_batch, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_batch, .init = start_server, .fini = stop_server, .timeout = 120);
 
 #define ROWS_MAX 40
 
 // Keeps the worker busy for a while.
-static uint64_t occupy(struct inf_raw *client)
+static uint64_t occupy_worker(struct inf_raw *client)
 {
     union inf_message message;
     inf_slow_request(&message);
@@ -39,7 +39,7 @@ static uint64_t occupy(struct inf_raw *client)
 }
 
 // Asks for a + b with values that tell who asked: element e of row r is base + 4 r + e, plus 1000.
-static uint64_t add(struct inf_raw *client, int64_t rows, float base)
+static uint64_t add_row(struct inf_raw *client, int64_t rows, float base)
 {
     static float data[2 * ROWS_MAX * 4 + 16];
     union inf_message message;
@@ -77,10 +77,10 @@ Test(serving_batch, gathers_what_waits_and_everybody_gets_his_own_rows)
     enum {
         COUNT = 60
     };
-    uint64_t busy = occupy(&raw);
+    uint64_t busy = occupy_worker(&raw);
     uint64_t first = 0;
     for (int i = 0; i < COUNT; i++) {
-        uint64_t stream = add(&raw, 1 + i % 5, (float)i * 100);
+        uint64_t stream = add_row(&raw, 1 + i % 5, (float)i * 100);
         first = i == 0 ? stream : first;
     }
     uint32_t together = 0;
@@ -102,9 +102,9 @@ Test(serving_batch, gathers_what_waits_and_everybody_gets_his_own_rows)
 static int ask_each(struct inf_raw *others, int count)
 {
     int together = 0;
-    uint64_t busy = occupy(&raw);
+    uint64_t busy = occupy_worker(&raw);
     for (int i = 0; i < count; i++)
-        add(&others[i], 2, (float)i * 100);
+        add_row(&others[i], 2, (float)i * 100);
     for (int i = 0; i < count; i++) {
         inf_raw_expect(&others[i], INF_FRAME_RESPONSE);
         together += check_sum(&others[i], 2, (float)i * 100) == 2 * (uint32_t)count;
@@ -132,7 +132,7 @@ Test(serving_batch, odd_numbers_of_rows_and_many_are_right)
 {
     static const int64_t rows[] = {1, 3, 5, 7, 13, 16, 17, 33, ROWS_MAX};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        add(&raw, rows[i], 5);
+        add_row(&raw, rows[i], 5);
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
         check_sum(&raw, rows[i], 5);
     }
@@ -145,16 +145,16 @@ Test(serving_batch, a_request_that_fails_fails_alone)
     union inf_message message;
     static const float zeros[32];
     inf_raw_register(&raw, 1, inf_memfd(4096, 7), 4096, true);
-    occupy(&raw);
-    uint64_t first = add(&raw, 2, 0);
+    occupy_worker(&raw);
+    uint64_t first = add_row(&raw, 2, 0);
     inf_add_request(&message, 2);
     message.infer_request.output_count = 1;
     message.infer_request.outputs[0] = (struct inf_tensor_entry){
         .name = "y", .location = {.present = true, .region_id = 1, .offset = 0, .length = 16}};
     uint64_t small = inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
                                      &message, (struct inf_span){(const uint8_t *)zeros, 96});
-    uint64_t cancelled = add(&raw, 2, 200);
-    uint64_t last = add(&raw, 2, 300);
+    uint64_t cancelled = add_row(&raw, 2, 200);
+    uint64_t last = add_row(&raw, 2, 300);
     inf_raw_send(&raw, (struct inf_frame_header){.type = INF_FRAME_CANCEL, .stream_id = cancelled},
                  INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
     for (int i = 0; i < 5; i++) {
@@ -181,8 +181,9 @@ Test(serving_batch, outputs_go_to_the_regions_that_were_named)
     memset(memory, 0, 4096);
     for (int i = 0; i < 4 * 64; i++)
         memory[i] = (float)i;
-    occupy(&raw);
-    // Four requests of two rows: a and b are the same stretch, the outputs lie one behind the other.
+    occupy_worker(&raw);
+    // Four requests of two rows: a and b are the same stretch, the outputs lie one behind the
+    // other.
     for (uint64_t i = 0; i < 4; i++) {
         union inf_message message;
         inf_add_request(&message, 2);

@@ -22,18 +22,18 @@ static void start_with(const char *const *arguments)
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void start(void)
+static void start_server(void)
 {
     start_with(NULL);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_calls, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_calls, .init = start_server, .fini = stop_server, .timeout = 120);
 
 static int64_t now_us(void)
 {
@@ -60,7 +60,7 @@ static uint64_t send_add(struct inf_raw *client, const char *device)
                            (struct inf_span){(const uint8_t *)rows, 96});
 }
 
-static void cancel(struct inf_raw *client, uint64_t stream_id)
+static void cancel_stream(struct inf_raw *client, uint64_t stream_id)
 {
     inf_raw_send(client,
                  (struct inf_frame_header){.type = INF_FRAME_CANCEL, .stream_id = stream_id},
@@ -81,14 +81,14 @@ Test(serving_calls, are_cancelled_in_the_queue_and_while_they_run)
     uint64_t running = send_slow(&raw, 0);
     uint64_t waiting = send_slow(&raw, 0);
     uint64_t last = send_add(&raw, "ref");
-    cancel(&raw, waiting);
+    cancel_stream(&raw, waiting);
     expect_failure(&raw, waiting, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "queue");
-    cancel(&raw, waiting); // again, and one that never was: nothing happens
-    cancel(&raw, 99999);
+    cancel_stream(&raw, waiting); // again, and one that never was: nothing happens
+    cancel_stream(&raw, 99999);
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     int64_t begin = now_us();
-    cancel(&raw, running);
+    cancel_stream(&raw, running);
     expect_failure(&raw, running, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "exec");
     cr_assert_lt(now_us() - begin, LATE_MAX_US, "cancelling waits for the run");
@@ -141,7 +141,7 @@ Test(serving_calls, of_one_order_key_are_answered_in_order)
         cr_assert(came[0] || !came[1], "the second of a key came first");
     }
     cr_assert_not(inf_raw_next(&raw, 50), "an answer of the key came before the first one's");
-    cancel(&raw, slow);
+    cancel_stream(&raw, slow);
     expect_stream(slow, true);
     for (int i = 0; i < 3; i++)
         expect_stream(behind[i], i == 1);
@@ -166,11 +166,11 @@ Test(serving_calls, whose_answers_wait_for_their_turn_use_up_credit)
     uint64_t beyond = send_ordered(0, false);
     expect_stream(beyond, true);
     inf_raw_check_failure(&raw, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS);
-    cancel(&raw, slow);
+    cancel_stream(&raw, slow);
     for (uint64_t stream = slow; stream <= last; stream++)
         expect_stream(stream, true);
     for (uint64_t stream = 1; stream <= BLOCKERS; stream++)
-        cancel(&raw, stream);
+        cancel_stream(&raw, stream);
     for (int i = 0; i < BLOCKERS; i++) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
         inf_raw_check_failure(&raw, INF_CANCELLED, INF_REASON_BY_CLIENT);
@@ -204,7 +204,7 @@ Test(serving_calls, race_with_their_cancellation_and_get_one_reply)
         if (i % 3 != 0)
             for (volatile int spin = 0; spin < i * 10; spin++)
                 ;
-        cancel(&raw, stream);
+        cancel_stream(&raw, stream);
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
         cr_assert_eq(raw.frame.header.stream_id, stream);
         if ((raw.frame.header.flags & INF_FRAME_FLAG_ERROR) != 0)
@@ -261,10 +261,10 @@ Test(serving_calls, have_to_be_begun_in_time_and_may_then_take_longer)
     int64_t took = now_us() - begin;
     cr_assert(took >= 100000 && took < 100000 + LATE_MAX_US, "after %ld us", (long)took);
     // The first one's time in the queue is over too, but it was begun; the third has for ever.
-    cancel(&raw, patient);
+    cancel_stream(&raw, patient);
     expect_failure(&raw, patient, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "queue");
-    cancel(&raw, running);
+    cancel_stream(&raw, running);
     expect_failure(&raw, running, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "exec");
     inf_raw_expect_infer(&raw, send_add(&raw, "ref"));
@@ -280,7 +280,7 @@ Test(serving_calls, with_no_time_at_all_end_at_once)
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
         inf_raw_check_failure(&raw, INF_DEADLINE, INF_REASON_IN_QUEUE);
     }
-    cancel(&raw, 1);
+    cancel_stream(&raw, 1);
 }
 
 // A daemon with settings of its own.
@@ -289,8 +289,8 @@ Test(serving_queue, is_bounded, .timeout = 120)
     static const char *const arguments[] = {"--queue-requests-max=2", NULL};
     start_with(arguments);
     uint64_t streams[5];
-    // One with the worker, two in the queue: the worker has so long to take the first, which runs for more
-    // than a second.
+    // One with the worker, two in the queue: the worker has so long to take the first, which runs
+    // for more than a second.
     streams[0] = send_slow(&raw, 0);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     for (int i = 1; i < 5; i++)
@@ -303,11 +303,11 @@ Test(serving_queue, is_bounded, .timeout = 120)
     inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     cr_assert_eq(raw.frame.header.stream_id, other);
     for (int i = 0; i < 3; i++)
-        cancel(&raw, streams[i]);
+        cancel_stream(&raw, streams[i]);
     for (int i = 0; i < 3; i++)
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     inf_raw_wait_for(&raw, 0, 0);
-    stop();
+    stop_server();
 }
 
 Test(serving_calls, of_a_client_that_vanishes_are_dropped)
@@ -377,7 +377,7 @@ static void do_something(struct inf_raw *client, unsigned *seed, uint32_t *sent)
         send_tied(client, seed);
     } else if (what < 10) {
         send_slow(client, 1000000u * (unsigned)(rand_r(seed) % 20));
-        cancel(client, client->last_stream);
+        cancel_stream(client, client->last_stream);
     } else if (what == 10) {
         send_slow(client, 1000000);
     } else if (what == 11) {
@@ -390,7 +390,7 @@ static void do_something(struct inf_raw *client, unsigned *seed, uint32_t *sent)
                         (struct inf_span){0});
     } else {
         if (client->last_stream > 0)
-            cancel(client, 1 + (uint64_t)rand_r(seed) % client->last_stream);
+            cancel_stream(client, 1 + (uint64_t)rand_r(seed) % client->last_stream);
         return;
     }
     ++*sent;

@@ -24,7 +24,7 @@ static void open_with(struct inf_raw *client, const char *feature)
     inf_raw_open_as(client, fixture.socket, &hello);
 }
 
-static void start(void)
+static void start_server(void)
 {
     static const char *const arguments[] = {"--request_bytes_per_uid_max=8M", NULL};
     inf_fixture_start(&fixture, arguments);
@@ -35,13 +35,13 @@ static void start(void)
     }
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_data, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_data, .init = start_server, .fini = stop_server, .timeout = 120);
 
 static void send_piece(struct inf_raw *client, uint64_t stream, uint64_t total, size_t from,
                        size_t size)

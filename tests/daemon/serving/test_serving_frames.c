@@ -17,19 +17,19 @@ static struct inf_raw raw;
 static uint8_t bytes[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES + INF_LIMIT_DATA_BYTES];
 static const float rows[32]; // two rows of a and two of b, all 0
 
-static void start(void)
+static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_frames, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_frames, .init = start_server, .fini = stop_server, .timeout = 120);
 
 static struct inf_span add_data(void)
 {

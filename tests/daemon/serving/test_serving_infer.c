@@ -12,19 +12,19 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-static void start(void)
+static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_infer, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_infer, .init = start_server, .fini = stop_server, .timeout = 120);
 
 // Two rows of a, padding to 64, two rows of b.
 static const float ab[32] = {1, 2, 3, 4, 5, 6, 7, 8, [16] = 10, 20, 30, 40, 50, 60, 70, 80};
@@ -272,8 +272,8 @@ Test(serving_infer, refuses_a_reply_too_large_for_a_frame)
     inf_raw_close(&small);
 }
 
-// x FP32 [-1]; y INT32 [k,1] = where x is above 0, z FP32 [-1] = x + x: only the run tells how large y
-// is.
+// x FP32 [-1]; y INT32 [k,1] = where x is above 0, z FP32 [-1] = x + x: only the run tells how
+// large y is.
 static void load_where(void)
 {
     char path[160];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A crowd of clients that cancel, run out of time, ask for nonsense, vanish and are killed, at random:
-// every request that was accepted gets exactly one final reply, by the books of both sides. Each client
-// marks every request of its connection as sent and then as answered; the daemon's count of accepted
-// requests has to be that of its final replies, and at least what clients saw answered.
-// $INF_LEDGER_REQUESTS says how many (100000).
+// A crowd of clients that cancel, run out of time, ask for nonsense, vanish and are killed, at
+// random: every request that was accepted gets exactly one final reply, by the books of both sides.
+// Each client marks every request of its connection as sent and then as answered; the daemon's
+// count of accepted requests has to be that of its final replies, and at least what clients saw
+// answered. $INF_LEDGER_REQUESTS says how many (100000).
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,23 +19,23 @@
 #define CLIENTS 8
 // Requests that one connection may see before it ends, one way or the other.
 #define STREAMS 2000
-// In flight on one connection: all together are below what a user may have, so that every refusal is one
-// that was asked for; with what killed clients leave behind.
+// In flight on one connection: all together are below what a user may have, so that every refusal
+// is one that was asked for; with what killed clients leave behind.
 #define WINDOW 50
 
 static struct inf_fixture fixture;
 
-static void start(void)
+static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_ledger, .init = start, .fini = stop, .timeout = 3600);
+TestSuite(serving_ledger, .init = start_server, .fini = stop_server, .timeout = 3600);
 
 // What became of one request.
 enum entry {
@@ -54,7 +54,7 @@ struct client {
 static unsigned seed = 20260101;
 static uint64_t total_sent, total_answered, total_failed, total_pieces;
 
-static uint32_t roll(uint32_t sides)
+static uint32_t roll_dice(uint32_t sides)
 {
     return (uint32_t)rand_r(&seed) % sides;
 }
@@ -66,14 +66,14 @@ static void open_client(struct client *client)
                                     .limits = {.streams = INF_LIMIT_STREAMS, .data_bytes = 16},
                                     .feature_count = 1,
                                     .features = {"inferd.data"}};
-    if (roll(2) == 0)
+    if (roll_dice(2) == 0)
         inf_raw_open(&client->raw, fixture.socket);
     else
         inf_raw_open_as(&client->raw, fixture.socket, &hello);
     memset(client->entries, 0, sizeof client->entries);
     client->first = client->raw.last_stream + 1;
     client->sent = client->answered = 0;
-    client->limit = 1 + roll(STREAMS);
+    client->limit = 1 + roll_dice(STREAMS);
 }
 
 // Notes a final reply; whoever answers twice, or what was never asked, fails the test.
@@ -119,7 +119,7 @@ static void send_ahead(struct client *client, struct inf_span *data)
     const union inf_message message = {.data = {.total_bytes = data->size}};
     struct inf_frame_header header = {.type = INF_FRAME_DATA,
                                       .stream_id = client->raw.last_stream + 1};
-    struct inf_span piece = {data->data, roll((uint32_t)data->size) + 1};
+    struct inf_span piece = {data->data, roll_dice((uint32_t)data->size) + 1};
     inf_raw_send(&client->raw, header, INF_MESSAGE_DATA, &message, piece, -1);
     *data = (struct inf_span){data->data + piece.size, data->size - piece.size};
 }
@@ -130,23 +130,23 @@ static void send_one(struct client *client)
     union inf_message message;
     struct inf_span data = {(const uint8_t *)zeros, 96};
     inf_add_request(&message, 2);
-    if (roll(500) == 0) {
+    if (roll_dice(500) == 0) {
         inf_slow_request(&message); // keeps a device busy, so that the others wait
         message.infer_request.model_name = "brief";
-        message.infer_request.timeout_ns = 1000000 + roll(20000000);
+        message.infer_request.timeout_ns = 1000000 + roll_dice(20000000);
         data = inf_slow_data();
-    } else if (roll(50) == 0) {
+    } else if (roll_dice(50) == 0) {
         message.infer_request.model_name = "nobody";
-    } else if (roll(50) == 0) {
+    } else if (roll_dice(50) == 0) {
         message.infer_request.inputs[1].name = "nothing";
-    } else if (roll(5) == 0) {
-        message.infer_request.timeout_ns = 1 + roll(300000);
+    } else if (roll_dice(5) == 0) {
+        message.infer_request.timeout_ns = 1 + roll_dice(300000);
     }
-    if (roll(10) == 0)
-        message.infer_request.queue_timeout_ns = 1 + roll(100000);
-    message.infer_request.priority = (enum inf_wire_priority)roll(INF_WIRE_PRIORITY_COUNT);
-    message.infer_request.device = roll(2) == 0 ? "ref" : "";
-    if (roll(8) == 0)
+    if (roll_dice(10) == 0)
+        message.infer_request.queue_timeout_ns = 1 + roll_dice(100000);
+    message.infer_request.priority = (enum inf_wire_priority)roll_dice(INF_WIRE_PRIORITY_COUNT);
+    message.infer_request.device = roll_dice(2) == 0 ? "ref" : "";
+    if (roll_dice(8) == 0)
         send_ahead(client, &data);
     const struct inf_frame_header header = {.type = INF_FRAME_REQUEST,
                                             .stream_id = ++client->raw.last_stream,
@@ -163,28 +163,28 @@ static void cancel_one(struct client *client)
 {
     uint64_t stream = client->first + client->sent;
     const struct inf_frame_header header = {
-        .type = INF_FRAME_CANCEL, .stream_id = stream - roll((uint32_t)INF_MIN(stream, 20))};
+        .type = INF_FRAME_CANCEL, .stream_id = stream - roll_dice((uint32_t)INF_MIN(stream, 20))};
     inf_raw_send(&client->raw, header, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
 }
 
 // Half of the connections end with everything answered, half in the middle of it.
 static void end_client(struct client *client)
 {
-    if (roll(2) == 0) {
+    if (roll_dice(2) == 0) {
         read_until(client, 0);
         cr_assert_not(inf_raw_next(&client->raw, 5), "an answer too many");
     }
     inf_raw_close(&client->raw);
 }
 
-static void step(struct client *client)
+static void run_step(struct client *client)
 {
-    for (uint32_t i = roll(20); i > 0 && client->sent < client->limit; i--) {
+    for (uint32_t i = roll_dice(20); i > 0 && client->sent < client->limit; i--) {
         send_one(client);
-        if (roll(4) == 0)
+        if (roll_dice(4) == 0)
             cancel_one(client);
     }
-    read_until(client, roll(WINDOW - 20));
+    read_until(client, roll_dice(WINDOW - 20));
     if (client->sent == client->limit) {
         end_client(client);
         open_client(client);
@@ -225,7 +225,7 @@ static void ask_for_ever(struct victim_books *books)
     for (;;) {
         while (client.sent < STREAMS) {
             send_one(&client);
-            if (roll(4) == 0)
+            if (roll_dice(4) == 0)
                 cancel_one(&client);
             read_until(&client, WINDOW);
             *books = (struct victim_books){total_sent, total_answered, total_failed, total_pieces};
@@ -275,8 +275,8 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     for (int i = 0; i < CLIENTS; i++)
         open_client(&clients[i]);
     while (total_sent < wanted) {
-        step(&clients[roll(CLIENTS)]);
-        if (roll(100) != 0)
+        run_step(&clients[roll_dice(CLIENTS)]);
+        if (roll_dice(100) != 0)
             continue;
         struct victim *victim = &victims[killed++ % VICTIMS];
         kill_victim(victim);
@@ -299,8 +299,8 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     cr_assert_gt(killed, VICTIMS);
 }
 
-// With one request in flight a connection, workers write the answers themselves, while the loop is told of
-// cancels, deadlines and clients that vanish.
+// With one request in flight a connection, workers write the answers themselves, while the loop is
+// told of cancels, deadlines and clients that vanish.
 Test(serving_ledger, answers_of_workers_are_the_only_ones)
 {
     static struct client clients[CLIENTS];
@@ -309,8 +309,8 @@ Test(serving_ledger, answers_of_workers_are_the_only_ones)
     for (int i = 0; i < CLIENTS; i++)
         open_client(&clients[i]);
     while (total_sent < wanted) {
-        struct client *client = &clients[roll(CLIENTS)];
-        bool vanish = roll(100) == 0;
+        struct client *client = &clients[roll_dice(CLIENTS)];
+        bool vanish = roll_dice(100) == 0;
         if (!vanish)
             read_until(client, 0);
         if (vanish || client->sent == client->limit) {
@@ -318,7 +318,7 @@ Test(serving_ledger, answers_of_workers_are_the_only_ones)
             open_client(client);
         }
         send_one(client);
-        if (roll(4) == 0)
+        if (roll_dice(4) == 0)
             cancel_one(client);
     }
     for (int i = 0; i < CLIENTS; i++)
@@ -335,7 +335,7 @@ Test(serving_ledger, clients_that_are_killed_leave_nothing_behind)
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < VICTIMS; i++)
             start_victim(&victims[i]);
-        usleep(20000 + roll(60000));
+        usleep(20000 + roll_dice(60000));
         for (int i = 0; i < VICTIMS; i++)
             kill_victim(&victims[i]);
     }

@@ -26,18 +26,18 @@ static void start_with(const char *const *arguments)
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void start(void)
+static void start_server(void)
 {
     start_with(NULL);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_life, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_life, .init = start_server, .fini = stop_server, .timeout = 120);
 
 static uint64_t send_add(struct inf_raw *client)
 {
@@ -56,27 +56,27 @@ static uint64_t send_slow(struct inf_raw *client, const char *model)
                            inf_slow_data());
 }
 
-static void call(struct inf_raw *client, uint16_t method, enum inf_message_kind kind,
-                 const union inf_message *message)
+static void call_method(struct inf_raw *client, uint16_t method, enum inf_message_kind kind,
+                        const union inf_message *message)
 {
     inf_raw_call(client, method, kind, message, (struct inf_span){0});
 }
 
 Test(serving_life, says_what_it_is)
 {
-    call(&raw, INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, NULL);
+    call_method(&raw, INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_LIVE_REPLY);
     cr_assert(raw.message.flag.value);
-    call(&raw, INF_METHOD_SERVER_READY, INF_MESSAGE_EMPTY, NULL);
+    call_method(&raw, INF_METHOD_SERVER_READY, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_READY_REPLY);
     cr_assert(raw.message.flag.value);
-    call(&raw, INF_METHOD_SERVER_METADATA, INF_MESSAGE_EMPTY, NULL);
+    call_method(&raw, INF_METHOD_SERVER_METADATA, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_SERVER_METADATA);
     cr_assert_str_eq(raw.message.server_metadata.name, "inferd");
     cr_assert_gt(raw.message.server_metadata.extension_count, 0);
 
     union inf_message message = {.model = {.name = "conv"}};
-    call(&raw, INF_METHOD_MODEL_METADATA, INF_MESSAGE_MODEL_METADATA_REQUEST, &message);
+    call_method(&raw, INF_METHOD_MODEL_METADATA, INF_MESSAGE_MODEL_METADATA_REQUEST, &message);
     inf_raw_decode(&raw, INF_MESSAGE_MODEL_METADATA);
     const struct inf_model_metadata *model = &raw.message.model_metadata;
     cr_assert_str_eq(model->name, "conv");
@@ -87,14 +87,14 @@ Test(serving_life, says_what_it_is)
     cr_assert(inf_shape_equal(&model->inputs[0].shape, &INF_SHAPE(INF_DIM_UNKNOWN, 8, 8, 3)));
     cr_assert_eq(model->output_count, 1);
 
-    call(&raw, INF_METHOD_REPOSITORY_INDEX, INF_MESSAGE_EMPTY, NULL);
+    call_method(&raw, INF_METHOD_REPOSITORY_INDEX, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_MODEL_INDEX);
     cr_assert_eq(raw.message.model_index.count, 4);
     cr_assert_str_eq(raw.message.model_index.entries[0].name, "add");
     cr_assert_str_eq(raw.message.model_index.entries[0].state, "READY");
     cr_assert_str_eq(raw.message.model_index.entries[3].name, "slow");
 
-    call(&raw, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL);
+    call_method(&raw, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_DEVICE_INDEX);
     const struct inf_device_index *devices = &raw.message.device_index;
     cr_assert_geq(devices->count, 1);
@@ -108,7 +108,7 @@ Test(serving_life, says_what_it_is)
     cr_assert_gt(status.resident_bytes, 1 << 20);
 
     message.model.name = "nobody";
-    call(&raw, INF_METHOD_MODEL_METADATA, INF_MESSAGE_MODEL_METADATA_REQUEST, &message);
+    call_method(&raw, INF_METHOD_MODEL_METADATA, INF_MESSAGE_MODEL_METADATA_REQUEST, &message);
     inf_raw_check_failure(&raw, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
     // Data where none belongs.
     inf_raw_call(&raw, INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, NULL,
@@ -119,15 +119,17 @@ Test(serving_life, says_what_it_is)
 Test(serving_life, lets_only_admins_load_and_unload)
 {
     const union inf_message message = {.model = {.name = "add"}};
-    call(&raw, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &message);
+    call_method(&raw, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &message);
     inf_raw_check_failure(&raw, INF_DENIED, INF_REASON_ROLE);
-    call(&raw, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST, &message);
+    call_method(&raw, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+                &message);
     inf_raw_check_failure(&raw, INF_DENIED, INF_REASON_ROLE);
 
     struct inf_raw admin;
     inf_raw_open(&admin, fixture.admin_socket);
     cr_assert_str_eq(admin.message.hello_ack.role, "admin");
-    call(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST, &message);
+    call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+                &message);
     cr_assert_eq(admin.frame.header.flags, INF_FRAME_FINAL);
     send_add(&raw);
     inf_raw_expect(&raw, INF_FRAME_RESPONSE);
@@ -152,12 +154,14 @@ Test(serving_life, lets_only_admins_load_and_unload)
     inf_raw_expect_infer(&raw, send_add(&raw));
 
     const union inf_message nobody = {.model = {.name = "nobody"}};
-    call(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &nobody);
+    call_method(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &nobody);
     inf_raw_check_failure(&admin, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
     // That it failed is remembered until it is unloaded.
-    call(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST, &nobody);
+    call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+                &nobody);
     cr_assert_eq(admin.frame.header.flags, INF_FRAME_FINAL);
-    call(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST, &nobody);
+    call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+                &nobody);
     inf_raw_check_failure(&admin, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
     inf_raw_close(&admin);
 }
@@ -168,7 +172,8 @@ Test(serving_life, says_when_to_come_again_while_a_model_loads)
     union inf_message message;
     struct inf_raw admin;
     inf_raw_open(&admin, fixture.admin_socket);
-    call(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST, &slow);
+    call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+                &slow);
     cr_assert_eq(admin.frame.header.flags, INF_FRAME_FINAL);
     inf_raw_request(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &slow,
                     (struct inf_span){0});
@@ -269,7 +274,7 @@ Test(serving_limit, of_connections_is_kept, .timeout = 120)
         ;
     inf_raw_open(&others[0], fixture.socket);
     inf_raw_close(&others[0]);
-    stop();
+    stop_server();
 }
 
 Test(serving_life, serves_on_without_descriptors_for_new_clients)
@@ -396,7 +401,7 @@ Test(serving_end, cancels_what_takes_longer_than_it_may, .timeout = 120)
 
 Test(serving_end, does_not_wait_for_clients_that_have_gone, .timeout = 120)
 {
-    start();
+    start_server();
     send_slow(&raw, "slow");
     inf_raw_server_status(&raw);
     cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
@@ -413,7 +418,7 @@ Test(serving_end, does_not_wait_for_clients_that_have_gone, .timeout = 120)
 
 Test(serving_end, comes_at_once_when_asked_twice, .timeout = 120)
 {
-    start();
+    start_server();
     send_slow(&raw, "slow");
     inf_raw_server_status(&raw);
     cr_assert_eq(kill(fixture.pid, SIGTERM), 0);

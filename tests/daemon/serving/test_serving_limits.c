@@ -9,7 +9,7 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw, admin;
 
-static void start(void)
+static void start_server(void)
 {
     static const char *const arguments[] = {"--queue-requests-max=50", NULL};
     inf_fixture_start(&fixture, arguments);
@@ -17,14 +17,14 @@ static void start(void)
     inf_raw_open(&admin, fixture.admin_socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_raw_close(&admin);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_limits, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_limits, .init = start_server, .fini = stop_server, .timeout = 120);
 
 static void send_limits(struct inf_raw *client, const struct inf_limit_entry *set, uint32_t count)
 {
@@ -57,7 +57,7 @@ static uint64_t value_of(const char *name)
     return 0;
 }
 
-static void set(const char *name, uint64_t value)
+static void set_limit(const char *name, uint64_t value)
 {
     const struct inf_limit_entry entry = {.name = name, .value = value};
     send_limits(&admin, &entry, 1);
@@ -111,7 +111,7 @@ Test(serving_limits, are_set_all_or_none)
 
 Test(serving_limits, of_a_connections_requests_are_told_to_it)
 {
-    set("requests_per_connection_max", 2);
+    set_limit("requests_per_connection_max", 2);
     inf_raw_expect(&raw, INF_FRAME_CREDIT);
     inf_raw_decode(&raw, INF_MESSAGE_CREDIT);
     cr_assert_eq(raw.message.credit.requests, 2);
@@ -122,7 +122,7 @@ Test(serving_limits, of_a_connections_requests_are_told_to_it)
     inf_raw_open(&later, fixture.socket);
     cr_assert_eq(later.message.hello_ack.credit_requests, 2);
     inf_raw_close(&later);
-    set("requests_per_connection_max", 3);
+    set_limit("requests_per_connection_max", 3);
     inf_raw_expect(&raw, INF_FRAME_CREDIT);
     inf_raw_decode(&raw, INF_MESSAGE_CREDIT);
     cr_assert_eq(raw.message.credit.requests, 3);
@@ -132,7 +132,7 @@ Test(serving_limits, of_a_connections_requests_are_told_to_it)
 
 Test(serving_limits, of_queues_users_and_connections_hold_at_once)
 {
-    set("queue_requests_max", 3);
+    set_limit("queue_requests_max", 3);
     // One runs, as soon as a worker has taken it; three may wait.
     uint64_t last = 0;
     for (int i = 0; i < 5; i++)
@@ -140,18 +140,18 @@ Test(serving_limits, of_queues_users_and_connections_hold_at_once)
     inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     cr_assert_leq(raw.frame.header.stream_id, last);
     inf_raw_check_failure(&raw, INF_EXHAUSTED, INF_REASON_QUEUE_FULL);
-    set("requests_per_uid_max", 1);
+    set_limit("requests_per_uid_max", 1);
     uint64_t refused = ask_slow();
     do
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     while (raw.frame.header.stream_id != refused);
     inf_raw_check_failure(&raw, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS);
-    set("connections_max", 2); // the administrator is the same user, and over that limit
+    set_limit("connections_max", 2); // the administrator is the same user, and over that limit
     struct inf_raw third;
     inf_raw_connect(&third, fixture.socket);
     inf_raw_expect_error(&third, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS);
     inf_raw_close(&third);
-    set("connections_max", 3);
+    set_limit("connections_max", 3);
     inf_raw_open(&third, fixture.socket);
     inf_raw_close(&third);
 }
@@ -182,7 +182,7 @@ Test(serving_limits, are_flags_and_change_whichever_way_they_are_set)
 {
     cr_assert_str_eq(flag_of("queue_requests_max")->origin, "argument");
     cr_assert_str_eq(flag_of("requests_per_connection_max")->origin, "default");
-    set("requests_per_connection_max", 9);
+    set_limit("requests_per_connection_max", 9);
     cr_assert_str_eq(flag_of("requests_per_connection_max")->origin, "admin");
     cr_assert_str_eq(flag_of("requests_per_connection_max")->value, "9");
     inf_raw_expect(&raw, INF_FRAME_CREDIT);

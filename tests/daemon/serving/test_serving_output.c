@@ -14,7 +14,7 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-static void start(void)
+static void start_server(void)
 {
     static const char *const arguments[] = {"--reply_bytes_soft_max=1M", "--reply_soft_ms=2000",
                                             "--reply_bytes_hard_max=4M", "--direct_reply_bytes=64K",
@@ -23,17 +23,17 @@ static void start(void)
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_output, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_output, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// Asks for so many replies at once: all wait behind one that takes a while, so that the daemon has read
-// the requests before the first reply is there.
-static void ask(struct inf_raw *client, uint32_t count)
+// Asks for so many replies at once: all wait behind one that takes a while, so that the daemon has
+// read the requests before the first reply is there.
+static void send_request(struct inf_raw *client, uint32_t count)
 {
     static uint8_t data[2 * REPLY_BYTES];
     union inf_message message;
@@ -67,7 +67,7 @@ Test(serving_output, beyond_the_hard_limit_ends_the_connection_at_once)
 {
     struct inf_raw deaf;
     inf_raw_open(&deaf, fixture.socket);
-    ask(&deaf, 100);
+    send_request(&deaf, 100);
     for (int i = 0; i < 1000 && inf_raw_server_status(&raw).requests_accepted < 101; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     inf_raw_wait_for(&raw, 0, 0);
@@ -83,7 +83,7 @@ Test(serving_output, beyond_the_hard_limit_is_cut_off_between_pieces)
                                     .features = {"inferd.data"}};
     struct inf_raw deaf;
     inf_raw_open_as(&deaf, fixture.socket, &hello);
-    ask(&deaf, 100);
+    send_request(&deaf, 100);
     for (int i = 0; i < 1000 && inf_raw_server_status(&raw).requests_accepted < 101; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     inf_raw_wait_for(&raw, 0, 0);
@@ -96,7 +96,7 @@ Test(serving_output, beyond_the_soft_limit_for_long_ends_the_connection)
     static uint8_t bytes[4096];
     struct inf_raw slow;
     inf_raw_open(&slow, fixture.socket);
-    ask(&slow, 50);
+    send_request(&slow, 50);
     // At most a MiB a second: all the time something is read, and too little of it.
     size_t got = 0;
     ssize_t part;
@@ -111,8 +111,8 @@ Test(serving_output, beyond_the_soft_limit_for_long_ends_the_connection)
     cr_assert_eq(inf_raw_server_status(&raw).connections, 1);
 }
 
-// Each is the only one in flight, so that workers write them, until the socket takes no more in the middle of
-// one: that and what follows are the loop's.
+// Each is the only one in flight, so that workers write them, until the socket takes no more in the
+// middle of one: that and what follows are the loop's.
 Test(serving_output, of_requests_one_by_one_waits_whole_for_who_does_not_read)
 {
     static float data[2 * REPLY_BYTES / sizeof(float)];
@@ -147,7 +147,7 @@ Test(serving_output, below_the_soft_limit_may_wait)
 {
     struct inf_raw lazy;
     inf_raw_open(&lazy, fixture.socket);
-    ask(&lazy, 1);
+    send_request(&lazy, 1);
     nanosleep(&(struct timespec){.tv_sec = 3}, NULL);
     inf_raw_expect_infer(&lazy, 1);
     inf_raw_expect_infer(&lazy, 2);

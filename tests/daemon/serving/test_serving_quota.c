@@ -10,7 +10,7 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-static void start(void)
+static void start_server(void)
 {
     static const char *const arguments[] = {
         "--requests-per-uid-max=4", "--request-bytes-per-uid-max=1M", "--regions-per-uid-max=3",
@@ -19,13 +19,13 @@ static void start(void)
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_quota, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_quota, .init = start_server, .fini = stop_server, .timeout = 120);
 
 static uint64_t ask_slow(struct inf_raw *client)
 {
@@ -167,7 +167,8 @@ Test(serving_quota, file_descriptors_count)
     inf_raw_open(&raw, fixture.socket);
     for (int i = 0; i < 14; i++)
         inf_raw_open(&others[i], fixture.socket);
-    // One descriptor more with a frame is dealt with and closed; a connection more is there to stay.
+    // One descriptor more with a frame is dealt with and closed; a connection more is there to
+    // stay.
     inf_raw_register(&raw, 1, inf_memfd(4096, 7), 4096, true);
     inf_raw_register(&raw, 2, inf_memfd(4096, 7), 4096, true);
     inf_raw_open(&others[14], fixture.socket);

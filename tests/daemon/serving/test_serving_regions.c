@@ -15,19 +15,19 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-static void start(void)
+static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_regions, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_regions, .init = start_server, .fini = stop_server, .timeout = 120);
 
 // Tries to register `fd` and checks how that is refused. Closes `fd`.
 static void check_refused(uint64_t id, int fd, uint64_t size, bool writable, enum inf_code code,
@@ -44,7 +44,7 @@ static void check_refused(uint64_t id, int fd, uint64_t size, bool writable, enu
     inf_raw_check_failure(&raw, code, reason);
 }
 
-static void unregister(uint64_t id)
+static void unregister_region(uint64_t id)
 {
     const union inf_message message = {.region = {.region_id = id}};
     const struct inf_frame_header header = {.type = INF_FRAME_MEM_UNREGISTER,
@@ -113,7 +113,7 @@ Test(serving_regions, are_made_by_the_daemon_and_work_as_others_do)
         cr_assert_eq(memory[32 + i], 100.0f + (float)i);
     inf_raw_wait_for(&raw, 0, 1);
     cr_assert_eq(inf_fixture_memfds(&fixture), 1);
-    unregister(1);
+    unregister_region(1);
     inf_raw_expect(&raw, INF_FRAME_MEM_RELEASED);
     inf_raw_wait_for(&raw, 0, 0);
     munmap(memory, 5000);
@@ -382,9 +382,9 @@ Test(serving_regions, stay_while_a_request_uses_them)
     union inf_message message;
     float *memory = make_region(true);
     uint64_t brief = send_slow(&raw, "brief");
-    unregister(1);
+    unregister_region(1);
     uint64_t stream = raw.last_stream;
-    unregister(1);
+    unregister_region(1);
     inf_raw_expect(&raw, INF_FRAME_MEM_RELEASED); // the second one: it is not registered any more
     inf_raw_check_failure(&raw, INF_NOT_FOUND, INF_REASON_REGION_NOT_FOUND);
     region_request(&message);
@@ -401,7 +401,7 @@ Test(serving_regions, stay_while_a_request_uses_them)
     inf_raw_wait_for(&raw, 0, 0);
     munmap(memory, 4096);
     memory = make_region(true);
-    unregister(1);
+    unregister_region(1);
     inf_raw_expect(&raw, INF_FRAME_MEM_RELEASED);
     munmap(memory, 4096);
 }
@@ -431,7 +431,7 @@ Test(serving_regions, are_limited_in_number)
     for (uint64_t id = 1; id <= INF_LIMIT_REGIONS; id++)
         inf_raw_register(&raw, id, inf_memfd(4096, SEALS), 4096, false);
     check_refused(1000, inf_memfd(4096, SEALS), 4096, false, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES);
-    unregister(17);
+    unregister_region(17);
     inf_raw_expect(&raw, INF_FRAME_MEM_RELEASED);
     inf_raw_register(&raw, 1000, inf_memfd(4096, SEALS), 4096, false);
 }

@@ -29,7 +29,7 @@ static void start_with(const char *own, const char *other)
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
@@ -79,15 +79,15 @@ Test(serving_replicas, requests_go_to_the_device_that_is_done_first)
         cr_expect_eq(count_answers(1, fast), 1u, "both are idle: cpu %.1f ms, ref %.1f ms", cpu_ms,
                      ref_ms);
     }
-    // So many that the slower one is done with one long before the faster is with all, also where what
-    // was measured is not what will be.
+    // So many that the slower one is done with one long before the faster is with all, also where
+    // what was measured is not what will be.
     unsigned count = (unsigned)INF_MIN(6 * ratio + 8, 600);
     for (unsigned i = 0; i < count; i++)
         send_brief("");
     unsigned slower = count_answers(count, slow);
     cr_expect_gt(slower, 0u, "%u at once, cpu %.1f ms, ref %.1f ms", count, cpu_ms, ref_ms);
     cr_expect_leq(slower, count / 2 + 1);
-    stop();
+    stop_server();
 }
 
 Test(serving_replicas, a_request_that_names_its_device_stays_there)
@@ -96,7 +96,7 @@ Test(serving_replicas, a_request_that_names_its_device_stays_there)
     for (int i = 0; i < 8; i++)
         send_brief("cpu");
     cr_expect_eq(count_answers(8, "cpu"), 8u);
-    stop();
+    stop_server();
 }
 
 Test(serving_replicas, what_is_no_device_is_said_at_load)
@@ -113,5 +113,5 @@ Test(serving_replicas, what_is_no_device_is_said_at_load)
     inf_raw_check_failure(&raw, INF_NOT_FOUND, INF_REASON_NO_DEVICE);
     cr_expect_not_null(strstr(raw.message.status.message, "'gpu7': there is none, wanted one of:"),
                        "%s", raw.message.status.message);
-    stop();
+    stop_server();
 }

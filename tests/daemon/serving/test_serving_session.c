@@ -18,23 +18,23 @@ static void start_with(const char *const *arguments)
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void start(void)
+static void start_server(void)
 {
     start_with(NULL);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_session, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_session, .init = start_server, .fini = stop_server, .timeout = 120);
 
 // --- requests ---
 
-// Opens a session that adds up: y is the next b, and the first b is zeros of this shape where it has
-// a rank.
+// Opens a session that adds up: y is the next b, and the first b is zeros of this shape where it
+// has a rank.
 static void open_sum(uint64_t id, struct inf_shape first)
 {
     union inf_message message = {.session = {.session_id = id, .state_count = 1}};
@@ -84,7 +84,7 @@ static void expect_sum(uint64_t stream, float sum)
 }
 
 // Adds to a session's sum, and checks that it is this then.
-static void add(uint64_t session_id, float value, float sum)
+static void send_add(uint64_t session_id, float value, float sum)
 {
     union inf_message message;
     a_request(&message, session_id);
@@ -123,9 +123,9 @@ static void wait_for_no_sessions(struct inf_raw *from)
 Test(serving_session, a_pair_keeps_an_output_for_the_next_request)
 {
     open_sum(7, INF_SHAPE(1, 4));
-    add(7, 1, 1);
-    add(7, 10, 11);
-    add(7, 100, 111);
+    send_add(7, 1, 1);
+    send_add(7, 10, 11);
+    send_add(7, 100, 111);
     struct inf_memory_info info = memory_info(&raw);
     cr_assert_eq(info.sessions, 1);
     // Two buffers for a value of 16 bytes.
@@ -143,7 +143,7 @@ Test(serving_session, an_output_of_a_pair_is_not_returned_unless_asked_for)
     inf_raw_expect_infer(&raw, send_a(&message, 5));
     cr_assert_eq(raw.message.infer_reply.output_count, 0);
     cr_assert_eq(raw.frame.header.data_bytes, 0);
-    add(1, 1, 6);
+    send_add(1, 1, 6);
 }
 
 Test(serving_session, a_given_input_begins_the_sequence_anew)
@@ -157,8 +157,8 @@ Test(serving_session, a_given_input_begins_the_sequence_anew)
         inf_raw_expect_infer(
             &raw, inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
                                   (struct inf_span){(const uint8_t *)ab, sizeof ab}));
-        add(1, 1, 52);
-        add(1, 1, 53);
+        send_add(1, 1, 52);
+        send_add(1, 1, 53);
     }
 }
 
@@ -245,7 +245,7 @@ Test(serving_session, dies_with_its_connection)
 {
     struct inf_raw other;
     open_sum(1, INF_SHAPE(1, 4));
-    add(1, 1, 1);
+    send_add(1, 1, 1);
     inf_raw_open(&other, fixture.socket);
     cr_assert_eq(memory_info(&other).sessions, 1);
     inf_raw_close(&raw);
@@ -260,17 +260,17 @@ Test(serving_session, belongs_to_one_connection_alone)
 {
     struct inf_raw first = raw;
     open_sum(1, INF_SHAPE(1, 4));
-    add(1, 1, 1);
+    send_add(1, 1, 1);
     first = raw;
     inf_raw_open(&raw, fixture.socket);
     union inf_message message;
     a_request(&message, 1);
     check_refused(&message, INF_ABORTED, INF_REASON_SESSION_LOST);
     open_sum(1, INF_SHAPE(1, 4));
-    add(1, 2, 2);
+    send_add(1, 2, 2);
     inf_raw_close(&raw);
     raw = first;
-    add(1, 10, 11);
+    send_add(1, 10, 11);
 }
 
 // Sends a run of the model slow in a session that it feeds back to itself.
@@ -284,7 +284,7 @@ static uint64_t send_slow(uint64_t session_id, uint64_t timeout_ns)
                            inf_slow_data());
 }
 
-static void cancel(uint64_t stream_id)
+static void cancel_stream(uint64_t stream_id)
 {
     inf_raw_send(&raw, (struct inf_frame_header){.type = INF_FRAME_CANCEL, .stream_id = stream_id},
                  INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
@@ -308,8 +308,8 @@ Test(serving_session, closing_lets_what_was_asked_before_finish)
     close_session(1); // its answer comes first: nothing waits for it
     check_refused(&message, INF_ABORTED, INF_REASON_SESSION_LOST);
     open_sum(1, INF_SHAPE(1, 4)); // the id is free
-    add(1, 1, 1);
-    cancel(slow); // nobody waits for its end
+    send_add(1, 1, 1);
+    cancel_stream(slow); // nobody waits for its end
     expect_cancelled(slow);
     expect_sum(behind, 3);
     close_session(1);
@@ -331,7 +331,7 @@ Test(serving_session, a_request_that_waits_can_be_cancelled_or_run_out_of_time)
     uint64_t impatient = send_a(&message, 2000);
     message.infer_request.queue_timeout_ns = 0;
     uint64_t last = send_a(&message, 7);
-    cancel(cancelled);
+    cancel_stream(cancelled);
     for (int i = 0; i < 3; i++) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
         bool was_cancelled = raw.frame.header.stream_id == cancelled;
@@ -340,7 +340,7 @@ Test(serving_session, a_request_that_waits_can_be_cancelled_or_run_out_of_time)
         inf_raw_check_failure(&raw, was_cancelled ? INF_CANCELLED : INF_DEADLINE,
                               was_cancelled ? INF_REASON_BY_CLIENT : INF_REASON_IN_QUEUE);
     }
-    cancel(slow); // nobody waits for its end
+    cancel_stream(slow); // nobody waits for its end
     expect_cancelled(slow);
     expect_sum(last, 7); // none of the three left a trace
 }
@@ -397,14 +397,14 @@ Test(serving_session, says_what_is_wrong)
     check_refused(&message, INF_INVALID, INF_REASON_SHAPE_MISMATCH);
     cr_assert_str_eq(raw.message.status.tensor, "b");
     open_sum(3, INF_SHAPE(1, 4));
-    add(3, 1, 1);
+    send_add(3, 1, 1);
 }
 
 Test(serving_session, a_request_that_fails_keeps_nothing)
 {
     union inf_message message;
     open_sum(1, INF_SHAPE(1, 4));
-    add(1, 1, 1);
+    send_add(1, 1, 1);
     inf_raw_register(&raw, 5, inf_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 4096,
                      true);
     a_request(&message, 1);
@@ -412,12 +412,12 @@ Test(serving_session, a_request_that_fails_keeps_nothing)
     message.infer_request.outputs[0].location =
         (struct inf_location){.present = true, .region_id = 5, .length = 8};
     check_refused(&message, INF_RANGE, INF_REASON_OUTPUT_TOO_SMALL);
-    add(1, 1, 2);
+    send_add(1, 1, 2);
     // With room enough it is both written and kept.
     message.infer_request.outputs[0].location.length = 16;
     inf_raw_expect_infer(&raw, send_a(&message, 1));
     cr_assert_eq(raw.message.infer_reply.outputs[0].location.region_id, 5);
-    add(1, 1, 4);
+    send_add(1, 1, 4);
 }
 
 Test(serving_session, a_connection_has_so_many_and_no_more)
@@ -444,7 +444,7 @@ static void start_small(void)
     start_with((const char *const[]){"--session-bytes-per-uid-max=1M", NULL});
 }
 
-TestSuite(serving_session_quota, .init = start_small, .fini = stop, .timeout = 120);
+TestSuite(serving_session_quota, .init = start_small, .fini = stop_server, .timeout = 120);
 
 // Keeps y of 20000 rows, 320,000 bytes, under a name.
 static void keep_large(const char *name)
@@ -463,7 +463,7 @@ static void keep_large(const char *name)
 Test(serving_session_quota, bytes_of_a_users_sessions_have_a_limit)
 {
     open_sum(1, INF_SHAPE(1, 4));
-    add(1, 1, 1);
+    send_add(1, 1, 1);
     static const char *const names[] = {"p", "q", "r"};
     for (int i = 0; i < 3; i++) {
         keep_large(names[i]);
@@ -476,7 +476,7 @@ Test(serving_session_quota, bytes_of_a_users_sessions_have_a_limit)
         inf_raw_check_failure(&raw, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES);
     }
     cr_assert_eq(memory_info(&raw).session_bytes, before);
-    add(1, 1, 2);
+    send_add(1, 1, 2);
     close_session(1);
     wait_for_no_sessions(&raw);
     open_sum(1, INF_SHAPE(1, 4));

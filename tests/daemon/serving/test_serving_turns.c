@@ -14,19 +14,19 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-static void start(void)
+static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_turns, .init = start, .fini = stop, .timeout = 120);
+TestSuite(serving_turns, .init = start_server, .fini = stop_server, .timeout = 120);
 
 enum kind {
     ADD,
@@ -38,8 +38,8 @@ enum kind {
 static uint64_t brief_ns;
 static char device[64];
 
-static uint64_t ask(struct inf_raw *client, enum kind kind, enum inf_wire_priority priority,
-                    uint64_t timeout_ns)
+static uint64_t send_request(struct inf_raw *client, enum kind kind,
+                             enum inf_wire_priority priority, uint64_t timeout_ns)
 {
     static const float rows[24];
     union inf_message message;
@@ -59,11 +59,11 @@ static uint64_t ask(struct inf_raw *client, enum kind kind, enum inf_wire_priori
 }
 
 // Lets the daemon learn what both models take.
-static void teach(void)
+static void teach_run_time(void)
 {
     for (int i = 0; i < 8; i++) {
-        inf_raw_expect_infer(&raw, ask(&raw, ADD, INF_WIRE_PRIORITY_NORMAL, 0));
-        inf_raw_expect_infer(&raw, ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0));
+        inf_raw_expect_infer(&raw, send_request(&raw, ADD, INF_WIRE_PRIORITY_NORMAL, 0));
+        inf_raw_expect_infer(&raw, send_request(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0));
         uint64_t took_ns = raw.message.infer_reply.timing.compute_ns;
         brief_ns = i == 0 ? took_ns : INF_MIN(brief_ns, took_ns);
     }
@@ -91,18 +91,18 @@ static uint32_t queue_depth(struct inf_raw *client)
     return 0;
 }
 
-// Asks for one of each priority, the least urgent first, while the device is busy, and reads all four
-// replies; false where the device was done with the first thing, or had not begun it, before all three
-// waited.
+// Asks for one of each priority, the least urgent first, while the device is busy, and reads all
+// four replies; false where the device was done with the first thing, or had not begun it, before
+// all three waited.
 static bool ask_three(struct inf_raw *observer, uint64_t asked[3], uint64_t done[3])
 {
     static const enum inf_wire_priority priorities[] = {
         INF_WIRE_PRIORITY_LOW, INF_WIRE_PRIORITY_NORMAL, INF_WIRE_PRIORITY_HIGH};
-    uint64_t running = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
+    uint64_t running = send_request(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
     while (queue_depth(observer) > 0)
         ;
     for (int i = 0; i < 3; i++)
-        asked[i] = ask(&raw, ADD, priorities[i], 0);
+        asked[i] = send_request(&raw, ADD, priorities[i], 0);
     bool waited = queue_depth(observer) == 3;
     waited = next_done(&raw) == running && waited;
     for (int i = 0; i < 3; i++)
@@ -115,7 +115,7 @@ Test(serving_turns, urgent_requests_overtake_the_others)
     struct inf_raw observer;
     uint64_t asked[3];
     uint64_t done[3];
-    teach();
+    teach_run_time();
     inf_raw_open(&observer, fixture.socket);
     bool waited = false;
     // A machine that is busy may not let the test run while the model does.
@@ -134,12 +134,12 @@ Test(serving_turns, a_cheap_model_does_not_wait_for_all_of_a_dear_one)
         DEAR = 6,
         CHEAP = 20
     };
-    teach();
+    teach_run_time();
     uint64_t last_dear = 0;
     for (int i = 0; i < DEAR; i++)
-        last_dear = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
+        last_dear = send_request(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
     for (int i = 0; i < CHEAP; i++)
-        ask(&raw, ADD, INF_WIRE_PRIORITY_NORMAL, 0);
+        send_request(&raw, ADD, INF_WIRE_PRIORITY_NORMAL, 0);
     uint64_t dear_wait_ns = 0;
     uint64_t cheap_wait_ns = 0;
     for (int i = 0; i < DEAR + CHEAP; i++) {
@@ -157,11 +157,11 @@ Test(serving_turns, a_deadline_that_cannot_be_kept_is_refused_at_once)
     enum {
         AHEAD = 40
     };
-    teach();
+    teach_run_time();
     for (int i = 0; i < AHEAD; i++)
-        ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
-    uint64_t stream = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, AHEAD / 4 * brief_ns);
-    uint64_t patient = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 100 * INF_NS_PER_S);
+        send_request(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
+    uint64_t stream = send_request(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, AHEAD / 4 * brief_ns);
+    uint64_t patient = send_request(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 100 * INF_NS_PER_S);
     int before = 0;
     for (bool refused = false; !refused; before += !refused) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
@@ -179,7 +179,7 @@ Test(serving_turns, a_deadline_that_cannot_be_kept_is_refused_at_once)
 
 Test(serving_turns, a_priority_that_is_none_is_refused)
 {
-    uint64_t stream = ask(&raw, ADD, (enum inf_wire_priority)3, 0);
+    uint64_t stream = send_request(&raw, ADD, (enum inf_wire_priority)3, 0);
     inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     cr_expect_eq(raw.frame.header.stream_id, stream);
     inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_BAD_PARAMETER);
@@ -216,13 +216,13 @@ Test(serving_turns, one_user_does_not_wait_for_all_that_another_has_asked_for)
     };
     struct inf_raw greedy;
     struct inf_raw modest;
-    teach();
+    teach_run_time();
     open_as(&greedy, 12001);
     open_as(&modest, 12002);
     for (int i = 0; i < MANY; i++)
-        ask(&greedy, BRIEF, INF_WIRE_PRIORITY_HIGH, 0);
+        send_request(&greedy, BRIEF, INF_WIRE_PRIORITY_HIGH, 0);
     for (int i = 0; i < 2; i++)
-        ask(&modest, BRIEF, INF_WIRE_PRIORITY_LOW, 0);
+        send_request(&modest, BRIEF, INF_WIRE_PRIORITY_LOW, 0);
     uint64_t modest_ns = longest_wait_ns(&modest, 2);
     uint64_t greedy_ns = longest_wait_ns(&greedy, MANY);
     // Turn by turn, the modest one's second is the fourth or so of all.

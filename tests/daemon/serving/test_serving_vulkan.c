@@ -25,7 +25,7 @@ static struct inf_raw raw;
 static const float ab[32] = {1, 2, 3, 4, [16] = 10, 20, 30, 40};
 static const float sums[4] = {11, 22, 33, 44};
 
-static void start(void)
+static void start_server(void)
 {
     static const char *const arguments[] = {"--backends=vulkan,cpu", "--gpu-handoff-elements=0",
                                             NULL};
@@ -33,14 +33,14 @@ static void start(void)
     inf_raw_open(&raw, fixture.socket);
 }
 
-static void stop(void)
+static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
 }
 
 // Asks for a sum on a device ("": wherever the model is); the answer is in raw.message.
-static void ask(const char *device)
+static void send_request(const char *device)
 {
     union inf_message message;
     inf_add_request(&message, 1);
@@ -52,7 +52,7 @@ static void ask(const char *device)
 // Asks, checks the sum, and returns who computed it.
 static const char *served_by(const char *device)
 {
-    ask(device);
+    send_request(device);
     if ((raw.frame.header.flags & INF_FRAME_FLAG_ERROR) != 0) {
         inf_raw_decode(&raw, INF_MESSAGE_STATUS);
         cr_assert_fail("%s", raw.message.status.message);
@@ -63,7 +63,7 @@ static const char *served_by(const char *device)
 }
 
 // What the daemon says of a device's health; NULL where there is no such device.
-static const char *health(const char *device)
+static const char *find_health(const char *device)
 {
     inf_raw_call(&raw, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});
     inf_raw_decode(&raw, INF_MESSAGE_DEVICE_INDEX);
@@ -74,7 +74,7 @@ static const char *health(const char *device)
 }
 
 // Loads add onto the GPU.
-static void place(void)
+static void place_model(void)
 {
     struct inf_raw admin;
     const union inf_message message = {.model = {.name = "add", .device = "vulkan0"}};
@@ -96,12 +96,12 @@ static struct vulkan_faults *start_on_gpu(void)
 {
     struct vulkan_faults *faults = vulkan_faults_install();
     cr_assert_not_null(faults);
-    start();
-    if (health("vulkan0") == NULL) {
-        stop();
+    start_server();
+    if (find_health("vulkan0") == NULL) {
+        stop_server();
         cr_skip_test("no Vulkan driver finds a device");
     }
-    place();
+    place_model();
     cr_assert_str_eq(served_by(""), "vulkan0");
     return faults;
 }
@@ -120,7 +120,7 @@ Test(serving_vulkan, requests_move_off_a_lost_device_and_back_once_it_is_made_an
     cr_assert_eq(raw.message.infer_reply.flags, INF_INFER_MOVED);
     cr_assert_eq(faults->devices, 1u);
     // Who names the device wants that one or none.
-    ask("vulkan0");
+    send_request("vulkan0");
     inf_raw_check_failure(&raw, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST);
     cr_assert_str_neq(served_by(""), "vulkan0");
     faults->wait = 0;
@@ -131,10 +131,10 @@ Test(serving_vulkan, requests_move_off_a_lost_device_and_back_once_it_is_made_an
             pause_ms(20);
     }
     cr_assert(back, "the device was not made anew");
-    cr_assert_str_eq(health("vulkan0"), "ok");
+    cr_assert_str_eq(find_health("vulkan0"), "ok");
     cr_assert_geq(faults->devices, 2u);
     cr_assert_str_eq(served_by("vulkan0"), "vulkan0");
-    stop();
+    stop_server();
 }
 
 Test(serving_vulkan, a_device_lost_time_and_again_is_quarantined)
@@ -144,15 +144,15 @@ Test(serving_vulkan, a_device_lost_time_and_again_is_quarantined)
     bool quarantined = false;
     for (int tries = 0; tries < 3000 && !quarantined; tries++) {
         cr_assert_str_neq(served_by(""), "vulkan0");
-        quarantined = strcmp(health("vulkan0"), "quarantined") == 0;
+        quarantined = strcmp(find_health("vulkan0"), "quarantined") == 0;
         pause_ms(20);
     }
     cr_assert(quarantined);
     faults->submit = 0;
     cr_assert_str_neq(served_by(""), "vulkan0");
-    ask("vulkan0");
+    send_request("vulkan0");
     inf_raw_check_failure(&raw, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST);
-    stop();
+    stop_server();
 }
 
 // --- in place ---
@@ -161,7 +161,7 @@ Test(serving_vulkan, a_device_lost_time_and_again_is_quarantined)
 #define ROW_BYTES ((uint64_t)ROWS * 4 * sizeof(float)) // of an input: 1 MiB
 
 // What vulkan0 has counted under a name.
-static uint64_t counted(const char *what)
+static uint64_t find_count(const char *what)
 {
     char name[64];
     snprintf(name, sizeof name, "device.vulkan0.%s", what);
@@ -210,16 +210,16 @@ Test(serving_vulkan, large_inputs_in_regions_are_read_where_they_are)
         float *memory = mmap(NULL, 3 * ROW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         cr_assert_neq(memory, MAP_FAILED);
         inf_raw_register(&raw, 1, fd, 3 * ROW_BYTES, true);
-        uint64_t before = counted("in_place_bytes");
+        uint64_t before = find_count("in_place_bytes");
         add_in_region(memory, 1);
         add_in_region(memory, 2);
-        cr_expect_eq(counted("in_place_bytes") - before, 4 * ROW_BYTES);
+        cr_expect_eq(find_count("in_place_bytes") - before, 4 * ROW_BYTES);
         munmap(memory, 3 * ROW_BYTES);
         // The region goes with its client, and the device's import with it.
         inf_raw_close(&raw);
         inf_raw_open(&raw, fixture.socket);
     }
-    stop();
+    stop_server();
 }
 
 // --- no GPU ---
@@ -238,9 +238,9 @@ static void serve_without(const char *log)
     close(saved);
     close(fd);
     inf_raw_open(&raw, fixture.socket);
-    cr_assert_null(health("vulkan0"));
+    cr_assert_null(find_health("vulkan0"));
     cr_assert_str_neq(served_by(""), "vulkan0");
-    stop();
+    stop_server();
 }
 
 static void expect_line(const char *log, const char *wanted)
@@ -291,9 +291,9 @@ static bool has_gpu(const char *loader, const char *drivers)
     inf_fixture_start(&fixture,
                       (const char *const[]){"--backends=vulkan,cpu", loader, drivers, NULL});
     inf_raw_open(&raw, fixture.socket);
-    bool found = health("vulkan0") != NULL;
+    bool found = find_health("vulkan0") != NULL;
     (void)served_by("");
-    stop();
+    stop_server();
     return found;
 }
 
