@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole daemon on devices with faults: answers are checked, bad ones are told of, models end up
-// where they are answered right, and no request fails on the way.
+// A whole daemon on faulty devices: answers are checked, wrong ones are reported, models move to a
+// device that computes correctly, and no request fails meanwhile.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static void sleep_briefly(void)
 
 // --- checking answers ---
 
-// What is told of model add once an answer of it was checked; asks for one until that is so.
+// Reads the explanation of model add after an answer of it was checked; sends requests until then.
 static inferd_placement *ask_until_checked(const struct asker *asker)
 {
     for (int tries = 0; tries < 4000; tries++) {
@@ -171,8 +171,8 @@ Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
     inf_fixture_stop(&fixture);
 }
 
-// One that errs, one that compiles nothing, one that does not open, one that is slow: what is left
-// is right, and each of the others is told of.
+// One device computes wrongly, one compiles nothing, one does not open, one is slow: the remaining
+// one is correct, and the reason for each of the others is reported.
 Test(odd_devices, auto_ends_on_the_one_that_is_right_and_says_why)
 {
     static const struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a request and its reply a warm daemon allocates nothing, on any of its threads; and where
-// an allocation fails, it fails a request or a client, never the daemon.
+// Between a request and its reply, a warm daemon allocates nothing on any thread. An allocation
+// that fails fails a request or a client, never the daemon.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -47,7 +47,7 @@ TestSuite(serving_alloc, .init = start_server, .fini = stop_server, .timeout = 1
 
 static uint8_t data[256 << 10];
 
-// One inference with `rows_each` rows, on a device, or by region 1 where `by_region`.
+// Runs one inference with `rows_each` rows, on a device, or by region 1 if `by_region`.
 static void send_infer(int64_t rows_each, const char *device, bool by_region)
 {
     union inf_message message;
@@ -74,7 +74,7 @@ static void send_infer(int64_t rows_each, const char *device, bool by_region)
     inf_raw_expect_infer(&raw, stream);
 }
 
-// Everything that a client may do over and over.
+// Everything that a client may do repeatedly.
 static void infer_all(void)
 {
     send_infer(1, "", false);
@@ -95,8 +95,8 @@ Test(serving_alloc, does_not_happen_between_request_and_reply)
     for (int i = 0; i < 200; i++)
         infer_all();
     uint64_t after = atomic_load(&counter->calls);
-    // A worker may still be writing an answer whose client asks again: whether there is a buffer
-    // for that by now is a matter of timing.
+    // A worker may still be writing a reply when the client sends the next request, so it depends
+    // on timing whether a buffer is free.
     cr_assert_leq(after - before, 2, "%lu allocations in 1000 requests",
                   (unsigned long)(after - before));
 }
@@ -104,11 +104,11 @@ Test(serving_alloc, does_not_happen_between_request_and_reply)
 #define STREAMS     100 // in flight at once
 #define WARM_ROUNDS 10
 #define ROUNDS      100
-// Frames, buffers and jobs in use at once are a matter of timing, so that more may be made long
-// after the start, but never more than so many for each stream.
+// The number of frames, buffers and jobs in use depends on timing. More may be allocated later, but
+// never more than this for each stream.
 #define MADE_MAX (4 * STREAMS)
 
-// A failed request allocates as little, and neither do many streams at once.
+// A failed request allocates nothing either, and neither do many streams at once.
 Test(serving_alloc, does_not_happen_with_many_streams_and_failures)
 {
     uint64_t before = 0;
@@ -133,8 +133,8 @@ Test(serving_alloc, does_not_happen_with_many_streams_and_failures)
                  ROUNDS * STREAMS);
 }
 
-// Connects, registers a region, infers, and tells whether all of it went well; whatever the daemon
-// does but end is fine.
+// Connects, registers a region and runs an inference. Returns true if all succeeded. The daemon may
+// fail any of it, but must not end.
 static bool try_everything(void)
 {
     struct inf_raw client;

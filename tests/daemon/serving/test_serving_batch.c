@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that run together: each gets its own rows, and nobody pays for a neighbour.
+// Requests that run as one batch: each gets its own rows, and none is affected by another one's
+// failure.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,8 +11,8 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-// Everything runs on the first device, whose one worker the model slow keeps busy while the others
-// gather.
+// Everything runs on the first device. The model slow keeps its only worker busy while requests
+// queue up.
 static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
@@ -38,7 +39,8 @@ static uint64_t occupy_worker(struct inf_raw *client)
                            inf_slow_data());
 }
 
-// Asks for a + b with values that tell who asked: element e of row r is base + 4 r + e, plus 1000.
+// Sends a + b with values that identify the request: element e of row r is base + 4 r + e, plus
+// 1000.
 static uint64_t add_row(struct inf_raw *client, int64_t rows, float base)
 {
     static float data[2 * ROWS_MAX * 4 + 16];
@@ -54,7 +56,7 @@ static uint64_t add_row(struct inf_raw *client, int64_t rows, float base)
                            (struct inf_span){(const uint8_t *)data, (b + (size_t)rows * 4) * 4});
 }
 
-// Checks the reply that came last against what such a request must get; the rows of its run.
+// Checks the last reply against the expected values of a request. Returns the rows of its run.
 static uint32_t check_sum(struct inf_raw *client, int64_t rows, float base)
 {
     cr_assert_eq(client->frame.header.flags, INF_FRAME_FINAL);
@@ -72,7 +74,7 @@ static uint32_t check_sum(struct inf_raw *client, int64_t rows, float base)
     return reply->batch_size;
 }
 
-Test(serving_batch, gathers_what_waits_and_everybody_gets_his_own_rows)
+Test(serving_batch, queued_requests_run_together_and_get_their_own_rows)
 {
     enum {
         COUNT = 60
@@ -98,7 +100,7 @@ Test(serving_batch, gathers_what_waits_and_everybody_gets_his_own_rows)
     cr_assert_gt(together, COUNT / 2, "only %u of %d ran with others", together, COUNT);
 }
 
-// Asks once over each connection while the worker is busy; how many were run with all the others.
+// Sends one request over each connection while the worker is busy. Returns how many ran together.
 static int ask_each(struct inf_raw *others, int count)
 {
     int together = 0;
@@ -119,7 +121,7 @@ Test(serving_batch, joins_requests_of_several_connections)
     struct inf_raw others[4];
     for (int i = 0; i < 4; i++)
         inf_raw_open(&others[i], fixture.socket);
-    // A machine that is busy may not let the test ask while the worker is.
+    // On a busy machine the test may be too slow to send while the worker runs.
     int together = 0;
     for (int round = 0; round < 50 && together < 4; round++)
         together = ask_each(others, 4);
@@ -138,8 +140,8 @@ Test(serving_batch, odd_numbers_of_rows_and_many_are_right)
     }
 }
 
-// A region for the output of one of them that is too small, a neighbour that is cancelled, and one
-// whose time runs out: the others do not notice.
+// One request has a region that is too small, one is cancelled, and one misses its deadline: the
+// others are not affected.
 Test(serving_batch, a_request_that_fails_fails_alone)
 {
     union inf_message message;
@@ -182,8 +184,7 @@ Test(serving_batch, outputs_go_to_the_regions_that_were_named)
     for (int i = 0; i < 4 * 64; i++)
         memory[i] = (float)i;
     occupy_worker(&raw);
-    // Four requests of two rows: a and b are the same stretch, the outputs lie one behind the
-    // other.
+    // Four requests of two rows: a and b are the same range, and the outputs follow each other.
     for (uint64_t i = 0; i < 4; i++) {
         union inf_message message;
         inf_add_request(&message, 2);

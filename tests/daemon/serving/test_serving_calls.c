@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that end otherwise than by their result: cancelled, too late, too many, without a client.
+// Calls that end without a result: cancelled, too late, too many, or abandoned by their client.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 #include "tests/support/daemon/fixture.h"
 
-// How late an answer may be: the goal is a millisecond, but machines that test are busy. Still less
-// than the model slow takes.
+// The delay allowed for an answer. The goal is one millisecond, but test machines are busy. It is
+// less than the time of the model slow.
 #define LATE_MAX_US 700000
 
 static struct inf_fixture fixture;
@@ -92,13 +92,13 @@ Test(serving_calls, are_cancelled_in_the_queue_and_while_they_run)
     expect_failure(&raw, running, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "exec");
     cr_assert_lt(now_us() - begin, LATE_MAX_US, "cancelling waits for the run");
-    // The worker stops between two steps, and the next one gets its turn.
+    // The worker stops between two steps, and runs the next job.
     inf_raw_expect_infer(&raw, last);
     inf_raw_wait_for(&raw, 0, 0);
     cr_assert_not(inf_raw_next(&raw, 100), "a second final reply");
 }
 
-// A request for add, on the device that the model slow does not run on.
+// Sends a request for add, on a device that the model slow does not use.
 static uint64_t send_ordered(uint64_t key, bool wrong)
 {
     union inf_message message;
@@ -131,7 +131,7 @@ Test(serving_calls, of_one_order_key_are_answered_in_order)
         behind[i] = send_ordered(7, i == 1); // the second is refused at once
     uint64_t other[2] = {send_ordered(8, false), send_ordered(8, true)};
     uint64_t without = send_ordered(0, true);
-    // Those of other keys, or none, do not wait for it.
+    // Replies with another key, or none, do not wait for it.
     bool came[3] = {false, false, false};
     for (int i = 0; i < 3; i++) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
@@ -148,7 +148,7 @@ Test(serving_calls, of_one_order_key_are_answered_in_order)
     inf_raw_wait_for(&raw, 0, 0);
 }
 
-Test(serving_calls, whose_answers_wait_for_their_turn_use_up_credit)
+Test(serving_calls, whose_replies_wait_for_earlier_ones_use_credit)
 {
     union inf_message message;
     enum {
@@ -228,7 +228,7 @@ Test(serving_calls, end_at_their_deadline_although_the_device_is_busy)
     uint64_t next = send_add(&raw, "ref");
     inf_raw_expect_infer(&raw, next);
     cr_assert_not(inf_raw_next(&raw, 100), "a reply too many");
-    // Far away, or beyond the clock: no deadline that ever comes.
+    // A deadline far away or beyond the range of the clock never passes.
     union inf_message message;
     inf_add_request(&message, 2);
     message.infer_request.timeout_ns = UINT64_MAX;
@@ -237,7 +237,7 @@ Test(serving_calls, end_at_their_deadline_although_the_device_is_busy)
     inf_raw_expect_infer(&raw, stream);
 }
 
-// As send_slow(), with a time by which it has to be begun.
+// As send_slow(), with a timeout for the queue.
 static uint64_t send_impatient(uint64_t queue_timeout_ns, uint64_t timeout_ns)
 {
     union inf_message message;
@@ -248,7 +248,7 @@ static uint64_t send_impatient(uint64_t queue_timeout_ns, uint64_t timeout_ns)
                            inf_slow_data());
 }
 
-Test(serving_calls, have_to_be_begun_in_time_and_may_then_take_longer)
+Test(serving_calls, must_start_in_time_and_may_then_take_longer)
 {
     int64_t begin = now_us();
     uint64_t running = send_impatient(50000000, 0);
@@ -260,7 +260,8 @@ Test(serving_calls, have_to_be_begun_in_time_and_may_then_take_longer)
     cr_assert_str_eq(raw.message.status.phase, "queue");
     int64_t took = now_us() - begin;
     cr_assert(took >= 100000 && took < 100000 + LATE_MAX_US, "after %ld us", (long)took);
-    // The first one's time in the queue is over too, but it was begun; the third has for ever.
+    // The queue timeout of the first one has passed too, but it has started; the third has no
+    // timeout.
     cancel_stream(&raw, patient);
     expect_failure(&raw, patient, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "queue");
@@ -283,14 +284,14 @@ Test(serving_calls, with_no_time_at_all_end_at_once)
     cancel_stream(&raw, 1);
 }
 
-// A daemon with settings of its own.
+// A daemon with other settings.
 Test(serving_queue, is_bounded, .timeout = 120)
 {
     static const char *const arguments[] = {"--queue-requests-max=2", NULL};
     start_with(arguments);
     uint64_t streams[5];
-    // One with the worker, two in the queue: the worker has so long to take the first, which runs
-    // for more than a second.
+    // One job with the worker and two in the queue: the worker has this time to take the first one,
+    // which runs for more than a second.
     streams[0] = send_slow(&raw, 0);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     for (int i = 1; i < 5; i++)
@@ -323,7 +324,7 @@ Test(serving_calls, of_a_client_that_vanishes_are_dropped)
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         inf_raw_close(&other);
     }
-    // A hundred slow ones would take minutes.
+    // A hundred slow requests would take minutes.
     int64_t begin = now_us();
     inf_raw_wait_for(&raw, 0, 0);
     cr_assert_lt(now_us() - begin, 5000000);
@@ -335,7 +336,7 @@ Test(serving_calls, of_a_client_that_vanishes_are_dropped)
     inf_raw_expect_infer(&raw, next);
 }
 
-// Opens session 1, which adds up.
+// Opens session 1, which keeps a sum.
 static void open_sum(struct inf_raw *client)
 {
     const union inf_message message = {
@@ -348,7 +349,7 @@ static void open_sum(struct inf_raw *client)
     cr_assert_eq(client->frame.header.flags, INF_FRAME_FINAL);
 }
 
-// One that has an order key, or is of the session, or both; and may be too late.
+// Sends a request with an order key, or of the session, or both; it may be too late.
 static void send_tied(struct inf_raw *client, unsigned *seed)
 {
     union inf_message message;

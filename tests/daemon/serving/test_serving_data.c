@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data of requests and replies in pieces: DATA frames, and the credit for their bytes.
+// Data of requests and replies in several DATA frames, and the credit for their bytes.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,7 @@ Test(serving_data, of_requests_and_replies_comes_in_pieces_of_any_size)
     }
 }
 
-Test(serving_data, that_does_not_fit_a_frame_is_refused_to_who_takes_no_pieces)
+Test(serving_data, that_exceeds_a_frame_is_refused_without_the_feature)
 {
     struct inf_raw plain;
     open_with(&plain, NULL);
@@ -207,7 +207,7 @@ Test(serving_data, of_a_cancelled_request_is_dropped_and_skipped)
 
 Test(serving_data, of_clients_that_vanish_or_are_refused_is_not_charged)
 {
-    // 8 MiB a user: four of 3 MiB would not fit if any of them stayed.
+    // A user may have 8 MiB: four requests of 3 MiB would not fit if any of them stayed charged.
     for (int i = 0; i < 4; i++) {
         struct inf_raw gone;
         open_with(&gone, "inferd.data");
@@ -232,7 +232,7 @@ Test(serving_data, of_clients_that_vanish_or_are_refused_is_not_charged)
     expect_sum(&raw, stream);
 }
 
-Test(serving_data, in_flight_has_a_credit_that_is_told)
+Test(serving_data, in_flight_has_a_credit_that_is_announced)
 {
     struct inf_raw admin;
     inf_raw_open(&admin, fixture.admin_socket);

@@ -48,7 +48,7 @@ static size_t encode_add(struct inf_raw *from)
                           sizeof bytes);
 }
 
-// That the daemon and this connection are well.
+// Checks that the daemon and this connection work.
 static void check_serves(struct inf_raw *client)
 {
     inf_raw_send_bytes(client, bytes, encode_add(client), -1);
@@ -91,7 +91,7 @@ Test(serving_frames, come_split_anywhere_and_many_in_one_write)
         inf_raw_expect_infer(&raw, raw.last_stream - (uint64_t)i);
 }
 
-Test(serving_frames, cut_off_anywhere_hurt_nobody)
+Test(serving_frames, cut_off_anywhere_affect_no_other_client)
 {
     for (size_t size = 0; size < encode_add(&raw); size += 7) {
         struct inf_raw other;
@@ -247,7 +247,7 @@ Test(serving_frames, ping_is_answered)
     cr_assert_eq(raw.frame.header.stream_id, 77);
 }
 
-// Sends metadata as it is, as a request for inference.
+// Sends these bytes as the metadata of an inference request.
 static void send_meta(const uint8_t *meta, size_t size)
 {
     const struct inf_frame_header header = {.meta_bytes = (uint32_t)size,
@@ -298,7 +298,7 @@ static int64_t now_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-Test(serving_frames, have_to_be_complete_in_time)
+Test(serving_frames, must_be_complete_in_time)
 {
     struct inf_raw silent;
     struct inf_raw trickling;
@@ -312,7 +312,7 @@ Test(serving_frames, have_to_be_complete_in_time)
                  INF_MESSAGE_DATA, &upload, add_data(), -1);
     size_t size = encode_add(&trickling);
     cr_assert_gt(size, 40);
-    // The first byte now, and one more every 300 ms: the frame is never complete.
+    // Send one byte now and one more every 300 ms: the frame is never complete.
     for (size_t i = 0; i < 40 && now_ms() - begin < 9000; i++) {
         inf_raw_send_bytes(&trickling, bytes + i, 1, -1);
         nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
@@ -330,7 +330,7 @@ Test(serving_frames, have_to_be_complete_in_time)
     check_others_are_served();
 }
 
-Test(serving_frames, that_nobody_reads_end_the_connection)
+Test(serving_frames, that_are_not_read_end_the_connection)
 {
     struct inf_raw deaf;
     union inf_message message;
@@ -342,7 +342,7 @@ Test(serving_frames, that_nobody_reads_end_the_connection)
         .type = INF_FRAME_REQUEST, .stream_id = 1, .method = INF_METHOD_MODEL_INFER};
     size_t size = inf_raw_encode(&deaf, header, INF_MESSAGE_INFER_REQUEST, &message,
                                  (struct inf_span){data, sizeof data}, bytes, sizeof bytes);
-    // Until the daemon takes no more: its 16 MiB of replies wait, and so do we.
+    // Send until the daemon stops reading, because 16 MiB of its replies are unread.
     int flags = fcntl(deaf.fd, F_GETFL);
     fcntl(deaf.fd, F_SETFL, flags | O_NONBLOCK);
     int64_t begin = now_ms();
@@ -362,7 +362,7 @@ Test(serving_frames, that_nobody_reads_end_the_connection)
             memcpy(bytes + 8, &stream, sizeof stream);
             sent = 0;
         }
-        cr_assert_lt(stream, 200, "the daemon reads on although nobody takes its replies");
+        cr_assert_lt(stream, 200, "the daemon reads on although its replies are not read");
     }
     cr_assert_not(open, "the connection is still open");
     cr_assert_geq(now_ms() - begin, 9900);

@@ -35,7 +35,8 @@ static struct inf_span ab_data(void)
     return (struct inf_span){(const uint8_t *)ab, AB_BYTES};
 }
 
-// Sends a request for add with the data above, and checks that it fails so, naming the tensor.
+// Sends a request for add with the data above, and checks that it fails with this error, naming the
+// tensor.
 static void check_refused(const union inf_message *message, enum inf_code code,
                           enum inf_reason reason, const char *tensor)
 {
@@ -46,7 +47,7 @@ static void check_refused(const union inf_message *message, enum inf_code code,
     cr_assert_str_eq(raw.message.status.tensor, tensor, "%s", raw.message.status.message);
 }
 
-// The connection is as good as new after a refusal.
+// Checks that the connection works after a refusal.
 static void check_still_serves(void)
 {
     union inf_message message;
@@ -56,7 +57,7 @@ static void check_still_serves(void)
     inf_raw_expect_infer(&raw, stream);
 }
 
-Test(serving_infer, adds_and_says_how_long_it_took)
+Test(serving_infer, adds_and_reports_times)
 {
     union inf_message message;
     inf_add_request(&message, 2);
@@ -272,8 +273,8 @@ Test(serving_infer, refuses_a_reply_too_large_for_a_frame)
     inf_raw_close(&small);
 }
 
-// x FP32 [-1]; y INT32 [k,1] = where x is above 0, z FP32 [-1] = x + x: only the run tells how
-// large y is.
+// x FP32 [-1]; y INT32 [k,1] = the indices of positive x, z FP32 [-1] = x + x: the size of y is
+// known only after the run.
 static void load_where(void)
 {
     char path[160];
@@ -317,7 +318,7 @@ static void where_request(union inf_message *message, int64_t count)
                     .location = {.present = true, .length = (uint64_t)count * sizeof(float)}}}};
 }
 
-Test(serving_infer, answers_with_outputs_whose_size_only_the_run_tells)
+Test(serving_infer, answers_with_outputs_whose_size_depends_on_values)
 {
     static const float x[] = {1, -1, 2, 0, 3};
     static const int32_t wanted[] = {0, 2, 4};

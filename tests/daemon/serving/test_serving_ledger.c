@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A crowd of clients that cancel, run out of time, ask for nonsense, vanish and are killed, at
-// random: every request that was accepted gets exactly one final reply, by the books of both sides.
-// Each client marks every request of its connection as sent and then as answered; the daemon's
-// count of accepted requests has to be that of its final replies, and at least what clients saw
-// answered. $INF_LEDGER_REQUESTS says how many (100000).
+// Many clients that cancel, miss deadlines, send nonsense, disconnect and are killed, at random:
+// every accepted request gets exactly one final reply, by the counts of both sides. Each client
+// records every request as sent and then as answered. The daemon's count of accepted requests must
+// equal its count of final replies, and be at least the count of answers that clients saw.
+// $INF_LEDGER_REQUESTS is the number of requests (100000).
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,10 +17,10 @@
 #include "tests/support/daemon/fixture.h"
 
 #define CLIENTS 8
-// Requests that one connection may see before it ends, one way or the other.
+// The most requests of one connection before it ends.
 #define STREAMS 2000
-// In flight on one connection: all together are below what a user may have, so that every refusal
-// is one that was asked for; with what killed clients leave behind.
+// Requests in flight on one connection. All connections together stay below the limit of a user,
+// including what killed clients leave behind, so that every refusal is intended.
 #define WINDOW 50
 
 static struct inf_fixture fixture;
@@ -37,7 +37,7 @@ static void stop_server(void)
 
 TestSuite(serving_ledger, .init = start_server, .fini = stop_server, .timeout = 3600);
 
-// What became of one request.
+// The state of one request.
 enum entry {
     NOT_SENT,
     SENT,
@@ -76,7 +76,7 @@ static void open_client(struct client *client)
     client->limit = 1 + roll_dice(STREAMS);
 }
 
-// Notes a final reply; whoever answers twice, or what was never asked, fails the test.
+// Records a final reply. A second reply, or one without a request, fails the test.
 static void note_reply(struct client *client)
 {
     const struct inf_frame_header *header = &client->raw.frame.header;
@@ -113,7 +113,7 @@ static void read_until(struct client *client, uint32_t in_flight)
     }
 }
 
-// Sends some of the next request's data, and leaves the rest.
+// Sends a part of the next request's data.
 static void send_ahead(struct client *client, struct inf_span *data)
 {
     const union inf_message message = {.data = {.total_bytes = data->size}};
@@ -158,7 +158,7 @@ static void send_one(struct client *client)
     total_sent++;
 }
 
-// One of the last, answered or not, or one that has not been sent yet.
+// Returns one of the last streams, answered or not, or one that was not used.
 static void cancel_one(struct client *client)
 {
     uint64_t stream = client->first + client->sent;
@@ -167,7 +167,7 @@ static void cancel_one(struct client *client)
     inf_raw_send(&client->raw, header, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
 }
 
-// Half of the connections end with everything answered, half in the middle of it.
+// Half of the connections end when everything is answered, half earlier.
 static void end_client(struct client *client)
 {
     if (roll_dice(2) == 0) {
@@ -191,7 +191,7 @@ static void run_step(struct client *client)
     }
 }
 
-// What the daemon has counted, once it has nothing left to do.
+// Reads the counters of the daemon when it is idle.
 static void check_books(uint64_t answered_least)
 {
     struct inf_raw raw;
@@ -208,8 +208,8 @@ static void check_books(uint64_t answered_least)
 
 #define VICTIMS 4
 
-// A process that asks until it is killed. What it has seen is in memory that outlives it; where an
-// answer is not what it should be, it ends by itself.
+// A process that sends requests until it is killed. Its records are in shared memory. If a reply is
+// wrong, it exits by itself.
 struct victim {
     pid_t pid;
     struct victim_books {
@@ -249,7 +249,7 @@ static void start_victim(struct victim *victim)
         ask_for_ever(victim->books);
 }
 
-// Kills it wherever it is, and takes over what it has written down.
+// Kills the process at any point, and reads its records.
 static void kill_victim(struct victim *victim)
 {
     int status;
@@ -292,15 +292,15 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
             "killed\n",
             (unsigned long long)total_sent, (unsigned long long)total_answered,
             (unsigned long long)total_failed, (unsigned long long)total_pieces, killed);
-    // Else nothing was tried.
+    // Make sure that each case occurred.
     cr_assert_gt(total_pieces, wanted / 10);
     cr_assert_gt(total_failed, wanted / 20);
     cr_assert_gt(total_answered - total_failed, wanted / 4);
     cr_assert_gt(killed, VICTIMS);
 }
 
-// With one request in flight a connection, workers write the answers themselves, while the loop is
-// told of cancels, deadlines and clients that vanish.
+// With one request in flight per connection, workers reply directly while the loop handles cancels,
+// deadlines and disconnects.
 Test(serving_ledger, answers_of_workers_are_the_only_ones)
 {
     static struct client clients[CLIENTS];

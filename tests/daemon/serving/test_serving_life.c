@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon itself: roles, models, limits on connections, the end.
+// The daemon itself: roles, models, limits of connections, shutdown.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -62,7 +62,7 @@ static void call_method(struct inf_raw *client, uint16_t method, enum inf_messag
     inf_raw_call(client, method, kind, message, (struct inf_span){0});
 }
 
-Test(serving_life, says_what_it_is)
+Test(serving_life, reports_its_metadata)
 {
     call_method(&raw, INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_LIVE_REPLY);
@@ -110,7 +110,7 @@ Test(serving_life, says_what_it_is)
     message.model.name = "nobody";
     call_method(&raw, INF_METHOD_MODEL_METADATA, INF_MESSAGE_MODEL_METADATA_REQUEST, &message);
     inf_raw_check_failure(&raw, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
-    // Data where none belongs.
+    // Data with a method that takes none.
     inf_raw_call(&raw, INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, NULL,
                  (struct inf_span){(const uint8_t *)rows, 4});
     inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_SIZE_MISMATCH);
@@ -135,7 +135,7 @@ Test(serving_life, lets_only_admins_load_and_unload)
     inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     cr_assert_eq(raw.frame.header.flags, INF_FRAME_FINAL | INF_FRAME_FLAG_ERROR);
 
-    // Loading tells how far it is, and then that it is done.
+    // A load reports progress, and then its end.
     uint64_t stream =
         inf_raw_request(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST,
                         &message, (struct inf_span){0});
@@ -156,7 +156,7 @@ Test(serving_life, lets_only_admins_load_and_unload)
     const union inf_message nobody = {.model = {.name = "nobody"}};
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &nobody);
     inf_raw_check_failure(&admin, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
-    // That it failed is remembered until it is unloaded.
+    // The failure stays listed until the model is unloaded.
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
                 &nobody);
     cr_assert_eq(admin.frame.header.flags, INF_FRAME_FINAL);
@@ -166,7 +166,7 @@ Test(serving_life, lets_only_admins_load_and_unload)
     inf_raw_close(&admin);
 }
 
-Test(serving_life, says_when_to_come_again_while_a_model_loads)
+Test(serving_life, advises_when_to_retry_while_a_model_loads)
 {
     const union inf_message slow = {.model = {.name = "slow"}};
     union inf_message message;
@@ -188,7 +188,7 @@ Test(serving_life, says_when_to_come_again_while_a_model_loads)
     inf_raw_close(&admin);
 }
 
-Test(serving_life, finishes_a_load_whose_client_has_gone)
+Test(serving_life, finishes_a_load_whose_client_disconnected)
 {
     const union inf_message message = {.model = {.name = "slow"}};
     for (int i = 0; i < 5; i++) {
@@ -220,7 +220,7 @@ Test(serving_life, keeps_serving_while_a_model_is_swapped_under_load)
     inf_raw_close(&admin);
 }
 
-Test(serving_life, makes_sockets_for_the_right_people)
+Test(serving_life, creates_sockets_with_the_right_permissions)
 {
     struct stat file;
     cr_assert_eq(stat(fixture.socket, &file), 0);
@@ -229,7 +229,7 @@ Test(serving_life, makes_sockets_for_the_right_people)
     cr_assert_eq(file.st_mode & 0777, 0600);
 }
 
-// Starts a second daemon on the same directory; its exit status.
+// Starts a second daemon in the same directory. Returns its exit status.
 static int run_second(void)
 {
     char runtime[128];
@@ -257,7 +257,7 @@ Test(serving_life, never_takes_a_socket_from_a_living_daemon)
     inf_raw_close(&other);
 }
 
-// With settings of its own.
+// A daemon with other settings.
 Test(serving_limit, of_connections_is_kept, .timeout = 120)
 {
     static const char *const arguments[] = {"--connections-max=4", NULL};
@@ -289,7 +289,7 @@ Test(serving_life, serves_on_without_descriptors_for_new_clients)
         inf_raw_connect(&others[i], fixture.socket);
     for (int i = 0; i < 100; i++)
         inf_raw_expect_infer(&raw, send_add(&raw));
-    // A descriptor that finds no room fails its connection, not the daemon.
+    // A descriptor that cannot be received fails its connection, not the daemon.
     int fd = inf_memfd(4096, 0);
     const union inf_message message = {.region = {.region_id = 1, .size = 4096}};
     const struct inf_frame_header header = {.type = INF_FRAME_MEM_REGISTER, .stream_id = 1000};
@@ -342,7 +342,7 @@ Test(serving_end, loses_nothing, .timeout = 120)
     uint64_t first = raw.last_stream + 1;
     for (int i = 0; i < COUNT; i++)
         send_add(&raw);
-    // Wait until all are in, so that none is refused; replies to add come before that of slow.
+    // Wait until all requests are accepted; replies of add come before that of slow.
     bool answered[COUNT] = {false};
     for (int i = 0; i < 10; i++) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);

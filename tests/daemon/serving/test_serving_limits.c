@@ -35,7 +35,7 @@ static void send_limits(struct inf_raw *client, const struct inf_limit_entry *se
                     (struct inf_span){0});
 }
 
-// Reads the reply, behind a CREDIT that the administrator's own connection may get too.
+// Reads the reply, after a CREDIT frame that the administrator's own connection may get too.
 static void expect_limits(struct inf_raw *client)
 {
     do
@@ -81,7 +81,7 @@ static void expect_refused(uint64_t stream, enum inf_reason reason)
     inf_raw_check_failure(&raw, INF_EXHAUSTED, reason);
 }
 
-Test(serving_limits, begin_as_the_settings_say_and_are_the_admins)
+Test(serving_limits, start_as_configured_and_are_for_admins)
 {
     cr_assert_eq(value_of("queue_requests_max"), 50);
     cr_assert_eq(value_of("connections_max"), 4096);
@@ -109,7 +109,7 @@ Test(serving_limits, are_set_all_or_none)
     }
 }
 
-Test(serving_limits, of_a_connections_requests_are_told_to_it)
+Test(serving_limits, of_requests_are_sent_to_the_connection)
 {
     set_limit("requests_per_connection_max", 2);
     inf_raw_expect(&raw, INF_FRAME_CREDIT);
@@ -133,7 +133,7 @@ Test(serving_limits, of_a_connections_requests_are_told_to_it)
 Test(serving_limits, of_queues_users_and_connections_hold_at_once)
 {
     set_limit("queue_requests_max", 3);
-    // One runs, as soon as a worker has taken it; three may wait.
+    // One request runs as soon as a worker takes it; three may wait.
     uint64_t last = 0;
     for (int i = 0; i < 5; i++)
         last = ask_slow();
@@ -156,7 +156,7 @@ Test(serving_limits, of_queues_users_and_connections_hold_at_once)
     inf_raw_close(&third);
 }
 
-// The flag of this name as the daemon tells it.
+// Reads the flag of this name from the daemon.
 static const struct inf_flag_entry *flag_of(const char *name)
 {
     inf_raw_request(&admin, INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});
@@ -197,6 +197,6 @@ Test(serving_limits, are_flags_and_change_whichever_way_they_are_set)
     set_flag("requests_per_uid_max", "1");
     ask_slow();
     expect_refused(ask_slow(), INF_REASON_QUOTA_REQUESTS);
-    set_flag("requests_per_uid_max", "5"); // nobody has locked himself out
+    set_flag("requests_per_uid_max", "5"); // limits can be raised again although they are exceeded
     cr_assert_eq(value_of("requests_per_uid_max"), 5);
 }

@@ -8,7 +8,7 @@
 
 #include "tests/support/daemon/fixture.h"
 
-// Of one reply: rows of 16 bytes.
+// The size of one reply: rows of 16 bytes.
 #define REPLY_BYTES (64 << 10)
 
 static struct inf_fixture fixture;
@@ -31,8 +31,8 @@ static void stop_server(void)
 
 TestSuite(serving_output, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// Asks for so many replies at once: all wait behind one that takes a while, so that the daemon has
-// read the requests before the first reply is there.
+// Requests so many replies at once. All wait behind a slow one, so that the daemon has read the
+// requests before the first reply is ready.
 static void send_request(struct inf_raw *client, uint32_t count)
 {
     static uint8_t data[2 * REPLY_BYTES];
@@ -97,7 +97,7 @@ Test(serving_output, beyond_the_soft_limit_for_long_ends_the_connection)
     struct inf_raw slow;
     inf_raw_open(&slow, fixture.socket);
     send_request(&slow, 50);
-    // At most a MiB a second: all the time something is read, and too little of it.
+    // At most one MiB per second: bytes are always read, but too few.
     size_t got = 0;
     ssize_t part;
     do {
@@ -111,9 +111,9 @@ Test(serving_output, beyond_the_soft_limit_for_long_ends_the_connection)
     cr_assert_eq(inf_raw_server_status(&raw).connections, 1);
 }
 
-// Each is the only one in flight, so that workers write them, until the socket takes no more in the
-// middle of one: that and what follows are the loop's.
-Test(serving_output, of_requests_one_by_one_waits_whole_for_who_does_not_read)
+// Each request is the only one in flight, so workers reply directly until the socket is full in the
+// middle of a reply. The loop writes the rest and all that follows.
+Test(serving_output, of_single_requests_stays_complete_for_a_slow_reader)
 {
     static float data[2 * REPLY_BYTES / sizeof(float)];
     struct inf_raw lazy;
@@ -127,7 +127,7 @@ Test(serving_output, of_requests_one_by_one_waits_whole_for_who_does_not_read)
         inf_add_request(&message, REPLY_BYTES / 16);
         inf_raw_request(&lazy, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
                         (struct inf_span){(const uint8_t *)data, sizeof data});
-        // Each question how it stands counts as well, once it is answered.
+        // Each status request counts too, once it is answered.
         while (inf_raw_server_status(&raw).requests_ok < before + ++asked + i + 1)
             ;
     }

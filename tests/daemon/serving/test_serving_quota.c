@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one user may have, all connections together.
+// Limits of one user over all connections.
 #include <criterion/criterion.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ static void expect_refused(struct inf_raw *client, uint64_t stream, enum inf_rea
     inf_raw_check_failure(client, INF_EXHAUSTED, reason);
 }
 
-// Asks for something cheap until it is let in.
+// Sends a cheap request until it is accepted.
 static void wait_for_room(struct inf_raw *client)
 {
     static const float zeros[24];
@@ -58,21 +58,21 @@ static void wait_for_room(struct inf_raw *client)
     cr_assert_fail("the room never came back");
 }
 
-Test(serving_quota, requests_of_all_connections_count_and_come_back)
+Test(serving_quota, requests_of_all_connections_count_and_are_refunded)
 {
     struct inf_raw other;
     inf_raw_open(&other, fixture.socket);
     for (int i = 0; i < 4; i++)
         ask_slow(i < 2 ? &raw : &other);
-    // The frames of a connection are handled in order; a status, which is one of the four, is not
-    // counted, since it is answered at once.
+    // The frames of a connection are handled in order. A status request is one of the four, but is
+    // refunded at once because it is answered at once.
     inf_raw_send(&other, (struct inf_frame_header){.type = INF_FRAME_PING, .stream_id = 1},
                  INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
     inf_raw_expect(&other, INF_FRAME_PONG);
     expect_refused(&raw, ask_slow(&raw), INF_REASON_QUOTA_REQUESTS);
     cr_expect_gt(raw.message.status.retry_after_ms, 0);
-    // What a client leaves behind is given back: the queued one at once, the running one when its
-    // worker lets go.
+    // Requests of a closed client are refunded: the queued one at once, the running one when its
+    // worker returns it.
     inf_raw_close(&other);
     for (uint64_t stream = 1; stream <= 2; stream++)
         inf_raw_send(&raw, (struct inf_frame_header){.type = INF_FRAME_CANCEL, .stream_id = stream},
@@ -82,7 +82,7 @@ Test(serving_quota, requests_of_all_connections_count_and_come_back)
     wait_for_room(&raw);
 }
 
-Test(serving_quota, regions_of_all_connections_count_and_come_back)
+Test(serving_quota, regions_of_all_connections_count_and_are_refunded)
 {
     struct inf_raw other;
     inf_raw_open(&other, fixture.socket);
@@ -99,7 +99,7 @@ Test(serving_quota, regions_of_all_connections_count_and_come_back)
     inf_raw_close(&other);
     inf_raw_wait_for(&raw, 0, 2);
     inf_raw_register(&raw, 3, fd, 4096, true);
-    // And in bytes, of which two pages less than a mebibyte are left.
+    // The limit of bytes: two pages less than one mebibyte are left.
     struct inf_raw third;
     inf_raw_open(&third, fixture.socket);
     message.region = (struct inf_region_message){.region_id = 1};
@@ -115,7 +115,7 @@ Test(serving_quota, regions_of_all_connections_count_and_come_back)
     inf_raw_close(&third);
 }
 
-Test(serving_quota, another_user_has_room_of_his_own)
+Test(serving_quota, another_user_has_separate_limits)
 {
     if (geteuid() != 0)
         return;
@@ -136,7 +136,7 @@ Test(serving_quota, another_user_has_room_of_his_own)
     inf_raw_close(&other);
 }
 
-Test(serving_quota, device_time_is_refused_until_it_is_made_up_for)
+Test(serving_quota, device_time_is_refused_until_the_debt_is_paid)
 {
     inf_raw_close(&raw);
     inf_fixture_restart(&fixture, (const char *const[]){"--device-ms-per-uid-max=100", NULL});
@@ -147,7 +147,7 @@ Test(serving_quota, device_time_is_refused_until_it_is_made_up_for)
     inf_raw_expect_infer(&raw,
                          inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
                                          &message, inf_slow_data()));
-    // Whoever leaves and comes again owes it all the same.
+    // Reconnecting does not clear the debt.
     inf_raw_close(&raw);
     inf_raw_open(&raw, fixture.socket);
     expect_refused(&raw, ask_slow(&raw), INF_REASON_QUOTA_TIME);
@@ -167,8 +167,7 @@ Test(serving_quota, file_descriptors_count)
     inf_raw_open(&raw, fixture.socket);
     for (int i = 0; i < 14; i++)
         inf_raw_open(&others[i], fixture.socket);
-    // One descriptor more with a frame is dealt with and closed; a connection more is there to
-    // stay.
+    // A further descriptor of a frame is closed at once; a further connection would stay.
     inf_raw_register(&raw, 1, inf_memfd(4096, 7), 4096, true);
     inf_raw_register(&raw, 2, inf_memfd(4096, 7), 4096, true);
     inf_raw_open(&others[14], fixture.socket);

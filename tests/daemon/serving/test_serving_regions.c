@@ -29,7 +29,7 @@ static void stop_server(void)
 
 TestSuite(serving_regions, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// Tries to register `fd` and checks how that is refused. Closes `fd`.
+// Tries to register `fd` and checks the error. Closes `fd`.
 static void check_refused(uint64_t id, int fd, uint64_t size, bool writable, enum inf_code code,
                           enum inf_reason reason)
 {
@@ -52,7 +52,7 @@ static void unregister_region(uint64_t id)
     inf_raw_send(&raw, header, INF_MESSAGE_REGION_UNREGISTER, &message, (struct inf_span){0}, -1);
 }
 
-// A request for two rows of add whose tensors lie in region 1: a at 0, b at 64, y at 128.
+// Makes a request for two rows of add whose tensors are in region 1: a at 0, b at 64, y at 128.
 static void region_request(union inf_message *message)
 {
     inf_add_request(message, 2);
@@ -72,7 +72,7 @@ static void check_infer_refused(const union inf_message *message, enum inf_code 
     inf_raw_check_failure(&raw, code, reason);
 }
 
-// Asks for a region of the daemon's own.
+// Requests a region that the daemon creates.
 static void send_alloc(uint64_t id, uint64_t size)
 {
     const union inf_message message = {.region = {.region_id = id, .size = size}};
@@ -93,7 +93,8 @@ Test(serving_regions, are_made_by_the_daemon_and_work_as_others_do)
     inf_raw_decode(&raw, INF_MESSAGE_REGION_REGISTERED);
     cr_assert_eq(raw.message.region.region_id, 1);
     cr_assert_eq(raw.message.region.size, 5000);
-    // Nobody can cut it: neither the client nor whoever else gets the descriptor.
+    // The region cannot be shrunk, neither by the client nor by other processes with the
+    // descriptor.
     cr_assert_eq(fcntl(fd, F_GET_SEALS) & SEALS, SEALS);
     cr_assert_eq(ftruncate(fd, 0), -1);
     float *memory = mmap(NULL, 5000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -163,7 +164,7 @@ Test(serving_regions, of_the_daemons_own_have_the_limits_of_others)
     inf_raw_wait_for(&raw, 0, 1);
 }
 
-// Makes region 1 of 4096 bytes, and maps it here too.
+// Creates region 1 of 4096 bytes, and maps it here too.
 static float *make_region(bool writable)
 {
     int fd = inf_memfd(4096, SEALS);
@@ -196,7 +197,7 @@ Test(serving_regions, carry_inputs_and_outputs)
             cr_assert_eq(memory[32 + i], (float)(i + round) + 100.0f * (float)i);
         cr_assert_eq(memory[40], 0);
     }
-    // The last bytes of a region are as good as any, although kernels read past their operands.
+    // The last bytes of a region can be used, although kernels read past their operands.
     for (int i = 0; i < 8; i++)
         memory[1016 + i] = 7;
     region_request(&message);
@@ -233,7 +234,7 @@ Test(serving_regions, may_be_sealed_against_writing_for_inputs)
     check_refused(2, fd, 4096, true, INF_PRECONDITION, INF_REASON_BAD_PARAMETER);
 }
 
-Test(serving_regions, have_to_be_sealed_memfds_of_their_size)
+Test(serving_regions, must_be_sealed_memfds_of_their_size)
 {
     check_refused(1, inf_memfd(4096, 0), 4096, false, INF_PRECONDITION, INF_REASON_SEALS_MISSING);
     check_refused(1, inf_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW), 4096, false, INF_PRECONDITION,
@@ -285,7 +286,7 @@ Test(serving_regions, come_with_exactly_one_descriptor)
     inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
     inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_BAD_PARAMETER);
 
-    // One is announced, none comes; and one comes that was not announced.
+    // One descriptor is announced and none comes; and one comes that was not announced.
     cr_assert_eq(inf_message_encode(&message, INF_MESSAGE_REGION_REGISTER,
                                     bytes + INF_FRAME_HEADER_BYTES, 200, &meta_bytes, raw.scratch,
                                     &err),
@@ -385,7 +386,7 @@ Test(serving_regions, stay_while_a_request_uses_them)
     unregister_region(1);
     uint64_t stream = raw.last_stream;
     unregister_region(1);
-    inf_raw_expect(&raw, INF_FRAME_MEM_RELEASED); // the second one: it is not registered any more
+    inf_raw_expect(&raw, INF_FRAME_MEM_RELEASED); // the second region is unregistered
     inf_raw_check_failure(&raw, INF_NOT_FOUND, INF_REASON_REGION_NOT_FOUND);
     region_request(&message);
     check_infer_refused(&message, INF_NOT_FOUND, INF_REASON_REGION_NOT_FOUND);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that may run on two devices: a request goes where it is done earlier.
+// A model with a replica: a request runs on the device where it finishes first.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static double run_ms(const char *device)
     return (double)raw.message.infer_reply.timing.compute_ns / 1e6;
 }
 
-Test(serving_replicas, requests_go_to_the_device_that_is_done_first)
+Test(serving_replicas, requests_run_on_the_device_that_finishes_first)
 {
     start_with("cpu", "ref");
     double cpu_ms = run_ms("cpu"), ref_ms = run_ms("ref");
@@ -99,7 +99,7 @@ Test(serving_replicas, a_request_that_names_its_device_stays_there)
     stop_server();
 }
 
-Test(serving_replicas, what_is_no_device_is_said_at_load)
+Test(serving_replicas, an_unknown_device_fails_the_load)
 {
     const union inf_message message = {.model = {.name = "brief"}};
     inf_fixture_start(&fixture, NULL);

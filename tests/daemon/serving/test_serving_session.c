@@ -33,7 +33,7 @@ TestSuite(serving_session, .init = start_server, .fini = stop_server, .timeout =
 
 // --- requests ---
 
-// Opens a session that adds up: y is the next b, and the first b is zeros of this shape where it
+// Opens a session that keeps a sum: y is the next b, and the first b is zeros of this shape if it
 // has a rank.
 static void open_sum(uint64_t id, struct inf_shape first)
 {
@@ -83,7 +83,7 @@ static void expect_sum(uint64_t stream, float sum)
                      (double)(sum * (float)(i + 1)));
 }
 
-// Adds to a session's sum, and checks that it is this then.
+// Adds to the sum of a session, and checks the sum.
 static void send_add(uint64_t session_id, float value, float sum)
 {
     union inf_message message;
@@ -146,7 +146,7 @@ Test(serving_session, an_output_of_a_pair_is_not_returned_unless_asked_for)
     send_add(1, 1, 6);
 }
 
-Test(serving_session, a_given_input_begins_the_sequence_anew)
+Test(serving_session, a_given_input_restarts_the_sequence)
 {
     union inf_message message;
     static const float ab[20] = {1, 2, 3, 4, [16] = 50, 100, 150, 200};
@@ -177,7 +177,7 @@ Test(serving_session, tensors_are_taken_and_kept_by_name)
                                                INF_MESSAGE_INFER_REQUEST, &message,
                                                (struct inf_span){(const uint8_t *)ab, sizeof ab}));
     cr_assert_eq(raw.message.infer_reply.output_count, 0);
-    // Both inputs are the one tensor, and nothing travels but the answer.
+    // Both inputs are the same tensor, and only the answer is transferred.
     for (int i = 0; i < 2; i++)
         request->inputs[i] =
             (struct inf_tensor_entry){.name = i == 0 ? "a" : "b", .session_tensor = "eleven"};
@@ -366,7 +366,7 @@ Test(serving_session, leaving_with_requests_of_all_kinds_leaves_nothing)
 
 // --- errors and limits ---
 
-Test(serving_session, says_what_is_wrong)
+Test(serving_session, errors_give_the_reason)
 {
     union inf_message message;
     open_sum(1, (struct inf_shape){0});

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose turn it is when more is asked for than the device can do: priorities, shares, and deadlines
-// that cannot be kept.
+// The order of requests under overload: priorities, shares, and deadlines that cannot be met.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +57,7 @@ static uint64_t send_request(struct inf_raw *client, enum kind kind,
                            data);
 }
 
-// Lets the daemon learn what both models take.
+// Lets the daemon learn the run times of both models.
 static void teach_run_time(void)
 {
     for (int i = 0; i < 8; i++) {
@@ -91,9 +90,8 @@ static uint32_t queue_depth(struct inf_raw *client)
     return 0;
 }
 
-// Asks for one of each priority, the least urgent first, while the device is busy, and reads all
-// four replies; false where the device was done with the first thing, or had not begun it, before
-// all three waited.
+// Sends one request of each priority, the least urgent first, while the device is busy, and reads
+// all four replies. Returns false if the device was not busy at that time.
 static bool ask_three(struct inf_raw *observer, uint64_t asked[3], uint64_t done[3])
 {
     static const enum inf_wire_priority priorities[] = {
@@ -118,7 +116,7 @@ Test(serving_turns, urgent_requests_overtake_the_others)
     teach_run_time();
     inf_raw_open(&observer, fixture.socket);
     bool waited = false;
-    // A machine that is busy may not let the test run while the model does.
+    // On a busy machine the test may be too slow to send while the model runs.
     for (int round = 0; round < 50 && !waited; round++)
         waited = ask_three(&observer, asked, done);
     cr_assert(waited);
@@ -225,7 +223,7 @@ Test(serving_turns, one_user_does_not_wait_for_all_that_another_has_asked_for)
         send_request(&modest, BRIEF, INF_WIRE_PRIORITY_LOW, 0);
     uint64_t modest_ns = longest_wait_ns(&modest, 2);
     uint64_t greedy_ns = longest_wait_ns(&greedy, MANY);
-    // Turn by turn, the modest one's second is the fourth or so of all.
+    // The users alternate, so the second request of the modest user is about the fourth of all.
     cr_expect_lt(modest_ns, greedy_ns / 2);
     inf_raw_close(&greedy);
     inf_raw_close(&modest);
