@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request says about how it runs: the precision, and what is done beside; with a whole daemon and
-// devices that compute in less than fp32.
+// What a request says about how it runs: the precision, and what is done beside; with a whole
+// daemon and devices that compute in less than fp32.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <math.h>
@@ -21,7 +21,7 @@ static inferd_client *client, *admin;
 static char log_path[64];
 
 // Starts a daemon that writes its log into a file, and connects to both of its sockets.
-static void start(const char *const *arguments)
+static void start_daemon(const char *const *arguments)
 {
     struct inferd_error err;
     strcpy(log_path, "/tmp/inf-run-options-XXXXXX");
@@ -36,7 +36,7 @@ static void start(const char *const *arguments)
     cr_assert_eq(inferd_connect(&admin, fixture.admin_socket, &err), 0, "%s", err.text);
 }
 
-static void stop(void)
+static void stop_daemon(void)
 {
     inferd_close(client);
     inferd_close(admin);
@@ -96,9 +96,9 @@ struct asked {
 
 static unsigned last_flags; // of the answer that came last
 
-// Asks "square" with x in the first place and returns what is there; `precision` gets what it was computed
-// in.
-static float ask(inferd_client *by, float x, struct asked asked, char precision[8])
+// Asks "square" with x in the first place and returns what is there; `precision` gets what it was
+// computed in.
+static float send_request(inferd_client *by, float x, struct asked asked, char precision[8])
 {
     struct inferd_error err;
     inferd_result *result = NULL;
@@ -126,7 +126,7 @@ static float ask(inferd_client *by, float x, struct asked asked, char precision[
     return y;
 }
 
-static inferd_checks status(void)
+static inferd_checks read_status(void)
 {
     struct inferd_error err;
     inferd_checks checks;
@@ -139,44 +139,45 @@ static inferd_checks status(void)
 Test(run_options, a_request_names_its_precision_and_the_answer_tells)
 {
     char precision[8];
-    start((const char *const[]){"--backends=half", NULL});
+    start_daemon((const char *const[]){"--backends=half", NULL});
     load_square(1);
-    cr_expect_float_eq(ask(client, 3, (struct asked){0}, precision), 9e-4f, 1e-9);
+    cr_expect_float_eq(send_request(client, 3, (struct asked){0}, precision), 9e-4f, 1e-9);
     cr_expect_str_eq(precision, "fp32");
-    float half = ask(client, 3, (struct asked){.precision = "fp16"}, precision);
+    float half = send_request(client, 3, (struct asked){.precision = "fp16"}, precision);
     cr_expect_float_eq(half, 9e-4f, 1e-6);
     cr_expect_neq(half, 9e-4f, "it was rounded");
     cr_expect_str_eq(precision, "fp16");
-    ask(client, 3, (struct asked){.precision = "bf16"}, precision);
+    send_request(client, 3, (struct asked){.precision = "bf16"}, precision);
     cr_expect_str_eq(precision, "bf16");
-    cr_expect_float_eq(ask(client, 3, (struct asked){.precision = "fp32"}, precision), 9e-4f, 1e-9);
+    cr_expect_float_eq(send_request(client, 3, (struct asked){.precision = "fp32"}, precision),
+                       9e-4f, 1e-9);
     cr_expect_str_eq(precision, "fp32");
     // What was not asked for stays as it was.
-    cr_expect_float_eq(ask(client, 3, (struct asked){0}, precision), 9e-4f, 1e-9);
+    cr_expect_float_eq(send_request(client, 3, (struct asked){0}, precision), 9e-4f, 1e-9);
     cr_expect_str_eq(precision, "fp32");
-    stop();
+    stop_daemon();
 }
 
 Test(run_options, a_precision_that_is_not_offered_is_refused)
 {
     char precision[8];
-    start((const char *const[]){"--backends=half", NULL});
+    start_daemon((const char *const[]){"--backends=half", NULL});
     load_square(1);
-    ask(client, 3, (struct asked){.precision = "int8"}, precision);
+    send_request(client, 3, (struct asked){.precision = "int8"}, precision);
     cr_expect_eq(atoi(precision), INFERD_UNIMPLEMENTED);
-    ask(client, 3, (struct asked){.device = "ref", .precision = "fp16"}, precision);
+    send_request(client, 3, (struct asked){.device = "ref", .precision = "fp16"}, precision);
     cr_expect_eq(atoi(precision), INFERD_UNIMPLEMENTED);
-    ask(client, 3, (struct asked){.precision = "fp8"}, precision);
+    send_request(client, 3, (struct asked){.precision = "fp8"}, precision);
     cr_expect_eq(atoi(precision), INFERD_INVALID_ARGUMENT);
-    ask(client, 3, (struct asked){.mode = "quick"}, precision);
+    send_request(client, 3, (struct asked){.mode = "quick"}, precision);
     cr_expect_eq(atoi(precision), INFERD_INVALID_ARGUMENT);
-    stop();
+    stop_daemon();
 }
 
 Test(run_options, verify_compares_every_precision)
 {
     struct inf_inferctl run;
-    start((const char *const[]){"--backends=half", NULL});
+    start_daemon((const char *const[]){"--backends=half", NULL});
     load_square(1);
     inf_inferctl_run(&run, fixture.socket,
                      (const char *const[]){"verify", "square", "--json", NULL});
@@ -195,22 +196,24 @@ Test(run_options, verify_compares_every_precision)
     }
     json_decref(rows);
     inf_inferctl_free(&run);
-    stop();
+    stop_daemon();
 }
 
-// 300 squared is more than halves hold: each such request is computed again, though nothing is said against
-// the model, which is placed in fp32.
+// 300 squared is more than halves hold: each such request is computed again, though nothing is said
+// against the model, which is placed in fp32.
 Test(run_options, what_overflows_is_never_answered)
 {
     char precision[8];
-    start((const char *const[]){"--backends=half", NULL});
+    start_daemon((const char *const[]){"--backends=half", NULL});
     load_square(1);
-    cr_expect_float_eq(ask(client, 300, (struct asked){.precision = "fp16"}, precision), 9, 1e-5);
+    cr_expect_float_eq(send_request(client, 300, (struct asked){.precision = "fp16"}, precision), 9,
+                       1e-5);
     cr_expect_str_eq(precision, "fp32");
-    cr_expect_float_eq(ask(client, 3, (struct asked){.precision = "fp16"}, precision), 9e-4f, 1e-6);
+    cr_expect_float_eq(send_request(client, 3, (struct asked){.precision = "fp16"}, precision),
+                       9e-4f, 1e-6);
     cr_expect_str_eq(precision, "fp16");
-    cr_expect_eq(status().models_demoted, 0u);
-    stop();
+    cr_expect_eq(read_status().models_demoted, 0u);
+    stop_daemon();
 }
 
 // A model in fp16, as far as anybody could see when it was placed; then comes what overflows.
@@ -219,21 +222,22 @@ Test(run_options, a_model_that_overflows_while_it_serves_is_demoted)
     char precision[8];
     struct inferd_error err;
     inferd_placement *placement = NULL;
-    start((const char *const[]){"--backends=half", NULL});
+    start_daemon((const char *const[]){"--backends=half", NULL});
     load_square(10000); // y = x * x
     const inferd_place_order order = {.model = "square", .device = "half", .precision = "fp16"};
     cr_assert_eq(inferd_place(admin, &order, NULL, NULL, &err), 0, "%s", err.text);
-    cr_expect_float_eq(ask(client, 3, (struct asked){0}, precision), 9, 0.01);
+    cr_expect_float_eq(send_request(client, 3, (struct asked){0}, precision), 9, 0.01);
     cr_expect_str_eq(precision, "fp16");
-    cr_expect_eq(status().models_demoted, 0u);
-    float again = ask(client, 300, (struct asked){0}, precision); // once: the macro asks twice
+    cr_expect_eq(read_status().models_demoted, 0u);
+    float again =
+        send_request(client, 300, (struct asked){0}, precision); // once: the macro asks twice
     cr_expect_float_eq(again, 9e4f, 1);
     cr_expect_str_eq(precision, "fp32", "it was computed again");
     cr_expect_eq(last_flags, INFERD_RECOMPUTED);
-    cr_expect_float_eq(ask(client, 3, (struct asked){0}, precision), 9, 1e-5);
+    cr_expect_float_eq(send_request(client, 3, (struct asked){0}, precision), 9, 1e-5);
     cr_expect_str_eq(precision, "fp32", "from then on");
     cr_expect_eq(last_flags, 0u);
-    cr_expect_eq(status().models_demoted, 1u);
+    cr_expect_eq(read_status().models_demoted, 1u);
     cr_assert_eq(inferd_explain(client, "square", NULL, &placement, &err), 0, "%s", err.text);
     cr_expect_str_eq(placement->precision, "fp32");
     cr_expect(strstr(placement->precision_reason, "gave values that are not finite") != NULL, "%s",
@@ -241,17 +245,17 @@ Test(run_options, a_model_that_overflows_while_it_serves_is_demoted)
     cr_expect_eq(placement->recomputed, 1u);
     inferd_placement_free(placement);
     await_log("model demoted name=square");
-    stop();
+    stop_daemon();
 }
 
-// A model that cannot be right in fp16 unless it is guarded: what is out of range is pinned, so that
-// answers are right whatever is asked for, and the reason is told.
+// A model that cannot be right in fp16 unless it is guarded: what is out of range is pinned, so
+// that answers are right whatever is asked for, and the reason is told.
 Test(run_options, a_model_built_to_overflow_answers_right)
 {
     static const char *const precisions[] = {"auto", "fp16"};
     char precision[8];
     struct inferd_error err;
-    start((const char *const[]){"--backends=half", NULL});
+    start_daemon((const char *const[]){"--backends=half", NULL});
     load_square(3e8f); // in fp16 an infinity
     for (size_t i = 0; i < 2; i++) {
         inferd_placement *placement = NULL;
@@ -261,12 +265,12 @@ Test(run_options, a_model_built_to_overflow_answers_right)
         cr_assert_eq(inferd_explain(client, "square", NULL, &placement, &err), 0, "%s", err.text);
         cr_expect(code != 0 || i == 0 || placement->precision_reason[0] != '\0');
         inferd_placement_free(placement);
-        cr_expect_float_eq(ask(client, 1, (struct asked){0}, precision), 3e4f, 30);
-        cr_expect_float_eq(ask(client, 300, (struct asked){0}, precision), 2.7e9f, 1e3);
+        cr_expect_float_eq(send_request(client, 1, (struct asked){0}, precision), 3e4f, 30);
+        cr_expect_float_eq(send_request(client, 300, (struct asked){0}, precision), 2.7e9f, 1e3);
     }
-    cr_expect_float_eq(ask(client, 300, (struct asked){.precision = "fp16"}, precision), 2.7e9f,
-                       1e3);
-    stop();
+    cr_expect_float_eq(send_request(client, 300, (struct asked){.precision = "fp16"}, precision),
+                       2.7e9f, 1e3);
+    stop_daemon();
 }
 
 // --- what there is ---
@@ -281,7 +285,7 @@ Test(run_options, backends_are_listed_with_why_they_are_left_out)
                   {"wrong", "the settings name others", 0},
                   {"ref", "", 1}};
     struct inf_inferctl run;
-    start((const char *const[]){"--backends=absent,half", NULL});
+    start_daemon((const char *const[]){"--backends=absent,half", NULL});
     inf_inferctl_run(&run, fixture.socket, (const char *const[]){"backends", "--json", NULL});
     cr_expect_eq(run.code, 0, "%s", run.err);
     json_t *rows = inf_inferctl_json(&run);
@@ -300,7 +304,7 @@ Test(run_options, backends_are_listed_with_why_they_are_left_out)
     cr_expect_eq(found, sizeof wanted / sizeof wanted[0], "%s", run.out);
     json_decref(rows);
     inf_inferctl_free(&run);
-    stop();
+    stop_daemon();
 }
 
 // The rule has the slow device, which calls itself a CPU of higher priority; the race has ref.
@@ -308,7 +312,7 @@ Test(run_options, advise_says_where_the_rule_is_wrong)
 {
     struct inf_inferctl run;
     json_t *told = NULL;
-    start((const char *const[]){"--backends=slow", "--race=always", NULL});
+    start_daemon((const char *const[]){"--backends=slow", "--race=always", NULL});
     for (int tries = 0; tries < 3000; tries++) {
         inf_inferctl_run(&run, fixture.socket,
                          (const char *const[]){"advise", "add", "--json", NULL});
@@ -326,7 +330,7 @@ Test(run_options, advise_says_where_the_rule_is_wrong)
     cr_expect_str_eq(json_string_value(json_object_get(told, "judgement")),
                      "the rule is wrong here");
     json_decref(told);
-    stop();
+    stop_daemon();
 }
 
 // --- what is done beside ---
@@ -334,12 +338,13 @@ Test(run_options, advise_says_where_the_rule_is_wrong)
 Test(run_options, a_request_in_debug_mode_has_each_node_logged)
 {
     char precision[8];
-    start((const char *const[]){"--backends=half", "--log-level=info", NULL});
+    start_daemon((const char *const[]){"--backends=half", "--log-level=info", NULL});
     load_square(1);
-    ask(client, 3, (struct asked){.mode = "debug"}, precision);
+    send_request(client, 3, (struct asked){.mode = "debug"}, precision);
     cr_expect_eq(atoi(precision), INFERD_PERMISSION_DENIED, "it is for admins");
-    cr_expect_float_eq(ask(admin, 3, (struct asked){.device = "ref", .mode = "debug"}, precision),
-                       9e-4f, 1e-9);
+    cr_expect_float_eq(
+        send_request(admin, 3, (struct asked){.device = "ref", .mode = "debug"}, precision), 9e-4f,
+        1e-9);
     const char *log = await_log("request traced model=square");
     static const char *const wanted[] = {
         "node model=square name=\"squared\" op=binary device=ref kernel=\"",
@@ -347,38 +352,39 @@ Test(run_options, a_request_in_debug_mode_has_each_node_logged)
         "largest=9 nan=0 inf=0 verdict=\"\"", "id=\"the-one\" device=ref precision=fp32 nodes=3"};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         cr_expect(strstr(log, wanted[i]) != NULL, "no '%s' in: %s", wanted[i], log);
-    stop();
+    stop_daemon();
 }
 
 Test(run_options, a_model_in_debug_mode_tells_where_numbers_stop_being_finite)
 {
     char precision[8];
     struct inferd_error err;
-    start((const char *const[]){"--backends=half", "--log-level=info", NULL});
+    start_daemon((const char *const[]){"--backends=half", "--log-level=info", NULL});
     load_square(1);
     const inferd_place_order order = {.model = "square", .mode = "debug"};
     cr_assert_eq(inferd_place(admin, &order, NULL, NULL, &err), 0, "%s", err.text);
-    ask(client, 1e30f, (struct asked){0}, precision);
+    send_request(client, 1e30f, (struct asked){0}, precision);
     const char *log = await_log("request traced model=square");
     cr_expect(strstr(log, "nan=0 inf=1 verdict=\"made here\"") != NULL, "%s", log);
     cr_expect(strstr(log, "nan=0 inf=1 verdict=\"came in\"") != NULL, "%s", log);
     cr_expect(strstr(log, "not_finite_from=\"squared\"") != NULL, "%s", log);
-    stop();
+    stop_daemon();
 }
 
 Test(run_options, answers_in_prod_mode_are_not_checked_again)
 {
     char precision[8];
-    start((const char *const[]){"--backends=half", "--shadow_interval=1", NULL});
+    start_daemon((const char *const[]){"--backends=half", "--shadow_interval=1", NULL});
     load_square(1);
     for (int i = 0; i < 20; i++)
-        cr_expect_float_eq(ask(client, 3, (struct asked){.mode = "prod"}, precision), 9e-4f, 1e-9);
-    inferd_checks now = status();
+        cr_expect_float_eq(send_request(client, 3, (struct asked){.mode = "prod"}, precision),
+                           9e-4f, 1e-9);
+    inferd_checks now = read_status();
     cr_expect_eq(now.answers_checked + now.answers_unchecked, 0u);
     for (int tries = 0; tries < 500 && now.answers_checked == 0; tries++) {
-        ask(client, 3, (struct asked){0}, precision);
+        send_request(client, 3, (struct asked){0}, precision);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-        now = status();
+        now = read_status();
     }
     cr_expect_gt(now.answers_checked, 0u);
     cr_expect_eq(now.answers_drifted, 0u);
@@ -392,5 +398,5 @@ Test(run_options, answers_in_prod_mode_are_not_checked_again)
                      &(inferd_request){.model = "square", .inputs = &input, .input_count = 1},
                      &result, &err),
         INFERD_INVALID_ARGUMENT);
-    stop();
+    stop_daemon();
 }

@@ -309,7 +309,7 @@ Test(serving_session, closing_lets_what_was_asked_before_finish)
     check_refused(&message, INF_ABORTED, INF_REASON_SESSION_LOST);
     open_sum(1, INF_SHAPE(1, 4)); // the id is free
     send_add(1, 1, 1);
-    cancel_stream(slow); // nobody waits for its end
+    cancel_stream(slow); // its result is not needed
     expect_cancelled(slow);
     expect_sum(behind, 3);
     close_session(1);
@@ -340,7 +340,7 @@ Test(serving_session, a_request_that_waits_can_be_cancelled_or_run_out_of_time)
         inf_raw_check_failure(&raw, was_cancelled ? INF_CANCELLED : INF_DEADLINE,
                               was_cancelled ? INF_REASON_BY_CLIENT : INF_REASON_IN_QUEUE);
     }
-    cancel_stream(slow); // nobody waits for its end
+    cancel_stream(slow); // its result is not needed
     expect_cancelled(slow);
     expect_sum(last, 7); // none of the three left a trace
 }

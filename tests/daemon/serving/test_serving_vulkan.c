@@ -130,7 +130,7 @@ Test(serving_vulkan, requests_move_off_a_lost_device_and_back_once_it_is_made_an
         if (!back)
             pause_ms(20);
     }
-    cr_assert(back, "the device was not made anew");
+    cr_assert(back, "the device was not created again");
     cr_assert_str_eq(find_health("vulkan0"), "ok");
     cr_assert_geq(faults->devices, 2u);
     cr_assert_str_eq(served_by("vulkan0"), "vulkan0");

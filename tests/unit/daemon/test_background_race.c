@@ -31,12 +31,12 @@ static void count_warnings(void *context, enum inf_log_level level, const char *
 
 static const struct inf_log sink = {.write = count_warnings, .level = INF_LOG_DEBUG};
 
-static void setup(void)
+static void start_test(void)
 {
     cr_assert_not_null(mkdtemp(root));
 }
 
-static void teardown(void)
+static void end_test(void)
 {
     char command[128];
     inf_role_leave();
@@ -45,7 +45,7 @@ static void teardown(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(model_race, .init = setup, .fini = teardown, .timeout = 120);
+TestSuite(model_race, .init = start_test, .fini = end_test, .timeout = 120);
 
 // --- models and devices ---
 
@@ -115,7 +115,7 @@ static struct inf_model_store *make_store(void)
 }
 
 // Waits until nothing is pending. Returns the error of a load, if one failed.
-static struct inf_error settle(struct inf_model_store *store) INF_ON_LOOP
+static struct inf_error wait_until_settled(struct inf_model_store *store) INF_ON_LOOP
 {
     struct inf_error failure = {.code = INF_OK};
     while (inf_model_store_pending(store) + inf_model_store_races(store) > 0) {
@@ -130,7 +130,7 @@ static struct inf_error settle(struct inf_model_store *store) INF_ON_LOOP
     return failure;
 }
 
-static struct inf_served *find(struct inf_model_store *store, const char *name) INF_ON_LOOP
+static struct inf_served *find_model(struct inf_model_store *store, const char *name) INF_ON_LOOP
 {
     struct inf_served *served = NULL;
     struct inf_error err = {0};
@@ -141,8 +141,8 @@ static struct inf_served *find(struct inf_model_store *store, const char *name) 
 }
 
 // Loads a model, waits until it is served and has run `races` races. Returns a reference.
-static struct inf_served *load(struct inf_model_store *store, const char *name,
-                               bool races) INF_ON_LOOP
+static struct inf_served *load_model(struct inf_model_store *store, const char *name,
+                                     bool races) INF_ON_LOOP
 {
     struct inf_error err = {0};
     const struct inf_load_request request = {.name = name};
@@ -155,14 +155,14 @@ static struct inf_served *load(struct inf_model_store *store, const char *name,
     }
     cr_assert_eq(event.err.code, INF_OK, "%s", event.err.text);
     if (races) {
-        err = settle(store);
+        err = wait_until_settled(store);
         cr_assert_eq(err.code, INF_OK, "%s", err.text);
     }
-    return find(store, name);
+    return find_model(store, name);
 }
 
-static struct inf_error place(struct inf_model_store *store, const char *device, const char *policy,
-                              const char *precision) INF_ON_LOOP
+static struct inf_error place_model(struct inf_model_store *store, const char *device,
+                                    const char *policy, const char *precision) INF_ON_LOOP
 {
     struct inf_error err = {.code = INF_OK};
     const struct inf_place_request order = {.name = "m",
@@ -173,11 +173,11 @@ static struct inf_error place(struct inf_model_store *store, const char *device,
                                             .mode = ""};
     if (inf_model_store_place(store, &order, &err) != INF_OK)
         return err;
-    return settle(store);
+    return wait_until_settled(store);
 }
 
 // Runs a served model through the result guard. Returns the answer and its precision.
-static enum inf_precision infer(struct inf_served *served, const float x[4], float y[4])
+static enum inf_precision run_inference(struct inf_served *served, const float x[4], float y[4])
 {
     const struct inf_shape shape = INF_SHAPE(4);
     struct inf_executable *executable = NULL;
@@ -226,7 +226,7 @@ Test(model_race, faulty_devices_lose_in_spite_of_their_priority_and_the_reason_i
     cr_assert_eq(devices.count, 4u, "one does not even open");
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    struct inf_served *served = load(store, "m", true);
+    struct inf_served *served = load_model(store, "m", true);
     expect_on(served, "ref", INF_PRECISION_FP32, INF_PLACE_RACE);
     cr_expect_eq(entry_of(served, "refusing", INF_PRECISION_FP32)->verdict, INF_RACE_REFUSED);
     cr_expect(strstr(entry_of(served, "refusing", INF_PRECISION_FP32)->why, "the driver says no") !=
@@ -239,7 +239,7 @@ Test(model_race, faulty_devices_lose_in_spite_of_their_priority_and_the_reason_i
     inf_model_store_destroy(&store);
     // At the second start the result is used at once.
     store = make_store();
-    served = load(store, "m", false);
+    served = load_model(store, "m", false);
     cr_expect_eq(inf_model_store_races(store), 0u);
     expect_on(served, "ref", INF_PRECISION_FP32, INF_PLACE_RECALL);
     cr_expect_eq(entry_of(served, "wrong", INF_PRECISION_FP32)->verdict, INF_RACE_WRONG);
@@ -254,7 +254,7 @@ Test(model_race, a_device_that_refuses_the_model_is_skipped_at_once)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    struct inf_served *served = load(store, "m", false);
+    struct inf_served *served = load_model(store, "m", false);
     cr_expect_str_eq(inf_device_info(served->device)->name, "ref");
     inf_served_unref(&served);
     inf_model_store_destroy(&store);
@@ -267,20 +267,20 @@ Test(model_race, serves_by_the_prior_until_the_daemon_is_idle)
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
     struct inf_idle_gate *idle_gate = inf_model_store_idle_gate(store);
-    inf_idle_gate_begin_request(idle_gate); // a request that runs
-    struct inf_served *served = load(store, "m", false);
+    inf_idle_gate_stir(idle_gate); // a request that runs
+    struct inf_served *served = load_model(store, "m", false);
     expect_on(served, "slow", INF_PRECISION_FP32, INF_PLACE_RULE);
     cr_expect(served->placement.race_due);
     cr_expect_eq(inf_model_store_races(store), 1u);
     float y[4];
-    infer(served, (const float[]){1, 2, 3, 4}, y);
+    run_inference(served, (const float[]){1, 2, 3, 4}, y);
     cr_expect_eq(y[3], -16.f);
-    inf_idle_gate_end_request(idle_gate);
-    struct inf_error err = settle(store);
+    inf_idle_gate_settle(idle_gate);
+    struct inf_error err = wait_until_settled(store);
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
-    struct inf_served *now = find(store, "m");
+    struct inf_served *now = find_model(store, "m");
     expect_on(now, "ref", INF_PRECISION_FP32, INF_PLACE_RACE);
-    infer(served, (const float[]){1, 2, 3, 4}, y); // whoever is on the old one ends there
+    run_inference(served, (const float[]){1, 2, 3, 4}, y); // requests on the old model end there
     cr_expect_eq(y[2], -9.f);
     inf_served_unref(&served);
     inf_served_unref(&now);
@@ -312,10 +312,10 @@ Test(model_race, ends_although_every_run_is_interrupted)
     struct asking asking = {.idle_gate = inf_model_store_idle_gate(store)};
     struct inf_thread thread;
     cr_assert_eq(inf_thread_start(&thread, "asking", ask_often, &asking, NULL), INF_OK);
-    struct inf_served *served = load(store, "m", false);
+    struct inf_served *served = load_model(store, "m", false);
     inf_served_unref(&served);
-    settle(store);
-    served = find(store, "m");
+    wait_until_settled(store);
+    served = find_model(store, "m");
     expect_on(served, "ref", INF_PRECISION_FP32, INF_PLACE_RACE);
     inf_served_unref(&served);
     atomic_store(&asking.enough, true);
@@ -331,8 +331,8 @@ Test(model_race, ends_although_requests_are_always_in_flight)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    inf_idle_gate_begin_request(inf_model_store_idle_gate(store));
-    struct inf_served *served = load(store, "m", false);
+    inf_idle_gate_stir(inf_model_store_idle_gate(store));
+    struct inf_served *served = load_model(store, "m", false);
     inf_served_unref(&served);
     inf_model_store_destroy(&store); // a race waits
     cr_expect_null(store);
@@ -348,7 +348,7 @@ Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
     // The device that only has fp32 is faster than this one in fp32.
-    struct inf_served *served = load(store, "m", true);
+    struct inf_served *served = load_model(store, "m", true);
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
     const struct inf_race_entry *brain = entry_of(served, "half", INF_PRECISION_BF16);
     cr_expect(half->verdict == INF_RACE_CHOSEN || half->verdict == INF_RACE_SLOWER, "%s",
@@ -357,22 +357,24 @@ Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
     cr_expect_eq(entry_of(served, "half", INF_PRECISION_FP32)->verdict, INF_RACE_SLOWER);
     inf_served_unref(&served);
     // If the precision is named, exactly that one is used and reported.
-    struct inf_error err = place(store, "auto", "", "fp16");
+    struct inf_error err = place_model(store, "auto", "", "fp16");
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
-    served = find(store, "m");
+    served = find_model(store, "m");
     expect_on(served, "half", INF_PRECISION_FP16, INF_PLACE_RULE);
     cr_expect(strstr(served->precision_reason, "it was named") != NULL, "%s",
               served->precision_reason);
     float y[4];
-    cr_expect_eq(infer(served, (const float[]){1.0009765625f, 2, 3, 4}, y), INF_PRECISION_FP16);
+    cr_expect_eq(run_inference(served, (const float[]){1.0009765625f, 2, 3, 4}, y),
+                 INF_PRECISION_FP16);
     cr_expect_eq(y[0], -1.001953125f);
     inf_served_unref(&served);
     // Policy stability never uses a lower precision.
-    err = place(store, "auto", "stability", "auto");
+    err = place_model(store, "auto", "stability", "auto");
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
-    served = find(store, "m");
+    served = find_model(store, "m");
     expect_on(served, "half", INF_PRECISION_FP32, INF_PLACE_RULE);
-    cr_expect_eq(infer(served, (const float[]){1.0009765625f, 2, 3, 4}, y), INF_PRECISION_FP32);
+    cr_expect_eq(run_inference(served, (const float[]){1.0009765625f, 2, 3, 4}, y),
+                 INF_PRECISION_FP32);
     cr_expect_eq(y[0], -1.0019540786743164f);
     inf_served_unref(&served);
     inf_model_store_destroy(&store);
@@ -385,32 +387,32 @@ Test(model_race, a_model_that_overflows_answers_correctly_and_is_refused_if_fp16
     inf_role_enter_loop();
     make_model("m", (const float[]){300, 300, 1e-4f}, 3);
     struct inf_model_store *store = make_store();
-    struct inf_served *served = load(store, "m", true);
+    struct inf_served *served = load_model(store, "m", true);
     float y[4];
-    infer(served, (const float[]){1, 0.5f, 2, 3}, y);
+    run_inference(served, (const float[]){1, 0.5f, 2, 3}, y);
     cr_expect_float_eq(y[0], -9.f, 0.1);
     cr_expect_float_eq(y[3], -81.f, 1);
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
     cr_expect_neq(half->verdict, INF_RACE_WRONG, "what overflows is pinned: %s", half->why);
     inf_served_unref(&served);
     // If it is named, the plan is mixed, and the answer is correct too.
-    struct inf_error err = place(store, "half", "", "fp16");
+    struct inf_error err = place_model(store, "half", "", "fp16");
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
-    served = find(store, "m");
+    served = find_model(store, "m");
     cr_expect(strstr(served->precision_reason, "would stay fp32") != NULL, "%s",
               served->precision_reason);
-    infer(served, (const float[]){1, 0.5f, 2, 3}, y);
+    run_inference(served, (const float[]){1, 0.5f, 2, 3}, y);
     cr_expect_float_eq(y[0], -9.f, 0.1);
     cr_expect_float_eq(y[3], -81.f, 1);
     inf_served_unref(&served);
     // A device without the precision is refused, and the served model continues.
-    err = place(store, "ref", "", "fp16");
+    err = place_model(store, "ref", "", "fp16");
     cr_expect_eq(err.code, INF_PRECONDITION);
     cr_expect(strstr(err.text, "device 'ref' does not compute in it") != NULL, "%s", err.text);
-    err = place(store, "auto", "", "int8");
+    err = place_model(store, "auto", "", "int8");
     cr_expect_eq(err.code, INF_PRECONDITION);
     cr_expect(strstr(err.text, "no device computes in it") != NULL, "%s", err.text);
-    served = find(store, "m");
+    served = find_model(store, "m");
     cr_expect_str_eq(inf_device_info(served->device)->name, "half");
     inf_served_unref(&served);
     inf_model_store_destroy(&store);
@@ -422,13 +424,13 @@ Test(model_race, a_model_that_is_too_inexact_in_fp16_is_refused_with_its_error)
     inf_role_enter_loop();
     make_model("m", (const float[]){1e-8f, 1e8f}, 2); // 1e-8 is 0 in half
     struct inf_model_store *store = make_store();
-    struct inf_served *served = load(store, "m", true);
+    struct inf_served *served = load_model(store, "m", true);
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
     cr_expect_eq(half->verdict, INF_RACE_REFUSED);
     cr_expect(strstr(half->why, "would move by") != NULL, "%s", half->why);
     cr_expect_neq(served->placement.options.precision, INF_PRECISION_FP16);
     inf_served_unref(&served);
-    struct inf_error err = place(store, "auto", "", "fp16");
+    struct inf_error err = place_model(store, "auto", "", "fp16");
     cr_expect_eq(err.code, INF_PRECONDITION);
     cr_expect(strstr(err.text, "would move by") != NULL, "%s", err.text);
     inf_model_store_destroy(&store);
@@ -442,24 +444,25 @@ static void expect_guarded(const struct inf_backend *backend)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    struct inf_served *served = load(store, "m", true);
+    struct inf_served *served = load_model(store, "m", true);
     inf_served_unref(&served);
-    struct inf_error err = place(store, "auto", "", "fp16");
+    struct inf_error err = place_model(store, "auto", "", "fp16");
     cr_assert_eq(err.code, INF_OK, "%s", err.text);
-    served = find(store, "m");
+    served = find_model(store, "m");
     float y[4];
-    cr_expect_eq(infer(served, (const float[]){1, 2, 3, 4}, y), INF_PRECISION_FP16);
+    cr_expect_eq(run_inference(served, (const float[]){1, 2, 3, 4}, y), INF_PRECISION_FP16);
     cr_expect_eq(atomic_load(&served->recomputed), 0u);
     // 300 squared overflows in fp16. The precision check never saw such inputs.
-    cr_expect_eq(infer(served, (const float[]){300, 2, 3, 4}, y), INF_PRECISION_FP32);
+    cr_expect_eq(run_inference(served, (const float[]){300, 2, 3, 4}, y), INF_PRECISION_FP32);
     cr_expect_eq(y[0], -90000.f);
     cr_expect_eq(atomic_load(&served->recomputed), 1u);
     // A NaN in the input is not a fault of the precision.
-    cr_expect_eq(infer(served, (const float[]){NAN, 2, 3, 4}, y), INF_PRECISION_FP32);
+    cr_expect_eq(run_inference(served, (const float[]){NAN, 2, 3, 4}, y), INF_PRECISION_FP32);
     cr_expect(isnan(y[0]));
     cr_expect_eq(atomic_load(&served->recomputed), 1u);
     inf_model_store_demote(store, served, "it overflowed");
-    cr_expect_eq(infer(served, (const float[]){1.0009765625f, 2, 3, 4}, y), INF_PRECISION_FP32);
+    cr_expect_eq(run_inference(served, (const float[]){1.0009765625f, 2, 3, 4}, y),
+                 INF_PRECISION_FP32);
     cr_expect_eq(y[0], -1.0019540786743164f);
     cr_expect_eq(served->placement.options.precision, INF_PRECISION_FP32);
     cr_expect_str_eq(served->precision_reason, "it overflowed");
@@ -479,13 +482,13 @@ Test(model_race, guard_uses_the_overflow_report_of_the_device)
     inf_role_enter_loop();
     make_model("m", (const float[]){0.1f}, 1);
     struct inf_model_store *store = make_store();
-    struct inf_served *served = load(store, "m", true);
+    struct inf_served *served = load_model(store, "m", true);
     inf_served_unref(&served);
-    struct inf_error err = place(store, "auto", "", "fp16");
+    struct inf_error err = place_model(store, "auto", "", "fp16");
     cr_assert_eq(err.code, INF_OK, "%s", err.text);
-    served = find(store, "m");
+    served = find_model(store, "m");
     float y[4];
-    cr_expect_eq(infer(served, (const float[]){300, 0, 0, 0}, y), INF_PRECISION_FP32);
+    cr_expect_eq(run_inference(served, (const float[]){300, 0, 0, 0}, y), INF_PRECISION_FP32);
     cr_expect_float_eq(y[0], -9000.f, 1e-2);
     cr_expect_eq(atomic_load(&served->recomputed), 1u);
     inf_served_unref(&served);
@@ -499,9 +502,9 @@ Test(model_race, a_model_with_negligible_outputs_stays_in_fp32)
     inf_role_enter_loop();
     make_model("m", (const float[]){1e-4f}, 1);
     struct inf_model_store *store = make_store();
-    struct inf_served *served = load(store, "m", true);
+    struct inf_served *served = load_model(store, "m", true);
     inf_served_unref(&served);
-    struct inf_error err = place(store, "auto", "", "fp16");
+    struct inf_error err = place_model(store, "auto", "", "fp16");
     cr_expect_eq(err.code, INF_PRECONDITION);
     cr_expect_not_null(strstr(err.text, "which tells nothing"), "%s", err.text);
     inf_model_store_destroy(&store);
@@ -530,7 +533,7 @@ static void write_file(const char *text, size_t size)
 static bool is_recalled(void) INF_ON_LOOP
 {
     struct inf_model_store *store = make_store();
-    struct inf_served *served = load(store, "m", true);
+    struct inf_served *served = load_model(store, "m", true);
     bool recalled = served->placement.source == INF_PLACE_RECALL;
     cr_expect_str_eq(inf_device_info(served->device)->name, "ref", "never a wrong choice");
     inf_served_unref(&served);
@@ -564,7 +567,7 @@ Test(model_race, a_damaged_or_foreign_database_is_replaced)
         // After an update, a file of another version is expected, and not reported.
         bool warns = i + 1 < sizeof cases / sizeof cases[0];
         cr_expect_eq(warnings > 0, warns, "%s", cases[i].what);
-        cr_expect(is_recalled(), "%s: written anew", cases[i].what);
+        cr_expect(is_recalled(), "%s: written again", cases[i].what);
     }
 }
 

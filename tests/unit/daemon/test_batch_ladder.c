@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which rung of a batch ladder is chosen.
 #include <criterion/criterion.h>
 
 #include "daemon/policy/batch_ladder.h"
@@ -9,7 +10,7 @@ static const struct inf_batch_ladder ladder = {
     .bytes = 1,
 };
 
-static void expect(uint64_t waiting, uint32_t rung_rows, uint32_t rows)
+static void expect_choice(uint64_t waiting, uint32_t rung_rows, uint32_t rows)
 {
     struct inf_batch_choice choice = inf_batch_choose(&ladder, waiting);
     cr_expect_eq(ladder.rungs[choice.rung].rows, rung_rows, "%llu rows: rung of %u",
@@ -19,16 +20,16 @@ static void expect(uint64_t waiting, uint32_t rung_rows, uint32_t rows)
 
 Test(batch_ladder, chooses_the_rung_with_the_highest_throughput)
 {
-    expect(1, 1, 1);
-    expect(2, 2, 2);
+    expect_choice(1, 1, 1);
+    expect_choice(2, 2, 2);
     // Three padded to four take 667 each, two take 700.
-    expect(3, 4, 3);
-    expect(4, 4, 4);
+    expect_choice(3, 4, 3);
+    expect_choice(4, 4, 4);
     // Five in a run of eight would take 760 each, four alone 500; seven 543: not either.
-    expect(5, 4, 4);
-    expect(7, 4, 4);
-    expect(8, 8, 8);
-    expect(1000, 8, 8);
+    expect_choice(5, 4, 4);
+    expect_choice(7, 4, 4);
+    expect_choice(8, 8, 8);
+    expect_choice(1000, 8, 8);
 }
 
 Test(batch_ladder, has_no_rows_without_a_ladder)

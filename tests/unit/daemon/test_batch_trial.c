@@ -11,7 +11,7 @@
 static char root[] = "/tmp/inferd-batch-XXXXXX";
 static struct inf_device_list devices;
 
-static void setup(void)
+static void start_test(void)
 {
     struct inf_error err;
     const struct inf_device_options options = {.slots = 1, .threads = 1};
@@ -19,7 +19,7 @@ static void setup(void)
     cr_assert_eq(inf_device_list_open(&devices, "ref", &options, &err), INF_OK);
 }
 
-static void teardown(void)
+static void end_test(void)
 {
     char command[64];
     inf_role_leave();
@@ -28,7 +28,7 @@ static void teardown(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(batch_trial, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(batch_trial, .init = start_test, .fini = end_test, .timeout = 60);
 
 static const char *make_directory(const char *model)
 {

@@ -15,7 +15,8 @@ static const struct inf_batch_ladder ladder = {
 static uint64_t rows_wanted;
 
 // Plans the wait of a worker that arrives at `now_us`. A run of 6 rows of model 1 ended at 1000.
-static uint64_t plan(struct inf_batch_wait *wait, struct inf_batch_waiting waiting, uint64_t now_us)
+static uint64_t plan_wait(struct inf_batch_wait *wait, struct inf_batch_waiting waiting,
+                          uint64_t now_us)
 {
     rows_wanted = 0;
     inf_batch_wait_note(wait, 1, 6, 1000 * US);
@@ -27,24 +28,26 @@ Test(batch_wait, waits_for_clients_that_were_just_answered)
     struct inf_batch_wait wait = {0};
     // 2 and 6 rows take 3100 + 3700 separately and 3700 together: half of the saving may be spent
     // waiting.
-    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 2}, 1001), 1550 * US);
+    cr_expect_eq(plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 2}, 1001),
+                 1550 * US);
     cr_expect_eq(rows_wanted, 8);
     // One of the six has come back: 3 rows wait, and 5 are still expected.
-    cr_expect_gt(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 3, .fresh = 1}, 1001),
-                 0);
+    cr_expect_gt(
+        plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 3, .fresh = 1}, 1001), 0);
     cr_expect_eq(rows_wanted, 8);
 }
 
 Test(batch_wait, does_not_wait_if_no_row_is_expected)
 {
     struct inf_batch_wait wait = {0};
-    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 6, .fresh = 6}, 1001),
-                 0, "all have come back: one that is alone never waits");
-    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 2, .rows = 1}, 1001), 0,
+    cr_expect_eq(
+        plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 6, .fresh = 6}, 1001), 0,
+        "all have come back: one that is alone never waits");
+    cr_expect_eq(plan_wait(&wait, (struct inf_batch_waiting){.model = 2, .rows = 1}, 1001), 0,
                  "another model's ran");
-    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 1}, 4000), 0,
+    cr_expect_eq(plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 1}, 4000), 0,
                  "it ran long ago");
-    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 8}, 1001), 0,
+    cr_expect_eq(plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 8}, 1001), 0,
                  "there are enough");
 }
 
@@ -52,9 +55,9 @@ Test(batch_wait, does_not_wait_past_a_deadline)
 {
     struct inf_batch_wait wait = {0};
     struct inf_batch_waiting waiting = {.model = 1, .rows = 2, .deadline_ns = 6200 * US};
-    cr_expect_eq(plan(&wait, waiting, 1001), 0); // 1001 + 1550 + 3700
+    cr_expect_eq(plan_wait(&wait, waiting, 1001), 0); // 1001 + 1550 + 3700
     waiting.deadline_ns = 6300 * US;
-    cr_expect_gt(plan(&wait, waiting, 1001), 0);
+    cr_expect_gt(plan_wait(&wait, waiting, 1001), 0);
 }
 
 Test(batch_wait, does_not_wait_for_a_small_saving)
@@ -73,16 +76,16 @@ Test(batch_wait, backs_off_if_no_rows_come)
     const struct inf_batch_waiting waiting = {.model = 1, .rows = 2};
     unsigned waits = 0;
     for (int i = 0; i < 1000; i++) {
-        if (plan(&wait, waiting, 1001) == 0)
+        if (plan_wait(&wait, waiting, 1001) == 0)
             continue;
         waits++;
         inf_batch_wait_learn(&wait, false);
     }
     cr_expect_geq(waits, 10, "it goes on trying: %u", waits);
     cr_expect_leq(waits, 25, "%u", waits);
-    while (plan(&wait, waiting, 1001) == 0)
+    while (plan_wait(&wait, waiting, 1001) == 0)
         ;
     inf_batch_wait_learn(&wait, true);
     for (int i = 0; i < 3; i++)
-        cr_expect_gt(plan(&wait, waiting, 1001), 0, "and begins anew once something came");
+        cr_expect_gt(plan_wait(&wait, waiting, 1001), 0, "and starts again after rows came");
 }

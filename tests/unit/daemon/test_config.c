@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reading the configuration: files, arguments, environment, defaults and errors.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

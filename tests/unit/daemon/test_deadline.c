@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The heap of deadlines and its timer.
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "daemon/policy/deadline.h"
 
 // The tests take the role of the loop.
-static struct inf_deadlines *make(uint32_t capacity)
+static struct inf_deadlines *make_deadline(uint32_t capacity)
 {
     struct inf_deadlines *deadlines = NULL;
     struct inf_error err;
@@ -15,7 +16,7 @@ static struct inf_deadlines *make(uint32_t capacity)
     return deadlines;
 }
 
-static bool readable(const struct inf_deadlines *deadlines, int timeout_ms)
+static bool is_readable(const struct inf_deadlines *deadlines, int timeout_ms)
 {
     struct pollfd wait = {.fd = inf_deadlines_fd(deadlines), .events = POLLIN};
     return poll(&wait, 1, timeout_ms) == 1;
@@ -27,7 +28,7 @@ Test(deadline, comes_in_order_whatever_the_order_of_adding)
         COUNT = 1000
     };
     static struct inf_deadline items[COUNT];
-    struct inf_deadlines *deadlines = make(COUNT);
+    struct inf_deadlines *deadlines = make_deadline(COUNT);
     inf_role_enter_loop();
     unsigned seed = 3;
     uint32_t kept = COUNT;
@@ -39,7 +40,7 @@ Test(deadline, comes_in_order_whatever_the_order_of_adding)
         inf_deadlines_remove(deadlines, &items[i]);
         inf_deadlines_remove(deadlines, &items[i]); // again: nothing
     }
-    cr_assert(readable(deadlines, 1000));
+    cr_assert(is_readable(deadlines, 1000));
     uint64_t last_ns = 0;
     struct inf_deadline *next;
     for (; (next = inf_deadlines_next(deadlines)) != NULL; kept--) {
@@ -48,13 +49,13 @@ Test(deadline, comes_in_order_whatever_the_order_of_adding)
         last_ns = next->at_ns;
     }
     cr_assert_eq(kept, 0);
-    cr_assert_not(readable(deadlines, 0), "nothing is left, but the timer still fires");
+    cr_assert_not(is_readable(deadlines, 0), "nothing is left, but the timer still fires");
     inf_deadlines_destroy(&deadlines);
 }
 
 Test(deadline, wakes_at_its_time_and_not_earlier)
 {
-    struct inf_deadlines *deadlines = make(4);
+    struct inf_deadlines *deadlines = make_deadline(4);
     struct inf_deadline none = {.at_ns = 0};
     struct inf_deadline far = {.at_ns = inf_clock_ns() + 3600ull * INF_NS_PER_S};
     struct inf_deadline near = {.at_ns = inf_clock_ns() + 50 * INF_NS_PER_MS};
@@ -63,12 +64,12 @@ Test(deadline, wakes_at_its_time_and_not_earlier)
     cr_assert_null(inf_deadlines_next(deadlines));
     inf_deadlines_add(deadlines, &far);
     inf_deadlines_add(deadlines, &near);
-    cr_assert_not(readable(deadlines, 0));
-    cr_assert(readable(deadlines, 2000));
+    cr_assert_not(is_readable(deadlines, 0));
+    cr_assert(is_readable(deadlines, 2000));
     cr_assert_geq(inf_clock_ns(), near.at_ns);
     cr_assert_eq(inf_deadlines_next(deadlines), &near);
     cr_assert_null(inf_deadlines_next(deadlines));
-    cr_assert_not(readable(deadlines, 0));
+    cr_assert_not(is_readable(deadlines, 0));
     inf_deadlines_remove(deadlines, &far);
     inf_deadlines_destroy(&deadlines);
     cr_assert_null(deadlines);

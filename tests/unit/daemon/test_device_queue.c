@@ -38,13 +38,14 @@ static struct inf_job *make_job(uint64_t model, uint64_t timeout_ms)
 
 static uint64_t last_wait_ns; // what the last push said
 
-static enum inf_device_queue_verdict push(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+static enum inf_device_queue_verdict push_job(struct inf_job *job)
+    INF_ATTR(no_thread_safety_analysis)
 {
     return inf_device_queue_push(&queue, job, &last_wait_ns);
 }
 
 // Pops the next job.
-static struct inf_job *take(void) INF_ATTR(no_thread_safety_analysis)
+static struct inf_job *pop_job(void) INF_ATTR(no_thread_safety_analysis)
 {
     struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
     uint32_t count = inf_device_queue_pop(&queue, jobs);
@@ -52,32 +53,32 @@ static struct inf_job *take(void) INF_ATTR(no_thread_safety_analysis)
     return count == 1 ? jobs[0] : NULL;
 }
 
-static void finish(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+static void finish_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
 {
     inf_device_queue_finish(&queue, &job, 1);
     free(job);
 }
 
 // Ends a popped job with the time that it took.
-static void settle(struct inf_job *job, uint64_t took_ms)
+static void settle_job(struct inf_job *job, uint64_t took_ms)
 {
     job->result.start_ns = job->result.begin_ns = inf_clock_ns();
     job->result.done_ns = job->result.end_ns = job->result.start_ns + took_ms * MS;
     job->result.device_ns = took_ms * MS;
     job->result.fault.err.code = INF_OK;
-    finish(job);
+    finish_job(job);
 }
 
-static bool withdraw(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+static bool withdraw_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
 {
     return inf_device_queue_withdraw(&queue, job);
 }
 
 // Teaches the queue the run time of a model.
-static void teach(uint64_t model, uint64_t took_ms)
+static void teach_run_time(uint64_t model, uint64_t took_ms)
 {
-    cr_assert_eq(push(make_job(model, 0)), INF_DEVICE_QUEUE_ACCEPTED);
-    settle(take(), took_ms);
+    cr_assert_eq(push_job(make_job(model, 0)), INF_DEVICE_QUEUE_ACCEPTED);
+    settle_job(pop_job(), took_ms);
 }
 
 Test(queue, is_bounded_in_requests_and_in_bytes)
@@ -89,22 +90,22 @@ Test(queue, is_bounded_in_requests_and_in_bytes)
     jobs[0]->data_bytes = 1000; // alone, anything may
     jobs[1]->data_bytes = 60;
     jobs[2]->data_bytes = 50;
-    cr_expect_eq(push(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect_eq(push(jobs[1]), INF_DEVICE_QUEUE_FULL);
-    settle(take(), 1);
-    cr_expect_eq(push(jobs[1]), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect_eq(push(jobs[2]), INF_DEVICE_QUEUE_FULL, "110 bytes");
+    cr_expect_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(jobs[1]), INF_DEVICE_QUEUE_FULL);
+    settle_job(pop_job(), 1);
+    cr_expect_eq(push_job(jobs[1]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(jobs[2]), INF_DEVICE_QUEUE_FULL, "110 bytes");
     jobs[2]->data_bytes = 40;
-    cr_expect_eq(push(jobs[2]), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect_eq(push(jobs[3]), INF_DEVICE_QUEUE_FULL, "3 requests");
-    cr_expect(withdraw(jobs[1]));
+    cr_expect_eq(push_job(jobs[2]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(jobs[3]), INF_DEVICE_QUEUE_FULL, "3 requests");
+    cr_expect(withdraw_job(jobs[1]));
     cr_expect_eq(inf_device_queue_count(&queue), 1);
-    cr_expect_eq(push(jobs[3]), INF_DEVICE_QUEUE_ACCEPTED);
-    settle(take(), 1);
-    settle(take(), 1);
+    cr_expect_eq(push_job(jobs[3]), INF_DEVICE_QUEUE_ACCEPTED);
+    settle_job(pop_job(), 1);
+    settle_job(pop_job(), 1);
     inf_device_queue_close(&queue);
-    cr_expect_eq(push(jobs[1]), INF_DEVICE_QUEUE_FULL);
-    cr_expect_null(take());
+    cr_expect_eq(push_job(jobs[1]), INF_DEVICE_QUEUE_FULL);
+    cr_expect_null(pop_job());
     free(jobs[1]);
     inf_device_queue_fini(&queue);
 }
@@ -112,52 +113,52 @@ Test(queue, is_bounded_in_requests_and_in_bytes)
 Test(queue, refuses_jobs_that_would_be_late)
 {
     open_queue(1, 32, 1000);
-    teach(1, 1000);
+    teach_run_time(1, 1000);
     // The worker is free, so every job is accepted.
     struct inf_job *running = make_job(1, 10);
-    cr_expect_eq(push(running), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect_eq(take(), running);
+    cr_expect_eq(push_job(running), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(pop_job(), running);
     // One second for the running job, one for the new one, and one for each queued job.
     struct inf_job *hopeless = make_job(1, 1500);
-    cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE_END);
+    cr_expect_eq(push_job(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
     struct inf_job *waiting[2] = {make_job(1, 2500), make_job(1, 3500)};
-    cr_expect_eq(push(waiting[0]), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect_eq(push(waiting[1]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(waiting[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(waiting[1]), INF_DEVICE_QUEUE_ACCEPTED);
     hopeless = make_job(1, 3500);
-    cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE_END);
+    cr_expect_eq(push_job(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
     // The same for the queue deadline.
     struct inf_job *impatient = make_job(1, 0);
     impatient->queue_deadline.at_ns = impatient->accepted_ns + 2500 * MS;
-    cr_expect_eq(push(impatient), INF_DEVICE_QUEUE_LATE_START);
+    cr_expect_eq(push_job(impatient), INF_DEVICE_QUEUE_LATE_START);
     impatient->queue_deadline.at_ns = impatient->accepted_ns + 3500 * MS;
-    cr_expect_eq(push(impatient), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect(withdraw(impatient));
-    cr_expect(withdraw(impatient), "it is the loop's already");
+    cr_expect_eq(push_job(impatient), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect(withdraw_job(impatient));
+    cr_expect(withdraw_job(impatient), "it is the loop's already");
     free(impatient);
     // A more urgent job goes before these.
     struct inf_job *urgent = make_job(1, 2500);
     urgent->queue_entry.priority = INF_PRIORITY_HIGH;
-    cr_expect_eq(push(urgent), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(urgent), INF_DEVICE_QUEUE_ACCEPTED);
     // Without an estimate no prediction is possible.
     struct inf_job *strange = make_job(2, 1);
-    cr_expect_eq(push(strange), INF_DEVICE_QUEUE_ACCEPTED);
-    settle(running, 1000);
+    cr_expect_eq(push_job(strange), INF_DEVICE_QUEUE_ACCEPTED);
+    settle_job(running, 1000);
     for (int i = 0; i < 4; i++)
-        settle(take(), 1000);
+        settle_job(pop_job(), 1000);
     inf_device_queue_fini(&queue);
 }
 
 Test(queue, estimates_the_time_of_queued_jobs)
 {
     open_queue(2, 32, 1000);
-    teach(1, 100);
+    teach_run_time(1, 100);
     for (int i = 0; i < 4; i++)
-        cr_expect_eq(push(make_job(1, 0)), INF_DEVICE_QUEUE_ACCEPTED);
+        cr_expect_eq(push_job(make_job(1, 0)), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(last_wait_ns, 200 * MS, "400 ms for two workers");
     for (int i = 0; i < 4; i++)
-        settle(take(), 100);
+        settle_job(pop_job(), 100);
     inf_device_queue_fini(&queue);
 }
 
@@ -188,17 +189,17 @@ Test(queue, pops_queued_jobs_of_one_model_together)
     static const uint32_t rows[7] = {1, 1, 2, 1, 1, 7, 1};
     for (uint32_t i = 0; i < 7; i++) {
         made[i] = make_rows(i % 2, rows[i]);
-        cr_assert_eq(push(made[i]), INF_DEVICE_QUEUE_ACCEPTED);
+        cr_assert_eq(push_job(made[i]), INF_DEVICE_QUEUE_ACCEPTED);
     }
     struct inf_job *other = make_job(2, 0); // of another model, which runs alone
-    cr_assert_eq(push(other), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(push_job(other), INF_DEVICE_QUEUE_ACCEPTED);
     // Four rows of the first user, who is next, before those of the other.
     cr_expect_eq(take_all(jobs), 3);
     cr_expect_eq(jobs[0], made[0]);
     cr_expect_eq(jobs[1], made[2]);
     cr_expect_eq(jobs[2], made[4]);
     for (int i = 0; i < 3; i++)
-        settle(jobs[i], 1);
+        settle_job(jobs[i], 1);
     uint32_t taken = 0;
     bool alone = false;
     while (inf_device_queue_count(&queue) > 0) {
@@ -207,7 +208,7 @@ Test(queue, pops_queued_jobs_of_one_model_together)
         for (uint32_t i = 0; i < count; i++) {
             all += jobs[i]->rows;
             alone |= jobs[i] == other && count == 1;
-            settle(jobs[i], 1);
+            settle_job(jobs[i], 1);
         }
         cr_expect(all <= 4 || count == 1, "%u rows of %u jobs", all, count);
         taken += count;
@@ -223,8 +224,8 @@ static void take_until_closed(void *context) INF_ATTR(no_thread_safety_analysis)
     uint32_t *taken = context;
     inf_role_enter_worker();
     struct inf_job *job;
-    while ((job = take()) != NULL) {
-        settle(job, 1);
+    while ((job = pop_job()) != NULL) {
+        settle_job(job, 1);
         ++*taken;
     }
 }
@@ -241,7 +242,7 @@ Test(queue, loses_no_job_between_polling_and_sleeping_workers)
     // Waits around the spin limit, so that spinning ends both with and without a job.
     for (uint32_t i = 0; i < 2000; i++) {
         struct inf_job *job = make_job(1, 0);
-        if (push(job) == INF_DEVICE_QUEUE_ACCEPTED)
+        if (push_job(job) == INF_DEVICE_QUEUE_ACCEPTED)
             pushed++;
         else
             free(job);
@@ -250,7 +251,7 @@ Test(queue, loses_no_job_between_polling_and_sleeping_workers)
             ;
     }
     while (inf_device_queue_count(&queue) > 0)
-        inf_spin_wait_yield(); // a job that nobody is woken for would stay
+        inf_spin_wait_breathe(); // a job without a wake-up would stay queued
     inf_device_queue_close(&queue);
     for (int i = 0; i < 2; i++)
         inf_thread_join(&threads[i]);
@@ -262,49 +263,49 @@ Test(queue, loses_no_job_between_polling_and_sleeping_workers)
 Test(queue, skips_jobs_that_would_end_too_late_if_others_wait)
 {
     open_queue(1, 32, 1000);
-    teach(1, 1000);
+    teach_run_time(1, 1000);
     struct inf_job *first = make_job(1, 0);
     struct inf_job *late = make_job(2, 100); // nothing is known of it, so that it gets in
     struct inf_job *last = make_job(1, 0);
     late->queue_entry.model = 1;
-    cr_expect_eq(push(first), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect_eq(push(late), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect_eq(push(last), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(first), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(late), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(last), INF_DEVICE_QUEUE_ACCEPTED);
     late->expected.run_ns = 1000 * MS; // and was learnt meanwhile
-    cr_expect_eq(take(), first);
-    settle(first, 1000);
-    cr_expect_eq(take(), late);
+    cr_expect_eq(pop_job(), first);
+    settle_job(first, 1000);
+    cr_expect_eq(pop_job(), late);
     cr_expect(late->skip_run);
     late->result.start_ns = late->result.done_ns = inf_clock_ns();
     late->result.fault.err.code = INF_DEADLINE;
-    finish(late);
-    cr_expect_eq(take(), last);
+    finish_job(late);
+    cr_expect_eq(pop_job(), last);
     cr_expect_not(last->skip_run, "no deadline");
-    settle(last, 1000);
+    settle_job(last, 1000);
     struct inf_job *only = make_job(2, 100);
-    cr_expect_eq(push(only), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(only), INF_DEVICE_QUEUE_ACCEPTED);
     only->expected.run_ns = 1000 * MS;
-    cr_expect_eq(take(), only);
+    cr_expect_eq(pop_job(), only);
     cr_expect_not(only->skip_run, "nothing else waits");
-    settle(only, 1);
+    settle_job(only, 1);
     inf_device_queue_fini(&queue);
 }
 
 Test(queue, learns_nothing_from_runs_that_failed)
 {
     open_queue(1, 32, 1000);
-    teach(1, 100);
+    teach_run_time(1, 100);
     struct inf_job *failed = make_job(1, 0);
-    cr_expect_eq(push(failed), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect_eq(take(), failed);
+    cr_expect_eq(push_job(failed), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(pop_job(), failed);
     failed->result.start_ns = failed->result.begin_ns = inf_clock_ns();
     failed->result.done_ns = failed->result.end_ns = failed->result.start_ns + 1;
     failed->result.fault.err.code = INF_CANCELLED;
-    finish(failed);
+    finish_job(failed);
     struct inf_job *job = make_job(1, 0);
-    cr_expect_eq(push(job), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(job), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(job->expected.run_ns, 100 * MS);
-    settle(take(), 1);
+    settle_job(pop_job(), 1);
     inf_device_queue_fini(&queue);
 }
 
@@ -319,20 +320,20 @@ Test(queue, estimates_when_a_job_would_be_done)
     open_queue(1, 32, 1000);
     struct inf_job *asked = make_job(2, 0);
     cr_expect_eq(finish_ns(asked, 0), 1u);
-    cr_expect_eq(finish_ns(asked, 7 * MS), 7 * MS, "nothing is known of it, and nobody waits");
-    teach(1, 1000);
-    teach(2, 50);
+    cr_expect_eq(finish_ns(asked, 7 * MS), 7 * MS, "it has no estimate, and no job waits");
+    teach_run_time(1, 1000);
+    teach_run_time(2, 50);
     cr_expect_eq(finish_ns(asked, 7 * MS), 50 * MS, "what it took counts more");
     struct inf_job *running = make_job(1, 0), *waiting = make_job(1, 0);
-    cr_expect_eq(push(running), INF_DEVICE_QUEUE_ACCEPTED);
-    cr_expect_eq(take(), running);
-    cr_expect_eq(push(waiting), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push_job(running), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(pop_job(), running);
+    cr_expect_eq(push_job(waiting), INF_DEVICE_QUEUE_ACCEPTED);
     // One second for the running job, minus the time that has passed, and one for the queued job.
     asked->accepted_ns = inf_clock_ns();
     cr_expect_leq(finish_ns(asked, 0), 2050 * MS);
     cr_expect_gt(finish_ns(asked, 0), 1550 * MS);
-    settle(running, 1000);
-    settle(take(), 1000);
+    settle_job(running, 1000);
+    settle_job(pop_job(), 1000);
     cr_expect_eq(finish_ns(asked, 0), 50 * MS);
     free(asked);
     inf_device_queue_fini(&queue);

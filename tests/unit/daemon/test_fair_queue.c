@@ -8,7 +8,7 @@
 
 #define MS INF_NS_PER_MS
 
-static struct inf_fair_queue *make(uint32_t capacity)
+static struct inf_fair_queue *make_entry(uint32_t capacity)
 {
     struct inf_fair_queue *fair_queue = NULL;
     struct inf_error err;
@@ -16,8 +16,8 @@ static struct inf_fair_queue *make(uint32_t capacity)
     return fair_queue;
 }
 
-static void add(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry,
-                uint64_t user, uint64_t model, enum inf_priority priority, uint64_t since_ns)
+static void add_entry(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry,
+                      uint64_t user, uint64_t model, enum inf_priority priority, uint64_t since_ns)
 {
     *entry = (struct inf_fair_queue_entry){
         .user = user, .model = model, .priority = priority, .cost_ns = MS, .since_ns = since_ns};
@@ -25,8 +25,8 @@ static void add(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *
 }
 
 // Runs the next entry for `took_ns`.
-static struct inf_fair_queue_entry *run(struct inf_fair_queue *fair_queue, uint64_t now_ns,
-                                        uint64_t took_ns)
+static struct inf_fair_queue_entry *run_next(struct inf_fair_queue *fair_queue, uint64_t now_ns,
+                                             uint64_t took_ns)
 {
     struct inf_fair_queue_entry *entry = inf_fair_queue_next(fair_queue, now_ns);
     cr_assert_not_null(entry);
@@ -37,15 +37,15 @@ static struct inf_fair_queue_entry *run(struct inf_fair_queue *fair_queue, uint6
 
 Test(fair_queue, one_users_requests_of_one_model_go_in_the_order_they_came)
 {
-    struct inf_fair_queue *fair_queue = make(8);
+    struct inf_fair_queue *fair_queue = make_entry(8);
     struct inf_fair_queue_entry entries[4];
     for (int i = 0; i < 4; i++)
-        add(fair_queue, &entries[i], 1, 1, INF_PRIORITY_NORMAL, (uint64_t)i);
+        add_entry(fair_queue, &entries[i], 1, 1, INF_PRIORITY_NORMAL, (uint64_t)i);
     inf_fair_queue_remove(fair_queue, &entries[2]);
     cr_expect_eq(inf_fair_queue_waiting_ns(fair_queue), 3 * MS);
-    cr_expect_eq(run(fair_queue, 10, MS), &entries[0]);
-    cr_expect_eq(run(fair_queue, 10, MS), &entries[1]);
-    cr_expect_eq(run(fair_queue, 10, MS), &entries[3]);
+    cr_expect_eq(run_next(fair_queue, 10, MS), &entries[0]);
+    cr_expect_eq(run_next(fair_queue, 10, MS), &entries[1]);
+    cr_expect_eq(run_next(fair_queue, 10, MS), &entries[3]);
     cr_expect_null(inf_fair_queue_next(fair_queue, 10));
     cr_expect_eq(inf_fair_queue_waiting_ns(fair_queue), 0);
     inf_fair_queue_destroy(&fair_queue);
@@ -56,21 +56,21 @@ Test(fair_queue, one_users_requests_of_one_model_go_in_the_order_they_came)
 static double share_of_first(uint64_t user_a, uint64_t model_a, uint64_t user_b, uint64_t model_b,
                              uint64_t cost_a, uint64_t cost_b)
 {
-    struct inf_fair_queue *fair_queue = make(16);
+    struct inf_fair_queue *fair_queue = make_entry(16);
     struct inf_fair_queue_entry entries[8];
     uint64_t had[2] = {0, 0};
     uint64_t now = 1;
     for (int i = 0; i < 8; i++)
-        add(fair_queue, &entries[i], i % 2 == 0 ? user_a : user_b, i % 2 == 0 ? model_a : model_b,
-            INF_PRIORITY_NORMAL, now++);
+        add_entry(fair_queue, &entries[i], i % 2 == 0 ? user_a : user_b,
+                  i % 2 == 0 ? model_a : model_b, INF_PRIORITY_NORMAL, now++);
     for (int i = 0; i < 5000; i++) {
         struct inf_fair_queue_entry *next = inf_fair_queue_next(fair_queue, now);
         int who = (int)((next - entries) % 2);
         uint64_t cost = who == 0 ? cost_a : cost_b;
-        cr_assert_eq(run(fair_queue, now, cost), next);
+        cr_assert_eq(run_next(fair_queue, now, cost), next);
         had[who] += cost;
-        add(fair_queue, next, who == 0 ? user_a : user_b, who == 0 ? model_a : model_b,
-            INF_PRIORITY_NORMAL, now++);
+        add_entry(fair_queue, next, who == 0 ? user_a : user_b, who == 0 ? model_a : model_b,
+                  INF_PRIORITY_NORMAL, now++);
     }
     inf_fair_queue_destroy(&fair_queue);
     return (double)had[0] / (double)(had[0] + had[1]);
@@ -92,16 +92,16 @@ Test(fair_queue, a_user_gains_nothing_by_having_many_models)
     enum {
         MODELS = 9
     };
-    struct inf_fair_queue *fair_queue = make(64);
+    struct inf_fair_queue *fair_queue = make_entry(64);
     struct inf_fair_queue_entry entries[MODELS + 1];
     uint64_t had[2] = {0, 0};
     uint64_t now = 1;
     for (uint64_t i = 0; i <= MODELS; i++)
-        add(fair_queue, &entries[i], i < MODELS ? 1 : 2, i, INF_PRIORITY_NORMAL, now++);
+        add_entry(fair_queue, &entries[i], i < MODELS ? 1 : 2, i, INF_PRIORITY_NORMAL, now++);
     for (int i = 0; i < 4000; i++) {
-        struct inf_fair_queue_entry *next = run(fair_queue, now, MS);
+        struct inf_fair_queue_entry *next = run_next(fair_queue, now, MS);
         had[next->user - 1] += MS;
-        add(fair_queue, next, next->user, next->model, INF_PRIORITY_NORMAL, now++);
+        add_entry(fair_queue, next, next->user, next->model, INF_PRIORITY_NORMAL, now++);
     }
     cr_expect_float_eq((double)had[0] / (double)(had[0] + had[1]), 0.5, 0.01);
     inf_fair_queue_destroy(&fair_queue);
@@ -109,54 +109,54 @@ Test(fair_queue, a_user_gains_nothing_by_having_many_models)
 
 Test(fair_queue, an_idle_user_neither_gains_nor_loses)
 {
-    struct inf_fair_queue *fair_queue = make(64);
+    struct inf_fair_queue *fair_queue = make_entry(64);
     struct inf_fair_queue_entry busy[2];
     struct inf_fair_queue_entry back[3];
-    add(fair_queue, &busy[0], 1, 1, INF_PRIORITY_NORMAL, 1);
-    add(fair_queue, &busy[1], 1, 1, INF_PRIORITY_NORMAL, 2);
+    add_entry(fair_queue, &busy[0], 1, 1, INF_PRIORITY_NORMAL, 1);
+    add_entry(fair_queue, &busy[1], 1, 1, INF_PRIORITY_NORMAL, 2);
     for (uint64_t i = 3; i < 100; i++) {
-        struct inf_fair_queue_entry *next = run(fair_queue, i, MS);
-        add(fair_queue, next, 1, 1, INF_PRIORITY_NORMAL, i);
+        struct inf_fair_queue_entry *next = run_next(fair_queue, i, MS);
+        add_entry(fair_queue, next, 1, 1, INF_PRIORITY_NORMAL, i);
     }
     // If the user had saved 97 ms, all three entries would go before those of user 1.
     for (uint64_t i = 0; i < 3; i++)
-        add(fair_queue, &back[i], 2, 2, INF_PRIORITY_NORMAL, 100 + i);
+        add_entry(fair_queue, &back[i], 2, 2, INF_PRIORITY_NORMAL, 100 + i);
     int of_back = 0;
     for (int i = 0; i < 4; i++)
-        of_back += run(fair_queue, 200, MS)->user == 2;
+        of_back += run_next(fair_queue, 200, MS)->user == 2;
     cr_expect_eq(of_back, 2, "%d of 4", of_back);
     inf_fair_queue_destroy(&fair_queue);
 }
 
 Test(fair_queue, charges_the_time_that_was_really_taken)
 {
-    struct inf_fair_queue *fair_queue = make(8);
+    struct inf_fair_queue *fair_queue = make_entry(8);
     struct inf_fair_queue_entry a[2];
     struct inf_fair_queue_entry b[4];
     for (uint64_t i = 0; i < 2; i++)
-        add(fair_queue, &a[i], 1, 1, INF_PRIORITY_NORMAL, 1 + i);
+        add_entry(fair_queue, &a[i], 1, 1, INF_PRIORITY_NORMAL, 1 + i);
     for (uint64_t i = 0; i < 4; i++)
-        add(fair_queue, &b[i], 2, 1, INF_PRIORITY_NORMAL, 10 + i);
+        add_entry(fair_queue, &b[i], 2, 1, INF_PRIORITY_NORMAL, 10 + i);
     // The entry was expected to take 1 ms and took 3, so three entries of the other user follow.
-    cr_expect_eq(run(fair_queue, 20, 3 * MS), &a[0]);
+    cr_expect_eq(run_next(fair_queue, 20, 3 * MS), &a[0]);
     for (int i = 0; i < 3; i++)
-        cr_expect_eq(run(fair_queue, 20, MS), &b[i]);
-    cr_expect_eq(run(fair_queue, 20, MS), &a[1]);
+        cr_expect_eq(run_next(fair_queue, 20, MS), &b[i]);
+    cr_expect_eq(run_next(fair_queue, 20, MS), &a[1]);
     inf_fair_queue_destroy(&fair_queue);
 }
 
 Test(fair_queue, urgent_requests_of_a_user_go_first_and_old_ones_become_urgent)
 {
-    struct inf_fair_queue *fair_queue = make(8);
+    struct inf_fair_queue *fair_queue = make_entry(8);
     struct inf_fair_queue_entry low, normal, high, late;
     uint64_t aging = INF_FAIR_QUEUE_AGING_MS * MS;
-    add(fair_queue, &low, 1, 1, INF_PRIORITY_LOW, 1);
-    add(fair_queue, &normal, 1, 2, INF_PRIORITY_NORMAL, 2);
-    add(fair_queue, &high, 1, 3, INF_PRIORITY_HIGH, 3);
-    cr_expect_eq(run(fair_queue, 4, MS), &high);
-    cr_expect_eq(run(fair_queue, 5, MS), &normal);
+    add_entry(fair_queue, &low, 1, 1, INF_PRIORITY_LOW, 1);
+    add_entry(fair_queue, &normal, 1, 2, INF_PRIORITY_NORMAL, 2);
+    add_entry(fair_queue, &high, 1, 3, INF_PRIORITY_HIGH, 3);
+    cr_expect_eq(run_next(fair_queue, 4, MS), &high);
+    cr_expect_eq(run_next(fair_queue, 5, MS), &normal);
     // After two steps of ageing it is as urgent as a new one, and older.
-    add(fair_queue, &late, 1, 1, INF_PRIORITY_HIGH, 2 * aging);
+    add_entry(fair_queue, &late, 1, 1, INF_PRIORITY_HIGH, 2 * aging);
     cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging), &late);
     cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging + 1), &low);
     inf_fair_queue_destroy(&fair_queue);
@@ -164,16 +164,16 @@ Test(fair_queue, urgent_requests_of_a_user_go_first_and_old_ones_become_urgent)
 
 Test(fair_queue, urgency_takes_no_time_from_other_users)
 {
-    struct inf_fair_queue *fair_queue = make(16);
+    struct inf_fair_queue *fair_queue = make_entry(16);
     struct inf_fair_queue_entry entries[4];
     int of_modest = 0;
     for (uint64_t i = 0; i < 4; i++)
-        add(fair_queue, &entries[i], i % 2, 1, i % 2 == 0 ? INF_PRIORITY_HIGH : INF_PRIORITY_LOW,
-            i);
+        add_entry(fair_queue, &entries[i], i % 2, 1,
+                  i % 2 == 0 ? INF_PRIORITY_HIGH : INF_PRIORITY_LOW, i);
     for (uint64_t i = 0; i < 100; i++) {
-        struct inf_fair_queue_entry *next = run(fair_queue, 10 + i, MS);
+        struct inf_fair_queue_entry *next = run_next(fair_queue, 10 + i, MS);
         of_modest += next->user == 1;
-        add(fair_queue, next, next->user, 1, next->priority, 10 + i);
+        add_entry(fair_queue, next, next->user, 1, next->priority, 10 + i);
     }
     cr_expect_eq(of_modest, 50);
     inf_fair_queue_destroy(&fair_queue);
@@ -181,15 +181,15 @@ Test(fair_queue, urgency_takes_no_time_from_other_users)
 
 Test(fair_queue, estimates_the_time_ahead)
 {
-    struct inf_fair_queue *fair_queue = make(16);
+    struct inf_fair_queue *fair_queue = make_entry(16);
     struct inf_fair_queue_entry entries[6];
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_NORMAL), 0);
     for (uint64_t i = 0; i < 2; i++)
-        add(fair_queue, &entries[i], 1, 1, INF_PRIORITY_NORMAL, i);
+        add_entry(fair_queue, &entries[i], 1, 1, INF_PRIORITY_NORMAL, i);
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_NORMAL), 2 * MS);
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_HIGH), 0, "they go before");
     for (uint64_t i = 2; i < 6; i++)
-        add(fair_queue, &entries[i], 2, 1, INF_PRIORITY_NORMAL, i);
+        add_entry(fair_queue, &entries[i], 2, 1, INF_PRIORITY_NORMAL, i);
     // The two entries of the first user, and as much of the other's in between; never more than
     // all.
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_NORMAL), 4 * MS);
@@ -206,7 +206,7 @@ Test(fair_queue, stays_consistent_with_random_users_and_models)
     enum {
         COUNT = 32
     };
-    struct inf_fair_queue *fair_queue = make(COUNT);
+    struct inf_fair_queue *fair_queue = make_entry(COUNT);
     struct inf_fair_queue_entry entries[COUNT];
     enum {
         OUT,
@@ -218,9 +218,9 @@ Test(fair_queue, stays_consistent_with_random_users_and_models)
     for (uint64_t now = 1; now < 200000; now++) {
         int i = rand_r(&seed) % COUNT;
         if (states[i] == OUT) {
-            add(fair_queue, &entries[i], (uint64_t)(rand_r(&seed) % 100),
-                (uint64_t)(rand_r(&seed) % 100),
-                (enum inf_priority)(rand_r(&seed) % INF_PRIORITY_COUNT), now);
+            add_entry(fair_queue, &entries[i], (uint64_t)(rand_r(&seed) % 100),
+                      (uint64_t)(rand_r(&seed) % 100),
+                      (enum inf_priority)(rand_r(&seed) % INF_PRIORITY_COUNT), now);
             states[i] = WAITS;
             waiting++;
         } else if (states[i] == RUNS) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Facts about the host, read from imitated and real systems.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 // Files of an imitated system.
 static char root[] = "/tmp/inferd-facts-XXXXXX";
 
-static void make(const char *path, const char *text)
+static void make_file(const char *path, const char *text)
 {
     char command[256], name[192];
     snprintf(name, sizeof name, "%s%s", root, path);
@@ -22,33 +23,33 @@ static void make(const char *path, const char *text)
     fclose(file);
 }
 
-static void start(void)
+static void start_test(void)
 {
     cr_assert_not_null(mkdtemp(root));
 }
 
-static void stop(void)
+static void end_test(void)
 {
     char command[64];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(host_info, .init = start, .fini = stop);
+TestSuite(host_info, .init = start_test, .fini = end_test);
 
 Test(host_info, reads_an_x86_machine_in_a_control_group)
 {
     struct inf_host_info facts;
-    make("/proc/cpuinfo",
-         "processor\t: 0\nmodel name\t: AMD EPYC 9R14\n"
-         "flags\t\t: fpu sse2 avx avx2 fma avx512f avx512_vnni notavx512bw\n"
-         "model name\t: another one\n");
-    make("/proc/meminfo", "MemTotal:        8048576 kB\nMemFree: 1 kB\n");
-    make("/proc/self/cgroup", "0::/system.slice/inferd.service\n");
-    make("/sys/fs/cgroup/system.slice/cpu.max", "150000 100000\n");
-    make("/sys/fs/cgroup/system.slice/inferd.service/cpu.max", "max 100000\n");
-    make("/sys/fs/cgroup/system.slice/memory.max", "max\n");
-    make("/sys/fs/cgroup/system.slice/inferd.service/memory.max", "1073741824\n");
+    make_file("/proc/cpuinfo",
+              "processor\t: 0\nmodel name\t: AMD EPYC 9R14\n"
+              "flags\t\t: fpu sse2 avx avx2 fma avx512f avx512_vnni notavx512bw\n"
+              "model name\t: another one\n");
+    make_file("/proc/meminfo", "MemTotal:        8048576 kB\nMemFree: 1 kB\n");
+    make_file("/proc/self/cgroup", "0::/system.slice/inferd.service\n");
+    make_file("/sys/fs/cgroup/system.slice/cpu.max", "150000 100000\n");
+    make_file("/sys/fs/cgroup/system.slice/inferd.service/cpu.max", "max 100000\n");
+    make_file("/sys/fs/cgroup/system.slice/memory.max", "max\n");
+    make_file("/sys/fs/cgroup/system.slice/inferd.service/memory.max", "1073741824\n");
     inf_host_info_read(&facts, root);
     cr_expect_str_eq(facts.cpu, "AMD EPYC 9R14");
     cr_expect_str_eq(facts.cpu_isa, "sse2 avx fma avx2 avx512f avx512_vnni");
@@ -61,7 +62,7 @@ Test(host_info, reads_an_x86_machine_in_a_control_group)
 Test(host_info, reads_an_arm_machine_without_control_groups)
 {
     struct inf_host_info facts;
-    make("/proc/cpuinfo", "processor : 0\nFeatures : fp asimd aes asimdhp asimddp\n");
+    make_file("/proc/cpuinfo", "processor : 0\nFeatures : fp asimd aes asimdhp asimddp\n");
     inf_host_info_read(&facts, root);
     cr_expect_str_eq(facts.cpu_isa, "asimd asimdhp asimddp");
     cr_expect_str_empty(facts.cpu);

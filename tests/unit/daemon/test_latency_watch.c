@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Detection of models that become slower.
 #include <criterion/criterion.h>
 
 #include "daemon/policy/latency_watch.h"
@@ -26,7 +27,7 @@ Test(latency_watch, reports_a_model_that_stays_slow)
     cr_expect(run_window(&latency_watch, 1300, 70 * SECOND), "sixty seconds of it");
     cr_expect_eq(latency_watch.best_ns, 1000u);
     cr_expect_eq(latency_watch.median_ns, 1300u);
-    cr_expect(!run_window(&latency_watch, 1300, 71 * SECOND), "told once");
+    cr_expect(!run_window(&latency_watch, 1300, 71 * SECOND), "reported once");
 }
 
 Test(latency_watch, ignores_a_short_slowdown)
@@ -35,7 +36,7 @@ Test(latency_watch, ignores_a_short_slowdown)
     run_window(&latency_watch, 1000, 0);
     cr_expect(!run_window(&latency_watch, 5000, 1 * SECOND));
     cr_expect(!run_window(&latency_watch, 1000, 30 * SECOND));
-    cr_expect(!run_window(&latency_watch, 5000, 62 * SECOND), "it began anew");
+    cr_expect(!run_window(&latency_watch, 5000, 62 * SECOND), "it started again");
     // Single runs that are slow do not count.
     for (uint32_t i = 0; i < INF_LATENCY_WATCH_WINDOW; i++)
         cr_expect(!inf_latency_watch_note(&latency_watch, &limits, 7, i % 3 == 0 ? 90000 : 1000,

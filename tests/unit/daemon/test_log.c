@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The log writer: lines, journal, full pipes and dropped lines.
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -185,7 +186,7 @@ Test(log, a_closed_reader_loses_lines_only)
     cr_assert_eq(pipe(fds), 0);
     close(fds[0]);
     struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
-    inf_log(inf_log_writer_log(writer), INF_LOG_INFO, "to nobody");
+    inf_log(inf_log_writer_log(writer), INF_LOG_INFO, "without a reader");
     for (int i = 0; i < 1000 && inf_log_writer_dropped(writer) == 0; i++)
         usleep(1000);
     cr_expect_eq(inf_log_writer_dropped(writer), 1u);
@@ -206,7 +207,7 @@ struct drain {
     char *text;
 };
 
-static void drain(void *context)
+static void drain_pipe(void *context)
 {
     struct drain *self = context;
     self->text = read_all(self->fd);
@@ -220,7 +221,7 @@ Test(log, counts_every_line_that_many_threads_lose)
     struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
     struct drain reader = {.fd = fds[0]};
     struct inf_thread reading = {0}, logging[THREADS] = {0};
-    cr_assert_eq(inf_thread_start(&reading, "reader", drain, &reader, NULL), INF_OK);
+    cr_assert_eq(inf_thread_start(&reading, "reader", drain_pipe, &reader, NULL), INF_OK);
     for (int i = 0; i < THREADS; i++)
         cr_assert_eq(inf_thread_start(&logging[i], "logging", log_many,
                                       (void *)inf_log_writer_log(writer), NULL),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Settings of a model, shapes in texts, and device lists.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finding model files in a repository and by path.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>

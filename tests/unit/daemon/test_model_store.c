@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loading, placing and unloading models through the store.
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -68,7 +69,7 @@ static void make_version(const char *model, const char *version, const char *dim
     make_model(directory, dims);
 }
 
-static void setup(void)
+static void start_test(void)
 {
     struct inf_error err = {0};
     cr_assert_not_null(mkdtemp(root));
@@ -76,7 +77,7 @@ static void setup(void)
     cr_assert_eq(inf_device_list_open(&devices, "ref", &options, &err), INF_OK, "%s", err.text);
 }
 
-static void teardown(void)
+static void end_test(void)
 {
     char command[64];
     inf_role_leave();
@@ -85,7 +86,7 @@ static void teardown(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(model_store, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(model_store, .init = start_test, .fini = end_test, .timeout = 60);
 
 // --- a store ---
 
@@ -98,7 +99,7 @@ static struct inf_model_store *make_store(void)
     return store;
 }
 
-static void load(struct inf_model_store *store, const char *name, uint64_t token) INF_ON_LOOP
+static void load_model(struct inf_model_store *store, const char *name, uint64_t token) INF_ON_LOOP
 {
     struct inf_error err = {0};
     const struct inf_load_request request = {.name = name, .token = token};
@@ -126,7 +127,7 @@ static struct inf_load_event next_end(struct inf_model_store *store) INF_ON_LOOP
     return event;
 }
 
-static void settle(struct inf_model_store *store) INF_ON_LOOP
+static void wait_until_settled(struct inf_model_store *store) INF_ON_LOOP
 {
     while (inf_model_store_pending(store) + inf_model_store_races(store) > 0) {
         struct inf_load_event event;
@@ -138,7 +139,7 @@ static void settle(struct inf_model_store *store) INF_ON_LOOP
     }
 }
 
-static struct inf_served *find(struct inf_model_store *store, const char *name) INF_ON_LOOP
+static struct inf_served *find_model(struct inf_model_store *store, const char *name) INF_ON_LOOP
 {
     struct inf_served *served = NULL;
     struct inf_error err = {0};
@@ -177,7 +178,7 @@ Test(model_store, loaded_model_is_found_and_answers)
     make_version("add", "12", KNOWN);
     struct inf_model_store *store = make_store();
     cr_expect_eq(inf_model_store_pending(store), 0u);
-    load(store, "add", 77);
+    load_model(store, "add", 77);
     cr_expect_eq(inf_model_store_pending(store), 1u);
     expect_not_found(store, "add", "", INF_UNAVAILABLE, INF_REASON_LOADING);
     cr_expect_eq(row_of(store, "add").state, INF_MODEL_LOADING);
@@ -201,7 +202,7 @@ Test(model_store, loaded_model_is_found_and_answers)
     cr_expect_str_eq(end.version, "12");
     cr_expect_eq(inf_model_store_pending(store), 0u);
 
-    struct inf_served *served = find(store, "add");
+    struct inf_served *served = find_model(store, "add");
     cr_expect_str_eq(served->version, "12");
     cr_expect_str_eq(served->platform, "inferd_tfjs_graph_model");
     cr_expect_str_eq(inf_device_info(served->device)->name, "ref");
@@ -231,11 +232,11 @@ Test(model_store, models_with_open_dimensions_are_loaded)
     make_model("open", OPEN);
     make_model("any", ANY);
     struct inf_model_store *store = make_store();
-    load(store, "open", 1);
+    load_model(store, "open", 1);
     struct inf_load_event end = next_end(store);
     cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
     cr_expect_str_eq(end.version, "1");
-    load(store, "any", 1);
+    load_model(store, "any", 1);
     end = next_end(store);
     cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
     cr_expect_eq(row_of(store, "any").state, INF_MODEL_READY);
@@ -248,7 +249,7 @@ Test(model_store, failed_load_keeps_its_reason)
     make_model("broken", KNOWN);
     make_file("broken/model.json", "{\"modelTopology\": ", 18);
     struct inf_model_store *store = make_store();
-    load(store, "broken", 3);
+    load_model(store, "broken", 3);
     struct inf_load_event end = next_end(store);
     cr_expect_eq(end.token, 3u);
     cr_expect_neq(end.err.code, INF_OK);
@@ -258,13 +259,13 @@ Test(model_store, failed_load_keeps_its_reason)
     cr_expect_eq(row.state, INF_MODEL_FAILED);
     cr_expect(strncmp(row.reason, end.err.text, 200) == 0, "%s", row.reason);
 
-    load(store, "absent", 4);
+    load_model(store, "absent", 4);
     end = next_end(store);
     cr_expect_eq(end.err.code, INF_NOT_FOUND);
     cr_expect_eq(end.err.reason, INF_REASON_MODEL_NOT_FOUND);
 
     make_model("broken", KNOWN); // mended
-    load(store, "broken", 5);
+    load_model(store, "broken", 5);
     end = next_end(store);
     cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
     cr_expect_str_eq(row_of(store, "broken").reason, "");
@@ -276,20 +277,20 @@ Test(model_store, old_version_serves_until_the_new_one_is_warm)
     inf_role_enter_loop();
     make_version("m", "1", KNOWN);
     struct inf_model_store *store = make_store();
-    load(store, "m", 0);
+    load_model(store, "m", 0);
     cr_assert_eq(next_end(store).err.code, INF_OK);
-    struct inf_served *old = find(store, "m");
+    struct inf_served *old = find_model(store, "m");
 
     make_version("m", "2", KNOWN);
     make_file("m/2/w.bin", "short", 5);
-    load(store, "m", 0);
-    struct inf_served *served = find(store, "m");
+    load_model(store, "m", 0);
+    struct inf_served *served = find_model(store, "m");
     cr_expect_eq(served, old);
     inf_served_unref(&served);
     struct inf_load_event end = next_end(store);
     cr_expect_neq(end.err.code, INF_OK);
     cr_expect_str_eq(end.version, "2");
-    served = find(store, "m");
+    served = find_model(store, "m");
     cr_expect_eq(served, old);
     inf_served_unref(&served);
     struct inf_model_row row = row_of(store, "m");
@@ -298,13 +299,13 @@ Test(model_store, old_version_serves_until_the_new_one_is_warm)
     cr_expect_neq(row.reason[0], '\0');
 
     make_version("m", "2", KNOWN);
-    load(store, "m", 0);
+    load_model(store, "m", 0);
     end = next_end(store);
     cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
-    served = find(store, "m");
+    served = find_model(store, "m");
     cr_expect_str_eq(served->version, "2");
     cr_expect_neq(served, old);
-    cr_expect_str_eq(old->version, "1"); // whoever still runs it may
+    cr_expect_str_eq(old->version, "1"); // requests that still run it may finish
     cr_expect_eq(inf_model_graph(old->model)->output_count, 1u);
     inf_served_unref(&old);
     inf_served_unref(&served);
@@ -319,11 +320,11 @@ Test(model_store, unloading_lets_requests_in_flight_finish)
     struct inf_error err = {0};
     cr_expect_eq(inf_model_store_unload(store, "m", "", &err), INF_NOT_FOUND);
     cr_expect_eq(err.reason, INF_REASON_MODEL_NOT_FOUND);
-    load(store, "m", 0);
+    load_model(store, "m", 0);
     cr_assert_eq(next_end(store).err.code, INF_OK);
     cr_expect_eq(inf_model_store_unload(store, "m", "2", &err), INF_NOT_FOUND);
     cr_expect_eq(err.reason, INF_REASON_VERSION_NOT_FOUND);
-    struct inf_served *served = find(store, "m");
+    struct inf_served *served = find_model(store, "m");
     cr_expect_eq(inf_model_store_unload(store, "m", "1", &err), INF_OK, "%s", err.text);
     expect_not_found(store, "m", "", INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
     cr_expect_eq(inf_model_store_list(store, NULL, 0), 0u);
@@ -331,9 +332,9 @@ Test(model_store, unloading_lets_requests_in_flight_finish)
     inf_served_unref(&served);
 
     // A running load is cancelled; one that is requested after the unload counts.
-    load(store, "m", 8);
+    load_model(store, "m", 8);
     cr_expect_eq(inf_model_store_unload(store, "m", "", &err), INF_OK, "%s", err.text);
-    load(store, "m", 9);
+    load_model(store, "m", 9);
     struct inf_load_event end = next_end(store);
     cr_expect_eq(end.token, 8u);
     cr_expect_eq(end.err.code, INF_CANCELLED, "%s", end.err.text);
@@ -359,7 +360,7 @@ Test(model_store, the_repository_is_loaded_and_read_again)
     struct inf_error err = {0};
     cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
     cr_expect_eq(inf_model_store_pending(store), 1u);
-    settle(store);
+    wait_until_settled(store);
     cr_assert_eq(inf_model_store_list(store, NULL, 0), 4u);
     struct inf_model_row rows[2];
     cr_expect_eq(inf_model_store_list(store, rows, 2), 4u);
@@ -367,7 +368,7 @@ Test(model_store, the_repository_is_loaded_and_read_again)
     cr_expect_eq(rows[0].state, INF_MODEL_FAILED);
     cr_expect_str_eq(rows[1].name, "gone");
     cr_expect_eq(rows[1].state, INF_MODEL_READY);
-    struct inf_served *same = find(store, "same"), *newer = find(store, "newer");
+    struct inf_served *same = find_model(store, "same"), *newer = find_model(store, "newer");
 
     make_version("newer", "3", KNOWN);
     make_model("bad", KNOWN);
@@ -375,8 +376,9 @@ Test(model_store, the_repository_is_loaded_and_read_again)
     snprintf(from, sizeof from, "%s", path_of("gone"));
     cr_assert_eq(rename(from, path_of(".gone")), 0);
     cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
-    settle(store);
-    struct inf_served *same_now = find(store, "same"), *newer_now = find(store, "newer");
+    wait_until_settled(store);
+    struct inf_served *same_now = find_model(store, "same"),
+                      *newer_now = find_model(store, "newer");
     cr_expect_eq(same_now, same, "a file that did not change was loaded again");
     cr_expect_neq(newer_now, newer);
     cr_expect_str_eq(newer_now->version, "3");
@@ -460,9 +462,9 @@ static void expect_placed(enum inf_place_races races, const char *device,
     inf_role_leave(); // a daemon's loop does not run yet, either
     cr_assert_eq(inf_model_store_create(&store, &options, NULL), INF_OK);
     inf_role_enter_loop();
-    load(store, "m", 1);
+    load_model(store, "m", 1);
     cr_assert_eq(next_end(store).err.code, INF_OK);
-    settle(store);
+    wait_until_settled(store);
     cr_assert_eq(inf_model_store_find(store, "m", "", &served, NULL), INF_OK);
     cr_expect_eq(served->placement.source, source, "%s: %s",
                  inf_place_source_name(served->placement.source), served->placement.reason);
@@ -494,8 +496,8 @@ Test(model_store, store_without_a_repository_has_nothing)
     const struct inf_model_store_options options = {.devices = &devices, .default_device = "auto"};
     cr_assert_eq(inf_model_store_create(&store, &options, NULL), INF_OK);
     cr_expect_eq(inf_model_store_load_all(store, NULL), INF_OK);
-    settle(store);
-    load(store, "m", 0);
+    wait_until_settled(store);
+    load_model(store, "m", 0);
     struct inf_load_event end = next_end(store);
     cr_expect_eq(end.err.code, INF_NOT_FOUND);
     cr_expect_eq(end.err.reason, INF_REASON_MODEL_NOT_FOUND);
@@ -516,7 +518,7 @@ Test(model_store, queued_loads_are_limited_and_may_be_abandoned)
     for (int i = 0; i < 3; i++)
         cr_assert_eq(next_end(store).err.code, INF_OK);
     cr_expect_eq(inf_model_store_pending(store), 253u);
-    inf_model_store_destroy(&store); // with loads waiting, under way, and finished but not told
+    inf_model_store_destroy(&store); // with loads waiting, running, and finished but not reported
 }
 
 // --- references from many threads ---
@@ -526,7 +528,7 @@ struct user {
     atomic_bool *stop;
 };
 
-static void use(void *context)
+static void use_references(void *context)
 {
     struct user *user = context;
     while (!atomic_load(user->stop)) {
@@ -542,7 +544,7 @@ Test(model_store, references_may_be_dropped_on_any_thread)
     inf_role_enter_loop();
     make_model("m", KNOWN);
     struct inf_model_store *store = make_store();
-    load(store, "m", 0);
+    load_model(store, "m", 0);
     cr_assert_eq(next_end(store).err.code, INF_OK);
     enum {
         USERS = 4
@@ -551,13 +553,14 @@ Test(model_store, references_may_be_dropped_on_any_thread)
     struct user users[USERS];
     struct inf_thread threads[USERS] = {0};
     for (int i = 0; i < USERS; i++) {
-        users[i] = (struct user){find(store, "m"), &stop};
-        cr_assert_eq(inf_thread_start(&threads[i], "user", use, &users[i], NULL), INF_OK);
+        users[i] = (struct user){find_model(store, "m"), &stop};
+        cr_assert_eq(inf_thread_start(&threads[i], "user", use_references, &users[i], NULL),
+                     INF_OK);
     }
     for (int i = 0; i < 20; i++) {
-        load(store, "m", 0);
+        load_model(store, "m", 0);
         cr_assert_eq(next_end(store).err.code, INF_OK);
-        struct inf_served *served = find(store, "m");
+        struct inf_served *served = find_model(store, "m");
         cr_expect_neq(served, users[0].served);
         inf_served_unref(&served);
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Notifications to systemd, the watchdog, and inherited sockets.
 #include <criterion/criterion.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -124,7 +125,7 @@ Test(notify, refuses_malformed_addresses)
     const struct inf_notify_options options = {.base = base};
     cr_expect_eq(inf_notify_create(&notify, &options, &err), INF_INVALID);
     unsetenv("WATCHDOG_USEC");
-    notify = make_notify(&options); // nobody there: no fault of ours
+    notify = make_notify(&options); // no receiver, which is not an error
     tell_all(notify);
     inf_notify_destroy(&notify);
     event_base_free(base);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The output queue of a connection, and its buffers.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,7 +12,7 @@ static struct inf_output_store store;
 static struct inf_output output;
 static int ends[2];
 
-static void start(void)
+static void start_test(void)
 {
     struct inf_error err;
     int small = 4096;
@@ -22,7 +23,7 @@ static void start(void)
     inf_role_enter_loop();
 }
 
-static void stop(void)
+static void end_test(void)
 {
     inf_role_enter_loop();
     inf_output_clear(&output, &store);
@@ -32,12 +33,12 @@ static void stop(void)
     close(ends[1]);
 }
 
-TestSuite(output, .init = start, .fini = stop);
+TestSuite(output, .init = start_test, .fini = end_test);
 
 static uint8_t next_byte; // of the stream that is written
 
 // Queues a frame whose bytes continue those of the last one.
-static void push(size_t head_bytes, size_t data_bytes) INF_ON_LOOP
+static void push_frame(size_t head_bytes, size_t data_bytes) INF_ON_LOOP
 {
     static uint8_t head[70000];
     struct inf_output_item item = {.head = {head, head_bytes}};
@@ -55,7 +56,7 @@ static void push(size_t head_bytes, size_t data_bytes) INF_ON_LOOP
 }
 
 // Reads `size` bytes, flushing whenever there is room, and checks them.
-static void drain(size_t size) INF_ON_LOOP
+static void drain_output(size_t size) INF_ON_LOOP
 {
     uint8_t bytes[1777];
     uint8_t wanted = 0;
@@ -79,13 +80,13 @@ Test(output, is_written_completely_and_in_order_through_a_small_socket_buffer)
     inf_role_enter_loop();
     for (int round = 0; round < 5; round++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-            push(sizes[i][0], sizes[i][1]);
+            push_frame(sizes[i][0], sizes[i][1]);
             total += sizes[i][0] + sizes[i][1];
         }
     cr_assert_eq(output.bytes, total);
     cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_BLOCKED);
     cr_assert_neq(output.first_since_ns, 0);
-    drain(total);
+    drain_output(total);
     cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_EMPTY);
     cr_assert_eq(output.bytes, 0);
     cr_assert_eq(output.first_since_ns, 0);
@@ -97,15 +98,15 @@ Test(output, many_small_frames_take_few_system_calls)
 {
     inf_role_enter_loop();
     for (int i = 0; i < 40; i++)
-        push(24, 3);
-    drain(40 * 27);
+        push_frame(24, 3);
+    drain_output(40 * 27);
     cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_EMPTY);
 }
 
 Test(output, reports_a_disconnected_client)
 {
     inf_role_enter_loop();
-    push(24, 10);
+    push_frame(24, 10);
     close(ends[1]);
     cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_BROKEN);
     ends[1] = -1;
@@ -155,7 +156,7 @@ Test(output, drop_unsent_keeps_the_partly_written_frame_and_its_buffer)
         }
         inf_output_drop_unsent(&output, &store);
         cr_assert_leq(output.bytes, 20024);
-        push(24, 100);
+        push_frame(24, 100);
         enum inf_output_state state;
         do {
             state = inf_output_flush(&output, &store, ends[0]);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Accounts and limits of users.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 
 static const uint64_t most[INF_QUOTA_KIND_COUNT] = {2, 3, 1000, 1, UINT64_MAX};
 
-static struct inf_quota *make(void)
+static struct inf_quota *make_quota(void)
 {
     struct inf_quota *quota = NULL;
     struct inf_error err;
@@ -17,7 +18,7 @@ static struct inf_quota *make(void)
 Test(quota, is_separate_for_each_user)
 {
     inf_role_enter_loop();
-    struct inf_quota *quota = make();
+    struct inf_quota *quota = make_quota();
     struct inf_error err;
     struct inf_quota_user *one = inf_quota_open(quota, 1);
     struct inf_quota_user *two = inf_quota_open(quota, 2);
@@ -35,7 +36,7 @@ Test(quota, is_separate_for_each_user)
 Test(quota, keeps_an_account_while_it_is_referenced)
 {
     inf_role_enter_loop();
-    struct inf_quota *quota = make();
+    struct inf_quota *quota = make_quota();
     struct inf_error err;
     struct inf_quota_user *user = inf_quota_open(quota, 7);
     struct inf_quota_user *again = inf_quota_open(quota, 7);
@@ -58,7 +59,7 @@ Test(quota, keeps_an_account_while_it_is_referenced)
 Test(quota, does_not_wrap)
 {
     inf_role_enter_loop();
-    struct inf_quota *quota = make();
+    struct inf_quota *quota = make_quota();
     struct inf_error err;
     struct inf_quota_user *user = inf_quota_open(quota, 1);
     cr_expect_eq(inf_quota_charge(user, INF_QUOTA_REQUEST_BYTES, UINT64_MAX, &err), INF_EXHAUSTED);

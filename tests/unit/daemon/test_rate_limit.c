@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The limit of device time per second.
 #include <criterion/criterion.h>
 
 #include "backends/base/clock.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which thread may write to a connection.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
@@ -16,10 +17,10 @@
 static struct inf_pool *pool;
 static struct inf_reply_writer_returns *returns;
 static struct inf_reply_writer *writer;
-static int ends[2]; // the gate's, and the client's
+static int ends[2]; // of the writer, and of the client
 static int owner;
 
-static void start(void)
+static void start_test(void)
 {
     struct inf_error err;
     int small = 4096;
@@ -31,7 +32,7 @@ static void start(void)
     inf_role_enter_loop();
 }
 
-static void stop(void)
+static void end_test(void)
 {
     inf_role_enter_loop();
     if (writer != NULL)
@@ -43,7 +44,7 @@ static void stop(void)
     inf_role_leave();
 }
 
-TestSuite(writer, .init = start, .fini = stop, .timeout = 60);
+TestSuite(writer, .init = start_test, .fini = end_test, .timeout = 60);
 
 static bool is_told(void)
 {
@@ -159,7 +160,7 @@ Test(writer, is_closed_by_the_worker_that_is_in)
     cr_assert(inf_reply_writer_enter_worker(writer));
     inf_reply_writer_close(writer);
     inf_reply_writer_unref(&writer);
-    cr_expect_eq(recv(ends[1], &byte, 1, MSG_DONTWAIT), -1, "the descriptor is still the gate's");
+    cr_expect_eq(recv(ends[1], &byte, 1, MSG_DONTWAIT), -1, "the writer still owns the descriptor");
     const struct iovec part = {(void *)"end", 3};
     inf_reply_writer_write(held, &part, 1);
     expect_text("end");
@@ -179,8 +180,7 @@ Test(writer, drops_the_rest_if_it_is_closed)
     inf_reply_writer_write(writer, &part, 1);
     inf_reply_writer_close(writer);
     inf_reply_writer_unref(&writer);
-    cr_expect_not(inf_reply_writer_returns_next(returns, &rest),
-                  "nobody is there to be written to");
+    cr_expect_not(inf_reply_writer_returns_next(returns, &rest), "there is no client to write to");
 }
 
 Test(writer, ignores_a_disconnected_client)

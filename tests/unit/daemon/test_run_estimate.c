@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Estimates of run times.
 #include <criterion/criterion.h>
 
 #include "daemon/policy/run_estimate.h"

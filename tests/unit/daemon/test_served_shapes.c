@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shapes that models served, and the file that keeps them.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static struct inf_served_shapes *open_seen(void)
     return seen;
 }
 
-static const char *path(void)
+static const char *make_path(void)
 {
     static char text[128];
     snprintf(text, sizeof text, "%s/shapes.db", root);
@@ -58,7 +59,7 @@ static void expect_kept(uint64_t hash, const char *text, unsigned wanted_warning
     inf_served_shapes_close(&seen);
 }
 
-static void keep(uint64_t hash, const char *text)
+static void keep_shapes(uint64_t hash, const char *text)
 {
     struct inf_served_shapes *seen = open_seen();
     inf_served_shapes_keep(seen, hash, text);
@@ -68,9 +69,9 @@ static void keep(uint64_t hash, const char *text)
 Test(served_shapes, are_restored_at_the_next_start)
 {
     expect_kept(7, "", 0);
-    keep(7, "1x2;3x2");
-    keep(0xfedcba9876543210u, "scalar,1x128");
-    keep(7, "4x2");
+    keep_shapes(7, "1x2;3x2");
+    keep_shapes(0xfedcba9876543210u, "scalar,1x128");
+    keep_shapes(7, "4x2");
     expect_kept(7, "4x2", 0);
     expect_kept(0xfedcba9876543210u, "scalar,1x128", 0);
     expect_kept(8, "", 0);
@@ -79,7 +80,7 @@ Test(served_shapes, are_restored_at_the_next_start)
 static char *read_file(size_t *size)
 {
     static char text[4096];
-    FILE *file = fopen(path(), "r");
+    FILE *file = fopen(make_path(), "r");
     cr_assert_not_null(file);
     *size = fread(text, 1, sizeof text, file);
     fclose(file);
@@ -88,7 +89,7 @@ static char *read_file(size_t *size)
 
 static void write_file(const char *text, size_t size)
 {
-    FILE *file = fopen(path(), "w");
+    FILE *file = fopen(make_path(), "w");
     cr_assert_not_null(file);
     cr_assert_eq(fwrite(text, 1, size, file), size);
     fclose(file);
@@ -97,8 +98,8 @@ static void write_file(const char *text, size_t size)
 Test(served_shapes, damaged_lines_are_skipped_and_the_rest_is_kept)
 {
     size_t size;
-    keep(1, "1x2");
-    keep(2, "5x6");
+    keep_shapes(1, "1x2");
+    keep_shapes(2, "5x6");
     char *text = read_file(&size);
     char *digit = strstr(text, "1x2");
     cr_assert_not_null(digit);
@@ -106,7 +107,7 @@ Test(served_shapes, damaged_lines_are_skipped_and_the_rest_is_kept)
     write_file(text, size);
     expect_kept(1, "", 1);
     expect_kept(2, "5x6", 1);
-    keep(3, "7"); // begun anew
+    keep_shapes(3, "7"); // starts a new file
     expect_kept(1, "", 0);
     expect_kept(2, "5x6", 0);
     expect_kept(3, "7", 0);
@@ -115,8 +116,8 @@ Test(served_shapes, damaged_lines_are_skipped_and_the_rest_is_kept)
 Test(served_shapes, a_truncated_file_is_accepted)
 {
     size_t size;
-    keep(1, "1x2");
-    keep(2, "5x6");
+    keep_shapes(1, "1x2");
+    keep_shapes(2, "5x6");
     char whole[4096];
     memcpy(whole, read_file(&size), sizeof whole);
     for (size_t cut = 0; cut < size; cut++) {
@@ -141,13 +142,13 @@ Test(served_shapes, foreign_files_are_replaced_with_a_warning_and_other_versions
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         write_file(texts[i], strlen(texts[i]));
         expect_kept(1, "", i > 0);
-        keep(1, "1x2");
+        keep_shapes(1, "1x2");
         expect_kept(1, "1x2", 0);
     }
     write_file("inferd-shapes 1\n\0\n", 18);
     expect_kept(1, "", 1);
-    cr_assert_eq(unlink(path()), 0);
-    cr_assert_eq(symlink("/etc/passwd", path()), 0);
+    cr_assert_eq(unlink(make_path()), 0);
+    cr_assert_eq(symlink("/etc/passwd", make_path()), 0);
     expect_kept(1, "", 1);
 }
 
@@ -159,11 +160,11 @@ Test(served_shapes, an_unwritable_directory_loses_the_shapes_only)
     cr_expect_str_eq(inf_served_shapes_find(seen, 1), "1x2", "as long as it runs");
     inf_served_shapes_close(&seen);
     // A directory in the place of the file cannot be read or written as a file, not even by root.
-    cr_assert_eq(mkdir(path(), 0700), 0);
+    cr_assert_eq(mkdir(make_path(), 0700), 0);
     seen = open_seen();
     cr_expect_eq(warnings, 1u);
     char inside[160];
-    snprintf(inside, sizeof inside, "%s/x", path());
+    snprintf(inside, sizeof inside, "%s/x", make_path());
     cr_assert_eq(mkdir(inside, 0700), 0);
     inf_served_shapes_keep(seen, 1, "1x2");
     inf_served_shapes_keep(seen, 2, "1x2");
@@ -185,7 +186,7 @@ Test(served_shapes, the_oldest_models_are_replaced)
 
 // --- shapes of one model ---
 
-static bool note(struct inf_served_shape_set *seen, int64_t rows, uint64_t now_ns)
+static bool note_shapes(struct inf_served_shape_set *seen, int64_t rows, uint64_t now_ns)
 {
     const struct inf_shape shapes[] = {{.rank = 2, .dims = {rows, 3}}, {.rank = 0}};
     return inf_served_shapes_note(seen, (uint64_t)rows + 1, shapes, 2, now_ns);
@@ -196,17 +197,17 @@ Test(served_shapes, the_last_sets_are_kept_and_written_with_pauses)
     struct inf_served_shape_set seen = {0};
     char text[INF_SERVED_SHAPES_TEXT];
     const uint64_t begin = 5, second = 1000000000;
-    cr_expect(note(&seen, 1, begin), "the first is written at once");
-    cr_expect(!note(&seen, 1, begin + 60 * second), "nothing is new");
-    cr_expect(!note(&seen, 2, begin + 1 * second), "too soon");
+    cr_expect(note_shapes(&seen, 1, begin), "the first is written at once");
+    cr_expect(!note_shapes(&seen, 1, begin + 60 * second), "nothing is new");
+    cr_expect(!note_shapes(&seen, 2, begin + 1 * second), "too soon");
     cr_expect(seen.changed);
-    cr_expect(!note(&seen, 3, begin + 9 * second));
-    cr_expect(note(&seen, 4, begin + 10 * second));
+    cr_expect(!note_shapes(&seen, 3, begin + 9 * second));
+    cr_expect(note_shapes(&seen, 4, begin + 10 * second));
     cr_expect(!seen.changed);
     cr_expect_str_eq(inf_served_shapes_print(&seen, text),
                      "4x3,scalar;3x3,scalar;2x3,scalar;1x3,scalar");
-    cr_expect(!note(&seen, 2, begin + 60 * second), "known: only its turn is another");
-    cr_expect(note(&seen, 5, begin + 61 * second));
+    cr_expect(!note_shapes(&seen, 2, begin + 60 * second), "known: only its turn is another");
+    cr_expect(note_shapes(&seen, 5, begin + 61 * second));
     cr_expect_str_eq(inf_served_shapes_print(&seen, text),
                      "5x3,scalar;2x3,scalar;4x3,scalar;3x3,scalar");
     struct inf_served_shape_set copy = {0};

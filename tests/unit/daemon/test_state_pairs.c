@@ -16,8 +16,8 @@ static struct inf_graph graph;
 static struct inf_value values[16];
 static struct inf_port inputs[8], outputs[8];
 
-static void make(const struct port *ins, uint32_t in_count, const struct port *outs,
-                 uint32_t out_count)
+static void make_graph(const struct port *ins, uint32_t in_count, const struct port *outs,
+                       uint32_t out_count)
 {
     graph = (struct inf_graph){.values = values,
                                .inputs = inputs,
@@ -51,14 +51,14 @@ static const struct port outs[] = {{"output", F32, INF_SHAPE(-1, 1)},
 static uint32_t count;
 static struct inf_state_pair pairs[INF_LIMIT_TENSORS];
 
-static void find(const char *text)
+static void find_pairs(const char *text)
 {
     struct inf_error err;
-    make(ins, 5, outs, 5);
+    make_graph(ins, 5, outs, 5);
     cr_assert_eq(inf_state_pairs_find(&graph, text, pairs, &count, &err), INF_OK, "%s", err.text);
 }
 
-static void check(uint32_t index, uint32_t output, uint32_t input)
+static void check_pairs(uint32_t index, uint32_t output, uint32_t input)
 {
     cr_assert_lt(index, count);
     cr_assert_eq(pairs[index].output, output);
@@ -67,21 +67,21 @@ static void check(uint32_t index, uint32_t output, uint32_t input)
 
 Test(state_pairs, follow_from_names_if_type_and_shape_agree)
 {
-    find("");
+    find_pairs("");
     cr_assert_eq(count, 3); // next_sr is FP32, sr is INT64
-    check(0, 1, 1);
-    check(1, 2, 2);
-    check(2, 3, 3);
-    find("  ");
+    check_pairs(0, 1, 1);
+    check_pairs(1, 2, 2);
+    check_pairs(2, 3, 3);
+    find_pairs("  ");
     cr_assert_eq(count, 3);
 }
 
 Test(state_pairs, are_only_those_that_are_named)
 {
-    find(" h_out = h_in ,stateN=state");
+    find_pairs(" h_out = h_in ,stateN=state");
     cr_assert_eq(count, 2);
-    check(0, 2, 2);
-    check(1, 1, 1);
+    check_pairs(0, 2, 2);
+    check_pairs(1, 1, 1);
 }
 
 Test(state_pairs, are_not_guessed_from_numbers_alone)
@@ -91,7 +91,7 @@ Test(state_pairs, are_not_guessed_from_numbers_alone)
                                       {"new_a", F32, INF_SHAPE(4, 1)},
                                       {"aN", F32, INF_SHAPE(5)}};
     struct inf_error err;
-    make(in, 2, out, 3);
+    make_graph(in, 2, out, 3);
     cr_assert_eq(inf_state_pairs_find(&graph, "", pairs, &count, &err), INF_OK);
     cr_assert_eq(count, 0);
 }
@@ -107,7 +107,7 @@ Test(state_pairs, errors_give_the_reason)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct inf_error err;
-        make(ins, 5, outs, 5);
+        make_graph(ins, 5, outs, 5);
         cr_assert_eq(inf_state_pairs_find(&graph, wrong[i][0], pairs, &count, &err), INF_INVALID);
         cr_assert_not_null(strstr(err.text, wrong[i][1]), "%s", err.text);
     }
