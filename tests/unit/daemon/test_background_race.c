@@ -267,7 +267,7 @@ Test(model_race, serves_by_the_prior_until_the_daemon_is_idle)
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
     struct inf_idle_gate *idle_gate = inf_model_store_idle_gate(store);
-    inf_idle_gate_stir(idle_gate); // a request that runs
+    inf_idle_gate_begin_request(idle_gate); // a request that runs
     struct inf_served *served = load_model(store, "m", false);
     expect_on(served, "slow", INF_PRECISION_FP32, INF_PLACE_RULE);
     cr_expect(served->placement.race_due);
@@ -275,7 +275,7 @@ Test(model_race, serves_by_the_prior_until_the_daemon_is_idle)
     float y[4];
     run_inference(served, (const float[]){1, 2, 3, 4}, y);
     cr_expect_eq(y[3], -16.f);
-    inf_idle_gate_settle(idle_gate);
+    inf_idle_gate_end_request(idle_gate);
     struct inf_error err = wait_until_settled(store);
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     struct inf_served *now = find_model(store, "m");
@@ -331,7 +331,7 @@ Test(model_race, ends_although_requests_are_always_in_flight)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    inf_idle_gate_stir(inf_model_store_idle_gate(store));
+    inf_idle_gate_begin_request(inf_model_store_idle_gate(store));
     struct inf_served *served = load_model(store, "m", false);
     inf_served_unref(&served);
     inf_model_store_destroy(&store); // a race waits

@@ -251,7 +251,7 @@ Test(queue, loses_no_job_between_polling_and_sleeping_workers)
             ;
     }
     while (inf_device_queue_count(&queue) > 0)
-        inf_spin_wait_breathe(); // a job without a wake-up would stay queued
+        inf_spin_wait_yield(); // a job without a wake-up would stay queued
     inf_device_queue_close(&queue);
     for (int i = 0; i < 2; i++)
         inf_thread_join(&threads[i]);
