@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes models with control flow and runs them on ref, with and without passes.
 #include "tests/support/models/control_case.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models with control flow, written as TensorFlow.js's nodes and run by ref with all passes and
-// with none: for tests of what comes out. One at a time.
+// Models with control flow, written as TensorFlow.js nodes and run on ref with all passes and with
+// none. One model at a time.
 #ifndef INF_TESTS_SUPPORT_MODELS_CONTROL_CASE_H
 #define INF_TESTS_SUPPORT_MODELS_CONTROL_CASE_H
 
@@ -16,13 +16,13 @@
 #define INF_CONTROL_OUTPUTS_MAX  4
 #define INF_CONTROL_ELEMENTS_MAX 64
 
-// What a run is given.
+// The inputs of a run.
 struct inf_feed {
     const void *data[4];
     struct inf_shape shapes[4];
 };
 
-// What it answers.
+// The outputs of a run.
 struct inf_numbers {
     enum inf_dtype dtype;
     struct inf_shape shape;
@@ -32,10 +32,10 @@ struct inf_numbers {
 
 struct inf_control_case {
     struct inf_device *device;      // ref
-    struct inf_tfjs_writer *writer; // of the model that is begun
+    struct inf_tfjs_writer *writer; // writer of the model that was begun
     struct inf_error err;
-    struct inf_numbers results[INF_CONTROL_OUTPUTS_MAX]; // of the last run
-    uint32_t interpreted;                                // nodes of it that no plan has
+    struct inf_numbers results[INF_CONTROL_OUTPUTS_MAX]; // outputs of the last run
+    uint32_t interpreted;                                // nodes of the last run without a plan
 };
 
 // The case: made by inf_control_init(), the fixture of a suite.
@@ -44,7 +44,7 @@ extern struct inf_control_case inf_control;
 // Makes the folder of the model and opens ref; fixture before each test.
 void inf_control_init(void);
 
-// Undoes that; fixture after each test.
+// Removes the folder and closes ref; fixture after each test.
 void inf_control_fini(void);
 
 // Begins a model.
@@ -53,25 +53,25 @@ void inf_control_begin(void);
 // Adds an input; `type` as TensorFlow writes it.
 void inf_control_input(const char *name, const char *type, const int64_t *dims, size_t rank);
 
-// Add a constant of one element.
+// Adds a constant of one element.
 void inf_control_scalar_int(const char *name, int32_t element);
 void inf_control_scalar(const char *name, float element);
 
-// Adds a node; `inputs` with commas between.
+// Adds a node; `inputs` are separated by commas.
 void inf_control_node(const char *name, const char *op, const char *inputs);
 
-// Adds the node by which `from` comes into a frame.
+// Adds the Enter node that passes `from` into a frame.
 void inf_control_enter(const char *name, const char *from, const char *frame);
 
-// Adds a loop variable NAME from value `from`: NAME/merge is its value in an iteration, NAME/body
-// what the body sees, NAME the last value; the body must make NAME/next.
+// Adds a loop variable NAME with initial value `from`. NAME/merge is its value in an iteration,
+// NAME/body the value that the body reads, NAME the last value. The body must make NAME/next.
 void inf_control_variable(const char *name, const char *from, const char *frame);
 
 // Ends the model with an output y and imports it, which must succeed.
 void inf_control_accept(const char *output);
 
-// Ends the model with an output y and imports it, which must fail with `code` and a text that has
-// `part` in it.
+// Ends the model with an output y and imports it, which must fail with `code` and a text that
+// contains `part`.
 void inf_control_refuse(const char *output, enum inf_code code, const char *part);
 
 // Runs a copy of the graph with the passes of the bits `disabled` switched off; INF_CANCELLED where
@@ -79,8 +79,8 @@ void inf_control_refuse(const char *output, enum inf_code code, const char *part
 enum inf_code inf_control_run_with(uint32_t disabled, const struct inf_feed *feed,
                                    const atomic_bool *cancelled);
 
-// Runs the graph without passes, with loops and branches inlined only, and with all passes; each
-// way, the output's elements are these.
+// Runs the graph without passes, with inlining only, and with all passes. Asserts that the output
+// has these elements each time.
 void inf_control_check(const struct inf_feed *feed, uint32_t output, const double *wanted,
                        uint32_t count);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Changes JSON documents in a reproducible way.
 #include "tests/support/models/mutate.h"
 
 #include <jansson.h>
@@ -60,7 +61,7 @@ struct place {
     size_t index;    // of an array
 };
 
-// Finds the value at position *index of a walk through everything beneath `value`.
+// Finds the value at position *index in a walk through everything beneath `value`.
 static int find_place(json_t *value, size_t *index, struct place *place)
 {
     const char *key;
@@ -104,7 +105,7 @@ size_t inf_mutate_values(const char *text, size_t size, inf_mutate_visit *visit)
         size_t index = count;
         struct place place = {0};
         int found = find_place(root, &index, &place);
-        // Leaving the value out comes last: the place is gone then.
+        // Removing the value is last, because its place does not exist afterwards.
         for (size_t i = 0; found && i < sizeof others / sizeof *others; i++) {
             replace(&place,
                     others[i] != NULL ? json_loads(others[i], JSON_DECODE_ANY, NULL) : NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways to break a JSON document, one after the other and the same on every machine: for tests of
-// importers. Each change is handed to `visit`, which tries the document.
+// Reproducible changes of a JSON document, for tests of importers. Each changed document is passed
+// to `visit`.
 #ifndef INF_TESTS_SUPPORT_MODELS_MUTATE_H
 #define INF_TESTS_SUPPORT_MODELS_MUTATE_H
 
@@ -10,19 +10,20 @@
 // Tries a document of `size` bytes.
 typedef void inf_mutate_visit(const char *text, size_t size);
 
-// A small generator of numbers: 31 bits.
+// Returns a random number of 31 bits.
 uint32_t inf_mutate_random(uint64_t *state);
 
-// Every `step`-th beginning of the document.
+// Visits prefixes of the document, every `step` bytes.
 void inf_mutate_truncate(const char *text, size_t size, size_t step, inf_mutate_visit *visit);
 
-// `rounds` documents with one to three bytes changed, mostly into those that JSON is made of.
+// Visits `rounds` documents with one to three bytes changed, mostly to bytes that JSON uses.
 void inf_mutate_bytes(const char *text, size_t size, unsigned rounds, inf_mutate_visit *visit);
 
-// `rounds` documents with one to four digits changed.
+// Visits `rounds` documents with one to four digits changed.
 void inf_mutate_digits(const char *text, size_t size, unsigned rounds, inf_mutate_visit *visit);
 
-// Each value replaced by values of other types, and left out. Returns how many values there are.
+// Visits documents with each value replaced by values of other types, and removed. Returns the
+// number of values.
 size_t inf_mutate_values(const char *text, size_t size, inf_mutate_visit *visit);
 
 #endif

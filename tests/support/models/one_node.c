@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs a graph of one node on a device, with guarded operands.
 #include "tests/support/models/one_node.h"
 
 #include <criterion/criterion.h>
@@ -9,8 +10,8 @@
 #include "backends/base/half.h"
 #include "backends/graph/shape/infer.h"
 
-// Bytes before and behind every operand. Behind inputs kernels may read them, but not use them:
-// they make a NaN of any float.
+// Guard bytes before and after every operand. Kernels may read those behind inputs but must not use
+// them: as floats they are NaN.
 #define GUARD_BYTES 64
 #define GUARD       0xff
 
@@ -167,7 +168,7 @@ enum inf_code one_node_graph(const struct one_node *one, struct inf_graph **out_
     return code;
 }
 
-// Gives every operand of the node memory: inputs theirs, outputs new memory.
+// Binds every operand of the node: inputs to their memory, outputs to new memory.
 static void bind(struct one_node *one, const struct inf_graph *graph, struct inf_binding *bindings)
 {
     const struct inf_node *node = &graph->nodes[0];
@@ -188,14 +189,14 @@ static void bind(struct one_node *one, const struct inf_graph *graph, struct inf
     }
 }
 
-// Devices with memory of their own: gives the operand a buffer, guarded like the host's memory.
-static void move_in(struct inf_device *device, struct inf_binding *binding, size_t size_bytes)
+// For devices with their own memory: copies the operand to a buffer with guards.
+static void copy_in(struct inf_device *device, struct inf_binding *binding, size_t size_bytes)
 {
     struct inf_error err = {0};
     size_t total = (size_bytes + 3 * GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
     cr_assert_eq(inf_buffer_alloc(&binding->buffer, device, total + 256, INF_BUFFER_STAGING, &err),
                  INF_OK, "%s", err.text);
-    // Far enough behind the start for the guard, and where the device may bind it.
+    // Leave room for the guard at an offset where the device can bind.
     size_t alignment = inf_device_info(device)->alignment;
     binding->offset = (GUARD_BYTES + alignment - 1) / alignment * alignment;
     memcpy((char *)inf_buffer_host(binding->buffer) + binding->offset - GUARD_BYTES,
@@ -203,22 +204,22 @@ static void move_in(struct inf_device *device, struct inf_binding *binding, size
     binding->host = NULL;
 }
 
-// Back, without the guard behind it: such devices may write whole vectors into the room that every
-// tensor has there.
-static void move_out(struct inf_binding *binding, void *data, size_t size_bytes)
+// Copies back, without the guard behind it: such devices may write whole vectors into the padding
+// of a tensor.
+static void copy_out(struct inf_binding *binding, void *data, size_t size_bytes)
 {
     const char *moved = (char *)inf_buffer_host(binding->buffer) + binding->offset;
     memcpy((char *)data - GUARD_BYTES, moved - GUARD_BYTES, GUARD_BYTES + size_bytes);
     inf_buffer_free(&binding->buffer);
 }
 
-// Where a tensor of the node is in 16 bits on the device.
+// Returns true if the device has this tensor in 16 bits.
 static bool is_lowered(const struct one_node *one, const struct one_tensor *tensor)
 {
     return one->lowered && !tensor->constant && tensor->dtype == INF_DTYPE_F32;
 }
 
-// Writes `count` floats at `moved` as 16 bits there, or back.
+// Converts `count` floats at `moved` to 16 bits in place, or back.
 static void convert(char *moved, size_t count, bool in)
 {
     uint16_t *halves = malloc((count + 1) * sizeof(*halves));
@@ -252,12 +253,12 @@ static void move_all(struct one_node *one, const struct inf_graph *graph, struct
         struct inf_binding *binding =
             &bindings[output ? node->outputs[i - one->input_count] : node->inputs[i]];
         if (in)
-            move_in(device, binding, tensor->size_bytes);
+            copy_in(device, binding, tensor->size_bytes);
         if (is_lowered(one, tensor))
             convert((char *)inf_buffer_host(binding->buffer) + binding->offset,
                     tensor->size_bytes / sizeof(float), in);
         if (!in)
-            move_out(binding, tensor->data, tensor->size_bytes);
+            copy_out(binding, tensor->data, tensor->size_bytes);
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph of one node, for tests of kernels: operands in, a device, outputs back. Whatever goes
-// wrong outside the device fails the test at once.
+// A graph of one node, for tests of kernels: operands in, a device, outputs back. Errors outside of
+// the device fail the test.
 #ifndef INF_TESTS_SUPPORT_MODELS_ONE_NODE_H
 #define INF_TESTS_SUPPORT_MODELS_ONE_NODE_H
 
@@ -13,11 +13,12 @@
 struct one_tensor {
     enum inf_dtype dtype;
     struct inf_shape shape;
-    void *data;         // aligned to 64, the bytes around it guarded; or at a fence
-    struct fence fence; // that holds `data`, where the node is fenced
-    size_t size_bytes;  // of the elements
-    bool constant;      // inputs: part of the graph
-    bool absent;        // inputs: an optional one that is left out
+    void *data; // aligned to 64, the bytes around it guarded; or at a fence
+    // Memory that ends at an unreadable page and holds `data`, if the node is fenced.
+    struct fence fence;
+    size_t size_bytes; // bytes of the elements
+    bool constant;     // inputs: a constant of the graph
+    bool absent;       // inputs: an absent optional one
 };
 
 struct one_node {
@@ -25,12 +26,12 @@ struct one_node {
     union inf_attrs attrs;
     struct one_tensor inputs[ONE_NODE_INPUTS];
     uint32_t input_count;
-    struct one_tensor outputs[ONE_NODE_OUTPUTS]; // of the last run that went well
+    struct one_tensor outputs[ONE_NODE_OUTPUTS]; // outputs of the last successful run
     uint32_t output_count;
     // Devices with memory of their own find f32 operands in 16 bits (struct inf_segment).
     bool lowered;
-    bool fenced;        // operands end where memory does, so that a read behind them dies
-    const char *kernel; // what computed the last run, as the device calls it; static
+    bool fenced;        // operands end at an unreadable page, so that a read beyond them crashes
+    const char *kernel; // name of the kernel of the last run; static
 };
 
 // Makes an empty node of `op` with default attributes and one output.
@@ -42,8 +43,8 @@ void one_node_round(struct one_node *one);
 // Frees operands and outputs.
 void one_node_fini(struct one_node *one);
 
-// Moves the inputs to fences, and makes outputs at fences from now on. For devices that compute in
-// the host's memory. Constants are no device's to read behind, but the graph has copies of them.
+// Moves the inputs to fences, and allocates outputs at fences from then on. For devices that
+// compute in the host's memory. Constants are not fenced, because the graph has copies of them.
 void one_node_fence(struct one_node *one);
 
 // Adds an input that is given at run time; `data` is copied.
@@ -54,25 +55,25 @@ void one_node_input(struct one_node *one, enum inf_dtype dtype, struct inf_shape
 void one_node_const(struct one_node *one, enum inf_dtype dtype, struct inf_shape shape,
                     const void *data);
 
-// Leaves an optional input out.
+// Adds an absent optional input.
 void one_node_absent(struct one_node *one);
 
-// Makes the graph and infers its shapes. *out_graph is the caller's to destroy.
+// Makes the graph and infers its shapes. The caller destroys *out_graph.
 enum inf_code one_node_graph(const struct one_node *one, struct inf_graph **out_graph,
                              struct inf_error *err) INF_NODISCARD;
 
-// Compiles and runs the node on `device` and keeps its outputs. INF_UNSUPPORTED where the device
-// declines. Fails the test where a byte outside the outputs is written, or an input changes.
+// Compiles and runs the node on `device` and keeps its outputs. Returns INF_UNSUPPORTED if the
+// device declines. Fails the test if a byte outside of the outputs is written, or an input changes.
 enum inf_code one_node_run(struct one_node *one, struct inf_device *device,
                            struct inf_error *err) INF_NODISCARD;
 
-// Fails the test unless output `output` of the last run has this type, this shape and these
-// elements. Floats may be off by 1e-6 and a 1e-5th part; a NaN wants a NaN.
+// Fails the test unless output `output` of the last run has this type, shape and elements. Floats
+// may differ by 1e-6 plus a relative 1e-5; NaN matches only NaN.
 void one_node_expect(const struct one_node *one, uint32_t output, enum inf_dtype dtype,
                      struct inf_shape shape, const void *elements);
 
-// Whether `got` is within `absolute` plus `relative` times |wanted| of `wanted`. NaN is near NaN
-// only, an infinity near itself only.
+// Returns true if `got` is within `absolute` plus `relative` times |wanted| of `wanted`. NaN
+// matches only NaN, an infinity only itself.
 bool one_node_near(double got, double wanted, double absolute, double relative);
 
 // Frees the outputs.

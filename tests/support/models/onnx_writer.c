@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes protobuf messages and ONNX models.
 #include "tests/support/models/onnx_writer.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static void append(struct inf_pb_writer *writer, const void *data, size_t size)
     writer->size += size;
 }
 
-// Writes a varint to `out`, which has room for 10 bytes; returns its length.
+// Writes a varint to `out`, which has room for 10 bytes. Returns its length.
 static size_t encode(uint8_t *out, uint64_t value)
 {
     size_t size = 0;
@@ -78,7 +79,7 @@ void inf_pb_close(struct inf_pb_writer *writer)
     size_t begin = writer->open[--writer->depth];
     size_t size = encode(length, writer->size - begin);
     append(writer, length, size);
-    // The length goes before what it is the length of.
+    // Insert the length in front of the message.
     memmove(writer->data + begin + size, writer->data + begin, writer->size - size - begin);
     memcpy(writer->data + begin, length, size);
 }

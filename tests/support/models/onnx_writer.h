@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes ONNX models field by field, right or wrong ones: for tests of the importer.
+// Writes ONNX models field by field, valid or not, for tests of the importer.
 #ifndef INF_TESTS_SUPPORT_MODELS_ONNX_WRITER_H
 #define INF_TESTS_SUPPORT_MODELS_ONNX_WRITER_H
 
@@ -8,11 +8,11 @@
 
 #define INF_PB_WRITER_DEPTH 1024
 
-// A message being written. All zero is an empty one. Functions abort without memory.
+// A message that is being written. All zero is an empty one. Functions abort if there is no memory.
 struct inf_pb_writer {
     uint8_t *data;
     size_t size, capacity;
-    size_t open[INF_PB_WRITER_DEPTH]; // where the bytes of open nested messages begin
+    size_t open[INF_PB_WRITER_DEPTH]; // offsets of the open nested messages
     uint32_t depth;
 };
 
@@ -28,28 +28,29 @@ void inf_pb_put_bytes(struct inf_pb_writer *writer, uint32_t field, const void *
 // As above.
 void inf_pb_put_text(struct inf_pb_writer *writer, uint32_t field, const char *text);
 
-// Opens a nested message in a field; what is written next is inside it, until it is closed.
+// Opens a nested message in a field. Later fields belong to it until it is closed.
 void inf_pb_open(struct inf_pb_writer *writer, uint32_t field);
 // Closes the innermost open message.
 void inf_pb_close(struct inf_pb_writer *writer);
 
-// --- ONNX on top of it ---
+// --- ONNX messages ---
 
-// ir_version and one opset import.
+// Writes ir_version and one opset import.
 void inf_onnx_put_head(struct inf_pb_writer *writer, int64_t opset);
-// An input (11) or output (12) of a graph: TensorProto.DataType and dims, -1 for a symbolic one.
+// Adds an input (field 11) or output (field 12) of a graph: TensorProto.DataType and dims; -1 is a
+// symbolic dimension.
 void inf_onnx_put_port(struct inf_pb_writer *writer, uint32_t field, const char *name, int32_t type,
                        const int64_t *dims, uint32_t rank);
 // Opens a node with one input or two (NULL: none) and one output; attributes may follow.
 void inf_onnx_open_node(struct inf_pb_writer *writer, const char *op, const char *a, const char *b,
                         const char *output);
-// An initialiser (5) of floats in raw_data.
+// Adds an initialiser (field 5) of floats in raw_data.
 void inf_onnx_put_floats(struct inf_pb_writer *writer, const char *name, const int64_t *dims,
                          uint32_t rank, const float *data);
-// An initialiser of INT64 in raw_data, of rank 1.
+// Adds an initialiser of INT64 in raw_data, of rank 1.
 void inf_onnx_put_int64s(struct inf_pb_writer *writer, const char *name, const int64_t *data,
                          uint32_t count);
-// An attribute of the open node: an integer, or integers.
+// Adds an attribute to the open node: an integer, or integers.
 void inf_onnx_put_attr_int(struct inf_pb_writer *writer, const char *name, int64_t value);
 // As above.
 void inf_onnx_put_attr_ints(struct inf_pb_writer *writer, const char *name, const int64_t *values,

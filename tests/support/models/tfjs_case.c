@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Imports a model from a folder of its own.
 #include "tests/support/models/tfjs_case.h"
 
 #include <criterion/criterion.h>
@@ -13,7 +14,7 @@
 
 struct inf_tfjs_case inf_tfjs_case;
 
-// There in builds with the address sanitizer.
+// Defined in builds with the address sanitizer.
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
 void inf_tfjs_case_init(void)
@@ -30,7 +31,7 @@ void inf_tfjs_case_fini(void)
     close(inf_tfjs_case.fd);
     snprintf(command, sizeof command, "rm -r %s", inf_tfjs_case.path);
     cr_assert_eq(system(command), 0);
-    // Criterion takes no notice of an assertion here, nor of leaks found at exit.
+    // Criterion ignores assertions here, and leaks found at exit.
     if (__lsan_do_recoverable_leak_check != NULL && __lsan_do_recoverable_leak_check() != 0)
         abort();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model in a folder of its own, imported: for tests of the TensorFlow.js importer. One at a time.
+// Imports a model from a folder of its own, for tests of the TensorFlow.js importer. One model at a
+// time.
 #ifndef INF_TESTS_SUPPORT_MODELS_TFJS_CASE_H
 #define INF_TESTS_SUPPORT_MODELS_TFJS_CASE_H
 
@@ -10,8 +11,8 @@
 
 struct inf_tfjs_case {
     char path[40];
-    int fd;                  // of the folder
-    struct inf_graph *graph; // the last model imported; NULL where that failed
+    int fd;                  // descriptor of the folder
+    struct inf_graph *graph; // the last imported model; NULL if that failed
     struct inf_model_info info;
     struct inf_error err;
 };
@@ -34,14 +35,14 @@ char *inf_tfjs_case_read(const char *name, size_t *out_size);
 // Imports "model.json" of the folder.
 enum inf_code inf_tfjs_case_import(void);
 
-// Writes `json` as model.json (with ' for ") and imports it.
+// Writes `json` as model.json, with ' replaced by ", and imports it.
 enum inf_code inf_tfjs_case_import_text(const char *json);
 
-// Ends the writer and imports what it wrote, which must succeed.
+// Ends the writer and imports the model, which must succeed.
 void inf_tfjs_case_accept(struct inf_tfjs_writer *writer);
 
-// Ends the writer and imports what it wrote, which must fail with `code` and a text that has `part`
-// in it.
+// Ends the writer and imports the model, which must fail with `code` and a text that contains
+// `part`.
 void inf_tfjs_case_refuse(struct inf_tfjs_writer *writer, enum inf_code code, const char *part);
 
 // The node with index `index` of the imported graph, which must be an `op`.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes TensorFlow.js graph models.
 #include "tests/support/models/tfjs_writer.h"
 
 #include <fcntl.h>
@@ -12,7 +13,7 @@ struct inf_tfjs_writer {
     char *directory;
     FILE *data;
     json_t *nodes, *weights, *inputs, *outputs;
-    json_t *attrs; // of the node added last
+    json_t *attrs; // attributes of the last node
 };
 
 static void require(int ok, const char *what)
@@ -59,7 +60,7 @@ static json_t *shape_object(const int64_t *dims, size_t rank)
     return json_pack("{s:o}", "dim", list);
 }
 
-// The bytes of a text in base64.
+// Returns the base64 of a text.
 static json_t *base64(const char *text, size_t size)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -78,7 +79,7 @@ static json_t *base64(const char *text, size_t size)
     return json_stringn(out, length);
 }
 
-// The parts of a text between commas, each put through base64 if `encode`.
+// Returns the parts of a text between commas, in base64 if `encode` is set.
 static json_t *split(const char *text, int encode)
 {
     json_t *list = json_array();

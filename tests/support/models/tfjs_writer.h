@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes small TensorFlow.js graph models for tests: DIRECTORY/model.json and
-// DIRECTORY/weights.bin. Whatever goes wrong ends the test by abort().
+// DIRECTORY/weights.bin. Errors abort.
 #ifndef INF_TESTS_SUPPORT_MODELS_TFJS_WRITER_H
 #define INF_TESTS_SUPPORT_MODELS_TFJS_WRITER_H
 
@@ -10,15 +10,15 @@
 // A model that is being written.
 struct inf_tfjs_writer;
 
-// Begins a model in a directory that exists, named by its path.
+// Begins a model in an existing directory.
 struct inf_tfjs_writer *inf_tfjs_writer_begin(const char *directory);
 
-// Adds an input of the model, which the signature names `name`; `type` is "DT_FLOAT" or "DT_INT32",
-// -1 an unknown dimension.
+// Adds an input of the model, named `name` in the signature. `type` is "DT_FLOAT" or "DT_INT32";
+// dimension -1 is unknown.
 void inf_tfjs_writer_placeholder(struct inf_tfjs_writer *writer, const char *name, const char *type,
                                  const int64_t *dims, size_t rank);
 
-// Adds a float constant; as many elements as the dimensions say.
+// Adds a float constant with as many elements as the dimensions say.
 void inf_tfjs_writer_floats(struct inf_tfjs_writer *writer, const char *name, const float *elements,
                             const int64_t *dims, size_t rank);
 
@@ -26,8 +26,8 @@ void inf_tfjs_writer_floats(struct inf_tfjs_writer *writer, const char *name, co
 void inf_tfjs_writer_ints(struct inf_tfjs_writer *writer, const char *name, const int32_t *elements,
                           const int64_t *dims, size_t rank);
 
-// Adds a node; `inputs` are references with commas between them ("a,b:1,^c"). The functions below
-// give the node added last its attributes.
+// Adds a node; `inputs` are references separated by commas ("a,b:1,^c"). The functions below set
+// attributes of the last node.
 void inf_tfjs_writer_node(struct inf_tfjs_writer *writer, const char *name, const char *op,
                           const char *inputs);
 // {"i": "value"}
@@ -46,8 +46,8 @@ void inf_tfjs_writer_attr_ints(struct inf_tfjs_writer *writer, const char *key,
 // {"list": {"s": [...]}}, from texts with commas between them
 void inf_tfjs_writer_attr_texts(struct inf_tfjs_writer *writer, const char *key, const char *texts);
 
-// Names a tensor ("node", "node:1") as the output `key` of the signature. A model for which this is
-// never called has no signature at all.
+// Makes a tensor ("node", "node:1") the output `key` of the signature. A model without such a call
+// has no signature.
 void inf_tfjs_writer_output(struct inf_tfjs_writer *writer, const char *key, const char *tensor);
 
 // Writes the files and frees the writer.
@@ -64,8 +64,8 @@ void inf_write_add_model(const char *directory);
 //                max(0, (k + 1) * x[n,2i,2j,k % 3] + bias[k]),   bias = {0, 0.5, -1, 2}.
 void inf_write_conv_model(const char *directory);
 
-// x FP32 [elements], or [-1] where `elements` is 0; y FP32 = the first four elements of x (fewer
-// where it has fewer). For measuring what a request costs: next to nothing of x is read.
+// x FP32 [elements], or [-1] if `elements` is 0; y FP32 = the first four elements of x, or fewer.
+// It measures the cost of a request: almost nothing of x is read.
 void inf_write_null_model(const char *directory, int64_t elements);
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Typed reading of JSON: limits, types, paths in error texts.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "backends/import/common/json.h"
 #include "proto/core/limits.h"
 
-// A document that is expected to parse.
+// Parses a document, which must succeed.
 static struct json_t *parse(const char *text)
 {
     struct json_t *root = NULL;
@@ -69,7 +70,7 @@ Test(json, counts_the_depth_of_nesting_outside_strings)
         cr_assert_eq(code, depth > INF_LIMIT_JSON_DEPTH ? INF_EXHAUSTED : INF_OK, "%u", depth);
         inf_json_destroy(&root);
     }
-    // Brackets in a string, and a quote that does not end it, count nothing.
+    // Brackets in a string, and escaped quotes, do not count.
     struct json_t *root = parse(
         "{\"k\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}");

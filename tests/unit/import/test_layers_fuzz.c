@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers models with most classes, broken in thousands of ways: each import ends in a graph that is
-// verified or in an error that says something, and frees what it had. Run under ASan and UBSan.
+// Layers models with most classes, changed in thousands of ways. Each import must end in a verified
+// graph or in an error with a text, and free its memory. Run under ASan and UBSan.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ TestSuite(layers_fuzz, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
 static unsigned tried, models;
 
-// Imports, and asserts what holds for any bytes.
+// Imports a document, and asserts what holds for any bytes.
 static void try_document(const char *text, size_t size)
 {
     inf_tfjs_case_write("model.json", text, size);
@@ -45,7 +45,8 @@ static const char pictures[] =
     "'dtype':'float32'}}"
     LAYER("Rescaling", "r", ",'scale':0.5,'offset':[1,2]", "x")
     LAYER("ZeroPadding2D", "zp", ",'padding':[[0,1],[1,0]]", "r")
-    LAYER("Conv2D", "c", ",'filters':2,'kernel_size':[2,2],'strides':[1,1],'padding':'same','activation':'gelu'", "zp")
+    LAYER("Conv2D", "c", ",'filters':2,'kernel_size':[2,2],'strides':[1,1],'padding':'same',"
+                         "'activation':'gelu'", "zp")
     LAYER("BatchNormalization", "bn", ",'axis':[3],'scale':false", "c")
     LAYER("ReLU", "re", ",'max_value':6,'negative_slope':0.1,'threshold':0.5", "bn")
     LAYER("PReLU", "pr", ",'shared_axes':[1,2]", "re")
@@ -53,21 +54,27 @@ static const char pictures[] =
     LAYER("MaxPooling2D", "mp", ",'pool_size':[2,2],'strides':null", "dw")
     LAYER("UpSampling2D", "up", ",'size':[2,2],'interpolation':'bilinear'", "mp")
     LAYER("Cropping2D", "cr", ",'cropping':[[1,0],[0,1]]", "up")
-    LAYER("Conv2DTranspose", "ct", ",'filters':2,'kernel_size':2,'strides':2,'padding':'valid'", "cr")
+    LAYER("Conv2DTranspose", "ct", ",'filters':2,'kernel_size':2,'strides':2,"
+                                   "'padding':'valid'", "cr")
     LAYER("CenterCrop", "cc", ",'height':4,'width':3", "ct")
     LAYER("LayerNormalization", "ln", ",'axis':[2,3],'center':false", "cc")
-    ",{'class_name':'Concatenate','name':'k','config':{'name':'k','axis':3},'inbound_nodes':[[['cc',"
+    ",{'class_name':'Concatenate','name':'k','config':{'name':'k','axis':3},"
+    "'inbound_nodes':[[['cc',"
     "0,0,{}],['ln',0,0,{}]]]}"
     LAYER("Permute", "pe", ",'dims':[3,1,2]", "k")
     LAYER("Flatten", "fl", "", "pe")
     LAYER("Softmax", "so", ",'axis':-1", "fl")
     "],'input_layers':[['x',0,0]],'output_layers':[['so',0,0],['cc',0,0]]}},"
     "'weightsManifest':[{'paths':['w.bin'],'weights':["
-    "{'name':'c/kernel','shape':[2,2,2,2],'dtype':'float32'},{'name':'c/bias','shape':[2],'dtype':'float32'},"
-    "{'name':'bn/beta','shape':[2],'dtype':'float32'},{'name':'bn/moving_mean','shape':[2],'dtype':'float32'},"
-    "{'name':'bn/moving_variance','shape':[2],'dtype':'float32'},{'name':'pr/alpha','shape':[1,1,2],'dtype':'float32'},"
+    "{'name':'c/kernel','shape':[2,2,2,2],'dtype':'float32'},{'name':'c/bias','shape':[2],"
+    "'dtype':'float32'},"
+    "{'name':'bn/beta','shape':[2],'dtype':'float32'},{'name':'bn/moving_mean','shape':[2],"
+    "'dtype':'float32'},"
+    "{'name':'bn/moving_variance','shape':[2],'dtype':'float32'},{'name':'pr/alpha','shape':[1,"
+    "1,2],'dtype':'float32'},"
     "{'name':'dw/depthwise_kernel','shape':[1,1,2,1],'dtype':'float32'},"
-    "{'name':'ct/kernel','shape':[2,2,2,2],'dtype':'float32'},{'name':'ct/bias','shape':[2],'dtype':'float32'},"
+    "{'name':'ct/kernel','shape':[2,2,2,2],'dtype':'float32'},{'name':'ct/bias','shape':[2],"
+    "'dtype':'float32'},"
     "{'name':'ln/gamma','shape':[3,2],'dtype':'float32'}]}]}";
 
 static const char sequences[] =
@@ -75,15 +82,21 @@ static const char sequences[] =
     "{'class_name':'InputLayer','name':'x','config':{'name':'x','batch_input_shape':[null,3]}},"
     "{'class_name':'InputLayer','name':'h','config':{'name':'h','batch_input_shape':[null,2]}}"
     LAYER("Embedding", "em", ",'input_dim':4,'output_dim':2,'mask_zero':true", "x")
-    LAYER("Bidirectional", "bi", ",'merge_mode':'sum','layer':{'class_name':'LSTM','config':{'name':'l',"
+    LAYER("Bidirectional", "bi", ",'merge_mode':'sum','layer':{'class_name':'LSTM',"
+                                 "'config':{'name':'l',"
           "'units':2,'return_sequences':true}}", "em")
     ",{'class_name':'GRU','name':'g','config':{'name':'g','units':2,'return_sequences':true,"
     "'reset_after':true,'return_state':true},'inbound_nodes':[[['bi',0,0,{}],['h',0,0,{}]]]}"
-    LAYER("TimeDistributed", "td", ",'layer':{'class_name':'Sequential','config':{'name':'s','layers':["
-          "{'class_name':'Dense','config':{'name':'d','units':2,'batch_input_shape':[null,2]}}]}}", "g")
-    LAYER("RNN", "rn", ",'return_sequences':true,'cell':{'class_name':'StackedRNNCells','config':{'cells':["
-          "{'class_name':'SimpleRNNCell','config':{'name':'sc','units':2,'use_bias':false}}]}}", "td")
-    LAYER("Conv1D", "c1", ",'filters':2,'kernel_size':[2],'padding':'causal','dilation_rate':[2]", "rn")
+    LAYER("TimeDistributed", "td", ",'layer':{'class_name':'Sequential','config':{'name':'s',"
+                                   "'layers':["
+          "{'class_name':'Dense','config':{'name':'d','units':2,'batch_input_shape':[null,"
+          "2]}}]}}", "g")
+    LAYER("RNN", "rn", ",'return_sequences':true,'cell':{'class_name':'StackedRNNCells',"
+                       "'config':{'cells':["
+          "{'class_name':'SimpleRNNCell','config':{'name':'sc','units':2,"
+          "'use_bias':false}}]}}", "td")
+    LAYER("Conv1D", "c1", ",'filters':2,'kernel_size':[2],'padding':'causal',"
+                          "'dilation_rate':[2]", "rn")
     ",{'class_name':'Dot','name':'dt','config':{'name':'dt','axes':[2,2],'normalize':true},"
     "'inbound_nodes':[[['c1',0,0,{}],['rn',0,0,{}]]]}"
     LAYER("GlobalAveragePooling1D", "ga", "", "dt")
@@ -98,15 +111,18 @@ static const char sequences[] =
     "{'name':'bi/backward_l/kernel','shape':[2,8],'dtype':'float32'},"
     "{'name':'bi/backward_l/recurrent_kernel','shape':[2,8],'dtype':'float32'},"
     "{'name':'bi/backward_l/bias','shape':[8],'dtype':'float32'},"
-    "{'name':'g/kernel','shape':[2,6],'dtype':'float32'},{'name':'g/recurrent_kernel','shape':[2,6],'dtype':'float32'},"
+    "{'name':'g/kernel','shape':[2,6],'dtype':'float32'},{'name':'g/recurrent_kernel',"
+    "'shape':[2,6],'dtype':'float32'},"
     "{'name':'g/bias','shape':[2,6],'dtype':'float32'},"
-    "{'name':'d/kernel','shape':[2,2],'dtype':'float32'},{'name':'d/bias','shape':[2],'dtype':'float32'},"
+    "{'name':'d/kernel','shape':[2,2],'dtype':'float32'},{'name':'d/bias','shape':[2],"
+    "'dtype':'float32'},"
     "{'name':'rn/RNNCell_0/kernel','shape':[2,2],'dtype':'float32'},"
     "{'name':'rn/RNNCell_0/recurrent_kernel','shape':[2,2],'dtype':'float32'},"
-    "{'name':'c1/kernel','shape':[2,2,2],'dtype':'float32'},{'name':'c1/bias','shape':[2],'dtype':'float32'}]}]}";
+    "{'name':'c1/kernel','shape':[2,2,2],'dtype':'float32'},{'name':'c1/bias','shape':[2],"
+    "'dtype':'float32'}]}]}";
 
-// Writes the weights, and returns the document with its quotes; it must import.
-static char *begin(const char *document, size_t *out_size)
+// Writes the weights and returns the document with real quotes. It must import.
+static char *write_model(const char *document, size_t *out_size)
 {
     static const float zeros[512];
     char *text = strdup(document);
@@ -137,13 +153,14 @@ static char *begin(const char *document, size_t *out_size)
 static void break_all(const char *document)
 {
     size_t size;
-    char *text = begin(document, &size);
+    char *text = write_model(document, &size);
     models = 0;
     inf_mutate_truncate(text, size, 7, try_document);
     cr_assert_eq(models, 0u);
     inf_mutate_bytes(text, size, 3000, try_document);
     inf_mutate_digits(text, size, 3000, try_document);
-    // Some changes only touch a name or a number: the rest of the importer is reached.
+    // Some changes only touch a name or a number, so that the later stages of the importer are
+    // reached.
     cr_assert_gt(models, 100u);
     cr_assert_gt(inf_mutate_values(text, size, try_document), 250u);
     free(text);

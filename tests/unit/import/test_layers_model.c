@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers models: the dialects of Keras, names of ports, and what is wrong with files.
+// Layers models: the dialects of Keras, names of inputs and outputs, and errors in files.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ TestSuite(layers_model, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 #define INPUT                                                                                      \
     "{'class_name':'InputLayer','name':'x','config':{'batch_input_shape':[null,4],'name':'x'}}"
 
-// A whole document of a topology and weights whose bytes are zeros.
+// Makes a document of a topology and weights whose bytes are zeros.
 static char *wrap(const char *topology, const char *weights)
 {
     size_t size = strlen(topology) + strlen(weights) + 256;
@@ -52,7 +52,7 @@ static void refuse(const char *topology, enum inf_code code, const char *part)
     cr_assert_null(inf_tfjs_case.graph);
 }
 
-// Asserts the names of the ports, with commas between them.
+// Asserts the names of inputs and outputs, separated by commas.
 static void check_ports(const char *inputs, const char *outputs)
 {
     const struct inf_graph *graph = inf_tfjs_case.graph;
@@ -66,7 +66,7 @@ static void check_ports(const char *inputs, const char *outputs)
     cr_assert_str_eq(text, outputs);
 }
 
-// The one network that all dialects below spell: matmul, bias, relu.
+// Asserts the network that all dialects below describe: matmul, bias, relu.
 static void check_dense(const char *input, const char *output)
 {
     check_ports(input, output);
@@ -82,7 +82,7 @@ static void check_dense(const char *input, const char *output)
 
 Test(layers_model, sequential_models_of_all_times_are_the_same)
 {
-    // The list alone, as Keras 2.2 had it; the first layer says what it takes.
+    // The list alone, as in Keras 2.2. The first layer has the input shape.
     accept("{'class_name':'Sequential','config':[" DENSE(
                ",'activation':'relu','batch_input_shape':[null,4]}") "]}",
            DENSE_WEIGHTS, 15);
@@ -103,7 +103,7 @@ Test(layers_model, sequential_models_of_all_times_are_the_same)
         "{'class_name':'function','config':'relu'}},'registered_name':null}]}}",
         DENSE_WEIGHTS, 15);
     check_dense("x", "d");
-    // Only what it was built with says the shape.
+    // Only the build_config has the input shape.
     accept("{'class_name':'Sequential','config':{'layers':[" DENSE(
                ",'activation':'relu'}") "],'build_input_shape':[null,4]}}",
            DENSE_WEIGHTS, 15);
@@ -113,9 +113,9 @@ Test(layers_model, sequential_models_of_all_times_are_the_same)
 #define FUNCTIONAL(layers, ends)                                                                   \
     "{'class_name':'Functional','config':{'name':'m','layers':[" layers "]," ends "}}"
 #define ENDS "'input_layers':[['x',0,0]],'output_layers':[['d',0,0]]"
-#define DENSE_ON(inbound)                                                                                           \
-    "{'class_name':'Dense','name':'d','config':{'name':'d','units':3,'activation':'relu'},'inbound_nodes':" inbound \
-    "}"
+#define DENSE_ON(inbound)                                                                          \
+    "{'class_name':'Dense','name':'d','config':{'name':'d','units':3,'activation':'relu'},"        \
+    "'inbound_nodes':" inbound "}"
 
 Test(layers_model, functional_models_of_all_times_are_the_same)
 {
@@ -300,7 +300,8 @@ Test(layers_model, numbers_out_of_range_are_refused)
         "{'class_name':'LSTMCell','config':{'name':'d','units':3}}",
         "{'class_name':'Bidirectional','config':{'name':'d'}}",
         "{'class_name':'RNN','config':{'name':'d','cell':{'class_name':'Dense','config':{}}}}",
-        "{'class_name':'TimeDistributed','config':{'name':'d','layer':{'class_name':'Dropout','config':{}}}}",
+        "{'class_name':'TimeDistributed','config':{'name':'d','layer':{'class_name':'Dropout',"
+        "'config':{}}}}",
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(layers); i++) {
         char model[1024];
@@ -333,13 +334,12 @@ Test(layers_model, tensors_given_by_names_that_are_not_built_are_refused)
 {
     refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0,{'mask':['x',0,0]}]]]"), ENDS), INF_INVALID,
            "layer 'd' (Dense): has 2 inputs");
-    refuse(
-        FUNCTIONAL(
-            INPUT "," DENSE_ON(
-                "[[['x',0,0,{}]]]") ",{'class_name':'Add','name':'a',"
-                                    "'config':{'name':'a'},'inbound_nodes':[[['x',0,0,{'mask':['d',0,0]}]]]}",
-            "'input_layers':[['x',0,0]],'output_layers':[['a',0,0]]"),
-        INF_UNSUPPORTED, "layer 'a' (Add): is given a tensor as 'mask', which is not built");
+    refuse(FUNCTIONAL(INPUT "," DENSE_ON(
+                          "[[['x',0,0,{}]]]") ",{'class_name':'Add','name':'a',"
+                                              "'config':{'name':'a'},'inbound_nodes':[[['x',0,0,"
+                                              "{'mask':['d',0,0]}]]]}",
+                      "'input_layers':[['x',0,0]],'output_layers':[['a',0,0]]"),
+           INF_UNSUPPORTED, "layer 'a' (Add): is given a tensor as 'mask', which is not built");
     refuse(FUNCTIONAL(INPUT ",{'class_name':'MultiHeadAttention','name':'a','config':{'name':'a',"
                             "'key_dim':2},'inbound_nodes':[[['x',0,0,{'key':['x',0,0]}]]]}",
                       "'input_layers':[['x',0,0]],'output_layers':[['a',0,0]]"),
@@ -385,7 +385,8 @@ Test(layers_model, recurrent_layers_say_what_they_cannot_do)
     }
 }
 
-// A model of two calls of the model inside it, and so on: 2^levels layers, none of which is a node.
+// Writes a model with two calls of an inner model, which has two calls of another, and so on:
+// 2^levels layers without a node.
 static char *write_tower(unsigned levels)
 {
     char *text = malloc(1 << 16);
@@ -441,7 +442,7 @@ Test(layers_model, models_that_multiply_are_bounded)
     free(text);
 }
 
-// Softmax is no function of one number: such layers are written out.
+// Softmax is not an element-wise function, so such layers are unrolled.
 Test(layers_model, recurrent_layers_are_bounded_together)
 {
     char *text = malloc(1 << 16);
@@ -457,13 +458,15 @@ Test(layers_model, recurrent_layers_are_bounded_together)
                             "1,'activation':'softmax','return_sequences':true}}}}",
                             i);
     strcpy(text + used, "]}");
-    char *document = wrap(
-        text,
-        WEIGHT("forward_l/kernel", "[1,1]") "," WEIGHT("forward_l/recurrent_kernel", "[1,1]") "," WEIGHT(
-            "forward_l/bias",
-            "[1]") "," WEIGHT("backward_l/kernel",
-                              "[1,1]") "," WEIGHT("backward_l/recurrent_kernel",
-                                                  "[1,1]") "," WEIGHT("backward_l/bias", "[1]"));
+    // clang-format off
+    char *document = wrap(text,
+        WEIGHT("forward_l/kernel", "[1,1]") ","
+        WEIGHT("forward_l/recurrent_kernel", "[1,1]") ","
+        WEIGHT("forward_l/bias", "[1]") ","
+        WEIGHT("backward_l/kernel", "[1,1]") ","
+        WEIGHT("backward_l/recurrent_kernel", "[1,1]") ","
+        WEIGHT("backward_l/bias", "[1]"));
+    // clang-format on
     inf_tfjs_case_write("w.bin", (float[6]){0}, 24);
     cr_assert_eq(inf_tfjs_case_import_text(document), INF_EXHAUSTED, "%s", inf_tfjs_case.err.text);
     cr_assert_not_null(strstr(inf_tfjs_case.err.text, "layers and time steps"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ONNX importer: what it accepts, what it refuses and in which words, and where it reads.
+// The ONNX importer: what it accepts, what it refuses and with which text, and external data.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void write_file(const char *name, const void *data, size_t size)
     close(fd);
 }
 
-// Imports what was written; the writer is empty then.
+// Imports the written model and empties the writer.
 static enum inf_code import_it(struct inf_pb_writer *writer, struct inf_model_info *info)
 {
     write_file("model.onnx", writer->data, writer->size);
@@ -61,7 +61,7 @@ static void refuse(struct inf_pb_writer *writer, enum inf_code code, const char 
 
 static const int64_t two_by_three[] = {2, 3};
 
-// A model whose graph is open, with input x and output y of [2,3].
+// Begins a model with input x and output y of shape [2,3]; its graph is open.
 static struct inf_pb_writer open_model(int64_t opset)
 {
     struct inf_pb_writer writer = {0};
@@ -79,7 +79,7 @@ static void put_node(struct inf_pb_writer *writer, const char *op, const char *a
     inf_pb_close(writer);
 }
 
-// A graph with a node `outer`, and one that is nothing in the body of a node `op`.
+// Writes a graph with a node `outer`, and an unknown operator in the body of a node `op`.
 static void put_lacking(struct inf_pb_writer *writer, const char *op, const char *outer)
 {
     inf_onnx_put_head(writer, 18);
@@ -108,7 +108,7 @@ Test(onnx, names_missing_operators_in_bodies_too)
     refuse(&writer, INF_UNSUPPORTED, "operators not supported: Inner (1 node)");
     put_lacking(&writer, "If", "Foo");
     refuse(&writer, INF_UNSUPPORTED, "operators not supported: Foo (1 node), Inner (1 node)");
-    // A side that is not taken may have anything: another thing is wrong with this one.
+    // A branch that is not taken may have unknown operators; this model fails for another reason.
     put_lacking(&writer, "If", "Relu");
     cr_assert_neq(import_it(&writer, NULL), INF_OK);
     cr_assert_null(strstr(err.text, "Inner"), "%s", err.text);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX files that are small and ask for much: each is refused, by name, soon and in little memory.
+// Small ONNX files that ask for much time or memory. Each must be refused, with the expected text,
+// quickly and with little memory.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "proto/core/limits.h"
 #include "tests/support/models/onnx_writer.h"
 
-// What the process may grow by while it looks at a bomb.
+// The memory by which the process may grow during an import.
 #define GROWTH_KIB_MAX ((768L << 10) * SHADOW_FACTOR)
 
 static char folder[] = "/tmp/inf-bomb-XXXXXX";
@@ -34,7 +35,7 @@ static void end(void)
     rmdir(folder);
 }
 
-// A second would do on a quiet machine.
+// A time limit with room for a busy machine; a second is enough on a quiet one.
 TestSuite(onnx_bombs, .init = begin, .fini = end, .timeout = 60);
 
 static long peak_kib(void)
@@ -44,7 +45,7 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-// Imports what was written, as the daemon does; the writer is empty then.
+// Imports the written model as the daemon does, and empties the writer.
 static enum inf_code import_it(struct inf_pb_writer *writer)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
@@ -69,7 +70,7 @@ static void refuse(struct inf_pb_writer *writer, enum inf_code code, const char 
     cr_assert_leq(peak_kib() - before, GROWTH_KIB_MAX, "%ld KiB", peak_kib() - before);
 }
 
-// A model whose graph is open, with an input x of one element and an output y.
+// Begins a model with an input x of one element and an output y; its graph is open.
 static struct inf_pb_writer open_model(void)
 {
     static const int64_t one[] = {1};
@@ -88,7 +89,7 @@ static void put_node(struct inf_pb_writer *writer, const char *op, const char *a
     inf_pb_close(writer);
 }
 
-// An open attribute of type GRAPH, and its graph.
+// Opens an attribute of type GRAPH, and its graph.
 static void open_graph(struct inf_pb_writer *writer, const char *name)
 {
     inf_pb_open(writer, 5);
@@ -105,7 +106,7 @@ static void close_graph(struct inf_pb_writer *writer)
 
 // --- nesting ---
 
-// Graph in attribute in node in graph: three levels of messages each time.
+// A graph in an attribute in a node in a graph: three levels of messages each time.
 Test(onnx_bombs, graphs_within_graphs_end)
 {
     static const int levels[] = {17, 22, 200};
@@ -130,7 +131,7 @@ Test(onnx_bombs, graphs_within_graphs_end)
 
 // --- merging ---
 
-// Protobuf's own rule is to merge them, each time anew.
+// Protobuf merges repeated messages, which copies them each time.
 Test(onnx_bombs, a_graph_that_is_there_often_is_not_merged)
 {
     struct inf_pb_writer writer = open_model();
@@ -190,7 +191,7 @@ Test(onnx_bombs, inputs_of_a_node_are_counted)
 
 // --- growing ---
 
-// Each function calls the one before it twice: 2^30 nodes.
+// Each function calls the previous one twice: 2^30 nodes.
 Test(onnx_bombs, functions_that_double_end)
 {
     char name[16], callee[16];
@@ -234,7 +235,7 @@ Test(onnx_bombs, functions_that_double_end)
     refuse(&writer, INF_EXHAUSTED, "nodes");
 }
 
-// A loop of 256 rounds in a loop of 256 rounds, and so on, each to be written out.
+// Nested loops of 256 iterations, each to be unrolled.
 Test(onnx_bombs, loops_within_loops_end)
 {
     static const int64_t rounds[] = {250};
@@ -259,7 +260,8 @@ Test(onnx_bombs, loops_within_loops_end)
     refuse(&writer, INF_EXHAUSTED, "nodes");
 }
 
-// An If with sides of different rank, many times: what is behind each goes into both of its sides.
+// Many Ifs with branches of different rank: the nodes behind each are lowered in both of its
+// branches.
 Test(onnx_bombs, branches_that_diverge_end)
 {
     static const char *const sides[] = {"then_branch", "else_branch"};
@@ -293,7 +295,7 @@ Test(onnx_bombs, branches_that_diverge_end)
               err.text);
 }
 
-// Every round doubles what the one before made: no constant grows without end while it is folded.
+// Every iteration doubles the previous result: folded constants must not grow without limit.
 Test(onnx_bombs, constants_that_double_stay_nodes)
 {
     static const int64_t shape[] = {1024};
@@ -316,7 +318,7 @@ Test(onnx_bombs, constants_that_double_stay_nodes)
     cr_assert_leq(peak_kib() - before, GROWTH_KIB_MAX);
 }
 
-// An initialiser of 4 GiB by its dims, of nothing in the file.
+// An initialiser of 4 GiB by its dims, without data.
 Test(onnx_bombs, dims_are_no_promise)
 {
     struct inf_pb_writer writer = open_model();
@@ -331,7 +333,7 @@ Test(onnx_bombs, dims_are_no_promise)
     refuse(&writer, INF_INVALID, "tensor 'w'");
 }
 
-// A sequence that holds itself over and over, by name.
+// A sequence that is inserted into itself many times.
 Test(onnx_bombs, sequences_are_counted)
 {
     char name[2][16];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX's If, Loop and Scan where only a run can tell what they do: what they answer, on ref.
+// ONNX's If, Loop and Scan when only a run can decide: results on ref.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static struct inf_device *device;
 static struct inf_model *model;
 static struct inf_executable *executable;
 static struct inf_error err;
-static float buffers[2][64]; // for outputs of known size
+static float buffers[2][64]; // outputs of known size
 
 static void begin(void)
 {
@@ -53,7 +53,7 @@ static void end(void)
 
 TestSuite(onnx_control, .init = begin, .fini = end);
 
-// Loads what was written; the writer is empty then.
+// Loads the written model and empties the writer.
 static void load(struct inf_pb_writer *writer)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
@@ -81,7 +81,7 @@ static enum inf_code run(const struct inf_shape *shapes, const void *const *inpu
     return inf_executable_run(executable, &execution, &err);
 }
 
-// Output `index` of the last run has this shape and these numbers.
+// Asserts the shape and the elements of output `index` of the last run.
 static void expect(uint32_t index, const struct inf_shape *shape, const float *wanted)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
@@ -89,7 +89,8 @@ static void expect(uint32_t index, const struct inf_shape *shape, const float *w
     struct inf_result result = {
         .dtype = value->dtype, .shape = value->shape, .data = buffers[index]};
     char text[INF_SHAPE_TEXT_SIZE];
-    bool is_left = inf_executable_result(executable, 0, index, &result); // else it was written
+    // Else the run wrote to the buffer.
+    bool is_left = inf_executable_result(executable, 0, index, &result);
     cr_assert_neq(is_left, inf_shape_known(&value->shape));
     cr_assert(inf_shape_equal(&result.shape, shape), "%s", inf_shape_print(&result.shape, text));
     cr_assert_eq(result.dtype, INF_DTYPE_F32);
@@ -141,7 +142,8 @@ static void put_narrow(struct inf_pb_writer *writer, const char *name, int32_t t
     inf_pb_close(writer);
 }
 
-// y = x + (w - zero) * 0.5 with w of this type, put through node `op` first where there is one.
+// Makes y = x + (w - zero) * 0.5 with w of this type, passed through node `op` first unless it is
+// NULL.
 static struct inf_pb_writer narrow_weights(int32_t type, const void *data, size_t size,
                                            const char *op)
 {
@@ -165,7 +167,7 @@ static struct inf_pb_writer narrow_weights(int32_t type, const void *data, size_
     return writer;
 }
 
-// ONNX puts the first element into the lowest bits.
+// ONNX has the first element in the lowest bits.
 Test(onnx_control, narrow_weights_are_dequantised)
 {
     static const struct {
@@ -194,7 +196,7 @@ Test(onnx_control, narrow_weights_are_for_nothing_else)
     static const uint8_t data[3] = {0};
     struct inf_graph *graph = NULL;
     for (int i = 0; i < 2; i++) {
-        // Through another node; with a byte too few.
+        // Through another node; and with a byte too few.
         struct inf_pb_writer writer =
             narrow_weights(22, data, i == 0 ? 3 : 2, i == 0 ? "Neg" : NULL);
         int fd = openat(folder_fd, "model.onnx", O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -211,8 +213,8 @@ Test(onnx_control, narrow_weights_are_for_nothing_else)
 
 // --- If ---
 
-// y = if go: x without its first axis, else x; z = the sums of y's rows, which is another thing for
-// either: what exporters make of squeezing an axis that may be 1.
+// y = if go: x without its first axis, else x; z = the sums of y's rows, whose meaning depends on
+// the rank. Exporters write this for squeezing an axis that may be 1.
 static struct inf_pb_writer squeezing(const char *op, int64_t axis)
 {
     static const int64_t dims[] = {-1, -1, -1}, zero[] = {0};
@@ -259,7 +261,7 @@ Test(onnx_control, what_is_behind_branches_of_different_rank_is_in_both)
     expect(0, &INF_SHAPE(1, 2), rows);
 }
 
-// Axis 2 is there in one branch only.
+// Axis 2 exists in one branch only.
 Test(onnx_control, a_branch_that_makes_no_sense_fails_the_run_that_takes_it)
 {
     static const float x[] = {1, 2, 3, 4, 5, 6}, rows[] = {6, 15};
@@ -275,8 +277,8 @@ Test(onnx_control, a_branch_that_makes_no_sense_fails_the_run_that_takes_it)
     cr_assert_not_null(strstr(err.text, "axis 2"), "%s", err.text);
 }
 
-// The shapes at hand fit the else branch alone: squeezing an axis of 2 is nobody's fault until
-// then.
+// These shapes fit only the else branch. Squeezing an axis of size 2 is an error only when a run
+// takes that branch.
 Test(onnx_control, shapes_that_fit_one_branch_do_for_it)
 {
     static const float x[] = {1, 2, 3, 4, 5, 6}, rows[] = {6, 15};
@@ -293,8 +295,8 @@ Test(onnx_control, shapes_that_fit_one_branch_do_for_it)
 
 // --- Loop ---
 
-// Rounds and condition are inputs: sum += x each round, stacked up; goes on while the sum is below
-// 10.
+// The number of iterations and the condition are inputs. sum += x in each iteration, stacked; the
+// loop continues while the sum is below 10.
 Test(onnx_control, a_run_counts_the_rounds_of_a_loop)
 {
     static const int64_t one[] = {1};
@@ -333,7 +335,7 @@ Test(onnx_control, a_run_counts_the_rounds_of_a_loop)
     cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
     expect(0, &INF_SHAPE(1), &sums[1]);
     expect(1, &INF_SHAPE(2, 1), sums);
-    rounds = 100; // more than the condition lets through
+    rounds = 100; // more than the condition allows
     cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
     expect(0, &INF_SHAPE(1), &sums[3]);
     expect(1, &INF_SHAPE(4, 1), sums);
@@ -343,7 +345,7 @@ Test(onnx_control, a_run_counts_the_rounds_of_a_loop)
     expect(1, &INF_SHAPE(0, 1), NULL);
 }
 
-// What is carried grows by an element a round: its shape is known to no round.
+// The carried value grows by an element in each iteration, so its shape is unknown.
 Test(onnx_control, a_loop_may_change_the_shape_of_what_it_carries)
 {
     static const int64_t one[] = {1};
@@ -378,7 +380,7 @@ Test(onnx_control, a_loop_may_change_the_shape_of_what_it_carries)
 
 // --- Scan ---
 
-// Running sums along an axis whose size the model leaves open, forwards and backwards.
+// Running sums along an axis of unknown size, forwards and backwards.
 Test(onnx_control, a_scan_goes_through_as_many_slices_as_there_are)
 {
     static const int64_t one[] = {1}, rows[] = {-1, 2}, row[] = {2}, backwards[] = {1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models cut short and changed at random: no crash, no hang, and a reason for every refusal.
+// Small models, truncated and changed at random: no crash, no hang, and a text for every refusal.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static uint64_t state;
 
-// SplitMix64.
+// Returns a random number below `bound` (SplitMix64).
 static uint32_t below(uint32_t bound)
 {
     uint64_t z = state += 0x9e3779b97f4a7c15u;
@@ -207,7 +207,7 @@ static struct inf_pb_writer (*const seeds[])(void) = {
     seed_conv, seed_pool, seed_shape,  seed_slice,  seed_resize,
     seed_if,   seed_rnn,  seed_reduce, seed_gather, seed_split};
 
-// --- judging ---
+// --- importing ---
 
 static enum inf_code import_bytes(const uint8_t *bytes, size_t size, struct inf_error *err)
 {
@@ -216,7 +216,7 @@ static enum inf_code import_bytes(const uint8_t *bytes, size_t size, struct inf_
     struct inf_tally tally = INF_TALLY_INIT;
     const struct inf_onnx_files files = {.place.directory_fd = -1, .tally = &tally};
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
-    // Memory of exactly the size, so that a sanitizer sees a read beyond the end.
+    // Memory of exactly this size, so that a sanitizer finds a read beyond the end.
     uint8_t *copy = malloc(size + 1);
     cr_assert_not_null(copy);
     copy = realloc(copy, size > 0 ? size : 1);
@@ -262,7 +262,7 @@ Test(onnx_fuzz, every_truncation_is_refused)
     }
 }
 
-// Changes a few bytes, or copies, drops or repeats a stretch of them.
+// Changes a few bytes, or copies, drops or repeats a range of them.
 static size_t mutate(uint8_t *bytes, size_t size, size_t capacity)
 {
     static const uint8_t odd[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0xfe, 8, 0x0a, 0x12};

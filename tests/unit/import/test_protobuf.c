@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protobuf reader against bytes written out by hand.
+// The protobuf reader, for hand-written bytes.
 #include "backends/import/onnx/protobuf.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +8,8 @@
 
 #define SPAN(text) ((struct inf_span){(const uint8_t *)(text), sizeof(text) - 1})
 
-// One message that nests in itself through field 1, many times, and through field 2, once.
+// A schema with one kind of message, which contains itself through field 1 (repeated) and field 2
+// (once).
 static const struct inf_pb_child schema[] = {
     {0, 0, 1, true, "a child"}, {0, 0, 2, false, "the child"}, {0}};
 
@@ -84,7 +85,7 @@ Test(pbwire, malformed_fields_are_refused)
     }
 }
 
-// `levels` messages within each other, the whole being one of them.
+// Makes `levels` nested messages.
 static uint8_t *nest(size_t levels, size_t *size)
 {
     // A message of n bytes takes at most n + 6 within another.
@@ -129,7 +130,7 @@ Test(pbwire, what_may_be_there_once_is_refused_twice)
     cr_assert_eq(check(SPAN("\x0a\0\x0a\0\x12\0"), &err), INF_OK, "%s", err.text);
     cr_assert_eq(check(SPAN("\x12\0\x0a\0\x12\0"), &err), INF_INVALID);
     cr_assert_str_eq(err.text, "the child is there twice");
-    // Another message's own is another one.
+    // Fields of another message count separately.
     cr_assert_eq(check(SPAN("\x12\0\x0a\x02\x12\0"), &err), INF_OK);
     cr_assert_eq(check(SPAN("\x10\x01"), &err), INF_INVALID);
     cr_assert_str_eq(err.text, "the child is not a protobuf message");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structure of models: signatures, references, order, encodings, and what is wrong with them.
+// The structure of graph models: signatures, references, order, encodings, and errors in files.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void accept(const char *json)
     cr_assert_eq(inf_tfjs_case_import_text(json), INF_OK, "%s: %s", inf_tfjs_case.err.text, json);
 }
 
-// Asserts the names of the ports, with commas between them.
+// Asserts the names of inputs and outputs, separated by commas.
 static void check_ports(const char *inputs, const char *outputs)
 {
     const struct inf_graph *graph = inf_tfjs_case.graph;
@@ -116,7 +116,8 @@ Test(tfjs, the_hash_is_of_the_content_and_a_folder_holds_the_shards)
 }
 
 #define X                                                                                          \
-    "{'name':'x','op':'Placeholder','attr':{'dtype':{'type':'DT_FLOAT'},'shape':{'shape':{'dim':[{'size':'2'}]}}}}"
+    "{'name':'x','op':'Placeholder','attr':{'dtype':{'type':'DT_FLOAT'},"                          \
+    "'shape':{'shape':{'dim':[{'size':'2'}]}}}}"
 #define NODES(more)           "{'modelTopology':{'node':[" X more "]}}"
 #define NODES_AND(more, rest) "{'modelTopology':{'node':[" X more "]}," rest "}"
 #define RELU(name, input)     ",{'name':'" name "','op':'Relu','input':['" input "']}"
@@ -250,7 +251,7 @@ Test(tfjs, nodes_may_stand_in_any_order_but_not_in_a_circle)
            "is part of a cycle");
     refuse(NODES_AND(RELU("q", "q"), "'signature':{'outputs':{'q':{}}}"), INF_INVALID,
            "node 'q' (Relu): is part of a cycle through its input 'q'");
-    // A circle that no output hangs on is not looked at.
+    // A cycle that no output depends on is ignored.
     accept(NODES_AND(CIRCLE RELU("r", "x"), "'signature':{'outputs':{'r':{}}}"));
     refuse(NODES(RELU("r", "x") RELU("r", "x")), INF_INVALID, "node 'r': there are two");
 }
@@ -267,7 +268,7 @@ Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
     accept(NODES_AND(",{'name':'a','op':'Foo','input':['x']}" RELU("r", "x"),
                      "'signature':{'outputs':{'r':{}}}"));
 
-    // More names than an error has room for: the rest is counted.
+    // More names than an error has room for: the text has the number of the others.
     char *json = malloc(1 << 20);
     strcpy(json, "{'modelTopology':{'node':[" X);
     for (int i = 0; i < 300; i++)
@@ -285,7 +286,7 @@ Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
     cr_assert_eq(named + (size_t)atoi(more + 6), 300u, "%s", inf_tfjs_case.err.text);
     free(json);
 
-    // A report has all of them.
+    // The report has all of them.
     char *report = NULL;
     size_t size, lines = 0;
     FILE *file = open_memstream(&report, &size);
@@ -421,7 +422,7 @@ Test(tfjs, a_chain_of_many_nodes_needs_no_deep_stack)
     };
     char *json = malloc((size_t)COUNT * 80 + 1024), *end = json;
     end += sprintf(end, "{'modelTopology':{'node':[" X);
-    // Backwards, so that the walk goes down the whole chain at once.
+    // In reverse order, so that the walk visits the whole chain at once.
     for (int i = COUNT; i > 1; i--)
         end += sprintf(end, ",{'name':'n%d','op':'Relu','input':['n%d']}", i, i - 1);
     sprintf(end, RELU("n1", "x") "]}}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each of the 248 operators that TensorFlow.js's converter knows is either built or refused by
-// name, and what is refused says why.
+// Each of the 248 operators that TensorFlow.js's converter knows is either supported, or refused by
+// name with a reason.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ static const struct {
      "BatchToSpaceND DepthToSpace BroadcastTo BroadcastArgs"},
 };
 
-// Imports a model whose output hangs on one node 'n' of the operator, without inputs.
+// Imports a model whose output depends on one node 'n' of the operator, without inputs.
 static enum inf_code import_operator(const char *operator)
 {
     struct inf_tfjs_writer *w = inf_tfjs_writer_begin(inf_tfjs_case.path);
@@ -84,7 +84,7 @@ static enum inf_code import_operator(const char *operator)
     return inf_tfjs_case_import();
 }
 
-// What an operator that is built says, if anything, is about this node, not about the operator.
+// An error of a supported operator is about this node, not about the operator.
 static void check_built(const char *operator)
 {
     enum inf_code code = import_operator(operator);
@@ -103,7 +103,7 @@ static void check_refused(const char *operator)
              "operators not supported: %s (1 node: 'n' with {\"factor\":{\"f\":0.5}}): ", operator);
     cr_assert_eq(strncmp(inf_tfjs_case.err.text, wanted, strlen(wanted)), 0, "%s",
                  inf_tfjs_case.err.text);
-    // A reason of its own: not that nobody knows the operator.
+    // The reason must not be that the operator is unknown.
     cr_assert_null(strstr(inf_tfjs_case.err.text, "no operator that"), "%s",
                    inf_tfjs_case.err.text);
 }

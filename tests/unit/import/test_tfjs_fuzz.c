@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model with many operators, broken in thousands of ways: each import ends in a graph that is
-// verified or in an error that says something, and frees what it had. Run under ASan and UBSan.
+// A model with many operators, changed in thousands of ways. Each import must end in a verified
+// graph or in an error with a text, and free its memory. Run under ASan and UBSan.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ static char *write_zoo(size_t *out_size)
     return inf_tfjs_case_read("model.json", out_size);
 }
 
-// Imports, and asserts what holds for any bytes. Returns whether they were a model.
+// Imports the model, and asserts what holds for any bytes. Returns true if it was accepted.
 static bool import_anything(void)
 {
     enum inf_code code = inf_tfjs_case_import();
@@ -109,7 +109,7 @@ static bool import_anything(void)
     return false;
 }
 
-// A small generator of numbers that are the same on every machine.
+// A small random number generator with the same numbers on every machine.
 static uint32_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -146,7 +146,8 @@ Test(tfjs_fuzz, changed_bytes_never_break_the_importer)
         inf_tfjs_case_write("model.json", mutant, size);
         models += import_anything();
     }
-    // Some changes only touch a name or a number: the rest of the importer is reached.
+    // Some changes only touch a name or a number, so that the later stages of the importer are
+    // reached.
     cr_assert_gt(models, 100u);
     free(mutant);
     free(text);
@@ -183,7 +184,7 @@ Test(tfjs_fuzz, changed_weights_never_break_the_importer)
     uint64_t state = 3;
     for (unsigned round = 0; round < 4000; round++) {
         memcpy(mutant, weights, size);
-        // Most of it is zeros of filters; the integers that operators read stand at the end.
+        // Most bytes are zeros of filters; the integers that operators read are at the end.
         for (unsigned n = 0; n < 4; n++)
             mutant[size - 1 - next_random(&state) % 160] =
                 (char)("\0\1\2\3\4\5\7\10\20\177\200\376\377\377"[next_random(&state) % 14]);
@@ -194,7 +195,7 @@ Test(tfjs_fuzz, changed_weights_never_break_the_importer)
     free(weights);
 }
 
-// The value at position `*index` of a walk through everything beneath `value`, to be replaced.
+// A value, found by its position in a walk, that is to be replaced.
 struct place {
     json_t *parent;
     const char *key; // of an object, or else
@@ -249,7 +250,7 @@ Test(tfjs_fuzz, a_value_of_another_type_anywhere_never_breaks_the_importer)
         if (!found)
             break;
     }
-    // The walk has been everywhere: the model has some hundreds of values.
+    // The walk has visited all values: the model has some hundreds.
     cr_assert_gt(count, 400u);
     free(text);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operators with weights are lowered: each to what TensorFlow says it is.
+// Lowering of operators with weights, compared with TensorFlow's definitions.
 #include <criterion/criterion.h>
 
 #include "tests/unit/import/tfjs_ops_kit.h"

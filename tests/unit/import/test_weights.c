@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reading of TensorFlow.js weights: encodings, shards, and errors in manifests.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "backends/import/common/weights.h"
 #include "backends/storage/file.h"
 
-// A folder with shards, and what was read from it.
+// A folder with shards, and the weights that were read from it.
 static struct {
     char path[32];
     int fd;
@@ -63,7 +64,7 @@ static enum inf_code read_manifest(const char *manifest)
     return inf_weights_read(&t.weights, &json, &place, &t.tally, &t.err);
 }
 
-// Asserts that a manifest is refused with `code` and a text that has `part` in it.
+// Asserts that a manifest is refused with `code` and a text that contains `part`.
 static void refuse(const char *manifest, enum inf_code code, const char *part)
 {
     cr_assert_eq(read_manifest(manifest), code, "%s: %d %s", manifest, t.err.code, t.err.text);
@@ -212,7 +213,7 @@ Test(weights, sizes_must_add_up)
     refuse("[{\"paths\":[\"w\"],\"weights\":[]}]", INF_INVALID, "8 bytes are left over");
     refuse("[{\"paths\":[],\"weights\":[{\"name\":\"x\",\"shape\":[],\"dtype\":\"bool\"}]}]",
            INF_INVALID, "ends 1 bytes before");
-    // A gigabyte that is claimed, and a file that has 8 bytes.
+    // The manifest asks for a gigabyte; the file has 8 bytes.
     refuse(ONE("[1073741823]", "float32", ""), INF_INVALID, "ends 4294967284 bytes before");
 }
 
@@ -233,7 +234,7 @@ Test(weights, shapes_that_overflow_or_are_negative_are_refused)
     refuse(ONE("[[2]]", "float32", ""), INF_INVALID, "shape[0]: has an array of 1");
 }
 
-// Before any is read: the file of the second group is not there.
+// Refused before any file is read: the file of the second group does not exist.
 Test(weights, what_is_named_twice_is_refused_unread)
 {
     write_file("w", "12345678", 8);

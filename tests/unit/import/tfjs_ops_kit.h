@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for tests of how TensorFlow.js' operators are lowered: begin() a model, give it input()s,
-// constants and node()s, then ask for its output_of() or refuse() it.
+// Helpers for tests of lowering TensorFlow.js operators: begin() a model, add input()s, constants
+// and node()s, then call output_of() or refuse().
 #ifndef INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
 #define INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
 
@@ -44,7 +44,7 @@ static inline void node(const char *name, const char *op, const char *inputs)
     inf_tfjs_writer_node(w, name, op, inputs);
 }
 
-// Ends the model with output `y` and imports it; the text is its type and shape.
+// Ends the model with output `y` and imports it. Returns its type and shape as text.
 static inline const char *output_of(const char *tensor)
 {
     inf_tfjs_writer_output(w, "y", tensor);
@@ -52,7 +52,7 @@ static inline const char *output_of(const char *tensor)
     return inf_tfjs_case_output(0);
 }
 
-// The same for a model that is refused.
+// The same for a model that must be refused.
 static inline void refuse(const char *tensor, enum inf_code code, const char *part)
 {
     inf_tfjs_writer_output(w, "y", tensor);
@@ -64,7 +64,7 @@ static inline const union inf_attrs *attrs_of(uint32_t index, enum inf_op op)
     return &inf_tfjs_case_node(index, op)->attrs;
 }
 
-// The integers of a constant operand.
+// Asserts the integers of a constant operand.
 static inline void check_ints(uint32_t index, uint32_t operand, const int64_t *wanted,
                               uint32_t count)
 {
