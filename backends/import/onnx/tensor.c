@@ -240,7 +240,7 @@ static enum inf_code read_number(const struct reading *reading, const char *key,
         uint64_t digit = (uint64_t)text.data[i] - '0';
         if (digit > 9 || __builtin_mul_overflow(*out, 10, out) ||
             __builtin_add_overflow(*out, digit, out))
-            return fail(reading, INF_INVALID, "external %s '%.*s' is no number", key,
+            return fail(reading, INF_INVALID, "external %s '%.*s' is not a number", key,
                         (int)INF_MIN(text.size, 40), (const char *)text.data);
     }
     return INF_OK;

@@ -84,7 +84,8 @@ uint32_t inf_tfjs_graph_find(const struct inf_tfjs_graph *graph, const char *nam
 
 // Resolves the text of a reference.
 //
-// INF_INVALID  no such node, or no number after the colon; `where` says who refers to it.
+// INF_INVALID  no such node, or the text after the colon is not a number; `where` says who refers
+// to it.
 enum inf_code inf_tfjs_graph_resolve(struct inf_tfjs_graph *graph, const char *text,
                                      struct inf_tfjs_ref *out_ref, const char *where,
                                      struct inf_error *err) INF_NODISCARD;

@@ -77,7 +77,7 @@ void inf_control_variable(const char *name, const char *from, const char *frame)
 
 // --- running them ---
 
-static void keep(struct inf_numbers *result, const struct inf_result *from)
+static void keep_result(struct inf_numbers *result, const struct inf_result *from)
 {
     *result = (struct inf_numbers){.dtype = from->dtype,
                                    .shape = from->shape,
@@ -89,8 +89,8 @@ static void keep(struct inf_numbers *result, const struct inf_result *from)
                                                              : ((const uint8_t *)from->data)[i];
 }
 
-static enum inf_code run(struct inf_executable *executable, const struct inf_feed *feed,
-                         const atomic_bool *cancelled)
+static enum inf_code run_once(struct inf_executable *executable, const struct inf_feed *feed,
+                              const atomic_bool *cancelled)
 {
     static unsigned char memory[INF_CONTROL_OUTPUTS_MAX][INF_CONTROL_ELEMENTS_MAX * 8];
     const struct inf_graph *graph = inf_executable_graph(executable);
@@ -106,7 +106,7 @@ static enum inf_code run(struct inf_executable *executable, const struct inf_fee
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
         struct inf_result result = {value->dtype, value->shape, outputs[i], 0};
         cr_assert_eq(inf_executable_result(executable, 0, i, &result), outputs[i] == NULL);
-        keep(&inf_control.results[i], &result);
+        keep_result(&inf_control.results[i], &result);
     }
     inf_executable_drop_results(executable, 0);
     return code;
@@ -128,7 +128,7 @@ enum inf_code inf_control_run_with(uint32_t disabled, const struct inf_feed *fee
         inf_model_acquire(model, inf_control.device, feed->shapes, &executable, &inf_control.err);
     if (code == INF_OK) {
         inf_control.interpreted = inf_executable_interpreted_nodes(executable);
-        code = run(executable, feed, cancelled);
+        code = run_once(executable, feed, cancelled);
         inf_model_release(model, &executable);
     }
     inf_model_unref(&model);

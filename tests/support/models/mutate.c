@@ -82,7 +82,7 @@ static int find_place(json_t *value, size_t *index, struct place *place)
     return 0;
 }
 
-static void replace(const struct place *place, json_t *other)
+static void replace_value(const struct place *place, json_t *other)
 {
     if (place->key != NULL && other != NULL)
         json_object_set_new_nocheck(place->parent, place->key, other);
@@ -107,8 +107,8 @@ size_t inf_mutate_values(const char *text, size_t size, inf_mutate_visit *visit)
         int found = find_place(root, &index, &place);
         // Removing the value is last, because its place does not exist afterwards.
         for (size_t i = 0; found && i < sizeof others / sizeof *others; i++) {
-            replace(&place,
-                    others[i] != NULL ? json_loads(others[i], JSON_DECODE_ANY, NULL) : NULL);
+            replace_value(&place,
+                          others[i] != NULL ? json_loads(others[i], JSON_DECODE_ANY, NULL) : NULL);
             char *mutant = json_dumps(root, JSON_COMPACT);
             visit(mutant, strlen(mutant));
             free(mutant);

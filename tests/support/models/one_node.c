@@ -24,7 +24,7 @@ static void *guarded_alloc(size_t size_bytes)
     return memory + GUARD_BYTES;
 }
 
-static void drop(struct one_tensor *tensor)
+static void free_tensor(struct one_tensor *tensor)
 {
     if (tensor->fence.memory != NULL)
         fence_fini(&tensor->fence);
@@ -65,7 +65,7 @@ void one_node_round(struct one_node *one)
 void one_node_fini(struct one_node *one)
 {
     for (uint32_t i = 0; i < one->input_count; i++)
-        drop(&one->inputs[i]);
+        free_tensor(&one->inputs[i]);
     one_node_drop_outputs(one);
     one->input_count = 0;
 }
@@ -73,7 +73,7 @@ void one_node_fini(struct one_node *one)
 void one_node_drop_outputs(struct one_node *one)
 {
     for (uint32_t i = 0; i < ONE_NODE_OUTPUTS; i++) {
-        drop(&one->outputs[i]);
+        free_tensor(&one->outputs[i]);
     }
 }
 
@@ -87,7 +87,7 @@ void one_node_fence(struct one_node *one)
         struct fence fence = {0};
         void *data = fence_bytes(&fence, tensor->size_bytes, GUARD_BYTES, GUARD);
         memcpy(data, tensor->data, tensor->size_bytes);
-        drop(tensor);
+        free_tensor(tensor);
         tensor->fence = fence;
         tensor->data = data;
     }
@@ -169,7 +169,8 @@ enum inf_code one_node_graph(const struct one_node *one, struct inf_graph **out_
 }
 
 // Binds every operand of the node: inputs to their memory, outputs to new memory.
-static void bind(struct one_node *one, const struct inf_graph *graph, struct inf_binding *bindings)
+static void bind_operands(struct one_node *one, const struct inf_graph *graph,
+                          struct inf_binding *bindings)
 {
     const struct inf_node *node = &graph->nodes[0];
     for (uint32_t i = 0; i < one->input_count; i++)
@@ -220,7 +221,7 @@ static bool is_lowered(const struct one_node *one, const struct one_tensor *tens
 }
 
 // Converts `count` floats at `moved` to 16 bits in place, or back.
-static void convert(char *moved, size_t count, bool in)
+static void convert_halves(char *moved, size_t count, bool in)
 {
     uint16_t *halves = malloc((count + 1) * sizeof(*halves));
     float *floats = (float *)moved;
@@ -255,8 +256,8 @@ static void move_all(struct one_node *one, const struct inf_graph *graph, struct
         if (in)
             copy_in(device, binding, tensor->size_bytes);
         if (is_lowered(one, tensor))
-            convert((char *)inf_buffer_host(binding->buffer) + binding->offset,
-                    tensor->size_bytes / sizeof(float), in);
+            convert_halves((char *)inf_buffer_host(binding->buffer) + binding->offset,
+                           tensor->size_bytes / sizeof(float), in);
         if (!in)
             copy_out(binding, tensor->data, tensor->size_bytes);
     }
@@ -279,7 +280,7 @@ static enum inf_code run_graph(struct one_node *one, const struct inf_graph *gra
     struct inf_program *program = NULL;
     INF_TRY(inf_program_compile(&program, device, &segment, 0, err));
     struct inf_binding bindings[ONE_NODE_INPUTS + ONE_NODE_OUTPUTS] = {0};
-    bind(one, graph, bindings);
+    bind_operands(one, graph, bindings);
     move_all(one, graph, device, bindings, true);
     struct inf_run run = {.bindings = bindings, .profile = inf_device_info(device)->host_memory};
     struct inf_ticket ticket;

@@ -11,7 +11,7 @@ void inf_pb_writer_fini(struct inf_pb_writer *writer)
     *writer = (struct inf_pb_writer){0};
 }
 
-static void append(struct inf_pb_writer *writer, const void *data, size_t size)
+static void append_bytes(struct inf_pb_writer *writer, const void *data, size_t size)
 {
     if (writer->size + size > writer->capacity) {
         writer->capacity = (writer->size + size) * 2;
@@ -25,7 +25,7 @@ static void append(struct inf_pb_writer *writer, const void *data, size_t size)
 }
 
 // Writes a varint to `out`, which has room for 10 bytes. Returns its length.
-static size_t encode(uint8_t *out, uint64_t value)
+static size_t encode_varint(uint8_t *out, uint64_t value)
 {
     size_t size = 0;
     do {
@@ -38,7 +38,7 @@ static size_t encode(uint8_t *out, uint64_t value)
 static void put_varint(struct inf_pb_writer *writer, uint64_t value)
 {
     uint8_t bytes[10];
-    append(writer, bytes, encode(bytes, value));
+    append_bytes(writer, bytes, encode_varint(bytes, value));
 }
 
 void inf_pb_put_int(struct inf_pb_writer *writer, uint32_t field, int64_t value)
@@ -50,14 +50,14 @@ void inf_pb_put_int(struct inf_pb_writer *writer, uint32_t field, int64_t value)
 void inf_pb_put_float(struct inf_pb_writer *writer, uint32_t field, float value)
 {
     put_varint(writer, (uint64_t)field << 3 | 5);
-    append(writer, &value, sizeof value);
+    append_bytes(writer, &value, sizeof value);
 }
 
 void inf_pb_put_bytes(struct inf_pb_writer *writer, uint32_t field, const void *data, size_t size)
 {
     put_varint(writer, (uint64_t)field << 3 | 2);
     put_varint(writer, size);
-    append(writer, data, size);
+    append_bytes(writer, data, size);
 }
 
 void inf_pb_put_text(struct inf_pb_writer *writer, uint32_t field, const char *text)
@@ -77,8 +77,8 @@ void inf_pb_close(struct inf_pb_writer *writer)
 {
     uint8_t length[10];
     size_t begin = writer->open[--writer->depth];
-    size_t size = encode(length, writer->size - begin);
-    append(writer, length, size);
+    size_t size = encode_varint(length, writer->size - begin);
+    append_bytes(writer, length, size);
     // Insert the length in front of the message.
     memmove(writer->data + begin + size, writer->data + begin, writer->size - size - begin);
     memcpy(writer->data + begin, length, size);

@@ -16,7 +16,7 @@ struct inf_tfjs_writer {
     json_t *attrs; // attributes of the last node
 };
 
-static void require(int ok, const char *what)
+static void require_ok(int ok, const char *what)
 {
     if (ok)
         return;
@@ -27,9 +27,9 @@ static void require(int ok, const char *what)
 static FILE *open_file(const char *directory, const char *name)
 {
     char *path = NULL;
-    require(asprintf(&path, "%s/%s", directory, name) > 0, "no memory");
+    require_ok(asprintf(&path, "%s/%s", directory, name) > 0, "no memory");
     FILE *file = fopen(path, "wb");
-    require(file != NULL, path);
+    require_ok(file != NULL, path);
     free(path);
     return file;
 }
@@ -37,7 +37,7 @@ static FILE *open_file(const char *directory, const char *name)
 struct inf_tfjs_writer *inf_tfjs_writer_begin(const char *directory)
 {
     struct inf_tfjs_writer *writer = calloc(1, sizeof *writer);
-    require(writer != NULL, "no memory");
+    require_ok(writer != NULL, "no memory");
     writer->directory = strdup(directory);
     writer->data = open_file(directory, "weights.bin");
     writer->nodes = json_array();
@@ -61,12 +61,12 @@ static json_t *shape_object(const int64_t *dims, size_t rank)
 }
 
 // Returns the base64 of a text.
-static json_t *base64(const char *text, size_t size)
+static json_t *encode_base64(const char *text, size_t size)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     char out[256];
     size_t length = 0;
-    require(size < sizeof out / 2, "text too long");
+    require_ok(size < sizeof out / 2, "text too long");
     for (size_t i = 0; i < size; i += 3) {
         uint32_t bits = (uint32_t)(unsigned char)text[i] << 16;
         bits |= i + 1 < size ? (uint32_t)(unsigned char)text[i + 1] << 8 : 0;
@@ -80,12 +80,13 @@ static json_t *base64(const char *text, size_t size)
 }
 
 // Returns the parts of a text between commas, in base64 if `encode` is set.
-static json_t *split(const char *text, int encode)
+static json_t *split_list(const char *text, int encode)
 {
     json_t *list = json_array();
     while (*text != '\0') {
         size_t length = strcspn(text, ",");
-        json_array_append_new(list, encode ? base64(text, length) : json_stringn(text, length));
+        json_array_append_new(list,
+                              encode ? encode_base64(text, length) : json_stringn(text, length));
         text += length + (text[length] == ',');
     }
     return list;
@@ -97,12 +98,12 @@ void inf_tfjs_writer_node(struct inf_tfjs_writer *writer, const char *name, cons
     writer->attrs = json_object();
     json_array_append_new(writer->nodes,
                           json_pack("{s:s,s:s,s:o,s:o}", "name", name, "op", op, "input",
-                                    split(inputs, 0), "attr", writer->attrs));
+                                    split_list(inputs, 0), "attr", writer->attrs));
 }
 
 static void set_attr(struct inf_tfjs_writer *writer, const char *key, json_t *value)
 {
-    require(value != NULL && json_object_set_new(writer->attrs, key, value) == 0, key);
+    require_ok(value != NULL && json_object_set_new(writer->attrs, key, value) == 0, key);
 }
 
 void inf_tfjs_writer_attr_int(struct inf_tfjs_writer *writer, const char *key, int64_t value)
@@ -127,7 +128,7 @@ void inf_tfjs_writer_attr_type(struct inf_tfjs_writer *writer, const char *key, 
 
 void inf_tfjs_writer_attr_text(struct inf_tfjs_writer *writer, const char *key, const char *text)
 {
-    set_attr(writer, key, json_pack("{s:o}", "s", base64(text, strlen(text))));
+    set_attr(writer, key, json_pack("{s:o}", "s", encode_base64(text, strlen(text))));
 }
 
 void inf_tfjs_writer_attr_ints(struct inf_tfjs_writer *writer, const char *key,
@@ -141,7 +142,7 @@ void inf_tfjs_writer_attr_ints(struct inf_tfjs_writer *writer, const char *key,
 
 void inf_tfjs_writer_attr_texts(struct inf_tfjs_writer *writer, const char *key, const char *texts)
 {
-    set_attr(writer, key, json_pack("{s:{s:o}}", "list", "s", split(texts, 1)));
+    set_attr(writer, key, json_pack("{s:{s:o}}", "list", "s", split_list(texts, 1)));
 }
 
 void inf_tfjs_writer_placeholder(struct inf_tfjs_writer *writer, const char *name, const char *type,
@@ -165,8 +166,8 @@ static void add_const(struct inf_tfjs_writer *writer, const char *name, const ch
         json_array_append_new(shape, json_integer(dims[i]));
         count *= (size_t)dims[i];
     }
-    require(count == 0 || fwrite(elements, 4, count, writer->data) == count,
-            "cannot write weights.bin");
+    require_ok(count == 0 || fwrite(elements, 4, count, writer->data) == count,
+               "cannot write weights.bin");
     json_array_append_new(writer->weights,
                           json_pack("{s:s,s:o,s:s}", "name", name, "shape", shape, "dtype", type));
     inf_tfjs_writer_node(writer, name, "Const", "");
@@ -192,19 +193,19 @@ void inf_tfjs_writer_output(struct inf_tfjs_writer *writer, const char *key, con
 
 void inf_tfjs_writer_end(struct inf_tfjs_writer *writer)
 {
-    require(fclose(writer->data) == 0, "cannot write weights.bin");
+    require_ok(fclose(writer->data) == 0, "cannot write weights.bin");
     json_t *model = json_pack("{s:s,s:s,s:{s:o,s:{s:i}},s:[{s:[s],s:o}]}", "format", "graph-model",
                               "convertedBy", "inferd tests", "modelTopology", "node", writer->nodes,
                               "versions", "producer", 1395, "weightsManifest", "paths",
                               "weights.bin", "weights", writer->weights);
-    require(model != NULL, "cannot build model.json");
+    require_ok(model != NULL, "cannot build model.json");
     if (json_object_size(writer->outputs) > 0)
         json_object_set_new(
             model, "signature",
             json_pack("{s:O,s:O}", "inputs", writer->inputs, "outputs", writer->outputs));
     FILE *file = open_file(writer->directory, "model.json");
-    require(json_dumpf(model, file, JSON_COMPACT) == 0 && fclose(file) == 0,
-            "cannot write model.json");
+    require_ok(json_dumpf(model, file, JSON_COMPACT) == 0 && fclose(file) == 0,
+               "cannot write model.json");
     json_decref(model);
     json_decref(writer->inputs);
     json_decref(writer->outputs);

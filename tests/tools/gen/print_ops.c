@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_ops - writes docs/reference/operators.md: every operator of ops.def with its attributes, and which element
-// types each backend computes it for. The latter is asked of the devices themselves, for the nodes
-// that the conformance test `ops/agree_with_ref` runs.
+// print_ops - writes docs/reference/operators.md: every operator of ops.def with its attributes,
+// and the element types for which each backend computes it. The devices themselves are asked, for
+// the nodes that the conformance test `ops/agree_with_ref` runs.
 #include <stdio.h>
 #include <string.h>
 
@@ -106,7 +106,7 @@ static size_t column_of(const struct inf_graph *graph)
     return INF_ARRAY_LENGTH(columns);
 }
 
-static void ask(enum inf_op op, struct inf_device *device, struct answers *answers)
+static void ask_devices(enum inf_op op, struct inf_device *device, struct answers *answers)
 {
     const struct case_family *family = &case_families[op];
     for (uint32_t number = 0; family->make != NULL && number < family->count; number++) {
@@ -130,7 +130,7 @@ static void ask(enum inf_op op, struct inf_device *device, struct answers *answe
 static void print_row(enum inf_op op, struct inf_device *device)
 {
     struct answers answers[INF_ARRAY_LENGTH(columns)] = {0};
-    ask(op, device, answers);
+    ask_devices(op, device, answers);
     printf("| %s | %s |", inf_op_info(op)->name, inf_device_info(device)->backend);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(columns); i++) {
         const struct answers *cell = &answers[i];
@@ -165,7 +165,7 @@ int main(void)
     }
     printf(
         "# Operators\n\nMade by `print_ops` from `backends/graph/ops.def`; do not "
-        "edit.\n`meson compile -C build/gcc update-ops-doc` writes it anew.\n\n"
+        "edit.\n`meson compile -C build/gcc update-ops-doc` writes it again.\n\n"
         "## What they are\n\n");
     for (int op = 0; op < INF_OP_COUNT; op++)
         print_op(inf_op_info((enum inf_op)op));
@@ -173,7 +173,7 @@ int main(void)
         "## Where they run\n\nBy the type of the first input; empty: the operator is not defined "
         "for it, or no test asks. \"some\": not every\nattribute or shape; what a backend "
         "declines runs on ref. Every cell is what the test `ops/agree_with_ref` runs\n"
-        "(tests/conformance); operators that are not here run graphs, or their sizes hang on "
+        "(tests/conformance); operators that are not here run graphs, or their sizes depend on "
         "values: ref has them.\n\n");
     print_matrix(&devices);
     inf_device_list_close(&devices);

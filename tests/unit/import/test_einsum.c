@@ -11,8 +11,9 @@
 #define SHAPES(...) ((const struct inf_shape[]){__VA_ARGS__})
 
 // Adds the equation over constants 1, 2, 3, ... of these shapes and folds it.
-static enum inf_code evaluate(const char *equation, const struct inf_shape *shapes, uint32_t count,
-                              struct inf_graph **out_graph, struct inf_error *err)
+static enum inf_code evaluate_einsum(const char *equation, const struct inf_shape *shapes,
+                                     uint32_t count, struct inf_graph **out_graph,
+                                     struct inf_error *err)
 {
     struct inf_graph *graph = NULL;
     uint32_t inputs[4], y;
@@ -38,7 +39,7 @@ static void check_result(const char *equation, const struct inf_shape *shapes, u
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_error err = {0};
-    cr_assert_eq(evaluate(equation, shapes, count, &graph, &err), INF_OK, "%s: %s", equation,
+    cr_assert_eq(evaluate_einsum(equation, shapes, count, &graph, &err), INF_OK, "%s: %s", equation,
                  err.text);
     const struct inf_value *y = &graph->values[graph->outputs[0].value];
     char text[INF_SHAPE_TEXT_SIZE];
@@ -101,7 +102,8 @@ Test(einsum, refuses_what_makes_no_sense)
     for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
         INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
         struct inf_error err = {0};
-        enum inf_code code = evaluate(rows[i].equation, SHAPES(INF_SHAPE(2, 2)), 1, &graph, &err);
+        enum inf_code code =
+            evaluate_einsum(rows[i].equation, SHAPES(INF_SHAPE(2, 2)), 1, &graph, &err);
         cr_expect_neq(code, INF_OK, "'%s' is taken", rows[i].equation);
         cr_expect_not_null(strstr(err.text, rows[i].needle), "'%s': %s", rows[i].equation,
                            err.text);

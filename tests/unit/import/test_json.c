@@ -9,7 +9,7 @@
 #include "proto/core/limits.h"
 
 // Parses a document, which must succeed.
-static struct json_t *parse(const char *text)
+static struct json_t *parse_text(const char *text)
 {
     struct json_t *root = NULL;
     struct inf_error err = {0};
@@ -71,7 +71,7 @@ Test(json, counts_the_depth_of_nesting_outside_strings)
         inf_json_destroy(&root);
     }
     // Brackets in a string, and escaped quotes, do not count.
-    struct json_t *root = parse(
+    struct json_t *root = parse_text(
         "{\"k\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}");
     inf_json_destroy(&root);
@@ -99,7 +99,8 @@ Test(json, refuses_a_million_levels_and_many_millions_of_values)
 
 Test(json, tells_the_way_to_a_value_of_the_wrong_type)
 {
-    struct json_t *root = parse("{\"weightsManifest\":[{},{\"weights\":[{\"shape\":[1,\"x\"]}]}]}");
+    struct json_t *root =
+        parse_text("{\"weightsManifest\":[{},{\"weights\":[{\"shape\":[1,\"x\"]}]}]}");
     struct inf_json document = inf_json_root(root), manifest, weights, shape;
     struct inf_error err = {0};
     int64_t number = 7;
@@ -132,7 +133,7 @@ Test(json, tells_the_way_to_a_value_of_the_wrong_type)
 
 Test(json, names_elements_that_have_a_name)
 {
-    struct json_t *root = parse("{\"node\":[{\"name\":\"conv\",\"op\":3},{\"name\":5}]}");
+    struct json_t *root = parse_text("{\"node\":[{\"name\":\"conv\",\"op\":3},{\"name\":5}]}");
     struct inf_json document = inf_json_root(root), nodes, member;
     struct inf_error err = {0};
     const char *text;
@@ -159,7 +160,7 @@ Test(json, shortens_ways_and_values_that_are_long)
         size += (size_t)sprintf(text + size, "\":");
     }
     size += (size_t)sprintf(text + size, "\"\\n\\u0007%0500d\"}}}}}", 1);
-    struct json_t *root = parse(text);
+    struct json_t *root = parse_text(text);
     struct inf_json steps[6] = {inf_json_root(root)};
     struct inf_error err = {0};
     for (int i = 0; i < 5; i++) {
@@ -176,7 +177,7 @@ Test(json, shortens_ways_and_values_that_are_long)
 
 Test(json, reads_integers_as_numbers_and_as_text)
 {
-    struct json_t *root = parse(
+    struct json_t *root = parse_text(
         "[5,\"5\",\"-1\",\"9223372036854775807\",-9223372036854775808,"
         "\" 5\",\"+5\",\"5 \",\"\",\"0x5\",5.0,\"9223372036854775808\",true,"
         "null,\"--5\",\"-\"]");
@@ -198,7 +199,7 @@ Test(json, reads_integers_as_numbers_and_as_text)
 
 Test(json, reads_numbers_that_are_finite_only)
 {
-    struct json_t *root = parse(
+    struct json_t *root = parse_text(
         "[1,-2.5,\"0.25\",\"1e3\",\"nan\",\"inf\",\"1e999\",\"\",\"1x\","
         "\" 1\",[],false]");
     const double wanted[] = {1, -2.5, 0.25, 1000};
@@ -216,7 +217,7 @@ Test(json, reads_numbers_that_are_finite_only)
 
 Test(json, takes_null_for_absent_and_keeps_the_order_of_members)
 {
-    struct json_t *root = parse("{\"zebra\":1,\"ape\":null,\"mouse\":true}");
+    struct json_t *root = parse_text("{\"zebra\":1,\"ape\":null,\"mouse\":true}");
     struct inf_json document = inf_json_root(root), member;
     struct inf_error err = {0};
     static const char *const keys[] = {"zebra", "ape", "mouse"};
@@ -247,7 +248,7 @@ Test(json, names_are_short_printable_and_not_empty)
     char text[2048];
     for (int length = 511; length <= 513; length++) {
         sprintf(text, "[\"%0*d\",\"\",\"a\\nb\",\"a\\u007fb\",\"caf\xc3\xa9:0\",3]", length, 1);
-        struct json_t *root = parse(text);
+        struct json_t *root = parse_text(text);
         struct inf_json list = inf_json_root(root);
         const enum inf_code wanted[] = {length <= 512 ? INF_OK : INF_INVALID,
                                         INF_INVALID,

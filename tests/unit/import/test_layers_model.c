@@ -16,7 +16,7 @@ TestSuite(layers_model, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
     "{'class_name':'InputLayer','name':'x','config':{'batch_input_shape':[null,4],'name':'x'}}"
 
 // Makes a document of a topology and weights whose bytes are zeros.
-static char *wrap(const char *topology, const char *weights)
+static char *wrap_document(const char *topology, const char *weights)
 {
     size_t size = strlen(topology) + strlen(weights) + 256;
     char *text = malloc(size);
@@ -26,9 +26,9 @@ static char *wrap(const char *topology, const char *weights)
     return text;
 }
 
-static enum inf_code import(const char *topology, const char *weights, size_t floats)
+static enum inf_code import_model(const char *topology, const char *weights, size_t floats)
 {
-    char *text = wrap(topology, weights);
+    char *text = wrap_document(topology, weights);
     float *zeros = calloc(floats + 1, sizeof *zeros);
     inf_tfjs_case_write("w.bin", zeros, floats * sizeof *zeros);
     enum inf_code code = inf_tfjs_case_import_text(text);
@@ -37,15 +37,15 @@ static enum inf_code import(const char *topology, const char *weights, size_t fl
     return code;
 }
 
-static void accept(const char *topology, const char *weights, size_t floats)
+static void accept_model(const char *topology, const char *weights, size_t floats)
 {
-    cr_assert_eq(import(topology, weights, floats), INF_OK, "%s: %s", inf_tfjs_case.err.text,
+    cr_assert_eq(import_model(topology, weights, floats), INF_OK, "%s: %s", inf_tfjs_case.err.text,
                  topology);
 }
 
-static void refuse(const char *topology, enum inf_code code, const char *part)
+static void refuse_model(const char *topology, enum inf_code code, const char *part)
 {
-    cr_assert_eq(import(topology, DENSE_WEIGHTS, 15), code, "%d, wanted %d: %s in %s",
+    cr_assert_eq(import_model(topology, DENSE_WEIGHTS, 15), code, "%d, wanted %d: %s in %s",
                  inf_tfjs_case.err.code, code, inf_tfjs_case.err.text, topology);
     cr_assert_not_null(strstr(inf_tfjs_case.err.text, part), "'%s' is not in: %s", part,
                        inf_tfjs_case.err.text);
@@ -83,18 +83,18 @@ static void check_dense(const char *input, const char *output)
 Test(layers_model, sequential_models_of_all_times_are_the_same)
 {
     // The list alone, as in Keras 2.2. The first layer has the input shape.
-    accept("{'class_name':'Sequential','config':[" DENSE(
-               ",'activation':'relu','batch_input_shape':[null,4]}") "]}",
-           DENSE_WEIGHTS, 15);
+    accept_model("{'class_name':'Sequential','config':[" DENSE(
+                     ",'activation':'relu','batch_input_shape':[null,4]}") "]}",
+                 DENSE_WEIGHTS, 15);
     check_dense("d_input", "d");
     // An object, inside model_config.
-    accept(
+    accept_model(
         "{'keras_version':'2.10.0','model_config':{'class_name':'Sequential','config':{'name':"
         "'s','layers':[" INPUT "," DENSE(",'activation':'relu'}") "]}}}",
         DENSE_WEIGHTS, 15);
     check_dense("x", "d");
     // Keras 3.
-    accept(
+    accept_model(
         "{'class_name':'Sequential','config':{'name':'s','layers':[{'module':'keras.layers',"
         "'class_name':'InputLayer','config':{'batch_shape':[null,4],'dtype':'float32','name':"
         "'x'}},{'module':'keras.layers',"
@@ -104,9 +104,9 @@ Test(layers_model, sequential_models_of_all_times_are_the_same)
         DENSE_WEIGHTS, 15);
     check_dense("x", "d");
     // Only the build_config has the input shape.
-    accept("{'class_name':'Sequential','config':{'layers':[" DENSE(
-               ",'activation':'relu'}") "],'build_input_shape':[null,4]}}",
-           DENSE_WEIGHTS, 15);
+    accept_model("{'class_name':'Sequential','config':{'layers':[" DENSE(
+                     ",'activation':'relu'}") "],'build_input_shape':[null,4]}}",
+                 DENSE_WEIGHTS, 15);
     check_dense("d_input", "d");
 }
 
@@ -136,7 +136,7 @@ Test(layers_model, functional_models_of_all_times_are_the_same)
                    "'input_layers':{'a':['x',0,0]},'output_layers':{'b':['d',0,0]}"),
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(models); i++) {
-        accept(models[i], DENSE_WEIGHTS, 15);
+        accept_model(models[i], DENSE_WEIGHTS, 15);
         check_dense("x", "d");
     }
 }
@@ -146,20 +146,21 @@ Test(layers_model, weights_may_be_called_by_their_cells_and_outputs)
     const char *model =
         "{'class_name':'Sequential','config':[{'class_name':'LSTM','config':{'name':'l',"
         "'units':2,'batch_input_shape':[null,3,5]}}]}";
-    accept(model,
-           WEIGHT("l/kernel", "[5,8]") "," WEIGHT("l/recurrent_kernel",
-                                                  "[2,8]") "," WEIGHT("l/bias", "[8]"),
-           64);
-    accept(model,
-           WEIGHT("l/lstm_cell_3/kernel", "[5,8]") "," WEIGHT(
-               "l/lstm_cell_3/recurrent_kernel", "[2,8]") "," WEIGHT("l/lstm_cell_3/bias:0", "[8]"),
-           64);
+    accept_model(model,
+                 WEIGHT("l/kernel", "[5,8]") "," WEIGHT("l/recurrent_kernel",
+                                                        "[2,8]") "," WEIGHT("l/bias", "[8]"),
+                 64);
+    accept_model(model,
+                 WEIGHT("l/lstm_cell_3/kernel",
+                        "[5,8]") "," WEIGHT("l/lstm_cell_3/recurrent_kernel",
+                                            "[2,8]") "," WEIGHT("l/lstm_cell_3/bias:0", "[8]"),
+                 64);
     cr_assert_str_eq(inf_tfjs_case_output(0), "FP32 [?,2]");
 }
 
 Test(layers_model, outputs_of_one_layer_have_names_of_their_own)
 {
-    accept(
+    accept_model(
         "{'class_name':'Model','config':{'layers':[{'class_name':'InputLayer','config':"
         "{'name':'x','batch_input_shape':[1,2,5]}},{'class_name':'LSTM','name':'l','config':"
         "{'name':'l','units':2,'return_state':true},'inbound_nodes':[[['x',0,0,{}]]]}],"
@@ -173,7 +174,8 @@ Test(layers_model, outputs_of_one_layer_have_names_of_their_own)
 
 Test(layers_model, an_input_that_is_an_output_is_copied)
 {
-    accept(FUNCTIONAL(INPUT, "'input_layers':[['x',0,0]],'output_layers':[['x',0,0]]"), "", 0);
+    accept_model(FUNCTIONAL(INPUT, "'input_layers':[['x',0,0]],'output_layers':[['x',0,0]]"), "",
+                 0);
     check_ports("x", "x");
     inf_tfjs_case_node(0, INF_OP_IDENTITY);
 }
@@ -190,85 +192,91 @@ Test(layers_model, inputs_have_the_types_of_tensorflow_js)
             "{'class_name':'Sequential','config':[{'class_name':'Dropout','config':{'name':'d',"
             "'dtype':'%s','batch_input_shape':[null,4]}}]}",
             types[i][0]);
-        accept(model, "", 0);
+        accept_model(model, "", 0);
         cr_assert_str_eq(inf_tfjs_case_output(0), types[i][1]);
     }
 }
 
 Test(layers_model, every_class_that_is_not_built_is_named_once)
 {
-    refuse("{'class_name':'Sequential','config':[" INPUT
-           ",{'class_name':'Conv9D','config':{'name':'a'}},{'class_name':'Lambda','config':{'name':"
-           "'b'}},{'class_name':'Conv9D','config':{'name':'c'}},{'class_name':'TimeDistributed',"
-           "'config':{'name':'t','layer':{'class_name':'MyLayer','config':{'name':'i'}}}},"
-           "{'class_name':'Sequential','config':{'name':'n','layers':[{'class_name':'Deep',"
-           "'config':{'name':'z'}}]}}]}",
-           INF_UNSUPPORTED,
-           "layers not supported: Conv9D (2 layers), Deep (1 layer), Lambda (1 layer), MyLayer (1 "
-           "layer)");
+    refuse_model(
+        "{'class_name':'Sequential','config':[" INPUT
+        ",{'class_name':'Conv9D','config':{'name':'a'}},{'class_name':'Lambda','config':{'name':"
+        "'b'}},{'class_name':'Conv9D','config':{'name':'c'}},{'class_name':'TimeDistributed',"
+        "'config':{'name':'t','layer':{'class_name':'MyLayer','config':{'name':'i'}}}},"
+        "{'class_name':'Sequential','config':{'name':'n','layers':[{'class_name':'Deep',"
+        "'config':{'name':'z'}}]}}]}",
+        INF_UNSUPPORTED,
+        "layers not supported: Conv9D (2 layers), Deep (1 layer), Lambda (1 layer), MyLayer (1 "
+        "layer)");
     cr_assert_eq(inf_tfjs_case.err.reason, INF_REASON_OPERATOR);
 }
 
 Test(layers_model, references_that_lead_nowhere_are_refused)
 {
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['y',0,0,{}]]]"), ENDS), INF_INVALID,
-           "wanted the name of a layer");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',1,0,{}]]]"), ENDS), INF_INVALID,
-           "layer 'x' (InputLayer): is referred to by its call 1, but has 1 calls");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,1,{}]]]"), ENDS), INF_INVALID,
-           "layer 'd' (Dense): takes output 1 of layer 'x' (InputLayer), which has 1");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0]]]"), ENDS), INF_INVALID, "inbound_nodes");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',-1,0]]]"), ENDS), INF_INVALID, "inbound_nodes");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[]]"), ENDS), INF_INVALID,
-           "layer 'd' (Dense): has 0 inputs, wanted 1 to 1");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0],['x',0,0]]]"), ENDS), INF_INVALID,
-           "has 2 inputs");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[]"), ENDS), INF_INVALID, "'d' (Dense)");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['d',0,0,{}]]]"), ENDS), INF_INVALID,
-           "layer 'd' (Dense): is part of a cycle through its input 'd'");
-    refuse(
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[['y',0,0,{}]]]"), ENDS), INF_INVALID,
+                 "wanted the name of a layer");
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',1,0,{}]]]"), ENDS), INF_INVALID,
+                 "layer 'x' (InputLayer): is referred to by its call 1, but has 1 calls");
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,1,{}]]]"), ENDS), INF_INVALID,
+                 "layer 'd' (Dense): takes output 1 of layer 'x' (InputLayer), which has 1");
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0]]]"), ENDS), INF_INVALID, "inbound_nodes");
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',-1,0]]]"), ENDS), INF_INVALID,
+                 "inbound_nodes");
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[]]"), ENDS), INF_INVALID,
+                 "layer 'd' (Dense): has 0 inputs, wanted 1 to 1");
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0],['x',0,0]]]"), ENDS), INF_INVALID,
+                 "has 2 inputs");
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[]"), ENDS), INF_INVALID, "'d' (Dense)");
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[['d',0,0,{}]]]"), ENDS), INF_INVALID,
+                 "layer 'd' (Dense): is part of a cycle through its input 'd'");
+    refuse_model(
         FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0,{}]]]") "," DENSE_ON("[[['x',0,0,{}]]]"), ENDS),
         INF_INVALID, "layer 'd': is there twice");
-    refuse(FUNCTIONAL(INPUT, "'input_layers':[['x',0,0]],'output_layers':[]"), INF_INVALID,
-           "output_layers");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0]]]"),
-                      "'input_layers':[['d',0,0]],'output_layers':[['d',0,0]]"),
-           INF_INVALID, "layer 'd' (Dense): is an input of the model, wanted an InputLayer");
-    refuse(FUNCTIONAL(INPUT ",{'class_name':'InputLayer','name':'y','config':{'name':'y',"
-                            "'batch_input_shape':[null,4]}}," DENSE_ON("[[['y',0,0]]]"),
-                      ENDS),
-           INF_INVALID, "layer 'y' (InputLayer): is no input of the model it stands in");
+    refuse_model(FUNCTIONAL(INPUT, "'input_layers':[['x',0,0]],'output_layers':[]"), INF_INVALID,
+                 "output_layers");
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0]]]"),
+                            "'input_layers':[['d',0,0]],'output_layers':[['d',0,0]]"),
+                 INF_INVALID, "layer 'd' (Dense): is an input of the model, wanted an InputLayer");
+    refuse_model(FUNCTIONAL(INPUT ",{'class_name':'InputLayer','name':'y','config':{'name':'y',"
+                                  "'batch_input_shape':[null,4]}}," DENSE_ON("[[['y',0,0]]]"),
+                            ENDS),
+                 INF_INVALID, "layer 'y' (InputLayer): is no input of the model it stands in");
 }
 
 Test(layers_model, a_long_cycle_is_found)
 {
-    refuse(FUNCTIONAL(INPUT ",{'class_name':'Add','name':'a','config':{'name':'a'},'inbound_nodes':"
+    refuse_model(FUNCTIONAL(INPUT
+                            ",{'class_name':'Add','name':'a','config':{'name':'a'},'inbound_nodes':"
                             "[[['x',0,0],['b',0,0]]]},{'class_name':'Dropout','name':'b','config':"
                             "{'name':'b'},'inbound_nodes':[[['a',0,0]]]}",
-                      "'input_layers':[['x',0,0]],'output_layers':[['b',0,0]]"),
-           INF_INVALID, "is part of a cycle");
+                            "'input_layers':[['x',0,0]],'output_layers':[['b',0,0]]"),
+                 INF_INVALID, "is part of a cycle");
 }
 
 #define SEQUENTIAL(layer) "{'class_name':'Sequential','config':[" INPUT "," layer "]}"
 
 Test(layers_model, weights_that_do_not_fit_are_refused)
 {
-    refuse(SEQUENTIAL("{'class_name':'Dense','config':{'name':'e','units':3}}"), INF_INVALID,
-           "layer 'e' (Dense): the weight 'e/kernel' is missing");
-    refuse(SEQUENTIAL("{'class_name':'Dense','config':{'name':'d','units':5}}"), INF_INVALID,
-           "layer 'd' (Dense): the weight 'd/kernel' is [4,3], wanted [4,5]");
-    refuse(SEQUENTIAL("{'class_name':'Dense','config':{'name':'d'}}"), INF_INVALID, "units");
-    refuse(SEQUENTIAL("{'class_name':'Dense','config':{'name':'d','units':-3}}"), INF_INVALID,
-           "config.units");
-    refuse(SEQUENTIAL("{'class_name':'Dense','config':{'name':'d','units':9223372036854775807}}"),
-           INF_INVALID, "config.units");
-    refuse(SEQUENTIAL("{'class_name':'Dense','config':{'name':'d','units':3,'activation':'warp'}}"),
-           INF_UNSUPPORTED, "activation 'warp' is not known");
+    refuse_model(SEQUENTIAL("{'class_name':'Dense','config':{'name':'e','units':3}}"), INF_INVALID,
+                 "layer 'e' (Dense): the weight 'e/kernel' is missing");
+    refuse_model(SEQUENTIAL("{'class_name':'Dense','config':{'name':'d','units':5}}"), INF_INVALID,
+                 "layer 'd' (Dense): the weight 'd/kernel' is [4,3], wanted [4,5]");
+    refuse_model(SEQUENTIAL("{'class_name':'Dense','config':{'name':'d'}}"), INF_INVALID, "units");
+    refuse_model(SEQUENTIAL("{'class_name':'Dense','config':{'name':'d','units':-3}}"), INF_INVALID,
+                 "config.units");
+    refuse_model(
+        SEQUENTIAL("{'class_name':'Dense','config':{'name':'d','units':9223372036854775807}}"),
+        INF_INVALID, "config.units");
+    refuse_model(
+        SEQUENTIAL("{'class_name':'Dense','config':{'name':'d','units':3,'activation':'warp'}}"),
+        INF_UNSUPPORTED, "activation 'warp' is not known");
     cr_assert_eq(
-        import(SEQUENTIAL(DENSE("}")),
-               "{'name':'d/kernel','shape':[4,3],'dtype':'int32'}," WEIGHT("d/bias", "[3]"), 15),
+        import_model(SEQUENTIAL(DENSE("}")),
+                     "{'name':'d/kernel','shape':[4,3],'dtype':'int32'}," WEIGHT("d/bias", "[3]"),
+                     15),
         INF_UNSUPPORTED, "%s", inf_tfjs_case.err.text);
-    cr_assert_eq(import(SEQUENTIAL(DENSE("}")), DENSE_WEIGHTS, 14), INF_INVALID);
+    cr_assert_eq(import_model(SEQUENTIAL(DENSE("}")), DENSE_WEIGHTS, 14), INF_INVALID);
 }
 
 Test(layers_model, numbers_out_of_range_are_refused)
@@ -307,7 +315,7 @@ Test(layers_model, numbers_out_of_range_are_refused)
         char model[1024];
         snprintf(model, sizeof model, "{'class_name':'Sequential','config':[" INPUT ",%s]}",
                  layers[i]);
-        cr_assert_neq(import(model, DENSE_WEIGHTS, 15), INF_OK, "%s", layers[i]);
+        cr_assert_neq(import_model(model, DENSE_WEIGHTS, 15), INF_OK, "%s", layers[i]);
         cr_assert_neq(inf_tfjs_case.err.text[0], '\0');
     }
 }
@@ -324,26 +332,29 @@ Test(layers_model, shapes_of_inputs_are_checked)
             "{'class_name':'Sequential','config':[{'class_name':'Dropout','config':{'name':'d',"
             "'batch_input_shape':%s}}]}",
             shapes[i]);
-        refuse(model, INF_INVALID, "batch_input_shape");
+        refuse_model(model, INF_INVALID, "batch_input_shape");
     }
-    refuse("{'class_name':'Sequential','config':[{'class_name':'Dropout','config':{'name':'d'}}]}",
-           INF_INVALID, "does not say its batch_input_shape");
+    refuse_model(
+        "{'class_name':'Sequential','config':[{'class_name':'Dropout','config':{'name':'d'}}]}",
+        INF_INVALID, "does not say its batch_input_shape");
 }
 
 Test(layers_model, tensors_given_by_names_that_are_not_built_are_refused)
 {
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0,{'mask':['x',0,0]}]]]"), ENDS), INF_INVALID,
-           "layer 'd' (Dense): has 2 inputs");
-    refuse(FUNCTIONAL(INPUT "," DENSE_ON(
-                          "[[['x',0,0,{}]]]") ",{'class_name':'Add','name':'a',"
-                                              "'config':{'name':'a'},'inbound_nodes':[[['x',0,0,"
-                                              "{'mask':['d',0,0]}]]]}",
-                      "'input_layers':[['x',0,0]],'output_layers':[['a',0,0]]"),
-           INF_UNSUPPORTED, "layer 'a' (Add): is given a tensor as 'mask', which is not built");
-    refuse(FUNCTIONAL(INPUT ",{'class_name':'MultiHeadAttention','name':'a','config':{'name':'a',"
+    refuse_model(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0,{'mask':['x',0,0]}]]]"), ENDS),
+                 INF_INVALID, "layer 'd' (Dense): has 2 inputs");
+    refuse_model(
+        FUNCTIONAL(INPUT "," DENSE_ON(
+                       "[[['x',0,0,{}]]]") ",{'class_name':'Add','name':'a',"
+                                           "'config':{'name':'a'},'inbound_nodes':[[['x',0,0,"
+                                           "{'mask':['d',0,0]}]]]}",
+                   "'input_layers':[['x',0,0]],'output_layers':[['a',0,0]]"),
+        INF_UNSUPPORTED, "layer 'a' (Add): is given a tensor as 'mask', which is not built");
+    refuse_model(FUNCTIONAL(INPUT
+                            ",{'class_name':'MultiHeadAttention','name':'a','config':{'name':'a',"
                             "'key_dim':2},'inbound_nodes':[[['x',0,0,{'key':['x',0,0]}]]]}",
-                      "'input_layers':[['x',0,0]],'output_layers':[['a',0,0]]"),
-           INF_UNSUPPORTED, "input 0 has rank 2, wanted [batch,time,features]");
+                            "'input_layers':[['x',0,0]],'output_layers':[['a',0,0]]"),
+                 INF_UNSUPPORTED, "input 0 has rank 2, wanted [batch,time,features]");
 }
 
 Test(layers_model, recurrent_layers_say_what_they_cannot_do)
@@ -360,13 +371,13 @@ Test(layers_model, recurrent_layers_say_what_they_cannot_do)
             model, sizeof model,
             "{'class_name':'Sequential','config':[{'class_name':'LSTM','config':{'name':'l',%s}}]}",
             cases[i].config);
-        refuse(model, INF_UNSUPPORTED, cases[i].part);
+        refuse_model(model, INF_UNSUPPORTED, cases[i].part);
     }
-    refuse(
+    refuse_model(
         "{'class_name':'Sequential','config':[{'class_name':'ConvLSTM2D','config':{'name':'l',"
         "'filters':2,'kernel_size':2,'stateful':true,'batch_input_shape':[1,3,5,5,1]}}]}",
         INF_UNSUPPORTED, "layer 'l' (ConvLSTM2D): is stateful");
-    refuse(
+    refuse_model(
         "{'class_name':'Sequential','config':[{'class_name':'RNN','config':{'name':'r',"
         "'batch_input_shape':[1,3,5],'cell':{'class_name':'ConvLSTM2DCell','config':{'name':'c',"
         "'filters':2,'kernel_size':2}}}}]}",
@@ -381,7 +392,7 @@ Test(layers_model, recurrent_layers_say_what_they_cannot_do)
             "'batch_input_shape':[null,%s,5]}},{'class_name':'LSTM','config':{'name':'l',"
             "'units':2}}]}",
             times[i]);
-        refuse(model, INF_UNSUPPORTED, parts[i]);
+        refuse_model(model, INF_UNSUPPORTED, parts[i]);
     }
 }
 
@@ -406,11 +417,11 @@ static char *write_tower(unsigned levels)
 Test(layers_model, models_within_models_are_bounded_in_depth)
 {
     char *text = write_tower(10);
-    accept(text, "", 0);
+    accept_model(text, "", 0);
     check_ports("x10", "m9");
     free(text);
     text = write_tower(40);
-    refuse(text, INF_EXHAUSTED, "nested deeper");
+    refuse_model(text, INF_EXHAUSTED, "nested deeper");
     free(text);
 }
 
@@ -438,7 +449,7 @@ Test(layers_model, models_that_multiply_are_bounded)
                                 i - 1, first + 15);
     }
     strcpy(text + used, "}");
-    refuse(text, INF_EXHAUSTED, "more than 65536 layers and time steps");
+    refuse_model(text, INF_EXHAUSTED, "more than 65536 layers and time steps");
     free(text);
 }
 
@@ -459,7 +470,7 @@ Test(layers_model, recurrent_layers_are_bounded_together)
                             i);
     strcpy(text + used, "]}");
     // clang-format off
-    char *document = wrap(text,
+    char *document = wrap_document(text,
         WEIGHT("forward_l/kernel", "[1,1]") ","
         WEIGHT("forward_l/recurrent_kernel", "[1,1]") ","
         WEIGHT("forward_l/bias", "[1]") ","
@@ -476,15 +487,16 @@ Test(layers_model, recurrent_layers_are_bounded_together)
 
 Test(layers_model, topologies_of_other_shapes_are_refused)
 {
-    refuse("{'model_config':{}}", INF_INVALID, "class_name");
-    refuse("{'class_name':'Sequential'}", INF_INVALID, "config");
-    refuse("{'class_name':'Sequential','config':[]}", INF_INVALID, "at least one layer");
-    refuse("{'class_name':'Sequential','config':{'layers':{}}}", INF_INVALID, "layers");
-    refuse("{'class_name':'Sequential','config':'x'}", INF_INVALID, "config");
-    refuse("{'class_name':'Sequential','config':[null]}", INF_INVALID, "config[0]");
-    refuse("{'class_name':'Dense','config':{'name':'d'}}", INF_UNSUPPORTED, "wanted Sequential");
-    refuse("{'class_name':'Functional','config':{'layers':[" INPUT "]}}", INF_INVALID,
-           "input_layers");
-    refuse("{'class_name':'Sequential','config':[" INPUT "," INPUT "]}", INF_INVALID, "'x'");
-    refuse("{'class_name':7,'config':[]}", INF_INVALID, "class_name");
+    refuse_model("{'model_config':{}}", INF_INVALID, "class_name");
+    refuse_model("{'class_name':'Sequential'}", INF_INVALID, "config");
+    refuse_model("{'class_name':'Sequential','config':[]}", INF_INVALID, "at least one layer");
+    refuse_model("{'class_name':'Sequential','config':{'layers':{}}}", INF_INVALID, "layers");
+    refuse_model("{'class_name':'Sequential','config':'x'}", INF_INVALID, "config");
+    refuse_model("{'class_name':'Sequential','config':[null]}", INF_INVALID, "config[0]");
+    refuse_model("{'class_name':'Dense','config':{'name':'d'}}", INF_UNSUPPORTED,
+                 "wanted Sequential");
+    refuse_model("{'class_name':'Functional','config':{'layers':[" INPUT "]}}", INF_INVALID,
+                 "input_layers");
+    refuse_model("{'class_name':'Sequential','config':[" INPUT "," INPUT "]}", INF_INVALID, "'x'");
+    refuse_model("{'class_name':7,'config':[]}", INF_INVALID, "class_name");
 }

@@ -16,14 +16,14 @@ static int folder_fd;
 static struct inf_graph *graph;
 static struct inf_error err;
 
-static void begin(void)
+static void set_up(void)
 {
     cr_assert_not_null(mkdtemp(folder));
     folder_fd = open(folder, O_RDONLY | O_DIRECTORY);
     cr_assert_geq(folder_fd, 0);
 }
 
-static void end(void)
+static void tear_down(void)
 {
     char command[64];
     inf_graph_destroy(&graph);
@@ -32,7 +32,7 @@ static void end(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(onnx, .init = begin, .fini = end);
+TestSuite(onnx, .init = set_up, .fini = tear_down);
 
 static void write_file(const char *name, const void *data, size_t size)
 {
@@ -52,7 +52,7 @@ static enum inf_code import_it(struct inf_pb_writer *writer, struct inf_model_in
     return inf_model_import(&graph, info, folder_fd, "model.onnx", &err);
 }
 
-static void refuse(struct inf_pb_writer *writer, enum inf_code code, const char *part)
+static void refuse_model(struct inf_pb_writer *writer, enum inf_code code, const char *part)
 {
     enum inf_code got = import_it(writer, NULL);
     cr_assert_eq(got, code, "%s: %s", inf_code_name(got), err.text);
@@ -103,11 +103,11 @@ Test(onnx, names_missing_operators_in_bodies_too)
 {
     struct inf_pb_writer writer = {0};
     put_lacking(&writer, "Loop", "Foo");
-    refuse(&writer, INF_UNSUPPORTED, "operators not supported: Foo (1 node), Inner (1 node)");
+    refuse_model(&writer, INF_UNSUPPORTED, "operators not supported: Foo (1 node), Inner (1 node)");
     put_lacking(&writer, "Loop", "Relu");
-    refuse(&writer, INF_UNSUPPORTED, "operators not supported: Inner (1 node)");
+    refuse_model(&writer, INF_UNSUPPORTED, "operators not supported: Inner (1 node)");
     put_lacking(&writer, "If", "Foo");
-    refuse(&writer, INF_UNSUPPORTED, "operators not supported: Foo (1 node), Inner (1 node)");
+    refuse_model(&writer, INF_UNSUPPORTED, "operators not supported: Foo (1 node), Inner (1 node)");
     // A branch that is not taken may have unknown operators; this model fails for another reason.
     put_lacking(&writer, "If", "Relu");
     cr_assert_neq(import_it(&writer, NULL), INF_OK);
@@ -176,7 +176,7 @@ Test(onnx, operators_that_are_not_built_are_named_all_at_once)
     put_node(&writer, "Frobnicate", "a", NULL, "b");
     put_node(&writer, "Twiddle", "b", NULL, "y");
     inf_pb_close(&writer);
-    refuse(&writer, INF_UNSUPPORTED, "Frobnicate (2 nodes), Twiddle (1 node)");
+    refuse_model(&writer, INF_UNSUPPORTED, "Frobnicate (2 nodes), Twiddle (1 node)");
     cr_assert_eq(err.reason, INF_REASON_OPERATOR);
 }
 
@@ -187,7 +187,8 @@ Test(onnx, an_attribute_that_is_not_built_is_named)
     inf_onnx_put_attr_int(&writer, "sideways", 1);
     inf_pb_close(&writer);
     inf_pb_close(&writer);
-    refuse(&writer, INF_UNSUPPORTED, "node 'y' (Relu): attribute 'sideways' is not supported");
+    refuse_model(&writer, INF_UNSUPPORTED,
+                 "node 'y' (Relu): attribute 'sideways' is not supported");
 }
 
 Test(onnx, what_does_not_hang_together_is_refused)
@@ -195,24 +196,24 @@ Test(onnx, what_does_not_hang_together_is_refused)
     static const float numbers[] = {1, 2, 3};
     static const int64_t three[] = {3}, four[] = {4}, huge[] = {1 << 30, 1 << 30};
     struct inf_pb_writer writer = open_model(13);
-    put_node(&writer, "Relu", "nobody", NULL, "y");
+    put_node(&writer, "Relu", "absent", NULL, "y");
     inf_pb_close(&writer);
-    refuse(&writer, INF_INVALID, "takes 'nobody', which nothing before it makes");
+    refuse_model(&writer, INF_INVALID, "takes 'absent', which nothing before it makes");
 
     writer = open_model(13);
     put_node(&writer, "Relu", "x", NULL, "x");
     inf_pb_close(&writer);
-    refuse(&writer, INF_INVALID, "makes 'x', which is there already");
+    refuse_model(&writer, INF_INVALID, "makes 'x', which is there already");
 
     writer = open_model(13);
     inf_pb_close(&writer);
-    refuse(&writer, INF_INVALID, "output 'y': no node makes it");
+    refuse_model(&writer, INF_INVALID, "output 'y': no node makes it");
 
     writer = open_model(13);
     inf_onnx_put_floats(&writer, "w", three, 1, numbers);
     put_node(&writer, "Concat", "x", "w", "y");
     inf_pb_close(&writer);
-    refuse(&writer, INF_INVALID, "lacks attribute 'axis'");
+    refuse_model(&writer, INF_INVALID, "lacks attribute 'axis'");
 
     writer = open_model(13);
     inf_pb_open(&writer, 5);
@@ -222,7 +223,7 @@ Test(onnx, what_does_not_hang_together_is_refused)
     inf_pb_put_bytes(&writer, 9, numbers, sizeof numbers);
     inf_pb_close(&writer);
     inf_pb_close(&writer);
-    refuse(&writer, INF_INVALID, "tensor 'w': raw_data has 12 bytes, its dims say 16");
+    refuse_model(&writer, INF_INVALID, "tensor 'w': raw_data has 12 bytes, its dims say 16");
 
     writer = open_model(13);
     inf_pb_open(&writer, 5);
@@ -232,7 +233,7 @@ Test(onnx, what_does_not_hang_together_is_refused)
     inf_pb_put_text(&writer, 8, "w");
     inf_pb_close(&writer);
     inf_pb_close(&writer);
-    refuse(&writer, INF_INVALID, "larger than a tensor may be");
+    refuse_model(&writer, INF_INVALID, "larger than a tensor may be");
 
     writer = open_model(13);
     inf_pb_open(&writer, 5);
@@ -241,7 +242,7 @@ Test(onnx, what_does_not_hang_together_is_refused)
     inf_pb_put_text(&writer, 8, "w");
     inf_pb_close(&writer);
     inf_pb_close(&writer);
-    refuse(&writer, INF_INVALID, "tensor 'w': dimension 0 is -1");
+    refuse_model(&writer, INF_INVALID, "tensor 'w': dimension 0 is -1");
 }
 
 // A function of the model that calls itself.
@@ -272,13 +273,14 @@ Test(onnx, functions_that_call_themselves_end)
     inf_pb_put_text(&writer, 7, "mine");
     inf_pb_close(&writer);
     inf_pb_close(&writer);
-    refuse(&writer, INF_EXHAUSTED, "nest more than");
+    refuse_model(&writer, INF_EXHAUSTED, "nest more than");
 }
 
 // --- external data ---
 
 // A model whose weight of 3 floats is in another file.
-static struct inf_pb_writer external(const char *location, const char *offset, const char *length)
+static struct inf_pb_writer open_external_model(const char *location, const char *offset,
+                                                const char *length)
 {
     const char *const entries[][2] = {
         {"location", location}, {"offset", offset}, {"length", length}};
@@ -307,7 +309,7 @@ Test(onnx, external_data_are_read_beside_the_model)
     static const float numbers[] = {0, 1, 2, 3};
     struct inf_model_info info;
     write_file("weights.bin", numbers, sizeof numbers);
-    struct inf_pb_writer writer = external("weights.bin", "4", "12");
+    struct inf_pb_writer writer = open_external_model("weights.bin", "4", "12");
     size_t size = writer.size;
     cr_assert_eq(import_it(&writer, &info), INF_OK, "%s", err.text);
     const struct inf_value *weight = &graph->values[graph->nodes[0].inputs[1]];
@@ -341,7 +343,7 @@ Test(onnx, external_data_never_lead_out_of_the_folder)
         {"", INF_INVALID},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
-        struct inf_pb_writer writer = external(cases[i].location, NULL, NULL);
+        struct inf_pb_writer writer = open_external_model(cases[i].location, NULL, NULL);
         enum inf_code code = import_it(&writer, NULL);
         cr_assert_eq(code, cases[i].code, "%.40s: %s %s", cases[i].location, inf_code_name(code),
                      err.text);
@@ -365,7 +367,7 @@ Test(onnx, external_offsets_and_lengths_are_checked)
     };
     write_file("weights.bin", numbers, sizeof numbers);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
-        struct inf_pb_writer writer = external("weights.bin", cases[i][0], cases[i][1]);
-        refuse(&writer, INF_INVALID, "tensor 'w'");
+        struct inf_pb_writer writer = open_external_model("weights.bin", cases[i][0], cases[i][1]);
+        refuse_model(&writer, INF_INVALID, "tensor 'w'");
     }
 }

@@ -21,14 +21,14 @@ static char folder[] = "/tmp/inf-bomb-XXXXXX";
 static int folder_fd;
 static struct inf_error err;
 
-static void begin(void)
+static void set_up(void)
 {
     cr_assert_not_null(mkdtemp(folder));
     folder_fd = open(folder, O_RDONLY | O_DIRECTORY);
     cr_assert_geq(folder_fd, 0);
 }
 
-static void end(void)
+static void tear_down(void)
 {
     unlinkat(folder_fd, "bomb.onnx", 0);
     close(folder_fd);
@@ -36,7 +36,7 @@ static void end(void)
 }
 
 // A time limit with room for a busy machine; a second is enough on a quiet one.
-TestSuite(onnx_bombs, .init = begin, .fini = end, .timeout = 60);
+TestSuite(onnx_bombs, .init = set_up, .fini = tear_down, .timeout = 60);
 
 static long peak_kib(void)
 {
@@ -61,7 +61,7 @@ static enum inf_code import_it(struct inf_pb_writer *writer)
     return code;
 }
 
-static void refuse(struct inf_pb_writer *writer, enum inf_code code, const char *part)
+static void refuse_model(struct inf_pb_writer *writer, enum inf_code code, const char *part)
 {
     long before = peak_kib();
     enum inf_code got = import_it(writer);
@@ -141,7 +141,7 @@ Test(onnx_bombs, a_graph_that_is_there_often_is_not_merged)
         inf_pb_open(&writer, 7);
         inf_pb_close(&writer);
     }
-    refuse(&writer, INF_INVALID, "twice");
+    refuse_model(&writer, INF_INVALID, "twice");
 }
 
 // --- many of something ---
@@ -157,7 +157,7 @@ Test(onnx_bombs, nodes_are_counted)
     struct inf_pb_writer writer = open_model();
     put_empty(&writer, 1, INF_LIMIT_GRAPH_NODES + 1);
     inf_pb_close(&writer);
-    refuse(&writer, INF_EXHAUSTED, "1048576");
+    refuse_model(&writer, INF_EXHAUSTED, "1048576");
 }
 
 Test(onnx_bombs, initialisers_are_counted)
@@ -165,7 +165,7 @@ Test(onnx_bombs, initialisers_are_counted)
     struct inf_pb_writer writer = open_model();
     put_empty(&writer, 5, INF_LIMIT_GRAPH_VALUES + 1);
     inf_pb_close(&writer);
-    refuse(&writer, INF_EXHAUSTED, "2097152");
+    refuse_model(&writer, INF_EXHAUSTED, "2097152");
 }
 
 Test(onnx_bombs, fields_are_counted_even_unknown_ones)
@@ -175,7 +175,7 @@ Test(onnx_bombs, fields_are_counted_even_unknown_ones)
     inf_pb_close(&writer);
     for (size_t i = 0; i < (size_t)5 << 20; i++)
         inf_pb_put_int(&writer, 15, 1);
-    refuse(&writer, INF_EXHAUSTED, "fields");
+    refuse_model(&writer, INF_EXHAUSTED, "fields");
 }
 
 Test(onnx_bombs, inputs_of_a_node_are_counted)
@@ -186,7 +186,7 @@ Test(onnx_bombs, inputs_of_a_node_are_counted)
         inf_pb_put_text(&writer, 1, "x");
     inf_pb_close(&writer);
     inf_pb_close(&writer);
-    refuse(&writer, INF_EXHAUSTED, "4096");
+    refuse_model(&writer, INF_EXHAUSTED, "4096");
 }
 
 // --- growing ---
@@ -232,7 +232,7 @@ Test(onnx_bombs, functions_that_double_end)
     inf_pb_put_text(&writer, 7, "mine");
     inf_pb_close(&writer);
     inf_pb_close(&writer);
-    refuse(&writer, INF_EXHAUSTED, "nodes");
+    refuse_model(&writer, INF_EXHAUSTED, "nodes");
 }
 
 // Nested loops of 256 iterations, each to be unrolled.
@@ -257,7 +257,7 @@ Test(onnx_bombs, loops_within_loops_end)
         inf_pb_close(&writer);
     }
     inf_pb_close(&writer);
-    refuse(&writer, INF_EXHAUSTED, "nodes");
+    refuse_model(&writer, INF_EXHAUSTED, "nodes");
 }
 
 // Many Ifs with branches of different rank: the nodes behind each are lowered in both of its
@@ -330,7 +330,7 @@ Test(onnx_bombs, dims_are_no_promise)
     inf_pb_close(&writer);
     put_node(&writer, "Add", "x", "w", "y");
     inf_pb_close(&writer);
-    refuse(&writer, INF_INVALID, "tensor 'w'");
+    refuse_model(&writer, INF_INVALID, "tensor 'w'");
 }
 
 // A sequence that is inserted into itself many times.
@@ -348,5 +348,5 @@ Test(onnx_bombs, sequences_are_counted)
         put_node(&writer, "SequenceInsert", name[0], "x", name[1]);
     }
     inf_pb_close(&writer);
-    refuse(&writer, INF_EXHAUSTED, "sequences");
+    refuse_model(&writer, INF_EXHAUSTED, "sequences");
 }

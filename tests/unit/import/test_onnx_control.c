@@ -26,7 +26,7 @@ static struct inf_executable *executable;
 static struct inf_error err;
 static float buffers[2][64]; // outputs of known size
 
-static void begin(void)
+static void set_up(void)
 {
     const struct inf_device_options options = {.slots = 1};
     cr_assert_not_null(mkdtemp(folder));
@@ -42,7 +42,7 @@ static void drop_model(void)
     inf_model_unref(&model);
 }
 
-static void end(void)
+static void tear_down(void)
 {
     drop_model();
     inf_device_unref(&device);
@@ -51,10 +51,10 @@ static void end(void)
     rmdir(folder);
 }
 
-TestSuite(onnx_control, .init = begin, .fini = end);
+TestSuite(onnx_control, .init = set_up, .fini = tear_down);
 
 // Loads the written model and empties the writer.
-static void load(struct inf_pb_writer *writer)
+static void load_model(struct inf_pb_writer *writer)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
     const struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
@@ -71,7 +71,7 @@ static void load(struct inf_pb_writer *writer)
 }
 
 // Runs the model for inputs of these shapes.
-static enum inf_code run(const struct inf_shape *shapes, const void *const *inputs)
+static enum inf_code run_model(const struct inf_shape *shapes, const void *const *inputs)
 {
     void *outputs[] = {buffers[0], buffers[1]};
     const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
@@ -82,7 +82,7 @@ static enum inf_code run(const struct inf_shape *shapes, const void *const *inpu
 }
 
 // Asserts the shape and the elements of output `index` of the last run.
-static void expect(uint32_t index, const struct inf_shape *shape, const float *wanted)
+static void expect_output(uint32_t index, const struct inf_shape *shape, const float *wanted)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
     const struct inf_value *value = &graph->values[graph->outputs[index].value];
@@ -185,9 +185,9 @@ Test(onnx_control, narrow_weights_are_dequantised)
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         struct inf_pb_writer writer =
             narrow_weights(cases[i].type, cases[i].data, cases[i].size, NULL);
-        load(&writer);
-        cr_assert_eq(run(&INF_SHAPE(5), (const void *[]){x}), INF_OK, "%s", err.text);
-        expect(0, &INF_SHAPE(5), cases[i].wanted);
+        load_model(&writer);
+        cr_assert_eq(run_model(&INF_SHAPE(5), (const void *[]){x}), INF_OK, "%s", err.text);
+        expect_output(0, &INF_SHAPE(5), cases[i].wanted);
     }
 }
 
@@ -215,7 +215,7 @@ Test(onnx_control, narrow_weights_are_for_nothing_else)
 
 // y = if go: x without its first axis, else x; z = the sums of y's rows, whose meaning depends on
 // the rank. Exporters write this for squeezing an axis that may be 1.
-static struct inf_pb_writer squeezing(const char *op, int64_t axis)
+static struct inf_pb_writer open_squeezing_model(const char *op, int64_t axis)
 {
     static const int64_t dims[] = {-1, -1, -1}, zero[] = {0};
     struct inf_pb_writer writer = open_model();
@@ -248,17 +248,17 @@ Test(onnx_control, what_is_behind_branches_of_different_rank_is_in_both)
     static const struct inf_shape shapes[] = {INF_SHAPE(1, 2, 3), {.rank = 0}};
     uint8_t go = 1;
     const void *inputs[] = {x, &go};
-    struct inf_pb_writer writer = squeezing("ReduceSum", 0);
-    load(&writer);
-    cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-    expect(0, &INF_SHAPE(3), columns);
+    struct inf_pb_writer writer = open_squeezing_model("ReduceSum", 0);
+    load_model(&writer);
+    cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(3), columns);
     go = 0;
-    cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-    expect(0, &INF_SHAPE(2, 3), x);
-    writer = squeezing("ReduceSum", -1);
-    load(&writer);
-    cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-    expect(0, &INF_SHAPE(1, 2), rows);
+    cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(2, 3), x);
+    writer = open_squeezing_model("ReduceSum", -1);
+    load_model(&writer);
+    cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(1, 2), rows);
 }
 
 // Axis 2 exists in one branch only.
@@ -268,12 +268,12 @@ Test(onnx_control, a_branch_that_makes_no_sense_fails_the_run_that_takes_it)
     static const struct inf_shape shapes[] = {INF_SHAPE(1, 2, 3), {.rank = 0}};
     uint8_t go = 0;
     const void *inputs[] = {x, &go};
-    struct inf_pb_writer writer = squeezing("ReduceSum", 2);
-    load(&writer);
-    cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-    expect(0, &INF_SHAPE(1, 2), rows);
+    struct inf_pb_writer writer = open_squeezing_model("ReduceSum", 2);
+    load_model(&writer);
+    cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(1, 2), rows);
     go = 1;
-    cr_assert_neq(run(shapes, inputs), INF_OK);
+    cr_assert_neq(run_model(shapes, inputs), INF_OK);
     cr_assert_not_null(strstr(err.text, "axis 2"), "%s", err.text);
 }
 
@@ -285,12 +285,12 @@ Test(onnx_control, shapes_that_fit_one_branch_do_for_it)
     static const struct inf_shape shapes[] = {INF_SHAPE(2, 1, 3), {.rank = 0}};
     uint8_t go = 0;
     const void *inputs[] = {x, &go};
-    struct inf_pb_writer writer = squeezing("ReduceSum", -1);
-    load(&writer);
-    cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-    expect(0, &INF_SHAPE(2, 1), rows);
+    struct inf_pb_writer writer = open_squeezing_model("ReduceSum", -1);
+    load_model(&writer);
+    cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(2, 1), rows);
     go = 1;
-    cr_assert_neq(run(shapes, inputs), INF_OK);
+    cr_assert_neq(run_model(shapes, inputs), INF_OK);
 }
 
 // --- Loop ---
@@ -326,23 +326,23 @@ Test(onnx_control, a_run_counts_the_rounds_of_a_loop)
     inf_onnx_put_port(&writer, 12, "sum", FLOAT, NULL, 0);
     inf_onnx_put_port(&writer, 12, "sums", FLOAT, NULL, 0);
     inf_pb_close(&writer);
-    load(&writer);
+    load_model(&writer);
 
     static const float sums[] = {3, 6, 9, 12};
     int64_t rounds = 2;
     uint8_t go = 1;
     const void *inputs[] = {&rounds, &go, start, x};
-    cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-    expect(0, &INF_SHAPE(1), &sums[1]);
-    expect(1, &INF_SHAPE(2, 1), sums);
+    cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(1), &sums[1]);
+    expect_output(1, &INF_SHAPE(2, 1), sums);
     rounds = 100; // more than the condition allows
-    cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-    expect(0, &INF_SHAPE(1), &sums[3]);
-    expect(1, &INF_SHAPE(4, 1), sums);
+    cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(1), &sums[3]);
+    expect_output(1, &INF_SHAPE(4, 1), sums);
     go = 0;
-    cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-    expect(0, &INF_SHAPE(1), start);
-    expect(1, &INF_SHAPE(0, 1), NULL);
+    cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(1), start);
+    expect_output(1, &INF_SHAPE(0, 1), NULL);
 }
 
 // The carried value grows by an element in each iteration, so its shape is unknown.
@@ -369,13 +369,13 @@ Test(onnx_control, a_loop_may_change_the_shape_of_what_it_carries)
     inf_pb_close(&writer);
     inf_onnx_put_port(&writer, 12, "all", FLOAT, NULL, 0);
     inf_pb_close(&writer);
-    load(&writer);
+    load_model(&writer);
 
     static const float sevens[] = {7, 7, 7, 7};
     int64_t rounds = 3;
     const void *inputs[] = {&rounds, start};
-    cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-    expect(0, &INF_SHAPE(4), sevens);
+    cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(4), sevens);
 }
 
 // --- Scan ---
@@ -409,9 +409,9 @@ Test(onnx_control, a_scan_goes_through_as_many_slices_as_there_are)
         inf_pb_close(&writer);
         inf_onnx_put_port(&writer, 12, "sums", FLOAT, rows, 2);
         inf_pb_close(&writer);
-        load(&writer);
+        load_model(&writer);
         const void *inputs[] = {x};
-        cr_assert_eq(run(shapes, inputs), INF_OK, "%s", err.text);
-        expect(0, &INF_SHAPE(3, 2), way == 0 ? forward : backward);
+        cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
+        expect_output(0, &INF_SHAPE(3, 2), way == 0 ? forward : backward);
     }
 }

@@ -13,7 +13,7 @@
 static uint64_t state;
 
 // Returns a random number below `bound` (SplitMix64).
-static uint32_t below(uint32_t bound)
+static uint32_t next_below(uint32_t bound)
 {
     uint64_t z = state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -263,22 +263,22 @@ Test(onnx_fuzz, every_truncation_is_refused)
 }
 
 // Changes a few bytes, or copies, drops or repeats a range of them.
-static size_t mutate(uint8_t *bytes, size_t size, size_t capacity)
+static size_t mutate_bytes(uint8_t *bytes, size_t size, size_t capacity)
 {
     static const uint8_t odd[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0xfe, 8, 0x0a, 0x12};
-    uint32_t changes = 1 + below(4);
+    uint32_t changes = 1 + next_below(4);
     for (uint32_t i = 0; i < changes && size > 4; i++) {
-        size_t at = below((uint32_t)size), length = 1 + below(16);
+        size_t at = next_below((uint32_t)size), length = 1 + next_below(16);
         length = INF_MIN(length, size - at);
-        switch (below(6)) {
+        switch (next_below(6)) {
         case 0:
-            bytes[at] ^= (uint8_t)(1u << below(8));
+            bytes[at] ^= (uint8_t)(1u << next_below(8));
             break;
         case 1:
-            bytes[at] = odd[below(sizeof odd)];
+            bytes[at] = odd[next_below(sizeof odd)];
             break;
         case 2:
-            bytes[at] = (uint8_t)(bytes[at] + (below(2) ? 1 : -1));
+            bytes[at] = (uint8_t)(bytes[at] + (next_below(2) ? 1 : -1));
             break;
         case 3:
             memmove(bytes + at, bytes + at + length, size - at - length);
@@ -291,8 +291,8 @@ static size_t mutate(uint8_t *bytes, size_t size, size_t capacity)
             }
             break;
         default:
-            memcpy(bytes + below((uint32_t)(size - length + 1)), (uint8_t[16]){0xff, 0xff, 0xff},
-                   length);
+            memcpy(bytes + next_below((uint32_t)(size - length + 1)),
+                   (uint8_t[16]){0xff, 0xff, 0xff}, length);
         }
     }
     return size;
@@ -309,7 +309,7 @@ Test(onnx_fuzz, changed_models_do_no_harm)
             struct inf_error err;
             state = i * 1000003 + variant;
             memcpy(bytes, writer.data, writer.size);
-            size_t size = mutate(bytes, writer.size, writer.size + 64);
+            size_t size = mutate_bytes(bytes, writer.size, writer.size + 64);
             accepted += import_bytes(bytes, size, &err) == INF_OK;
         }
         free(bytes);

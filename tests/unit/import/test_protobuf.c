@@ -13,7 +13,7 @@
 static const struct inf_pb_child schema[] = {
     {0, 0, 1, true, "a child"}, {0, 0, 2, false, "the child"}, {0}};
 
-static enum inf_code check(struct inf_span bytes, struct inf_error *err)
+static enum inf_code check_bytes(struct inf_span bytes, struct inf_error *err)
 {
     return inf_pb_check(bytes, schema, 0, 1000, err);
 }
@@ -80,13 +80,13 @@ Test(pbwire, malformed_fields_are_refused)
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         struct inf_error err = {0};
-        cr_assert_eq(check(cases[i].bytes, &err), INF_INVALID, "case %zu", i);
+        cr_assert_eq(check_bytes(cases[i].bytes, &err), INF_INVALID, "case %zu", i);
         cr_assert_not_null(strstr(err.text, cases[i].part), "case %zu: %s", i, err.text);
     }
 }
 
 // Makes `levels` nested messages.
-static uint8_t *nest(size_t levels, size_t *size)
+static uint8_t *nest_messages(size_t levels, size_t *size)
 {
     // A message of n bytes takes at most n + 6 within another.
     uint8_t *bytes = malloc(levels * 6 + 1), *at = bytes + levels * 6;
@@ -114,7 +114,7 @@ Test(pbwire, messages_nest_64_deep_and_no_deeper)
     for (size_t i = 0; i < INF_ARRAY_LENGTH(levels); i++) {
         size_t size;
         struct inf_error err = {0};
-        uint8_t *bytes = nest(levels[i], &size);
+        uint8_t *bytes = nest_messages(levels[i], &size);
         bool fits = levels[i] <= INF_PB_DEPTH_MAX;
         cr_assert_eq(inf_pb_check((struct inf_span){bytes, size}, schema, 0, 1 << 21, &err),
                      fits ? INF_OK : INF_EXHAUSTED, "%zu levels", levels[i]);
@@ -127,12 +127,12 @@ Test(pbwire, messages_nest_64_deep_and_no_deeper)
 Test(pbwire, what_may_be_there_once_is_refused_twice)
 {
     struct inf_error err = {0};
-    cr_assert_eq(check(SPAN("\x0a\0\x0a\0\x12\0"), &err), INF_OK, "%s", err.text);
-    cr_assert_eq(check(SPAN("\x12\0\x0a\0\x12\0"), &err), INF_INVALID);
+    cr_assert_eq(check_bytes(SPAN("\x0a\0\x0a\0\x12\0"), &err), INF_OK, "%s", err.text);
+    cr_assert_eq(check_bytes(SPAN("\x12\0\x0a\0\x12\0"), &err), INF_INVALID);
     cr_assert_str_eq(err.text, "the child is there twice");
     // Fields of another message count separately.
-    cr_assert_eq(check(SPAN("\x12\0\x0a\x02\x12\0"), &err), INF_OK);
-    cr_assert_eq(check(SPAN("\x10\x01"), &err), INF_INVALID);
+    cr_assert_eq(check_bytes(SPAN("\x12\0\x0a\x02\x12\0"), &err), INF_OK);
+    cr_assert_eq(check_bytes(SPAN("\x10\x01"), &err), INF_INVALID);
     cr_assert_str_eq(err.text, "the child is not a protobuf message");
 }
 
@@ -144,7 +144,7 @@ Test(pbwire, fields_are_counted)
         bytes[i] = 0x78;
         bytes[i + 1] = 1;
     }
-    cr_assert_eq(check((struct inf_span){bytes, 2000}, &err), INF_OK);
-    cr_assert_eq(check((struct inf_span){bytes, 2002}, &err), INF_EXHAUSTED);
+    cr_assert_eq(check_bytes((struct inf_span){bytes, 2000}, &err), INF_OK);
+    cr_assert_eq(check_bytes((struct inf_span){bytes, 2002}, &err), INF_EXHAUSTED);
     cr_assert_not_null(strstr(err.text, "1000"), "%s", err.text);
 }

@@ -12,7 +12,7 @@
 TestSuite(tfjs, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
 // Asserts that a document (with ' for ") is refused.
-static void refuse(const char *json, enum inf_code code, const char *part)
+static void refuse_model(const char *json, enum inf_code code, const char *part)
 {
     cr_assert_eq(inf_tfjs_case_import_text(json), code, "%d, wanted %d: %s in %s",
                  inf_tfjs_case.err.code, code, inf_tfjs_case.err.text, json);
@@ -21,7 +21,7 @@ static void refuse(const char *json, enum inf_code code, const char *part)
     cr_assert_null(inf_tfjs_case.graph);
 }
 
-static void accept(const char *json)
+static void accept_model(const char *json)
 {
     cr_assert_eq(inf_tfjs_case_import_text(json), INF_OK, "%s: %s", inf_tfjs_case.err.text, json);
 }
@@ -124,23 +124,24 @@ Test(tfjs, the_hash_is_of_the_content_and_a_folder_holds_the_shards)
 
 Test(tfjs, signature_is_at_the_top_or_in_the_metadata_or_made_up)
 {
-    accept(NODES_AND(RELU("r", "x"),
-                     "'signature':{'inputs':{'in':{'name':'x:0'}},'outputs':{'b:0':"
-                     "{'name':'r:0'},'a':{'name':'r'}}}"));
+    accept_model(NODES_AND(RELU("r", "x"),
+                           "'signature':{'inputs':{'in':{'name':'x:0'}},'outputs':{'b:0':"
+                           "{'name':'r:0'},'a':{'name':'r'}}}"));
     check_ports("in", "b:0,a");
-    accept(NODES_AND(RELU("r", "x"),
-                     "'userDefinedMetadata':{'signature':{'inputs':{'x:0':{'name':"
-                     "'x:0'}},'outputs':{'r:0':{}}}}"));
+    accept_model(NODES_AND(RELU("r", "x"),
+                           "'userDefinedMetadata':{'signature':{'inputs':{'x:0':{'name':"
+                           "'x:0'}},'outputs':{'r:0':{}}}}"));
     check_ports("x:0", "r:0");
-    accept(NODES(RELU("r", "x") RELU("s", "x:0")));
+    accept_model(NODES(RELU("r", "x") RELU("s", "x:0")));
     check_ports("x", "r,s");
-    accept(NODES_AND(RELU("r", "x"), "'signature':null,'userDefinedMetadata':'text'"));
+    accept_model(NODES_AND(RELU("r", "x"), "'signature':null,'userDefinedMetadata':'text'"));
     check_ports("x", "r");
-    accept(NODES_AND(RELU("r", "x"), "'signature':{'inputs':{},'outputs':{'y':{'name':'r'}}}"));
+    accept_model(
+        NODES_AND(RELU("r", "x"), "'signature':{'inputs':{},'outputs':{'y':{'name':'r'}}}"));
     check_ports("x", "y");
-    accept(NODES_AND(RELU("r", "x"), "'signature':{'inputs':{'in':{'name':'x'}}}"));
+    accept_model(NODES_AND(RELU("r", "x"), "'signature':{'inputs':{'in':{'name':'x'}}}"));
     check_ports("in", "r");
-    accept(NODES_AND(RELU("r", "x"), "'signature':{}"));
+    accept_model(NODES_AND(RELU("r", "x"), "'signature':{}"));
     check_ports("x", "r");
 }
 
@@ -154,12 +155,12 @@ Test(tfjs, placeholders_that_the_signature_forgets_are_inputs_where_they_are_nee
              "{'modelTopology':{'node':[" X "%s,{'name':'u','op':'Abs','input':['z']}" RELU(
                  "r", "x") "]},'signature':{'inputs':{'in':{'name':'x'}},'outputs':{'%s':{}}}}",
              rest, "u");
-    accept(json);
+    accept_model(json);
     check_ports("in,z", "u");
     cr_assert_str_eq(inf_tfjs_case_output(0), "INT32 [*]");
     *strstr(json, "'u':{}") = '\'';
     strstr(json, "'u':{}")[1] = 'r';
-    accept(json);
+    accept_model(json);
     check_ports("in", "r");
 }
 
@@ -168,42 +169,44 @@ Test(tfjs, signature_shapes_fill_in_unknown_ranks_only)
 #define UNKNOWN_RANK                                                                               \
     "{'name':'x','op':'Placeholder','attr':{'dtype':{'type':'DT_HALF'},'shape':{'shape':"          \
     "{'unknownRank':true}}}}"
-    accept("{'modelTopology':{'node':[" UNKNOWN_RANK RELU(
+    accept_model("{'modelTopology':{'node':[" UNKNOWN_RANK RELU(
         "r",
         "x") "]},'signature':{'inputs':{'x':"
              "{'name':'x','tensorShape':{'dim':[{'size':'-1'},{'size':7}]}}},'outputs':{'r':{}}}}");
     cr_assert_str_eq(inf_tfjs_case_output(0), "FP32 [?,7]");
-    accept(NODES_AND(RELU("r", "x"),
-                     "'signature':{'inputs':{'x':{'tensorShape':{'dim':[{'size':'9'}"
-                     "]}}},'outputs':{'r':{}}}"));
+    accept_model(NODES_AND(RELU("r", "x"),
+                           "'signature':{'inputs':{'x':{'tensorShape':{'dim':[{'size':'9'}"
+                           "]}}},'outputs':{'r':{}}}"));
     cr_assert_str_eq(inf_tfjs_case_output(0), "FP32 [2]");
 }
 
 Test(tfjs, signatures_that_name_what_is_not_there_are_refused)
 {
 #define SIGNED(signature) NODES_AND(RELU("r", "x"), "'signature':" signature)
-    refuse(SIGNED("{'outputs':{'y':{'name':'nothing:0'}}}"), INF_INVALID,
-           "signature.outputs.y: names 'nothing:0', and there is no such node");
-    refuse(SIGNED("{'inputs':{'i':{'name':'zz'}},'outputs':{'y':{'name':'r'}}}"), INF_INVALID,
-           "signature.inputs.i: names 'zz'");
-    refuse(SIGNED("{'inputs':{'i':{'name':'r'}}}"), INF_INVALID,
-           "input 'i' is output 0 of node 'r' (Relu), wanted a Placeholder");
-    refuse(SIGNED("{'inputs':{'i':{'name':'x:1'}}}"), INF_INVALID, "input 'i' is output 1");
-    refuse(SIGNED("{'inputs':{'i':{'name':'x'},'j':{'name':'x:0'}}}"), INF_INVALID,
-           "inputs 'i' and 'j' are the same node 'x'");
-    refuse(SIGNED("{'outputs':{'y':{'name':'r:7'}}}"), INF_INVALID,
-           "output 'y': takes output 7 of node 'r' (Relu), which has 1");
-    refuse(SIGNED("{'outputs':{'y':{'name':'r:'}}}"), INF_INVALID, "no output number");
-    refuse(SIGNED("{'outputs':{'y':{'name':'r:-1'}}}"), INF_INVALID, "no output number");
-    refuse(SIGNED("{'outputs':{'y':{'name':'r:4294967296'}}}"), INF_INVALID, "no output number");
-    refuse(SIGNED("{'outputs':{'y':{'name':7}}}"), INF_INVALID,
-           "signature.outputs.y.name: has 7, wanted a string");
-    refuse(SIGNED("{'outputs':{'y':'r:0'}}"), INF_INVALID, "signature.outputs.y: has the string");
-    refuse(SIGNED("{'outputs':[]}"), INF_INVALID, "signature.outputs: has an array of 0");
-    refuse(SIGNED("[]"), INF_INVALID, "signature: has an array of 0, wanted an object");
-    refuse(SIGNED("{'outputs':{'':{'name':'r'}}}"), INF_INVALID, "not empty");
-    refuse("{'modelTopology':{'node':[" X "]}}", INF_INVALID, "the model has no outputs");
-    refuse("{'modelTopology':{'node':[]}}", INF_INVALID, "the model has no outputs");
+    refuse_model(SIGNED("{'outputs':{'y':{'name':'nothing:0'}}}"), INF_INVALID,
+                 "signature.outputs.y: names 'nothing:0', and there is no such node");
+    refuse_model(SIGNED("{'inputs':{'i':{'name':'zz'}},'outputs':{'y':{'name':'r'}}}"), INF_INVALID,
+                 "signature.inputs.i: names 'zz'");
+    refuse_model(SIGNED("{'inputs':{'i':{'name':'r'}}}"), INF_INVALID,
+                 "input 'i' is output 0 of node 'r' (Relu), wanted a Placeholder");
+    refuse_model(SIGNED("{'inputs':{'i':{'name':'x:1'}}}"), INF_INVALID, "input 'i' is output 1");
+    refuse_model(SIGNED("{'inputs':{'i':{'name':'x'},'j':{'name':'x:0'}}}"), INF_INVALID,
+                 "inputs 'i' and 'j' are the same node 'x'");
+    refuse_model(SIGNED("{'outputs':{'y':{'name':'r:7'}}}"), INF_INVALID,
+                 "output 'y': takes output 7 of node 'r' (Relu), which has 1");
+    refuse_model(SIGNED("{'outputs':{'y':{'name':'r:'}}}"), INF_INVALID, "no output number");
+    refuse_model(SIGNED("{'outputs':{'y':{'name':'r:-1'}}}"), INF_INVALID, "no output number");
+    refuse_model(SIGNED("{'outputs':{'y':{'name':'r:4294967296'}}}"), INF_INVALID,
+                 "no output number");
+    refuse_model(SIGNED("{'outputs':{'y':{'name':7}}}"), INF_INVALID,
+                 "signature.outputs.y.name: has 7, wanted a string");
+    refuse_model(SIGNED("{'outputs':{'y':'r:0'}}"), INF_INVALID,
+                 "signature.outputs.y: has the string");
+    refuse_model(SIGNED("{'outputs':[]}"), INF_INVALID, "signature.outputs: has an array of 0");
+    refuse_model(SIGNED("[]"), INF_INVALID, "signature: has an array of 0, wanted an object");
+    refuse_model(SIGNED("{'outputs':{'':{'name':'r'}}}"), INF_INVALID, "not empty");
+    refuse_model("{'modelTopology':{'node':[" X "]}}", INF_INVALID, "the model has no outputs");
+    refuse_model("{'modelTopology':{'node':[]}}", INF_INVALID, "the model has no outputs");
 }
 
 Test(tfjs, references_have_outputs_by_number_and_control_inputs_carry_no_data)
@@ -214,59 +217,61 @@ Test(tfjs, references_have_outputs_by_number_and_control_inputs_carry_no_data)
 #define MANIFEST                                                                                   \
     "'weightsManifest':[{'paths':['w'],'weights':[{'name':'d','shape':[],'dtype':'int32'}]}]"
     inf_tfjs_case_write("w", "\0\0\0\0", 4);
-    accept(NODES_AND(SPLIT RELU("r", "s:1"), MANIFEST));
+    accept_model(NODES_AND(SPLIT RELU("r", "s:1"), MANIFEST));
     check_ports("x", "r");
     const struct inf_node *split = inf_tfjs_case_node(0, INF_OP_SPLIT);
     const struct inf_node *relu = inf_tfjs_case_node(1, INF_OP_UNARY);
     cr_assert_eq(relu->inputs[0], split->outputs[1]);
     cr_assert_eq(split->input_count, 1u);
-    accept(NODES_AND(SPLIT RELU("r", "s:output:1"), MANIFEST));
+    accept_model(NODES_AND(SPLIT RELU("r", "s:output:1"), MANIFEST));
     cr_assert_eq(inf_tfjs_case_node(1, INF_OP_UNARY)->inputs[0],
                  inf_tfjs_case_node(0, INF_OP_SPLIT)->outputs[1]);
-    accept(NODES_AND(SPLIT RELU("r", "s"), MANIFEST));
+    accept_model(NODES_AND(SPLIT RELU("r", "s"), MANIFEST));
     cr_assert_eq(inf_tfjs_case_node(1, INF_OP_UNARY)->inputs[0],
                  inf_tfjs_case_node(0, INF_OP_SPLIT)->outputs[0]);
-    refuse(NODES_AND(SPLIT RELU("r", "s:2"), MANIFEST), INF_INVALID,
-           "node 'r' (Relu): takes output 2 of node 's' (Split), which has 2");
-    refuse(NODES_AND(SPLIT RELU("r", "n"), MANIFEST), INF_INVALID, "node 'n' (NoOp), which has 0");
-    refuse(NODES(RELU("r", "x:7")), INF_INVALID, "takes output 7 of node 'x'");
-    refuse(NODES(RELU("r", "absent")), INF_INVALID,
-           "node 'r' (Relu): names 'absent', and there is no such node");
-    refuse(NODES(RELU("r", "^absent")), INF_INVALID, "names 'absent'");
-    refuse(NODES(RELU("r", "^x")), INF_INVALID, "has 0 inputs, wanted 1 to 1");
-    refuse(NODES(",{'name':'r','op':'Relu','input':['x','x']}"), INF_INVALID,
-           "node 'r' (Relu): has 2 inputs, wanted 1 to 1");
+    refuse_model(NODES_AND(SPLIT RELU("r", "s:2"), MANIFEST), INF_INVALID,
+                 "node 'r' (Relu): takes output 2 of node 's' (Split), which has 2");
+    refuse_model(NODES_AND(SPLIT RELU("r", "n"), MANIFEST), INF_INVALID,
+                 "node 'n' (NoOp), which has 0");
+    refuse_model(NODES(RELU("r", "x:7")), INF_INVALID, "takes output 7 of node 'x'");
+    refuse_model(NODES(RELU("r", "absent")), INF_INVALID,
+                 "node 'r' (Relu): names 'absent', and there is no such node");
+    refuse_model(NODES(RELU("r", "^absent")), INF_INVALID, "names 'absent'");
+    refuse_model(NODES(RELU("r", "^x")), INF_INVALID, "has 0 inputs, wanted 1 to 1");
+    refuse_model(NODES(",{'name':'r','op':'Relu','input':['x','x']}"), INF_INVALID,
+                 "node 'r' (Relu): has 2 inputs, wanted 1 to 1");
 }
 
 Test(tfjs, nodes_may_stand_in_any_order_but_not_in_a_circle)
 {
-    accept(
+    accept_model(
         "{'modelTopology':{'node':[{'name':'c','op':'Neg','input':['b']},{'name':'b','op':'Abs',"
         "'input':['a']},{'name':'a','op':'Relu','input':['x']}," X "]}}");
     check_ports("x", "c");
     cr_assert_eq(inf_tfjs_case_node(0, INF_OP_UNARY)->attrs.unary.kind, INF_UNARY_RELU);
     cr_assert_eq(inf_tfjs_case_node(2, INF_OP_UNARY)->attrs.unary.kind, INF_UNARY_NEG);
 #define CIRCLE ",{'name':'p','op':'Add','input':['x','q']}" RELU("q", "p")
-    refuse(NODES_AND(CIRCLE, "'signature':{'outputs':{'q':{}}}"), INF_INVALID,
-           "is part of a cycle");
-    refuse(NODES_AND(RELU("q", "q"), "'signature':{'outputs':{'q':{}}}"), INF_INVALID,
-           "node 'q' (Relu): is part of a cycle through its input 'q'");
+    refuse_model(NODES_AND(CIRCLE, "'signature':{'outputs':{'q':{}}}"), INF_INVALID,
+                 "is part of a cycle");
+    refuse_model(NODES_AND(RELU("q", "q"), "'signature':{'outputs':{'q':{}}}"), INF_INVALID,
+                 "node 'q' (Relu): is part of a cycle through its input 'q'");
     // A cycle that no output depends on is ignored.
-    accept(NODES_AND(CIRCLE RELU("r", "x"), "'signature':{'outputs':{'r':{}}}"));
-    refuse(NODES(RELU("r", "x") RELU("r", "x")), INF_INVALID, "node 'r': there are two");
+    accept_model(NODES_AND(CIRCLE RELU("r", "x"), "'signature':{'outputs':{'r':{}}}"));
+    refuse_model(NODES(RELU("r", "x") RELU("r", "x")), INF_INVALID, "node 'r': there are two");
 }
 
 Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
 {
-    refuse(NODES(",{'name':'a','op':'Foo','input':['x']},{'name':'b','op':'Bar','input':['a']},"
-                 "{'name':'c','op':'Foo','input':['b']},{'name':'d','op':'Foo','input':['c']}" RELU(
-                     "r", "d")),
-           INF_UNSUPPORTED,
-           "operators not supported: Bar (1 node: 'b' with {}): no operator that TensorFlow.js "
-           "converts; Foo (3 nodes, first 'a' with {}): no operator");
+    refuse_model(
+        NODES(",{'name':'a','op':'Foo','input':['x']},{'name':'b','op':'Bar','input':['a']},"
+              "{'name':'c','op':'Foo','input':['b']},{'name':'d','op':'Foo','input':['c']}" RELU(
+                  "r", "d")),
+        INF_UNSUPPORTED,
+        "operators not supported: Bar (1 node: 'b' with {}): no operator that TensorFlow.js "
+        "converts; Foo (3 nodes, first 'a' with {}): no operator");
     cr_assert_eq(inf_tfjs_case.err.reason, INF_REASON_OPERATOR);
-    accept(NODES_AND(",{'name':'a','op':'Foo','input':['x']}" RELU("r", "x"),
-                     "'signature':{'outputs':{'r':{}}}"));
+    accept_model(NODES_AND(",{'name':'a','op':'Foo','input':['x']}" RELU("r", "x"),
+                           "'signature':{'outputs':{'r':{}}}"));
 
     // More names than an error has room for: the text has the number of the others.
     char *json = malloc(1 << 20);
@@ -277,7 +282,8 @@ Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
     for (int i = 0; i < 300; i++)
         sprintf(json + strlen(json), ",'n%d'", i);
     strcat(json, "]}]}}");
-    refuse(json, INF_UNSUPPORTED, "operators not supported: Missing000 (1 node: 'n0' with {})");
+    refuse_model(json, INF_UNSUPPORTED,
+                 "operators not supported: Missing000 (1 node: 'n0' with {})");
     const char *more = strstr(inf_tfjs_case.err.text, "; and ");
     cr_assert_not_null(more, "%s", inf_tfjs_case.err.text);
     size_t named = 0;
@@ -310,26 +316,26 @@ Test(tfjs, constants_need_a_weight_of_a_type_that_can_be_computed_with)
     "'weightsManifest':[{'paths':['w'],'weights':[{'name':'" name "','shape':[1],'dtype':'" type   \
     "'}]}]"
     inf_tfjs_case_write("w", "\0\0\x80\x3f", 4);
-    accept(NODES_AND(CONST, WEIGHT("d", "float32")));
+    accept_model(NODES_AND(CONST, WEIGHT("d", "float32")));
     cr_assert_str_eq(inf_tfjs_case_output(0), "FP32 [2]");
-    refuse(NODES_AND(CONST, WEIGHT("e", "float32")), INF_INVALID,
-           "node 'd' (Const): weightsManifest has no weight of its name");
-    refuse(NODES(CONST), INF_INVALID, "weightsManifest has no weight of its name");
-    refuse(NODES_AND(CONST, WEIGHT("d", "int32")), INF_INVALID, "'r'");
+    refuse_model(NODES_AND(CONST, WEIGHT("e", "float32")), INF_INVALID,
+                 "node 'd' (Const): weightsManifest has no weight of its name");
+    refuse_model(NODES(CONST), INF_INVALID, "weightsManifest has no weight of its name");
+    refuse_model(NODES_AND(CONST, WEIGHT("d", "int32")), INF_INVALID, "'r'");
     inf_tfjs_case_write("w", "\0\0\0\0", 4);
-    refuse(NODES_AND(CONST, WEIGHT("d", "string")), INF_UNSUPPORTED,
-           "node 'd' (Const): its weight is of dtype string");
-    accept(NODES_AND(RELU("r", "x"), WEIGHT("d", "string")));
+    refuse_model(NODES_AND(CONST, WEIGHT("d", "string")), INF_UNSUPPORTED,
+                 "node 'd' (Const): its weight is of dtype string");
+    accept_model(NODES_AND(RELU("r", "x"), WEIGHT("d", "string")));
     unlinkat(inf_tfjs_case.fd, "w", 0);
-    refuse(NODES_AND(CONST, WEIGHT("d", "float32")), INF_NOT_FOUND, "'w': does not exist");
-    refuse(NODES_AND(CONST, "'weightsManifest':[{'paths':['../w'],'weights':[]}]"), INF_DENIED,
-           "shard '../w': leaves the model's folder");
+    refuse_model(NODES_AND(CONST, WEIGHT("d", "float32")), INF_NOT_FOUND, "'w': does not exist");
+    refuse_model(NODES_AND(CONST, "'weightsManifest':[{'paths':['../w'],'weights':[]}]"),
+                 INF_DENIED, "shard '../w': leaves the model's folder");
 }
 
 Test(tfjs, outputs_are_made_by_nodes_even_where_the_model_only_hands_on)
 {
     inf_tfjs_case_write("w", "\0\0\x80\x3f", 4);
-    accept(
+    accept_model(
         NODES_AND(",{'name':'d','op':'Const'},{'name':'i','op':'Identity','input':['x']}",
                   WEIGHT("d", "float32") ",'signature':{'inputs':{'x':{}},'outputs':{'same':"
                                          "{'name':'i'},'const':{'name':'d'},'in':{'name':'x'}}}"));
@@ -356,18 +362,19 @@ Test(tfjs, placeholder_types_are_narrowed_as_tensorflow_js_does)
                  "%s},'shape':{'shape':{'dim':[{'size':2}]}}}},{'name':'i','op':'Identity','input':"
                  "['x']}]}}",
                  types[i].spelled);
-        accept(json);
+        accept_model(json);
         cr_assert_str_eq(inf_tfjs_case_output(0), types[i].shown, "%s", types[i].spelled);
     }
 #define TYPED(type)                                                                                \
     "{'modelTopology':{'node':[{'name':'x','op':'Placeholder','attr':{'dtype':{'type':" type       \
     "}}},{'name':'i','op':'Identity','input':['x']}]}}"
-    refuse(TYPED("'DT_STRING'"), INF_UNSUPPORTED, "node 'x' (Placeholder): dtype is DT_STRING");
-    refuse(TYPED("7"), INF_UNSUPPORTED, "DT_STRING");
-    refuse(TYPED("'DT_WHAT'"), INF_UNSUPPORTED, "DT_WHAT");
-    refuse(TYPED("99"), INF_UNSUPPORTED, "99");
-    refuse(TYPED("-1"), INF_INVALID, "node[0 'x'].attr.dtype.type: has -1");
-    refuse(TYPED("[]"), INF_INVALID, "node[0 'x'].attr.dtype.type");
+    refuse_model(TYPED("'DT_STRING'"), INF_UNSUPPORTED,
+                 "node 'x' (Placeholder): dtype is DT_STRING");
+    refuse_model(TYPED("7"), INF_UNSUPPORTED, "DT_STRING");
+    refuse_model(TYPED("'DT_WHAT'"), INF_UNSUPPORTED, "DT_WHAT");
+    refuse_model(TYPED("99"), INF_UNSUPPORTED, "99");
+    refuse_model(TYPED("-1"), INF_INVALID, "node[0 'x'].attr.dtype.type: has -1");
+    refuse_model(TYPED("[]"), INF_INVALID, "node[0 'x'].attr.dtype.type");
 }
 
 Test(tfjs, both_encodings_of_text_and_numbers_mean_the_same)
@@ -377,27 +384,28 @@ Test(tfjs, both_encodings_of_text_and_numbers_mean_the_same)
     "{'shape':{'dim':[{'size':'1'},{'size':5},{'size':'5'},{'size':2}]}}}},{'name':'p','op':"      \
     "'MaxPool','input':['x'],'attr':{'padding':{'s':" same "},'data_format':{'s':" nhwc            \
     "},'ksize':{'list':{'s':[],'i':" four "}},'strides':{'list':{'i':" four "}}}}]}}"
-    accept(POOL("'U0FNRQ=='", "'TkhXQw=='", "['1','3','2','1']"));
+    accept_model(POOL("'U0FNRQ=='", "'TkhXQw=='", "['1','3','2','1']"));
     cr_assert_str_eq(inf_tfjs_case_output(0), "FP32 [1,2,3,2]");
-    accept(POOL("[83,65,77,69]", "[78,72,87,67]", "[1,3,2,1]"));
+    accept_model(POOL("[83,65,77,69]", "[78,72,87,67]", "[1,3,2,1]"));
     cr_assert_str_eq(inf_tfjs_case_output(0), "FP32 [1,2,3,2]");
     cr_assert_eq(inf_tfjs_case_node(0, INF_OP_POOL2D)->attrs.pool2d.kernel_h, 3);
     cr_assert_eq(inf_tfjs_case_node(0, INF_OP_POOL2D)->attrs.pool2d.kernel_w, 2);
-    refuse(POOL("'U0FN!Q=='", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "base64");
-    refuse(POOL("[83,65,77,300]", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "from 1 to 255");
-    accept(POOL("'U0FNRQ=='", "'TkNIVw=='", "[1,1,3,2]")); // channels first
+    refuse_model(POOL("'U0FN!Q=='", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "base64");
+    refuse_model(POOL("[83,65,77,300]", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "from 1 to 255");
+    accept_model(POOL("'U0FNRQ=='", "'TkNIVw=='", "[1,1,3,2]")); // channels first
     cr_assert_str_eq(inf_tfjs_case_output(0), "FP32 [1,5,2,1]");
-    refuse(POOL("'U0FNRQ=='", "'TkNIVw=='", "[1,3,2,1]"), INF_UNSUPPORTED,
-           "node 'p' (MaxPool): ksize is [1,3,2,1], wanted 1 for batch and channels");
-    refuse(POOL("'U0FNRQ=='", "'TkNIVzE2'", "[1,1,3,2]"), INF_UNSUPPORTED,
-           "node 'p' (MaxPool): data_format 'nchw16', wanted NHWC");
-    refuse(POOL("'Qk9USA=='", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "padding is 'both'");
-    refuse(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,0,2,1]"), INF_INVALID, "wanted 1 to 65535");
-    refuse(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,-1,2,1]"), INF_INVALID, "wanted 1 to 65535");
-    refuse(POOL("'U0FNRQ=='", "'TkhXQw=='", "[2,3,2,1]"), INF_UNSUPPORTED, "batch and channels");
-    refuse(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,3,2]"), INF_INVALID, "3 elements, wanted 4");
-    refuse(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,3,2,1,1]"), INF_INVALID, "fewer elements");
-    refuse(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,2147483648,2,1]"), INF_INVALID, "2147483648");
+    refuse_model(POOL("'U0FNRQ=='", "'TkNIVw=='", "[1,3,2,1]"), INF_UNSUPPORTED,
+                 "node 'p' (MaxPool): ksize is [1,3,2,1], wanted 1 for batch and channels");
+    refuse_model(POOL("'U0FNRQ=='", "'TkNIVzE2'", "[1,1,3,2]"), INF_UNSUPPORTED,
+                 "node 'p' (MaxPool): data_format 'nchw16', wanted NHWC");
+    refuse_model(POOL("'Qk9USA=='", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "padding is 'both'");
+    refuse_model(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,0,2,1]"), INF_INVALID, "wanted 1 to 65535");
+    refuse_model(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,-1,2,1]"), INF_INVALID, "wanted 1 to 65535");
+    refuse_model(POOL("'U0FNRQ=='", "'TkhXQw=='", "[2,3,2,1]"), INF_UNSUPPORTED,
+                 "batch and channels");
+    refuse_model(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,3,2]"), INF_INVALID, "3 elements, wanted 4");
+    refuse_model(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,3,2,1,1]"), INF_INVALID, "fewer elements");
+    refuse_model(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,2147483648,2,1]"), INF_INVALID, "2147483648");
 }
 
 Test(tfjs, negative_and_too_large_dimensions_are_refused)
@@ -405,14 +413,16 @@ Test(tfjs, negative_and_too_large_dimensions_are_refused)
 #define SHAPED(dims)                                                                               \
     "{'modelTopology':{'node':[{'name':'x','op':'Placeholder','attr':{'dtype':{'type':1},'shape':" \
     "{'shape':{'dim':[" dims "]}}}},{'name':'r','op':'Relu','input':['x']}]}}"
-    accept(SHAPED("{'size':'-1'},{'size':'0'}"));
-    refuse(SHAPED("{'size':'-2'}"), INF_INVALID, "shape.shape.dim[0].size: has the string \"-2\"");
-    refuse(SHAPED("{'size':2147483648}"), INF_INVALID, "dim[0].size");
-    refuse(SHAPED("{}"), INF_INVALID, "dim[0].size: is missing");
-    refuse(SHAPED("7"), INF_INVALID, "dim[0]: has 7, wanted an object");
-    refuse(SHAPED("{'size':1},{'size':1},{'size':1},{'size':1},{'size':1},{'size':1},{'size':1},"
-                  "{'size':1},{'size':1}"),
-           INF_INVALID, "at most 8 dimensions");
+    accept_model(SHAPED("{'size':'-1'},{'size':'0'}"));
+    refuse_model(SHAPED("{'size':'-2'}"), INF_INVALID,
+                 "shape.shape.dim[0].size: has the string \"-2\"");
+    refuse_model(SHAPED("{'size':2147483648}"), INF_INVALID, "dim[0].size");
+    refuse_model(SHAPED("{}"), INF_INVALID, "dim[0].size: is missing");
+    refuse_model(SHAPED("7"), INF_INVALID, "dim[0]: has 7, wanted an object");
+    refuse_model(
+        SHAPED("{'size':1},{'size':1},{'size':1},{'size':1},{'size':1},{'size':1},{'size':1},"
+               "{'size':1},{'size':1}"),
+        INF_INVALID, "at most 8 dimensions");
 }
 
 Test(tfjs, a_chain_of_many_nodes_needs_no_deep_stack)
@@ -426,7 +436,7 @@ Test(tfjs, a_chain_of_many_nodes_needs_no_deep_stack)
     for (int i = COUNT; i > 1; i--)
         end += sprintf(end, ",{'name':'n%d','op':'Relu','input':['n%d']}", i, i - 1);
     sprintf(end, RELU("n1", "x") "]}}");
-    accept(json);
+    accept_model(json);
     cr_assert_eq(inf_tfjs_case.graph->node_count, (uint32_t)COUNT);
     check_ports("x", "n50000");
     free(json);
@@ -471,7 +481,7 @@ Test(tfjs, counts_beyond_the_limits_are_refused)
     for (unsigned i = 0; i <= INF_LIMIT_GRAPH_NODES; i++)
         end += sprintf(end, i > 0 ? ",{}" : "{}");
     sprintf(end, "]}}");
-    refuse(json, INF_EXHAUSTED, "the model has 1048577 nodes, at most 1048576 are allowed");
+    refuse_model(json, INF_EXHAUSTED, "the model has 1048577 nodes, at most 1048576 are allowed");
 
     for (int count = 64; count <= 65; count++) {
         end = json + sprintf(json, "{'modelTopology':{'node':[" X);
@@ -479,9 +489,9 @@ Test(tfjs, counts_beyond_the_limits_are_refused)
             end += sprintf(end, ",{'name':'n%d','op':'Relu','input':['x']}", i);
         sprintf(end, "]}}");
         if (count == 64)
-            accept(json);
+            accept_model(json);
         else
-            refuse(json, INF_EXHAUSTED, "signature: more than 64 outputs");
+            refuse_model(json, INF_EXHAUSTED, "signature: more than 64 outputs");
     }
     for (int count = 4096; count <= 4097; count++) {
         end = json + sprintf(json, "{'modelTopology':{'node':[" X
@@ -491,15 +501,15 @@ Test(tfjs, counts_beyond_the_limits_are_refused)
             end += sprintf(end, ",'x'");
         sprintf(end, "]}]}}");
         if (count == 4096)
-            accept(json);
+            accept_model(json);
         else
-            refuse(json, INF_INVALID, "node 's' (AddN): has 4097 inputs, wanted 1 to 4096");
+            refuse_model(json, INF_INVALID, "node 's' (AddN): has 4097 inputs, wanted 1 to 4096");
     }
     char name[300];
     memset(name, 'k', 257);
     name[257] = '\0';
     sprintf(json, "{'modelTopology':{'node':[" X RELU("r", "x") "]},'signature':{'outputs':{'%s':"
                   "{'name':'r'}}}}", name);
-    refuse(json, INF_EXHAUSTED, "in outputs is longer than 256 bytes");
+    refuse_model(json, INF_EXHAUSTED, "in outputs is longer than 256 bytes");
     free(json);
 }

@@ -32,9 +32,9 @@ Test(tfjs_ops, unary_operators_have_their_kind)
         {"Tan", INF_UNARY_TAN},     {"Tanh", INF_UNARY_TANH},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
-        begin();
-        input("x", "DT_FLOAT", DIMS(2, -1));
-        node("n", rows[i].op, "x");
+        begin_model();
+        add_input("x", "DT_FLOAT", DIMS(2, -1));
+        add_node("n", rows[i].op, "x");
         cr_assert_str_eq(output_of("n"), "FP32 [2,?]");
         cr_assert_eq(attrs_of(0, INF_OP_UNARY)->unary.kind, rows[i].kind, "%s", rows[i].op);
     }
@@ -42,22 +42,22 @@ Test(tfjs_ops, unary_operators_have_their_kind)
 
 Test(tfjs_ops, slopes_have_tensorflows_defaults)
 {
-    begin();
-    input("x", "DT_FLOAT", DIMS(2));
-    node("a", "Elu", "x");
-    node("b", "LeakyRelu", "a");
-    node("c", "LeakyRelu", "b");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2));
+    add_node("a", "Elu", "x");
+    add_node("b", "LeakyRelu", "a");
+    add_node("c", "LeakyRelu", "b");
     inf_tfjs_writer_attr_float(w, "alpha", 0.125);
     output_of("c");
     cr_assert_eq(attrs_of(0, INF_OP_UNARY)->unary.alpha, 1.0f);
     cr_assert_eq(attrs_of(1, INF_OP_UNARY)->unary.alpha, 0.2f);
     cr_assert_eq(attrs_of(2, INF_OP_UNARY)->unary.alpha, 0.125f);
-    begin();
-    input("x", "DT_FLOAT", DIMS(2));
-    node("c", "LeakyRelu", "x");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2));
+    add_node("c", "LeakyRelu", "x");
     inf_tfjs_writer_attr_float(w, "alpha", 1e39);
-    refuse("c", INF_INVALID,
-           "node[1 'c'].attr.alpha.f: has 1e+39, wanted a number that a float holds");
+    refuse_model("c", INF_INVALID,
+                 "node[1 'c'].attr.alpha.f: has 1e+39, wanted a number that a float holds");
 }
 
 Test(tfjs_ops, binary_operators_broadcast_and_have_their_kind)
@@ -84,27 +84,27 @@ Test(tfjs_ops, binary_operators_broadcast_and_have_their_kind)
         {"Sub", INF_BINARY_SUB},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
-        begin();
-        input("a", "DT_FLOAT", DIMS(5, 1, 3));
-        input("b", "DT_FLOAT", DIMS(3));
-        node("n", rows[i].op, "a,b");
+        begin_model();
+        add_input("a", "DT_FLOAT", DIMS(5, 1, 3));
+        add_input("b", "DT_FLOAT", DIMS(3));
+        add_node("n", rows[i].op, "a,b");
         cr_assert_str_eq(output_of("n"), "FP32 [5,1,3]");
         cr_assert_eq(attrs_of(0, INF_OP_BINARY)->binary.kind, rows[i].kind, "%s", rows[i].op);
         cr_assert_eq(inf_tfjs_case_node(0, INF_OP_BINARY)->inputs[0],
                      inf_tfjs_case.graph->inputs[0].value);
     }
-    begin();
-    input("a", "DT_FLOAT", DIMS(2, 3));
-    input("b", "DT_FLOAT", DIMS(4));
-    node("n", "AddV2", "a,b");
-    refuse("n", INF_INVALID, "'n'");
+    begin_model();
+    add_input("a", "DT_FLOAT", DIMS(2, 3));
+    add_input("b", "DT_FLOAT", DIMS(4));
+    add_node("n", "AddV2", "a,b");
+    refuse_model("n", INF_INVALID, "'n'");
 }
 
 Test(tfjs_ops, integers_divide_downwards)
 {
-    begin();
-    input("a", "DT_INT32", DIMS(2));
-    node("n", "RealDiv", "a,a");
+    begin_model();
+    add_input("a", "DT_INT32", DIMS(2));
+    add_node("n", "RealDiv", "a,a");
     cr_assert_str_eq(output_of("n"), "INT32 [2]");
     cr_assert_eq(attrs_of(0, INF_OP_BINARY)->binary.kind, INF_BINARY_FLOOR_DIV);
 }
@@ -120,30 +120,30 @@ Test(tfjs_ops, comparisons_logic_and_tests_of_numbers)
         {"NotEqual", INF_COMPARE_NOT_EQUAL}, {"LessEqual", INF_COMPARE_LESS_EQUAL},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
-        begin();
-        input("a", "DT_FLOAT", DIMS(2, 1));
-        input("b", "DT_FLOAT", DIMS(3));
-        node("n", rows[i].op, "a,b");
+        begin_model();
+        add_input("a", "DT_FLOAT", DIMS(2, 1));
+        add_input("b", "DT_FLOAT", DIMS(3));
+        add_node("n", rows[i].op, "a,b");
         cr_assert_str_eq(output_of("n"), "BOOL [2,3]");
         cr_assert_eq(attrs_of(0, INF_OP_COMPARE)->compare.kind, rows[i].kind);
     }
-    begin();
-    input("a", "DT_BOOL", DIMS(2));
-    node("and", "LogicalAnd", "a,a");
-    node("or", "LogicalOr", "and,a");
-    node("not", "LogicalNot", "or");
+    begin_model();
+    add_input("a", "DT_BOOL", DIMS(2));
+    add_node("and", "LogicalAnd", "a,a");
+    add_node("or", "LogicalOr", "and,a");
+    add_node("not", "LogicalNot", "or");
     cr_assert_str_eq(output_of("not"), "BOOL [2]");
     cr_assert_eq(attrs_of(0, INF_OP_BINARY)->binary.kind, INF_BINARY_LOGICAL_AND);
     cr_assert_eq(attrs_of(1, INF_OP_BINARY)->binary.kind, INF_BINARY_LOGICAL_OR);
     cr_assert_eq(attrs_of(2, INF_OP_UNARY)->unary.kind, INF_UNARY_LOGICAL_NOT);
-    begin();
-    input("a", "DT_FLOAT", DIMS(2));
-    node("n", "IsNan", "a");
+    begin_model();
+    add_input("a", "DT_FLOAT", DIMS(2));
+    add_node("n", "IsNan", "a");
     cr_assert_str_eq(output_of("n"), "BOOL [2]");
     cr_assert_eq(attrs_of(0, INF_OP_COMPARE)->compare.kind, INF_COMPARE_NOT_EQUAL);
-    begin();
-    input("a", "DT_FLOAT", DIMS(2));
-    node("n", "IsFinite", "a");
+    begin_model();
+    add_input("a", "DT_FLOAT", DIMS(2));
+    add_node("n", "IsFinite", "a");
     cr_assert_str_eq(output_of("n"), "BOOL [2]");
     cr_assert_eq(attrs_of(0, INF_OP_UNARY)->unary.kind, INF_UNARY_ABS);
     cr_assert_eq(attrs_of(1, INF_OP_COMPARE)->compare.kind, INF_COMPARE_LESS);
@@ -161,81 +161,81 @@ Test(tfjs_ops, reductions_take_their_axes_from_constants)
         {"Prod", INF_REDUCE_PROD}, {"Sum", INF_REDUCE_SUM},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
-        begin();
-        input("x", "DT_FLOAT", DIMS(2, 3, 5));
-        ints("axes", (int32_t[]){-1, 0}, 2);
-        node("same", "Identity", "axes");
-        node("n", rows[i].op, "x,same");
+        begin_model();
+        add_input("x", "DT_FLOAT", DIMS(2, 3, 5));
+        add_ints("axes", (int32_t[]){-1, 0}, 2);
+        add_node("same", "Identity", "axes");
+        add_node("n", rows[i].op, "x,same");
         cr_assert_str_eq(output_of("n"), "FP32 [3]");
         cr_assert_eq(attrs_of(0, INF_OP_REDUCE)->reduce.kind, rows[i].kind);
     }
-    begin();
-    input("x", "DT_BOOL", DIMS(2, 3));
-    scalar_int("axis", 1);
-    node("n", "All", "x,axis");
+    begin_model();
+    add_input("x", "DT_BOOL", DIMS(2, 3));
+    add_scalar_int("axis", 1);
+    add_node("n", "All", "x,axis");
     inf_tfjs_writer_attr_bool(w, "keep_dims", 1);
     cr_assert_str_eq(output_of("n"), "BOOL [2,1]");
     // TensorFlow reduces nothing if the list is empty.
-    begin();
-    input("x", "DT_FLOAT", DIMS(2, 3));
-    ints("axes", NULL, 0);
-    node("n", "Sum", "x,axes");
-    node("r", "Relu", "n");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2, 3));
+    add_ints("axes", NULL, 0);
+    add_node("n", "Sum", "x,axes");
+    add_node("r", "Relu", "n");
     cr_assert_str_eq(output_of("r"), "FP32 [2,3]");
     cr_assert_eq(inf_tfjs_case.graph->node_count, 1u);
-    begin();
-    input("x", "DT_FLOAT", DIMS(2, 3));
-    input("axes", "DT_INT32", DIMS(1));
-    node("n", "Sum", "x,axes");
-    refuse("n", INF_UNSUPPORTED,
-           "node 'n' (Sum): the list of axes is computed by other nodes, wanted a constant");
-    begin();
-    input("x", "DT_FLOAT", DIMS(2, 3));
-    scalar_int("axis", 2);
-    node("n", "Sum", "x,axis");
-    refuse("n", INF_INVALID, "'n'");
-    begin();
-    input("x", "DT_FLOAT", DIMS(2, 3));
-    scalar("axis", 1);
-    node("n", "Sum", "x,axis");
-    refuse("n", INF_INVALID, "the list of axes is FP32 [], wanted at most 16 integers");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2, 3));
+    add_input("axes", "DT_INT32", DIMS(1));
+    add_node("n", "Sum", "x,axes");
+    refuse_model("n", INF_UNSUPPORTED,
+                 "node 'n' (Sum): the list of axes is computed by other nodes, wanted a constant");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2, 3));
+    add_scalar_int("axis", 2);
+    add_node("n", "Sum", "x,axis");
+    refuse_model("n", INF_INVALID, "'n'");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2, 3));
+    add_scalar("axis", 1);
+    add_node("n", "Sum", "x,axis");
+    refuse_model("n", INF_INVALID, "the list of axes is FP32 [], wanted at most 16 integers");
 }
 
 Test(tfjs_ops, arg_softmax_norm_and_clip)
 {
-    begin();
-    input("x", "DT_FLOAT", DIMS(2, 3, 5));
-    scalar_int("axis", -1);
-    node("n", "ArgMax", "x,axis");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2, 3, 5));
+    add_scalar_int("axis", -1);
+    add_node("n", "ArgMax", "x,axis");
     inf_tfjs_writer_attr_type(w, "output_type", "DT_INT64");
     cr_assert_str_eq(output_of("n"), "INT32 [2,3]");
     cr_assert_eq(attrs_of(0, INF_OP_ARG)->arg.kind, INF_ARG_MAX);
-    begin();
-    input("x", "DT_FLOAT", DIMS(2, 3));
-    node("n", "Softmax", "x");
-    node("m", "LogSoftmax", "n");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2, 3));
+    add_node("n", "Softmax", "x");
+    add_node("m", "LogSoftmax", "n");
     output_of("m");
     cr_assert_not(attrs_of(0, INF_OP_SOFTMAX)->softmax.log);
     cr_assert(attrs_of(1, INF_OP_SOFTMAX)->softmax.log);
     cr_assert_eq(attrs_of(1, INF_OP_SOFTMAX)->softmax.axis, -1);
-    begin();
-    input("x", "DT_FLOAT", DIMS(2, 3));
-    scalar_int("axis", 1);
-    node("n", "EuclideanNorm", "x,axis");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2, 3));
+    add_scalar_int("axis", 1);
+    add_node("n", "EuclideanNorm", "x,axis");
     cr_assert_str_eq(output_of("n"), "FP32 [2]");
-    begin();
-    input("x", "DT_FLOAT", DIMS(2));
-    scalar("low", -1.5f);
-    scalar("high", 6);
-    node("n", "ClipByValue", "x,low,high");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2));
+    add_scalar("low", -1.5f);
+    add_scalar("high", 6);
+    add_node("n", "ClipByValue", "x,low,high");
     output_of("n");
     cr_assert_eq(attrs_of(0, INF_OP_CLIP)->clip.min, -1.5f);
     cr_assert_eq(attrs_of(0, INF_OP_CLIP)->clip.max, 6.0f);
-    begin();
-    input("x", "DT_FLOAT", DIMS(2));
-    input("low", "DT_FLOAT", NULL, 0);
-    scalar("high", 6);
-    node("n", "ClipByValue", "x,low,high");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(2));
+    add_input("low", "DT_FLOAT", NULL, 0);
+    add_scalar("high", 6);
+    add_node("n", "ClipByValue", "x,low,high");
     output_of("n");
     cr_assert_eq(attrs_of(0, INF_OP_BINARY)->binary.kind, INF_BINARY_MAX);
     cr_assert_eq(attrs_of(1, INF_OP_BINARY)->binary.kind, INF_BINARY_MIN);

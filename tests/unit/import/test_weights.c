@@ -65,7 +65,7 @@ static enum inf_code read_manifest(const char *manifest)
 }
 
 // Asserts that a manifest is refused with `code` and a text that contains `part`.
-static void refuse(const char *manifest, enum inf_code code, const char *part)
+static void refuse_manifest(const char *manifest, enum inf_code code, const char *part)
 {
     cr_assert_eq(read_manifest(manifest), code, "%s: %d %s", manifest, t.err.code, t.err.text);
     cr_assert_not_null(strstr(t.err.text, part), "%s: %s", manifest, t.err.text);
@@ -193,7 +193,7 @@ Test(weights, steps_over_strings_and_complex_numbers)
     cr_assert_eq(*(float *)inf_weights_find(t.weights, "f")->data->data, 1.0f);
     // A string that is longer than the file.
     write_file("w", "\xff\xff\xff\xff", 4);
-    refuse(
+    refuse_manifest(
         "[{\"paths\":[\"w\"],\"weights\":[{\"name\":\"s\",\"shape\":[1],\"dtype\":\"string\"}]}]",
         INF_INVALID, "'w': ends 4294967295 bytes before");
 }
@@ -206,43 +206,49 @@ Test(weights, sizes_must_add_up)
 {
     write_file("w", "12345678", 8);
     cr_assert_eq(read_manifest(ONE("[2]", "float32", "")), INF_OK);
-    refuse(ONE("[3]", "float32", ""), INF_INVALID, "weight 'x': shard 'w': ends 4 bytes before");
-    refuse(ONE("[1]", "float32", ""), INF_INVALID, "shard 'w': the weights end at byte 4 of 8");
-    refuse(ONE("[9]", "bool", ""), INF_INVALID, "ends 1 bytes before");
-    refuse(ONE("[7]", "bool", ""), INF_INVALID, "1 bytes are left over");
-    refuse("[{\"paths\":[\"w\"],\"weights\":[]}]", INF_INVALID, "8 bytes are left over");
-    refuse("[{\"paths\":[],\"weights\":[{\"name\":\"x\",\"shape\":[],\"dtype\":\"bool\"}]}]",
-           INF_INVALID, "ends 1 bytes before");
+    refuse_manifest(ONE("[3]", "float32", ""), INF_INVALID,
+                    "weight 'x': shard 'w': ends 4 bytes before");
+    refuse_manifest(ONE("[1]", "float32", ""), INF_INVALID,
+                    "shard 'w': the weights end at byte 4 of 8");
+    refuse_manifest(ONE("[9]", "bool", ""), INF_INVALID, "ends 1 bytes before");
+    refuse_manifest(ONE("[7]", "bool", ""), INF_INVALID, "1 bytes are left over");
+    refuse_manifest("[{\"paths\":[\"w\"],\"weights\":[]}]", INF_INVALID, "8 bytes are left over");
+    refuse_manifest(
+        "[{\"paths\":[],\"weights\":[{\"name\":\"x\",\"shape\":[],\"dtype\":\"bool\"}]}]",
+        INF_INVALID, "ends 1 bytes before");
     // The manifest asks for a gigabyte; the file has 8 bytes.
-    refuse(ONE("[1073741823]", "float32", ""), INF_INVALID, "ends 4294967284 bytes before");
+    refuse_manifest(ONE("[1073741823]", "float32", ""), INF_INVALID,
+                    "ends 4294967284 bytes before");
 }
 
 Test(weights, shapes_that_overflow_or_are_negative_are_refused)
 {
     write_file("w", "12345678", 8);
-    refuse(ONE("[2147483647,2147483647,2147483647]", "float32", ""), INF_EXHAUSTED,
-           "weight 'x': shape [2147483647,");
-    refuse(ONE("[65536,65536,65536,65536]", "float32", ""), INF_EXHAUSTED, "needs more than");
-    refuse(ONE("[1073741825]", "float32", ""), INF_EXHAUSTED, "needs more than");
-    refuse(ONE("[2147483648]", "float32", ""), INF_INVALID, "shape[0]: has 2147483648");
-    refuse(ONE("[-2]", "float32", ""), INF_INVALID, "shape[0]: has -2, wanted an integer from 0");
-    refuse(ONE("[4611686018427387906]", "float32", ""), INF_INVALID, "shape[0]");
-    refuse(ONE("[9223372036854775807]", "float32", ""), INF_INVALID, "shape[0]");
-    refuse(ONE("[1,1,1,1,1,1,1,1,1]", "float32", ""), INF_INVALID, "at most 8 dimensions");
-    refuse(ONE("[2.0]", "float32", ""), INF_INVALID, "shape[0]");
-    refuse(ONE("2", "float32", ""), INF_INVALID, "shape: has 2, wanted an array");
-    refuse(ONE("[[2]]", "float32", ""), INF_INVALID, "shape[0]: has an array of 1");
+    refuse_manifest(ONE("[2147483647,2147483647,2147483647]", "float32", ""), INF_EXHAUSTED,
+                    "weight 'x': shape [2147483647,");
+    refuse_manifest(ONE("[65536,65536,65536,65536]", "float32", ""), INF_EXHAUSTED,
+                    "needs more than");
+    refuse_manifest(ONE("[1073741825]", "float32", ""), INF_EXHAUSTED, "needs more than");
+    refuse_manifest(ONE("[2147483648]", "float32", ""), INF_INVALID, "shape[0]: has 2147483648");
+    refuse_manifest(ONE("[-2]", "float32", ""), INF_INVALID,
+                    "shape[0]: has -2, wanted an integer from 0");
+    refuse_manifest(ONE("[4611686018427387906]", "float32", ""), INF_INVALID, "shape[0]");
+    refuse_manifest(ONE("[9223372036854775807]", "float32", ""), INF_INVALID, "shape[0]");
+    refuse_manifest(ONE("[1,1,1,1,1,1,1,1,1]", "float32", ""), INF_INVALID, "at most 8 dimensions");
+    refuse_manifest(ONE("[2.0]", "float32", ""), INF_INVALID, "shape[0]");
+    refuse_manifest(ONE("2", "float32", ""), INF_INVALID, "shape: has 2, wanted an array");
+    refuse_manifest(ONE("[[2]]", "float32", ""), INF_INVALID, "shape[0]: has an array of 1");
 }
 
 // Refused before any file is read: the file of the second group does not exist.
 Test(weights, what_is_named_twice_is_refused_unread)
 {
     write_file("w", "12345678", 8);
-    refuse(
+    refuse_manifest(
         "[{\"paths\":[\"w\"],\"weights\":[{\"name\":\"x\",\"shape\":[2],\"dtype\":\"float32\"}]},"
         "{\"paths\":[\"none\"],\"weights\":[{\"name\":\"x\",\"shape\":[2],\"dtype\":\"bool\"}]}]",
         INF_INVALID, "weight 'x': is in the manifest twice");
-    refuse(
+    refuse_manifest(
         "[{\"paths\":[\"none\"],\"weights\":[{\"name\":\"x\",\"shape\":[2],\"dtype\":\"bool\"}]},"
         "{\"paths\":[\"w\",\"none\"],\"weights\":[]}]",
         INF_INVALID, "shard 'none': is in the manifest twice");
@@ -255,48 +261,53 @@ Test(weights, quantisation_that_makes_no_sense_is_refused)
     write_file("w", "12345678", 8);
     cr_assert_eq(read_manifest(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":1,\"min\":0}")),
                  INF_OK);
-    refuse(QUANTISED("float32", "{\"dtype\":\"uint8\",\"min\":0}"), INF_INVALID,
-           "scale: is missing");
-    refuse(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":1}"), INF_INVALID,
-           "min: is missing");
-    refuse(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":\"big\",\"min\":0}"), INF_INVALID,
-           "scale: has the string \"big\"");
-    refuse(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":1e300,\"min\":0}"), INF_INVALID,
-           "leaves the range of float32");
-    refuse(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":1e308,\"min\":-1e308}"),
-           INF_INVALID, "leaves the range");
-    refuse(QUANTISED("int32", "{\"dtype\":\"uint8\",\"scale\":10000000,\"min\":0}"), INF_INVALID,
-           "leaves the range of int32");
-    refuse(QUANTISED("float32", "{\"dtype\":\"uint4\",\"scale\":1,\"min\":0}"), INF_UNSUPPORTED,
-           "'uint4'");
-    refuse(QUANTISED("int32", "{\"dtype\":\"float16\"}"), INF_UNSUPPORTED, "'float16'");
-    refuse(QUANTISED("bool", "{\"dtype\":\"uint8\",\"scale\":1,\"min\":0}"), INF_UNSUPPORTED,
-           "bool quantised as 'uint8'");
-    refuse(QUANTISED("string", "{\"dtype\":\"uint8\",\"scale\":1,\"min\":0}"), INF_UNSUPPORTED,
-           "string quantised");
-    refuse(QUANTISED("float32", "[]"), INF_INVALID, "quantization: has an array of 0");
-    refuse(QUANTISED("float32", "{}"), INF_INVALID, "quantization.dtype: is missing");
-    refuse(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":1,\"min\":0,\"original_dtype\":3}"),
-           INF_INVALID, "original_dtype: has 3");
+    refuse_manifest(QUANTISED("float32", "{\"dtype\":\"uint8\",\"min\":0}"), INF_INVALID,
+                    "scale: is missing");
+    refuse_manifest(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":1}"), INF_INVALID,
+                    "min: is missing");
+    refuse_manifest(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":\"big\",\"min\":0}"),
+                    INF_INVALID, "scale: has the string \"big\"");
+    refuse_manifest(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":1e300,\"min\":0}"),
+                    INF_INVALID, "leaves the range of float32");
+    refuse_manifest(QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":1e308,\"min\":-1e308}"),
+                    INF_INVALID, "leaves the range");
+    refuse_manifest(QUANTISED("int32", "{\"dtype\":\"uint8\",\"scale\":10000000,\"min\":0}"),
+                    INF_INVALID, "leaves the range of int32");
+    refuse_manifest(QUANTISED("float32", "{\"dtype\":\"uint4\",\"scale\":1,\"min\":0}"),
+                    INF_UNSUPPORTED, "'uint4'");
+    refuse_manifest(QUANTISED("int32", "{\"dtype\":\"float16\"}"), INF_UNSUPPORTED, "'float16'");
+    refuse_manifest(QUANTISED("bool", "{\"dtype\":\"uint8\",\"scale\":1,\"min\":0}"),
+                    INF_UNSUPPORTED, "bool quantised as 'uint8'");
+    refuse_manifest(QUANTISED("string", "{\"dtype\":\"uint8\",\"scale\":1,\"min\":0}"),
+                    INF_UNSUPPORTED, "string quantised");
+    refuse_manifest(QUANTISED("float32", "[]"), INF_INVALID, "quantization: has an array of 0");
+    refuse_manifest(QUANTISED("float32", "{}"), INF_INVALID, "quantization.dtype: is missing");
+    refuse_manifest(
+        QUANTISED("float32", "{\"dtype\":\"uint8\",\"scale\":1,\"min\":0,\"original_dtype\":3}"),
+        INF_INVALID, "original_dtype: has 3");
 }
 
 Test(weights, values_of_the_wrong_type_are_named)
 {
     write_file("w", "12345678", 8);
-    refuse("{}", INF_INVALID, "the document: has an object, wanted an array");
-    refuse("[7]", INF_INVALID, "[0]: has 7, wanted an object");
-    refuse("[{}]", INF_INVALID, "[0].weights: is missing");
-    refuse("[{\"weights\":{},\"paths\":[]}]", INF_INVALID, "[0].weights: has an object");
-    refuse("[{\"weights\":[]}]", INF_INVALID, "[0].paths: is missing");
-    refuse("[{\"weights\":[],\"paths\":\"w\"}]", INF_INVALID, "paths: has the string \"w\"");
-    refuse("[{\"weights\":[],\"paths\":[7]}]", INF_INVALID, "paths[0]: has 7, wanted a string");
-    refuse("[{\"weights\":[null],\"paths\":[\"w\"]}]", INF_INVALID, "weights[0]: has nothing");
-    refuse("[{\"weights\":[{}],\"paths\":[\"w\"]}]", INF_INVALID, "weights[0].name: is missing");
-    refuse("[{\"weights\":[{\"name\":1}],\"paths\":[\"w\"]}]", INF_INVALID, "name: has 1");
-    refuse("[{\"weights\":[{\"name\":\"x\"}],\"paths\":[\"w\"]}]", INF_INVALID,
-           "dtype: is missing");
-    refuse(ONE("[2]", "float64", ""), INF_UNSUPPORTED, "weight 'x': dtype 'float64'");
-    refuse(
+    refuse_manifest("{}", INF_INVALID, "the document: has an object, wanted an array");
+    refuse_manifest("[7]", INF_INVALID, "[0]: has 7, wanted an object");
+    refuse_manifest("[{}]", INF_INVALID, "[0].weights: is missing");
+    refuse_manifest("[{\"weights\":{},\"paths\":[]}]", INF_INVALID, "[0].weights: has an object");
+    refuse_manifest("[{\"weights\":[]}]", INF_INVALID, "[0].paths: is missing");
+    refuse_manifest("[{\"weights\":[],\"paths\":\"w\"}]", INF_INVALID,
+                    "paths: has the string \"w\"");
+    refuse_manifest("[{\"weights\":[],\"paths\":[7]}]", INF_INVALID,
+                    "paths[0]: has 7, wanted a string");
+    refuse_manifest("[{\"weights\":[null],\"paths\":[\"w\"]}]", INF_INVALID,
+                    "weights[0]: has nothing");
+    refuse_manifest("[{\"weights\":[{}],\"paths\":[\"w\"]}]", INF_INVALID,
+                    "weights[0].name: is missing");
+    refuse_manifest("[{\"weights\":[{\"name\":1}],\"paths\":[\"w\"]}]", INF_INVALID, "name: has 1");
+    refuse_manifest("[{\"weights\":[{\"name\":\"x\"}],\"paths\":[\"w\"]}]", INF_INVALID,
+                    "dtype: is missing");
+    refuse_manifest(ONE("[2]", "float64", ""), INF_UNSUPPORTED, "weight 'x': dtype 'float64'");
+    refuse_manifest(
         "[{\"paths\":[\"w\"],\"weights\":[{\"name\":\"x\",\"shape\":[4],\"dtype\":\"bool\"},"
         "{\"name\":\"x\",\"shape\":[4],\"dtype\":\"bool\"}]}]",
         INF_INVALID, "weight 'x': is in the manifest twice");
@@ -316,7 +327,7 @@ Test(weights, shards_stay_in_the_folder)
     cr_assert_eq(linkat(t.fd, "sub/real", t.fd, "hard", 0), 0);
     cr_assert_eq(mkfifoat(t.fd, "fifo", 0600), 0);
     cr_assert_eq(read_manifest(SHARD("real")), INF_OK, "%s", t.err.text);
-    refuse(SHARD("absent"), INF_NOT_FOUND, "file 'absent': does not exist");
+    refuse_manifest(SHARD("absent"), INF_NOT_FOUND, "file 'absent': does not exist");
     static const char *const leaving[] = {
         SHARD("../real"),     SHARD(".."),       SHARD("."),     SHARD("/etc/passwd"),
         SHARD("/dev/zero"),   SHARD("sub/real"), SHARD("sub"),   SHARD("a/../../real"),
@@ -325,9 +336,10 @@ Test(weights, shards_stay_in_the_folder)
         SHARD("sub//real"),
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(leaving); i++)
-        refuse(leaving[i], INF_DENIED, "'");
-    refuse(SHARD(""), INF_INVALID, "paths[0]");
-    refuse("[{\"weights\":[],\"paths\":[\"re\\nal\"]}]", INF_INVALID, "control characters");
+        refuse_manifest(leaving[i], INF_DENIED, "'");
+    refuse_manifest(SHARD(""), INF_INVALID, "paths[0]");
+    refuse_manifest("[{\"weights\":[],\"paths\":[\"re\\nal\"]}]", INF_INVALID,
+                    "control characters");
 }
 
 Test(weights, too_many_shards_are_refused_before_any_is_opened)
@@ -338,6 +350,6 @@ Test(weights, too_many_shards_are_refused_before_any_is_opened)
     for (int i = 0; i < 4096; i++)
         strcat(text, ",\"a\"");
     strcat(text, "]}]");
-    refuse(text, INF_EXHAUSTED, "4097 shards, at most 4096");
+    refuse_manifest(text, INF_EXHAUSTED, "4097 shards, at most 4096");
     free(text);
 }

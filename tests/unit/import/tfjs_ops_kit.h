@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for tests of lowering TensorFlow.js operators: begin() a model, add input()s, constants
-// and node()s, then call output_of() or refuse().
+// Helpers for tests of lowering TensorFlow.js operators: begin_model(), give it inputs, constants
+// and nodes, then call output_of() or refuse_model().
 #ifndef INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
 #define INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
 
@@ -13,33 +13,33 @@ static struct inf_tfjs_writer *w;
 
 #define DIMS(...) (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
 
-static inline void begin(void)
+static inline void begin_model(void)
 {
     w = inf_tfjs_writer_begin(inf_tfjs_case.path);
 }
 
-static inline void input(const char *name, const char *type, const int64_t *dims, size_t rank)
+static inline void add_input(const char *name, const char *type, const int64_t *dims, size_t rank)
 {
     inf_tfjs_writer_placeholder(w, name, type, dims, rank);
 }
 
 // A list of integers.
-static inline void ints(const char *name, const int32_t *elements, int64_t count)
+static inline void add_ints(const char *name, const int32_t *elements, int64_t count)
 {
     inf_tfjs_writer_ints(w, name, elements, &count, 1);
 }
 
-static inline void scalar_int(const char *name, int32_t element)
+static inline void add_scalar_int(const char *name, int32_t element)
 {
     inf_tfjs_writer_ints(w, name, &element, NULL, 0);
 }
 
-static inline void scalar(const char *name, float element)
+static inline void add_scalar(const char *name, float element)
 {
     inf_tfjs_writer_floats(w, name, &element, NULL, 0);
 }
 
-static inline void node(const char *name, const char *op, const char *inputs)
+static inline void add_node(const char *name, const char *op, const char *inputs)
 {
     inf_tfjs_writer_node(w, name, op, inputs);
 }
@@ -53,7 +53,7 @@ static inline const char *output_of(const char *tensor)
 }
 
 // The same for a model that must be refused.
-static inline void refuse(const char *tensor, enum inf_code code, const char *part)
+static inline void refuse_model(const char *tensor, enum inf_code code, const char *part)
 {
     inf_tfjs_writer_output(w, "y", tensor);
     inf_tfjs_case_refuse(w, code, part);
