@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gen_bert.py FILE [--layers N] [--tokens N] [--width N]: writes a transformer encoder of BERT-base's shape as ONNX,
-with weights of no meaning, in the operators that exporters of opset 13 write: layer norm and gelu in parts.
+"""gen_bert.py FILE [--layers N] [--tokens N] [--width N]: writes an encoder of BERT's kind as ONNX.
 
-x [1, tokens, width] are embeddings. 12 layers of 768 are 340 MB; each layer is like the others.
+The default is the shape of BERT-base, 12 layers of width 768 (340 MB). Weights are random, and all
+layers have the same operators. Layer norm and gelu are written in parts, as exporters of opset 13
+do. The input x [1, tokens, width] holds embeddings.
 """
 import argparse
 import math
@@ -20,7 +21,8 @@ class Encoder(Graph):
         return self.const(FLOAT, [], [number])
 
     def dense(self, x, inputs, outputs):
-        return self.node("Add", [self.node("MatMul", [x, self.noise(inputs, outputs)]), self.noise(outputs)])
+        return self.node("Add", [self.node("MatMul", [x, self.noise(inputs, outputs)]),
+                                 self.noise(outputs)])
 
     def norm(self, x, width):
         centred = self.node("Sub", [x, self.node("ReduceMean", [x], axes=[-1])])
@@ -44,7 +46,8 @@ class Encoder(Graph):
         query = self.heads(x, tokens, width, [0, 2, 1, 3])
         key = self.heads(x, tokens, width, [0, 2, 3, 1])
         value = self.heads(x, tokens, width, [0, 2, 1, 3])
-        scores = self.node("Div", [self.node("MatMul", [query, key]), self.scalar(math.sqrt(HEADS_WIDTH))])
+        scores = self.node("Div", [self.node("MatMul", [query, key]),
+                                   self.scalar(math.sqrt(HEADS_WIDTH))])
         mixed = self.node("MatMul", [self.node("Softmax", [scores], axis=3), value])
         joined = self.node("Transpose", [mixed], perm=[0, 2, 1, 3])
         shape = self.const(INT64, [3], [1, tokens, width])

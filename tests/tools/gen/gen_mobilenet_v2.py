@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gen_mobilenet_v2.py [--float] FILE: writes MobileNet v2 as an ONNX model between QuantizeLinear and
-DequantizeLinear, as tools of static quantisation do, with weights of no meaning: UINT8 activations, INT8
-weights with a scale a channel. --float: the same network of floats. For measuring.
+"""gen_mobilenet_v2.py [--float] FILE: writes MobileNet v2 as a quantised ONNX model.
+
+Operators stand between QuantizeLinear and DequantizeLinear, as tools of static quantisation write
+them: UINT8 activations, INT8 weights with a scale per channel. Weights are random. --float writes
+the same network in floats.
 """
 import random
 import sys
@@ -70,7 +72,8 @@ def main():
     x = graph.conv(graph.requantize('x', CUT), [32, 3, 3, 3], CUT, CUT, 2)
     x = graph.block_of(x, 32, 16, 1, 1, CUT)
     channels = 16
-    for filters, count, stride in ((24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2), (320, 1, 1)):
+    for filters, count, stride in ((24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2),
+                                   (320, 1, 1)):
         for i in range(count):
             x = graph.block_of(x, channels, filters, stride if i == 0 else 1, 6, SUM)
             channels = filters

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gen_resnet50.py FILE: writes ResNet-50 as an ONNX model of the usual size, 100 MB, with weights of no meaning.
+"""gen_resnet50.py FILE: writes ResNet-50 as an ONNX model of the usual size, 100 MB.
 
-For measuring imports. Batch norm is folded, as in most models that are served.
+It is for measuring imports. Weights are random. Batch norm is folded, as in most served models.
 """
 import sys
 
@@ -15,7 +15,8 @@ class Network(Graph):
     def conv(self, x, channels, filters, size, stride):
         inputs = [x, self.noise(filters, channels, size, size), self.noise(filters)]
         pad = size // 2
-        return self.node("Conv", inputs, kernel_shape=[size] * 2, strides=[stride] * 2, pads=[pad] * 4)
+        return self.node("Conv", inputs, kernel_shape=[size] * 2, strides=[stride] * 2,
+                         pads=[pad] * 4)
 
     def block_of(self, x, channels, width, stride):
         y = self.node("Relu", [self.conv(x, channels, width, 1, 1)])

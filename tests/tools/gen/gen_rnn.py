@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gen_rnn.py FILE [--kind LSTM|GRU] [--layers N] [--steps N] [--width N] [--batch N] [--both]: writes a stack of recurrent
-layers as ONNX, with weights of no meaning. x is [steps, batch, width], every layer has as many hidden elements; --both: each
-goes both ways, with half of them each."""
+"""gen_rnn.py FILE [--kind LSTM|GRU] [--layers N] [--steps N] [--width N] [--batch N] [--both]
+
+Writes a stack of recurrent layers as ONNX, with random weights. x is [steps, batch, width], and
+every layer has `width` hidden elements. With --both, each layer runs in both directions, with half
+of the elements each.
+"""
 import argparse
 
 from onnx_writer import INT64, Graph
@@ -13,7 +16,8 @@ GATES = {"LSTM": 4, "GRU": 3}
 def layer(graph, x, kind, width, ways):
     """A layer on x [steps, batch, width], of which the result has the same shape."""
     hidden, rows = width // ways, GATES[kind] * (width // ways)
-    inputs = [x, graph.noise(ways, rows, width), graph.noise(ways, rows, hidden), graph.noise(ways, 2 * rows)]
+    inputs = [x, graph.noise(ways, rows, width), graph.noise(ways, rows, hidden),
+              graph.noise(ways, 2 * rows)]
     attributes = {"hidden_size": hidden, "direction": "bidirectional" if ways == 2 else "forward"}
     if kind == "GRU":
         attributes["linear_before_reset"] = 1
