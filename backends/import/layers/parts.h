@@ -34,7 +34,7 @@ enum inf_code inf_layers_mask_add(struct inf_layers_scope *scope, uint32_t other
                                   enum inf_layers_mask_axis axis, uint32_t *mask,
                                   struct inf_error *err) INF_NODISCARD;
 
-// As inf_layers_mask_add() with a causal mask: a query sees no value behind its own position.
+// As inf_layers_mask_add() with a causal mask: a query sees no value after its own position.
 enum inf_code inf_layers_mask_add_causal(struct inf_layers_scope *scope, uint32_t query,
                                          uint32_t value, uint32_t *mask,
                                          struct inf_error *err) INF_NODISCARD;

@@ -8,6 +8,7 @@
 // use. Therefore the inputs are added at the end, for both, when the list is complete.
 #include "backends/import/onnx/capture.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -73,6 +74,7 @@ static void add_subgraph_value(struct inf_onnx_scope *s, struct inf_onnx_capture
 uint32_t inf_onnx_capture(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
                           uint32_t value)
 {
+    assert(capture->outer != NULL && capture->captured != NULL);
     const struct inf_value *outer = &capture->outer->values[value];
     uint32_t own = INF_VALUE_NONE;
     if (!inf_build_ok(&s->b))

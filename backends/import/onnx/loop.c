@@ -5,7 +5,7 @@
 //     state 1     condition to continue (bool)
 //     carried     the loop's own variables
 //     stacked     one list per scan output, which grows by one slice in each iteration
-// and, behind the states, captured values that stay the same. The condition subgraph computes
+// and, after the states, captured values that stay the same. The condition subgraph computes
 // state1 && state0 < most. The body gathers its slice of each scan input by state 0, runs the ONNX
 // body, and appends to the lists.
 // Shapes: the first attempt lowers the body with the shapes before the first iteration. If an

@@ -23,7 +23,7 @@ struct inf_onnx_loop {
     uint32_t carried;
     struct inf_onnx_slices slices[INF_ONNX_CARRIED_MAX];
     uint32_t slice_count;
-    // Outputs of the body behind the carried ones; each adds one slice per iteration along axis 0.
+    // Outputs of the body after the carried ones; each adds one slice per iteration along axis 0.
     uint32_t stacked;
 };
 

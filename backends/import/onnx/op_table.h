@@ -14,7 +14,7 @@ struct inf_onnx_op_table {
 // Returns the row of an operator; NULL if it is not supported. `domain` is "" for ai.onnx.
 const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name);
 
-// Returns row `index` of all rows; NULL behind the last one.
+// Returns row `index` of all rows; NULL after the last one.
 const struct inf_onnx_op *inf_onnx_op_at(size_t index);
 
 // The tables of the families, one per file of onnx/ops.

@@ -70,7 +70,7 @@ struct inf_onnx_scope {
     uint32_t *outputs; // to be set by the lowering function; as many as the node names
     uint32_t output_count;
     // Set by an If whose branches make tensors of different rank. It has made no outputs; the
-    // function lowers the `count` nodes of `frame` behind the If, once in each branch. NULL: the
+    // function lowers the `count` nodes of `frame` after the If, once in each branch. NULL: the
     // node made its outputs.
     void (*lower_rest)(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                        struct inf_onnx_node *nodes, uint32_t count);

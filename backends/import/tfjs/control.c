@@ -59,7 +59,7 @@ static bool is_op(const struct inf_tfjs_graph *graph, uint32_t node, const char 
     (inf_fail((finder)->err, (code), __VA_ARGS__),                                                 \
      inf_tfjs_node_error(&(finder)->graph->nodes[index], (code), (finder)->err))
 
-// Returns the reference behind any Identity nodes.
+// Returns the reference after any Identity nodes.
 static struct inf_tfjs_ref skip_identities(const struct inf_tfjs_graph *graph,
                                            struct inf_tfjs_ref ref)
 {

@@ -46,7 +46,7 @@ static enum inf_code add_table(struct inf_tfjs_tables *tables, const char *name,
     return INF_OK;
 }
 
-// Returns the node of a reference, behind nodes that pass it on. The graph may have cycles.
+// Returns the node of a reference, after nodes that pass it on. The graph may have cycles.
 static const struct inf_tfjs_node *skip_passing_nodes(const struct inf_tfjs_graph *graph,
                                                       const struct inf_tfjs_ref *ref)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // If. A known condition selects one branch, which is lowered in place. Otherwise both branches
 // become subgraphs of a BRANCH node, and the condition selects one at run time.
-// If the branches make tensors of different rank, the nodes behind the If could not be lowered,
+// If the branches make tensors of different rank, the nodes after the If could not be lowered,
 // because operators depend on ranks. Then these nodes are lowered twice: as the end of each branch.
 // The frame's outputs become the outputs of the BRANCH node:
 //     y = If(c) {a} {b}; z = f(y)   becomes   z = If(c) {f(a)} {f(b)}
@@ -15,7 +15,7 @@
 #include "backends/import/onnx/lower.h"
 #include "backends/import/onnx/op_table.h"
 
-// The nodes behind an If, if they become part of its branches.
+// The nodes after an If, if they become part of its branches.
 struct rest {
     struct inf_onnx_frame *frame; // frame of the If
     struct inf_onnx_node *nodes;
@@ -33,7 +33,7 @@ static void check_body(struct inf_onnx_scope *s, const struct inf_onnx_body *bod
 
 // --- one branch ---
 
-// Lowers the nodes behind the If into a branch. `values` are the outputs of the If in this branch.
+// Lowers the nodes after the If into a branch. `values` are the outputs of the If in this branch.
 static void lower_following_nodes(struct inf_onnx_scope *s, const struct rest *rest,
                                   const uint32_t *values, struct inf_onnx_capture *capture)
 {
@@ -57,7 +57,7 @@ static void lower_following_nodes(struct inf_onnx_scope *s, const struct rest *r
     inf_onnx_names_fini(&frame.names);
 }
 
-// Lowers a branch into a graph of its own, followed by the nodes behind the If unless `rest` is
+// Lowers a branch into a graph of its own, followed by the nodes after the If unless `rest` is
 // NULL.
 static void lower_branch(struct inf_onnx_scope *s, const char *attribute,
                          struct inf_onnx_capture *capture, const struct rest *rest)
@@ -173,7 +173,7 @@ static void emit_branch(struct inf_onnx_scope *s, const struct inf_onnx_captured
 }
 
 // Lowers both branches and adds the node. Returns false, without adding it, if ranks differ and no
-// nodes behind the If are given.
+// nodes after the If are given.
 static bool lower_branches(struct inf_onnx_scope *s, const struct rest *rest, uint32_t *outputs,
                            uint32_t output_count)
 {

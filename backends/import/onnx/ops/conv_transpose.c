@@ -13,7 +13,7 @@
 struct transposed {
     uint32_t x, filter, bias;
     const struct inf_onnx_window *window;
-    const int64_t *extra; // per axis, elements of y behind those that x reaches
+    const int64_t *extra; // per axis, elements of y after those that x reaches
 };
 
 // --- the window ---

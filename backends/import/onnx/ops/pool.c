@@ -9,7 +9,7 @@
 #include "backends/import/onnx/window.h"
 
 // Extends the padding at the end for ceil_mode, so that the last window fits. A window that begins
-// behind x and its leading padding does not count.
+// after x and its leading padding does not count.
 static void extend_padding(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
 {
     for (int32_t i = 0; inf_build_ok(&s->b) && i < window->axes; i++) {

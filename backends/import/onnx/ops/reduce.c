@@ -104,7 +104,7 @@ static void lower_reduce(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_cast(&s->b, lower_kind(s, x, &axes, keep), dtype);
 }
 
-// GlobalAveragePool and GlobalMaxPool: reduces all axes behind the channels.
+// GlobalAveragePool and GlobalMaxPool: reduces all axes after the channels.
 static void lower_global_pool(struct inf_onnx_scope *s)
 {
     struct inf_ints axes = {.count = 0};

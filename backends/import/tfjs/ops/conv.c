@@ -78,7 +78,7 @@ static enum inf_code read_pads(struct inf_tfjs_scope *scope, struct pads *pads,
                          padding.text);
 }
 
-// The operators fused behind a product.
+// The operators fused after a product.
 struct fusion {
     uint32_t bias;  // value of the bias, or INF_VALUE_NONE
     uint32_t alpha; // slope of prelu, or INF_VALUE_NONE
@@ -115,7 +115,7 @@ static enum inf_code read_activation(struct inf_tfjs_scope *scope, const char *n
                          name);
 }
 
-// Reads the fused operators and assigns the inputs behind x and filter to them.
+// Reads the fused operators and assigns the inputs after x and filter to them.
 static enum inf_code read_fusion(struct inf_tfjs_scope *scope, struct fusion *fusion,
                                  struct inf_error *err)
 {
