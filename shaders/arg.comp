@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index of the first extreme along the middle axis of [outer, n, inner].
+// The index of the first extreme along the middle axis of [outer, n, inner]. An invocation computes
+// one index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -7,7 +8,7 @@
 #include "lib/invocation.glsl"
 
 layout(constant_id = 1) const bool LARGEST = true;
-layout(constant_id = 2) const bool WIDE = false; // i64
+layout(constant_id = 2) const bool WIDE = false; // y is 64-bit
 
 READS(0, x)
 layout(binding = 1) writeonly buffer Y { uint y[]; };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = activation(f(a, b)), both stretched by NumPy's rule.
+// y = activation(f(a, b)), with a and b broadcast by NumPy's rule. An invocation computes four
+// elements.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define CHECKS
@@ -34,7 +35,8 @@ uvec4 load_a(uint i)
     case MODE_INNER_SCALAR:
         return uvec4(a_word(offset_a(i * 4)));
     default:
-        return uvec4(a_word(offset_a(i * 4)), a_word(offset_a(i * 4 + 1)), a_word(offset_a(i * 4 + 2)), a_word(offset_a(i * 4 + 3)));
+        return uvec4(a_word(offset_a(i * 4)), a_word(offset_a(i * 4 + 1)),
+            a_word(offset_a(i * 4 + 2)), a_word(offset_a(i * 4 + 3)));
     }
 }
 
@@ -52,11 +54,12 @@ uvec4 load_b(uint i)
     case MODE_INNER_SCALAR:
         return uvec4(b_word(offset_b(i * 4)));
     default:
-        return uvec4(b_word(offset_b(i * 4)), b_word(offset_b(i * 4 + 1)), b_word(offset_b(i * 4 + 2)), b_word(offset_b(i * 4 + 3)));
+        return uvec4(b_word(offset_b(i * 4)), b_word(offset_b(i * 4 + 1)),
+            b_word(offset_b(i * 4 + 2)), b_word(offset_b(i * 4 + 3)));
     }
 }
 
-// The quotient rounded towards 0; by -1 without the one that has no place.
+// The quotient rounded towards 0. The quotient of the smallest integer by -1 wraps around.
 int quotient_of(int a, int b)
 {
     return b == -1 ? -a : a / b;
@@ -69,7 +72,7 @@ int floor_quotient(int a, int b)
     return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-// What to divide by instead of b: 0 is noted, unless it lies behind the last element.
+// The divisor to use for b. A b of 0 is reported and replaced by 1, except behind the last element.
 int divisor_of(int b, uint element)
 {
     if (b != 0)
@@ -81,7 +84,8 @@ int divisor_of(int b, uint element)
 
 int combine_integers(int a, int b, uint element)
 {
-    if (KIND == BINARY_DIV || KIND == BINARY_FLOOR_DIV || KIND == BINARY_FLOOR_MOD || KIND == BINARY_MOD)
+    if (KIND == BINARY_DIV || KIND == BINARY_FLOOR_DIV || KIND == BINARY_FLOOR_MOD
+        || KIND == BINARY_MOD)
         b = divisor_of(b, element);
     switch (KIND) {
     case BINARY_ADD:

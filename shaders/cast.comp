@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x as another type; four elements an invocation, bytes four a word.
+// y = x as another type. An invocation converts four elements; four bytes form a word.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -18,7 +18,7 @@ bool is_nan(float value)
     return (floatBitsToUint(value) & 0x7fffffffu) > 0x7f800000u;
 }
 
-// Cut towards zero and held inside the type's range; NaN is 0.
+// Truncates towards zero and clamps to the type's range. NaN becomes 0.
 int truncated(float value, float low, float high, int least, int most)
 {
     if (is_nan(value))
@@ -33,7 +33,8 @@ uint converted(uint word)
     case TYPE_F32:
         return floatBitsToUint(FROM == TYPE_I32 ? float(int(word)) : float(word));
     case TYPE_I32:
-        return FROM == TYPE_F32 ? uint(truncated(real, -2147483648.0, 2147483648.0, -2147483647 - 1, 2147483647))
+        return FROM == TYPE_F32 ? uint(truncated(real, -2147483648.0, 2147483648.0,
+            -2147483647 - 1, 2147483647))
                                 : word;
     case TYPE_U8:
         return FROM == TYPE_F32 ? uint(truncated(real, 0.0, 255.0, 0, 255)) : word & 0xffu;

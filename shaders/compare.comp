@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = a kind b, both stretched by NumPy's rule; four bools, one word, an invocation.
+// y = a KIND b, with both broadcast by NumPy's rule. An invocation writes four bools, which are one
+// word.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -42,7 +43,8 @@ void main()
         uint left = a_word(offset_a(i * 4 + k)), right = b_word(offset_b(i * 4 + k));
         float x = uintBitsToFloat(left), z = uintBitsToFloat(right);
         bool is = TYPE == TYPE_F32 ? holds(x < z, x == z, x > z)
-                                   : holds(int(left) < int(right), left == right, int(left) > int(right));
+                                   : holds(int(left) < int(right), left == right,
+                                       int(left) > int(right));
         result |= (is ? 1u : 0u) << (8 * k);
     }
     y[i] = result;

@@ -1,35 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that shaders and the Vulkan backend share: included by both GLSL and C, so nothing but
-// plain definitions. They are ours, not the graph's, so that new kinds of operators move none of them.
+// Constants that shaders and the Vulkan backend share. Included by GLSL and by C, so there are only
+// plain definitions. They are independent of the graph's enums, so that a new kind of operator does
+// not renumber them.
 #ifndef INF_SHADERS_CONSTANTS_H
 #define INF_SHADERS_CONSTANTS_H
 
-// Storage buffers that one dispatch binds, at most; views of them are bound from here on.
+// The largest number of storage buffers that one dispatch binds. Views of them are bound from here
+// on.
 #define BINDINGS_MAX 6
-// Where a dispatch notes what the host must know of it.
-#define STATUS_BINDING 12
-#define STATUS_OVERFLOWED                                                                          \
-    0 // these words of it are not 0: something stored in 16 bits is not finite,
-#define STATUS_BY_ZERO   1 // an integer was to be divided by 0,
-#define STATUS_BAD_INDEX 2 // an index is out of range, the one in the two words behind
-#define STATUS_WORDS     5
+// The binding of the status, in which a dispatch reports what the host must know.
+#define STATUS_BINDING    12
+#define STATUS_OVERFLOWED 0 // not 0: a value stored in 16 bits is not finite
+#define STATUS_BY_ZERO    1 // an integer was divided by 0
+#define STATUS_BAD_INDEX  2 // an index was out of range: the two words behind hold it
+#define STATUS_WORDS      5
 
-// Specialisation constants 1 and up that a shader may have of its own; 0 is the size of a work group everywhere.
+// The number of specialisation constants that a shader may have, from 1 on. Constant 0 is the size
+// of a work group in all shaders.
 #define CONSTANTS_MAX 10
-// This one, behind them, has a bit for each binding that is kept in 16 bits. From the bit below on it says, where what
-// is written ends within a vector, how many numbers of its binding lie behind that end.
+// The constant behind them has a bit for each binding that is 16-bit. Its bits from HALVES_BEHIND
+// on hold how many numbers of the written binding are behind the end of the tensor, if that ends
+// within a vector.
 #define HALVES_CONSTANT 11
 #define HALVES_BEHIND   28
-// What is at least as large becomes infinity in 16 bits.
+// Magnitudes from this one on become infinity in 16 bits.
 #define HALF_BEYOND 65520.0
 
-// Functions of one element, also fused behind other operators. `low` and `high` are parameters.
+// Functions of one element, which are also fused behind other operators. `low` and `high` are
+// parameters.
 #define FN_NONE       0
-#define FN_CLIP       1 // min(max(x, low), high), NaN staying NaN; relu is clip(0, inf)
+#define FN_CLIP       1 // min(max(x, low), high); NaN stays NaN. relu is clip(0, inf)
 #define FN_SIGMOID    2
 #define FN_TANH       3
 #define FN_ELU        4 // low: the scale
-#define FN_LEAKY_RELU 5 // low: the slope; prelu, where the slope comes with the channel
+#define FN_LEAKY_RELU 5 // low: the slope; for prelu the slope comes with the channel
 #define FN_HARD_SWISH 6
 #define FN_NEG        7
 #define FN_ABS        8
@@ -90,13 +94,13 @@
 #define TYPE_U8   2
 #define TYPE_BOOL 3
 
-// How an operand of an element-wise operator is stretched to the result; an invocation makes four
-// neighbouring elements.
-#define MODE_FLAT         0 // not stretched
+// How an operand of an element-wise operator is broadcast to the result. An invocation computes
+// four neighbouring elements.
+#define MODE_FLAT         0 // not broadcast
 #define MODE_SCALAR       1 // one element
-#define MODE_ROW          2 // repeated rows, of a multiple of four elements
-#define MODE_INNER_VECTOR 3 // four neighbours lie together
-#define MODE_INNER_SCALAR 4 // four neighbours are one element
+#define MODE_ROW          2 // repeated rows of a multiple of four elements
+#define MODE_INNER_VECTOR 3 // four neighbours are contiguous
+#define MODE_INNER_SCALAR 4 // four neighbours are the same element
 #define MODE_GENERAL      5
 
 #define PAD_CONSTANT  0
@@ -104,9 +108,9 @@
 #define PAD_SYMMETRIC 2
 #define PAD_EDGE      3
 
-// What is added to a convolution's result before its activation.
+// How the residual of a convolution is loaded.
 #define ADDED_NOTHING 0
-#define ADDED_VECTORS 1 // its channels come in fours
+#define ADDED_VECTORS 1 // a multiple of four channels
 #define ADDED_NUMBERS 2
 
 #define REDUCE_SUM  0
@@ -114,7 +118,7 @@
 #define REDUCE_MIN  2
 #define REDUCE_PROD 3
 
-// Axes in push constants.
+// The largest numbers of axes in push constants.
 #define BROADCAST_AXES 5
 #define MOVE_AXES      8
 #define PAD_AXES       6

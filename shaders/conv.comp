@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution, its transpose, and products with a constant matrix. An invocation makes four
-// channels of a strip of PIXELS pixels, so that each weight it loads is used that many times.
-// Weights are [tap][input channel of the group][block of four output channels].
+// Convolution, transposed convolution, and product with a constant matrix. An invocation computes
+// four channels of a strip of PIXELS pixels, so that each weight that it loads is used PIXELS
+// times. Weights are [tap][input channel of the group][block of four output channels].
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -13,11 +13,12 @@
 
 layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
 layout(constant_id = 2) const uint PIXELS = 8;
-layout(constant_id = 3) const bool X_VECTOR = false; // channels of x come in fours
+layout(constant_id = 3) const bool X_VECTOR = false; // the channels of x are a multiple of four
 layout(constant_id = 4) const bool Y_VECTOR = false;
 layout(constant_id = 5) const bool TRANSPOSED = false;
 layout(constant_id = 6) const bool PRELU = false;
-layout(constant_id = 7) const bool ONE_TAP = false; // 1x1, nothing outside the picture
+// 1x1 window that never reaches outside the image.
+layout(constant_id = 7) const bool ONE_TAP = false;
 layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
 
 READS(0, x)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution, its transpose, and products with a constant matrix, by subgroups of eight: each invocation makes
-// 4 * VECTORS channels of PIXELS pixels, so that eight neighbours make those of 8 * PIXELS. A weight is loaded by
-// one of the eight and broadcast to all. Weights are [4 * VECTORS output channels][tap][input channel][block of
-// four of them]: the next eight blocks are the next eight vectors. There is one group of channels.
+// Convolution, transposed convolution, and product with a constant matrix, in subgroups of eight.
+// Each invocation computes 4 * VECTORS channels of PIXELS pixels; the eight of a subgroup compute
+// the same channels of neighbouring pixels. Each weight is loaded by one of the eight and broadcast
+// to all. Weights are [4 * VECTORS output channels][tap][input channel][block of four channels], so
+// the next eight blocks are the next eight vectors. There is one group of channels.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -15,16 +16,17 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
 layout(constant_id = 2) const uint PIXELS = 4;
-layout(constant_id = 3) const uint DEPTH = 1; // channels of x that are a step: 4 or 3, which are one texel, or 1
+layout(constant_id = 3) const uint DEPTH = 1; // channels of x in one step: 4 or 3 (one texel), or 1
 layout(constant_id = 4) const bool Y_VECTOR = false;
 layout(constant_id = 5) const bool TRANSPOSED = false;
 layout(constant_id = 6) const bool PRELU = false;
-layout(constant_id = 7) const bool ONE_TAP = false; // 1x1, nothing outside the picture
+// 1x1 window that never reaches outside the image.
+layout(constant_id = 7) const bool ONE_TAP = false;
 layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
 layout(constant_id = 9) const uint VECTORS = 4;
-layout(constant_id = 10) const bool BY_ROW = false; // each row of x has weights of its own
+layout(constant_id = 10) const bool BY_ROW = false; // each row of x has its own weights
 
-// Of the weights of a step.
+// Vectors of weights in one step.
 const uint STEP_VECTORS = DEPTH * VECTORS;
 
 READS(0, x)
@@ -37,14 +39,14 @@ WRITES(4, y)
 #include "lib/outside.glsl"
 #include "lib/added.glsl"
 
-// Adds what the vector of weights that invocation `lane` loaded, one of eight from `first` on, makes of its channel of
-// `from`.
-#define MULTIPLY(lane)                                                                              \
-    if (first + lane < STEP_VECTORS) {                                                              \
-        vec4 weight = subgroupShuffle(mine, lane);                                                  \
-        uint c = (first + lane) / VECTORS, v = (first + lane) % VECTORS;                            \
-        [[unroll]] for (uint t = 0; t < PIXELS; t++)                                                \
-            sum[t * VECTORS + v] = fma(vec4(from[t][c]), weight, sum[t * VECTORS + v]);             \
+// Multiplies the vector of weights that invocation `lane` loaded, one of eight from `first` on,
+// with its channel of `from`, and adds the products to all sums.
+#define MULTIPLY(lane)                                                                            \
+    if (first + lane < STEP_VECTORS) {                                                            \
+        vec4 weight = subgroupShuffle(mine, lane);                                                \
+        uint c = (first + lane) / VECTORS, v = (first + lane) % VECTORS;                          \
+        [[unroll]] for (uint t = 0; t < PIXELS; t++)                                              \
+            sum[t * VECTORS + v] = fma(vec4(from[t][c]), weight, sum[t * VECTORS + v]);           \
     }
 
 void main()
@@ -58,7 +60,7 @@ void main()
     uint group_in = p.group_in;
     uint kernel_h = ONE_TAP ? 1 : p.kernel_h, kernel_w = ONE_TAP ? 1 : p.kernel_w;
 
-    // Where there is no such pixel, the last one is made once more, and stored nowhere.
+    // Pixels beyond the last one repeat it, and are not stored.
     vec4 sum[PIXELS * VECTORS], from[PIXELS];
     uint place[PIXELS], image[PIXELS], row[PIXELS], column[PIXELS];
     [[unroll]] for (uint t = 0; t < PIXELS; t++) {
@@ -73,8 +75,10 @@ void main()
         [[unroll]] for (uint t = 0; t < PIXELS; t++)
             sum[t * VECTORS + v] = start;
     }
-    uint weights = (BY_ROW ? row[0] * tiles + tile : tile) * kernel_h * kernel_w * group_in * VECTORS + lane;
-    // One loop for all three: each costs a driver on the CPU a move of all sums.
+    uint weights = (BY_ROW ? row[0] * tiles + tile : tile) * kernel_h * kernel_w * group_in
+        * VECTORS + lane;
+    // One loop for rows, columns and channels: on drivers for the CPU each loop costs a copy of all
+    // sums.
     uint ky = 0, kx = 0, c = 0, at[PIXELS];
     uint steps = kernel_h * kernel_w * (group_in / DEPTH);
     [[unroll]] for (uint t = 0; t < PIXELS; t++)
@@ -92,7 +96,8 @@ void main()
         }
         [[unroll]] for (uint first = 0; first < STEP_VECTORS; first += 8) {
             vec4 mine = w4(weights + first);
-            MULTIPLY(0) MULTIPLY(1) MULTIPLY(2) MULTIPLY(3) MULTIPLY(4) MULTIPLY(5) MULTIPLY(6) MULTIPLY(7)
+            MULTIPLY(0) MULTIPLY(1) MULTIPLY(2) MULTIPLY(3)
+            MULTIPLY(4) MULTIPLY(5) MULTIPLY(6) MULTIPLY(7)
         }
         c += DEPTH;
         kx += c == group_in ? 1 : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution: four channels of ROWS rows of PIXELS pixels an invocation. Weights are
-// [tap][block of four output channels].
+// Depthwise convolution. An invocation computes four channels of ROWS rows of PIXELS pixels.
+// Weights are [tap][block of four output channels].
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -12,10 +12,11 @@
 
 layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
 layout(constant_id = 2) const uint PIXELS = 4;
-layout(constant_id = 3) const bool VECTOR = false; // one filter a channel, channels in fours
+// One filter for each channel, and a multiple of four channels.
+layout(constant_id = 3) const bool VECTOR = false;
 layout(constant_id = 4) const bool PRELU = false;
-// Of a window without holes that moves as far down as to the right: each pixel of x is then loaded
-// once for all that it is used for. 0 for any other window, which goes with one row.
+// The side of a square window without dilation whose strides are equal: each pixel of x is loaded
+// once for all its uses. 0 for any other window; ROWS is 1 then.
 layout(constant_id = 5) const uint KERNEL = 0;
 layout(constant_id = 6) const uint STRIDE = 1;
 layout(constant_id = 7) const uint ROWS = 1;
@@ -25,7 +26,7 @@ READS(1, w)
 layout(binding = 2) readonly buffer B { vec4 bias[]; }; // bias, then the slopes of prelu
 WRITES(3, y)
 
-// The block's channels of a pixel. Push constants are handed over: see lib/source.glsl.
+// The block's channels of a pixel. Push constants are passed as parameters: see lib/source.glsl.
 vec4 load(uint pixel, uint block, uint blocks, uint in_c, uint out_c, uint filters)
 {
     if (VECTOR)
@@ -57,7 +58,8 @@ void main()
     [[unroll]] for (uint t = 0; t < ROWS * PIXELS; t++)
         sum[t] = start;
     if (KERNEL > 0) {
-        int from_row = int(row * STRIDE) - p.pad_top, from_column = int(first * STRIDE) - p.pad_left;
+        int from_row = int(row * STRIDE) - p.pad_top,
+            from_column = int(first * STRIDE) - p.pad_left;
         vec4 weight[KERNEL * KERNEL + 1];
         [[unroll]] for (uint i = 0; i < KERNEL * KERNEL; i++)
             weight[i] = w4(i * blocks + block);
@@ -68,9 +70,10 @@ void main()
             uint line = uint(int(image) * in_h + at_row) * uint(in_w);
             [[unroll]] for (uint k = 0; k < (PIXELS - 1) * STRIDE + KERNEL; k++) {
                 int column = from_column + int(k);
-#ifdef TEXELS // which nothing hangs on
+#ifdef TEXELS // the load does not depend on a condition
                 bool inside = column >= 0 && column < in_w;
-                vec4 from = load(line + uint(clamp(column, 0, in_w - 1)), block, blocks, in_c, out_c, filters);
+                vec4 from = load(line + uint(clamp(column, 0, in_w - 1)), block, blocks, in_c,
+                    out_c, filters);
                 from = inside ? from : vec4(0.0);
 #else
                 vec4 from = vec4(0.0);
@@ -82,7 +85,8 @@ void main()
                         if (i >= r * STRIDE && i < r * STRIDE + KERNEL && k >= t * STRIDE &&
                             k < t * STRIDE + KERNEL)
                             sum[r * PIXELS + t] =
-                                fma(from, weight[(i - r * STRIDE) * KERNEL + k - t * STRIDE], sum[r * PIXELS + t]);
+                                fma(from, weight[(i - r * STRIDE) * KERNEL + k - t * STRIDE],
+                                    sum[r * PIXELS + t]);
             }
         }
     } else {
@@ -99,7 +103,8 @@ void main()
                 [[unroll]] for (uint t = 0; t < PIXELS; t++) {
                     int column = left + int(t * stride_w + kx * dilation_w);
                     if (column >= 0 && column < in_w)
-                        sum[t] = fma(load(line + uint(column), block, blocks, in_c, out_c, filters), weight, sum[t]);
+                        sum[t] = fma(load(line + uint(column), block, blocks, in_c, out_c,
+                            filters), weight, sum[t]);
                 }
             }
         }

@@ -7,7 +7,7 @@
 #include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
-layout(constant_id = 1) const bool WIDE = false; // indices of 64 bits
+layout(constant_id = 1) const bool WIDE = false; // indices are 64-bit
 
 READS(0, x)
 layout(binding = 1) readonly buffer I { uint indices[]; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices of x [batch, dims..., inner] at rows of indices [batch, rows, depth], one index for each of the dims:
-// y [batch, rows, inner].
+// Slices of x [batch, dims..., inner] at rows of indices [batch, rows, depth], with one index for
+// each dimension: y is [batch, rows, inner].
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define CHECKS
@@ -8,7 +8,7 @@
 #include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
-layout(constant_id = 1) const bool WIDE = false; // indices of 64 bits
+layout(constant_id = 1) const bool WIDE = false; // indices are 64-bit
 layout(constant_id = 2) const bool FROM_END = false;
 
 READS(0, x)

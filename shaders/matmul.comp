@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices of which neither is constant: a tile of four by four an invocation.
+// Products of two matrices, neither of which is constant. An invocation computes a tile of four by
+// four.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -46,7 +47,8 @@ void main()
     vec4 sum[4] = vec4[4](vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0));
     for (uint i = 0; i < p.k; i++) {
         uint to = i * p.b_row;
-        vec4 right = vec4(b(columns[0] + to), b(columns[1] + to), b(columns[2] + to), b(columns[3] + to));
+        vec4 right = vec4(b(columns[0] + to), b(columns[1] + to), b(columns[2] + to),
+            b(columns[3] + to));
         for (uint r = 0; r < 4; r++)
             sum[r] = fma(vec4(a(rows[r] + i * p.a_column)), right, sum[r]);
     }
@@ -57,7 +59,8 @@ void main()
             float value = sum[r][c];
             if (BIAS)
                 value += bias(column + c);
-            put_y((batch * p.m + row + r) * p.n + column + c, activate(ACTIVATION, value, p.low, p.high));
+            put_y((batch * p.m + row + r) * p.n + column + c, activate(ACTIVATION, value, p.low,
+                p.high));
         }
     }
 }

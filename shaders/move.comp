@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any strided copy: transpose, slice, concat, split, tile, broadcast, fill. Elements are words, or
-// vectors of four where everything is a multiple of that.
+// vectors of four words if all extents and strides are multiples of four.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -14,7 +14,7 @@ WRITES(1, y)
 layout(push_constant) uniform P {
     uint count;
     uint axes;
-    int from, to; // the first element
+    int from, to; // the first elements
     uint dims[MOVE_AXES]; // innermost first
     int from_strides[MOVE_AXES];
     int to_strides[MOVE_AXES];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer, instance and group normalisation: along the middle axis of [outer, n, inner], one line an invocation.
+// Layer, instance and group normalisation along the middle axis of [outer, n, inner]. An invocation
+// computes one line.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -16,7 +17,8 @@ READS(2, offset)
 WRITES(3, y)
 layout(push_constant) uniform P {
     uint count, n, inner;
-    uint scale_under, scale_count; // neighbours of y that one element is for, and how many there are
+    // Consecutive elements of y that share one element, and number of elements.
+    uint scale_under, scale_count;
     uint offset_under, offset_count;
     float epsilon;
 } p;
@@ -28,7 +30,7 @@ void main()
         return;
     uint first = id / p.inner * p.n * p.inner + id % p.inner;
     uint end = first + p.n * p.inner;
-    // About the first element, so that a large mean costs no digits.
+    // Sums are of differences to the first element, so that a large mean costs no precision.
     float about = RMS ? 0.0 : x(first);
     float mean = 0.0;
     for (uint at = first; !RMS && at < end; at += p.inner)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements around a tensor: one value, mirrored, or the edge repeated.
+// Adds elements around a tensor: a constant, mirrored elements, or the repeated edge.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest or the mean of a window's elements inside the picture.
+// The maximum or the mean of the elements of a window that lie inside the image.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,26 +11,29 @@
 
 layout(constant_id = 1) const bool LARGEST = false;
 layout(constant_id = 2) const bool VECTOR = false;
-layout(constant_id = 3) const uint SQUARE = 0; // height and width of windows that all lie inside the picture; 0: of any others
-layout(constant_id = 4) const uint PIXELS = 1; // neighbours in a row that an invocation makes
+// Side of square windows that never reach outside the image; 0: other windows.
+layout(constant_id = 3) const uint SQUARE = 0;
+// Consecutive pixels of a row that an invocation computes.
+layout(constant_id = 4) const uint PIXELS = 1;
 
 READS(0, x)
 WRITES(1, y)
 
-// A NaN is never larger: max pooling passes over it.
+// A comparison with NaN is false, so max pooling ignores NaN.
 vec4 pooled(vec4 result, uint at)
 {
     vec4 from = VECTOR ? x4(at) : vec4(x(at));
     return LARGEST ? mix(result, from, greaterThan(from, result)) : result + from;
 }
 
-// The pixel of y at `row` and `column`.
+// Computes the pixel of y at `row` and `column`.
 vec4 pool(uint image, uint row, uint column, uint channel)
 {
     vec4 result = vec4(LARGEST ? -INFINITY : 0.0);
     float count = 0.0;
     if (SQUARE != 0) {
-        uint corner = ((image * p.in_h + row * p.stride_h) * p.in_w + column * p.stride_w) * p.blocks + channel;
+        uint corner = ((image * p.in_h + row * p.stride_h) * p.in_w + column * p.stride_w)
+            * p.blocks + channel;
         [[unroll]] for (uint i = 0; i < SQUARE; i++)
             [[unroll]] for (uint k = 0; k < SQUARE; k++)
                 result = pooled(result, corner + (i * p.in_w + k) * p.blocks);
@@ -41,7 +44,8 @@ vec4 pool(uint image, uint row, uint column, uint channel)
         int columns_end = min(left + int(p.kernel_w), int(p.in_w));
         for (int i = max(top, 0); i < rows_end; i++) {
             for (int k = max(left, 0); k < columns_end; k++) {
-                result = pooled(result, ((image * p.in_h + uint(i)) * p.in_w + uint(k)) * p.blocks + channel);
+                result = pooled(result, ((image * p.in_h + uint(i)) * p.in_w + uint(k))
+                    * p.blocks + channel);
                 count += 1.0;
             }
         }
@@ -54,8 +58,9 @@ void main()
     uint id = invocation();
     if (id >= p.count)
         return;
-    // Where the processor computes, divisions cost more than all else: strips share them.
-    uint pixel = id / p.blocks, channel = id - pixel * p.blocks; // p.blocks: vectors or channels of a pixel
+    // On drivers for the CPU divisions are the largest cost, so all pixels of a strip share them.
+    // P.blocks: vectors or channels of a pixel.
+    uint pixel = id / p.blocks, channel = id - pixel * p.blocks;
     uint line = pixel / p.strips, column = (pixel - line * p.strips) * PIXELS;
     uint image = line / p.out_h, row = line - image * p.out_h;
     uint to = (line * p.out_w + column) * p.blocks + channel;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any axes: an invocation makes one element, or four neighbours, of the result.
+// Reductions over any axes. An invocation computes one element of the result, or four neighbours.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any axes: a subgroup makes one element, or four neighbours, of the result.
+// Reductions over any axes. A subgroup computes one element of the result, or four neighbours.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -7,7 +7,7 @@
 #include "lib/rows.glsl"
 #include "lib/reduce.glsl"
 
-// What all invocations make of theirs. An extreme is NaN where that of one is.
+// Combines the results of all invocations. An extreme is NaN if that of one invocation is.
 float combine(float mine)
 {
     if (KIND == REDUCE_SUM)

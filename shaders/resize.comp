@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of another size. Where each row and column comes from is in a table made on the host:
-// the first and the second neighbour and how far it is from the one to the other.
+// Resizes images. The host computes a table with a row for each row and column of y: the first
+// neighbour, the second neighbour, and the weight of the second.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = condition ? a : b, all three stretched by NumPy's rule; elements of four bytes.
+// y = condition ? a : b, with all three broadcast by NumPy's rule. Elements have four bytes.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -9,7 +9,7 @@
 
 READS(0, a)
 READS(1, b)
-layout(binding = 2) readonly buffer C { uint c[]; }; // bools, four a word
+layout(binding = 2) readonly buffer C { uint c[]; }; // bools, four in a word
 WRITES(3, y)
 
 void main()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled shaders: three SPIR-V modules for each file of this folder, embedded at build time. The one
-// at index + INF_SHADER_COUNT may have floats in 16 bits, and that behind another INF_SHADER_COUNT also reads
-// through views: lib/storage.glsl.
+// The compiled shaders: three SPIR-V modules for each .comp file, embedded at build time. The
+// module at index + INF_SHADER_COUNT supports 16-bit floats, and the one at index + 2 *
+// INF_SHADER_COUNT also reads through texel views (lib/storage.glsl).
 #ifndef INF_SHADERS_SHADERS_H
 #define INF_SHADERS_SHADERS_H
 
@@ -38,18 +38,18 @@ enum inf_shader_index {
 };
 
 struct inf_shader {
-    const char *name; // the file's
+    const char *name; // of the file
     const uint32_t *words;
     size_t size_bytes;
 };
 
 extern const struct inf_shader inf_shaders[];
 
-// What shaders begin with that are written while the process runs, behind #version: constants and
-// functions. Nothing in it needs a file.
+// The text that generated shaders begin with, behind #version: constants and functions. It includes
+// no files.
 extern const char inf_shaders_prelude[];
 
-// Changes when any shader does.
+// A hash that changes if any shader changes.
 extern const uint64_t inf_shaders_hash;
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Winograd's F(4,3): the 6x6 pixels that a tile of 4x4 is made of become one element of each of 36 matrices.
+// The input transformation of Winograd's F(4,3) (backends/vulkan/ops/winograd.c): the 6x6 pixels
+// that a tile of 4x4 results reads become one element of each of 36 matrices.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,7 +12,7 @@
 READS(0, x)
 WRITES(1, v)
 
-// Six pixels of a row or column, transformed where they lie.
+// Transforms six pixels of a row or column in place.
 void transform(inout vec4 a, inout vec4 b, inout vec4 c, inout vec4 d, inout vec4 e, inout vec4 f)
 {
     vec4 p0 = fma(vec4(-4.0), c, e), p1 = fma(vec4(-4.0), b, d), p2 = e - c, p3 = 2.0 * (d - b);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Winograd's F(4,3): tiles of 4x4 pixels out of one element of each of 36 products.
+// The output transformation of Winograd's F(4,3): one element of each of 36 products becomes a tile
+// of 4x4 pixels.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -20,7 +21,7 @@ WRITES(3, y)
 
 #include "lib/added.glsl"
 
-// Six products to four sums, in the first four.
+// Transforms six products to four sums, which replace the first four.
 void transform(inout vec4 a, inout vec4 b, inout vec4 c, inout vec4 d, vec4 e, vec4 f)
 {
     vec4 p = b + c, m = b - c, q = d + e, n = d - e;
@@ -43,7 +44,8 @@ void main()
     vec4 s[24];
     [[unroll]] for (int k = 0; k < 6; k++) {
         vec4 a = m4(from + k * step), b = m4(from + (6 + k) * step), c = m4(from + (12 + k) * step);
-        vec4 d = m4(from + (18 + k) * step), e = m4(from + (24 + k) * step), f = m4(from + (30 + k) * step);
+        vec4 d = m4(from + (18 + k) * step), e = m4(from + (24 + k) * step),
+            f = m4(from + (30 + k) * step);
         transform(a, b, c, d, e, f);
         s[k] = a;
         s[6 + k] = b;

@@ -1,5 +1,5 @@
-// What is added to a convolution's result before its activation. Wants the constant ADDED, one of ADDED_*, and the
-// operand `added`, of `channels` channels.
+// The residual that is added to a convolution's result before its activation. Requires the constant
+// ADDED, one of ADDED_*, and the operand `added` of `channels` channels.
 vec4 added_to(uint pixel, uint channel, uint channels)
 {
     vec4 result = vec4(0.0);

@@ -1,11 +1,11 @@
-// Where the elements of operands lie that are stretched to the result's shape. One invocation makes
-// four neighbouring elements, from 4 * invocation() on; the last may make some too many, for which
-// every tensor has room behind it.
+// The positions of elements in operands that are broadcast to the result's shape. An invocation
+// computes four neighbouring elements from 4 * invocation() on. The last one may compute up to
+// three too many; every tensor has room for them behind its end.
 layout(push_constant) uniform Shape {
     uint vectors; // invocations
     uint axes;
     uint dims[BROADCAST_AXES];       // innermost first
-    uint strides_a[BROADCAST_AXES]; // elements; 0 where the operand is stretched
+    uint strides_a[BROADCAST_AXES]; // in elements; 0 if the operand is broadcast along the axis
     uint strides_b[BROADCAST_AXES];
     uint strides_c[BROADCAST_AXES];
     uint row_a, row_b; // vectors in a row, for MODE_ROW

@@ -1,6 +1,6 @@
-// Functions of one element. GLSL promises little of its own (4096 ULP of asin, 2^-11 of sin), so
-// these are made of polynomials in plain arithmetic. The coefficients are those of Cephes' single
-// precision functions; errors are a few 1e-7 relative.
+// Functions of one element. GLSL guarantees little precision for its own functions (4096 ULP for
+// asin, 2^-11 for sin), so these use polynomials in plain arithmetic. The coefficients are those of
+// the single precision functions of Cephes; relative errors are a few 1e-7.
 #include "lib/numbers.glsl"
 
 bool is_nan(float x)
@@ -8,7 +8,7 @@ bool is_nan(float x)
     return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
-// NaN passes through: both comparisons are false for it.
+// NaN stays NaN: both comparisons are false for it.
 float clip(float x, float low, float high)
 {
     return x < low ? low : (x > high ? high : x);
@@ -32,7 +32,7 @@ float exp_of(float x)
     n = clip(n, -150.0, 130.0);
     float r = fma(n, -0.693359375, x);
     r = fma(n, 2.12194440e-4, r);
-    // 2^n in two factors: each is a normal float.
+    // 2^n as two factors, each of which is a normal float.
     int whole = int(n);
     int half_of = whole >> 1;
     float result = exp_core(clip(r, -1.0, 1.0)) * uintBitsToFloat(uint(half_of + 127) << 23) *
@@ -89,7 +89,9 @@ float log1p_of(float x)
     return x > -0.25 && x < 0.4 ? log1p_core(x) : log_of(1.0 + x);
 }
 
-// Sine (or cosine) by the nearest multiple of pi/2; good for |x| up to some thousands.
+// Sine (or cosine) by the nearest multiple of pi/2; accurate for
+// x
+// up to some thousands.
 float sine(float x, int quarter)
 {
     float n = floor(fma(x, 0.63661977236758134, 0.5));
@@ -99,7 +101,8 @@ float sine(float x, int quarter)
     int turn = int(clip(n, -1e9, 1e9)) + quarter;
     float z = r * r;
     float s = fma(fma(fma(-1.9515295891e-4, z, 8.3321608736e-3), z, -1.6666654611e-1) * z, r, r);
-    float c = fma(fma(fma(2.443315711809948e-5, z, -1.388731625493765e-3), z, 4.166664568298827e-2) * z, z,
+    float c = fma(fma(fma(2.443315711809948e-5, z, -1.388731625493765e-3), z,
+        4.166664568298827e-2) * z, z,
                   fma(-0.5, z, 1.0));
     float result = (turn & 1) != 0 ? c : s;
     result = (turn & 2) != 0 ? -result : result;
@@ -149,7 +152,8 @@ float atan_of(float x)
         a = (a - 1.0) / (a + 1.0);
     }
     float z = a * a;
-    float p = fma(fma(fma(8.05374449538e-2, z, -1.38776856032e-1), z, 1.99777106478e-1), z, -3.33329491539e-1);
+    float p = fma(fma(fma(8.05374449538e-2, z, -1.38776856032e-1), z, 1.99777106478e-1), z,
+        -3.33329491539e-1);
     float result = base + fma(p * z, a, a);
     return is_nan(x) ? x : (x < 0.0 ? -result : result);
 }
@@ -170,7 +174,8 @@ float tanh_of(float x)
 float asinh_of(float x)
 {
     float a = abs(x);
-    float result = a > 1e9 ? log_of(a) + 0.69314718056 : log1p_of(a + a * a / (1.0 + sqrt(fma(a, a, 1.0))));
+    float result = a > 1e9 ? log_of(a) + 0.69314718056 : log1p_of(a + a * a / (1.0 + sqrt(fma(a,
+        a, 1.0))));
     return is_nan(x) ? x : (x < 0.0 ? -result : result);
 }
 

@@ -1,6 +1,6 @@
-// Indices of 32 or 64 bits. Wants the constant WIDE, the words indices[] and CHECKS.
+// Indices of 32 or 64 bits. Requires the constant WIDE, the words indices[] and CHECKS.
 
-// Index i of those below `bound`; what is not is noted, and 0 taken instead.
+// Returns index i if it is below `bound`. Otherwise reports it and returns 0.
 uint index_at(uint i, uint bound)
 {
     uint index = indices[WIDE ? 2 * i : i];
@@ -13,7 +13,7 @@ uint index_at(uint i, uint bound)
     return 0;
 }
 
-// The same, where negative ones count from the end.
+// The same; negative indices count from the end.
 uint index_from_end(uint i, uint bound)
 {
     uint index = indices[WIDE ? 2 * i : i];

@@ -1,7 +1,8 @@
-// Loads of a window's pixels. Wants what lib/source.glsl does, and x.
+// Loads of the pixels of a window. Requires what lib/source.glsl requires, and x.
 
-// The body of a load of `read(place)`, or of 0 where `at` is outside of the picture. Through a view a load that nothing hangs on
-// may be made ahead: what lies outside is loaded from elsewhere, and not used.
+// The body of a function that loads `read(place)`, or 0 if `at` is outside of the image. Through a
+// texel view the load is unconditional, so that the driver can issue it early: outside the image
+// another texel is loaded and ignored.
 #ifdef TEXELS
 #define LOAD_INSIDE(type, at, read, place)    \
     bool outside = !ONE_TAP && at == OUTSIDE; \
@@ -27,7 +28,7 @@ float load(uint at, uint channel)
     LOAD_INSIDE(float, at, x, at + channel)
 }
 
-// Three, behind a view of threes.
+// Three channels, from a view of three components.
 vec4 load3(uint at, uint channel)
 {
 #ifdef TEXELS

@@ -1,4 +1,4 @@
-// What reductions have in common, whoever makes an element of the result.
+// What all reductions share, whether an invocation or a subgroup computes an element of the result.
 #include "numbers.glsl"
 
 layout(constant_id = 1) const uint KIND = REDUCE_SUM;
@@ -19,17 +19,18 @@ bvec4 are_nan(vec4 value)
     return greaterThan(floatBitsToUint(value) & uvec4(0x7fffffffu), uvec4(0x7f800000u));
 }
 
-// What every `step`th term of element `id` from `first` on makes.
+// Reduces every `step`th term of element `id`, from term `first` on.
 vec4 reduce(uint id, uint first, uint step)
 {
-    // The outermost axis needs no division, which is what terms cost.
+    // The outermost axis needs no division. Divisions are the largest cost of a term.
     uint base = 0, rest = id, i = 0;
     for (; i + 1 < p.kept_axes; i++) {
         base += rest % p.kept_dims[i] * p.kept_strides[i];
         rest /= p.kept_dims[i];
     }
     base += rest * p.kept_strides[i];
-    vec4 result = vec4(KIND == REDUCE_MAX ? -INFINITY : KIND == REDUCE_MIN ? INFINITY : KIND == REDUCE_PROD ? 1.0 : 0.0);
+    vec4 result = vec4(KIND == REDUCE_MAX ? -INFINITY : KIND == REDUCE_MIN ? INFINITY
+        : KIND == REDUCE_PROD ? 1.0 : 0.0);
     for (uint term = first; term < p.terms; term += step) {
         uint at = base;
         rest = term;
@@ -40,7 +41,8 @@ vec4 reduce(uint id, uint first, uint step)
         at += rest * p.reduced_strides[i];
         vec4 value = VECTOR ? x4(at) : vec4(x(at));
         if (KIND == REDUCE_MAX)
-            result = mix(result, value, mix(greaterThan(value, result), bvec4(true), are_nan(value)));
+            result = mix(result, value, mix(greaterThan(value, result), bvec4(true),
+                are_nan(value)));
         else if (KIND == REDUCE_MIN)
             result = mix(result, value, mix(lessThan(value, result), bvec4(true), are_nan(value)));
         else if (KIND == REDUCE_PROD)

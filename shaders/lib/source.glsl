@@ -1,9 +1,9 @@
-// Where the pixels of a window lie in x. Wants the constants TRANSPOSED and ONE_TAP, and
+// The positions of the pixels of a window in x. Requires the constants TRANSPOSED and ONE_TAP, and
 // lib/window.glsl.
 #define OUTSIDE 0xffffffffu
 
-// What of the push constants that takes. Drivers that compute on the CPU read those anew wherever they
-// are named, which costs more than anything else in a loop.
+// The push constants that source() needs, copied to variables. Drivers for the CPU read push
+// constants again at every use, which is the largest cost in a loop.
 struct Picture {
     int in_h, in_w, in_c;
     int stride_h, stride_w;
@@ -17,7 +17,8 @@ Picture picture_of_window()
                    int(p.dilation_h), int(p.dilation_w), p.pad_top, p.pad_left);
 }
 
-// Where a pixel's channels begin for the tap in row `ky` and column `kx` of its window; OUTSIDE where that is padding.
+// Returns where the channels of a pixel begin for the tap in row `ky` and column `kx` of its
+// window; OUTSIDE if that is padding.
 uint source(Picture a, uint image, uint row, uint column, uint ky, uint kx)
 {
     int y = int(row), x = int(column), before = int(image) * a.in_h;

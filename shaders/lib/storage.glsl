@@ -1,16 +1,18 @@
-// Buffers of numbers. A module that is built with HALF may find those operands in 16 bits that HALVES
-// names: they are widened as they are loaded and rounded as they are stored, and everything in between
-// is computed in 32 bits. Words that are no floats are never kept so.
+// Buffers of numbers.
 //
-// A module that is built with TEXELS finds the floats of what it reads behind views, from binding BINDINGS_MAX on, whose format
-// widens them: x(i) where the view is of numbers, x4(i) where it is of vectors. Drivers that compute on the CPU load a
-// texel whole, but the numbers of a buffer one after the other.
+// A module built with HALF may have operands of 16-bit floats: HALVES says which. They are widened
+// when they are loaded and rounded when they are stored; everything between is computed in 32 bits.
+// Words that are not floats are never 16-bit.
 //
-// A value that is not finite once it is stored in 16 bits is noted in the dispatch's status. A shader that has something
-// to note itself defines CHECKS.
+// A module built with TEXELS reads floats through texel views, which are bound from BINDINGS_MAX on
+// and whose format widens them: x(i) for views of numbers, x4(i) for views of vectors. Drivers for
+// the CPU load a texel at once, but the numbers of a buffer one after the other.
 //
-// READS(slot, x) gives x(i), x4(i) and their bits x_word(i), x4_word(i); WRITES(slot, y) gives
-// put_y(i, value) and its likes. The index of a vector counts vectors.
+// A value that becomes non-finite in 16 bits is reported in the dispatch's status. A shader that
+// reports something else defines CHECKS.
+//
+// READS(slot, x) defines x(i), x4(i) and their bits x_word(i), x4_word(i). WRITES(slot, y) defines
+// put_y(i, value) and the same variants. The index of a vector counts vectors.
 #if defined(HALF) || defined(CHECKS)
 layout(binding = STATUS_BINDING) buffer Status { uint status[STATUS_WORDS]; };
 #endif
@@ -37,13 +39,14 @@ bool is_lost(float value)
     return !(abs(value) < HALF_BEYOND);
 }
 
-// What lies behind the end of a tensor that ends within a vector means nothing, and is not looked at.
+// If a tensor ends within a vector, the numbers behind its end are ignored.
 bool are_lost(vec4 value, uint i, uint vectors)
 {
     bvec4 fine = lessThan(abs(value), vec4(HALF_BEYOND));
     uint behind = HALVES >> HALVES_BEHIND;
     if (behind != 0u)
-        fine = mix(fine, bvec4(true), greaterThanEqual(uvec4(0, 1, 2, 3) + 4 * i, uvec4(4 * vectors - behind)));
+        fine = mix(fine, bvec4(true), greaterThanEqual(uvec4(0, 1, 2, 3) + 4 * i,
+            uvec4(4 * vectors - behind)));
     return !all(fine);
 }
 #else
@@ -62,8 +65,10 @@ bool are_lost(vec4 value, uint i, uint vectors)
 #define VIEW(slot, name)
 #define LOAD_NUMBER(slot, name, i) LOAD(slot, float(name##_halves[i]), name##_floats[i])
 #define LOAD_VECTOR(slot, name, i) LOAD(slot, vec4(name##_half_vectors[i]), name##_vectors[i])
-#define LOAD_WORD(slot, name, i) LOAD(slot, floatBitsToUint(float(name##_halves[i])), name##_words[i])
-#define LOAD_WORDS(slot, name, i) LOAD(slot, floatBitsToUint(vec4(name##_half_vectors[i])), name##_word_vectors[i])
+#define LOAD_WORD(slot, name, i) \
+    LOAD(slot, floatBitsToUint(float(name##_halves[i])), name##_words[i])
+#define LOAD_WORDS(slot, name, i) \
+    LOAD(slot, floatBitsToUint(vec4(name##_half_vectors[i])), name##_word_vectors[i])
 #endif
 
 #define BUFFERS(slot, access, name)                                                     \
@@ -73,42 +78,47 @@ bool are_lost(vec4 value, uint i, uint vectors)
     layout(binding = slot) access buffer name##_word_1 { uint name##_words[]; };        \
     layout(binding = slot) access buffer name##_word_4 { uvec4 name##_word_vectors[]; };
 
-// Bits go through as they are where they are not widened: a driver may take the tiniest floats for 0.
-#define READS(slot, name)                                                                              \
-    BUFFERS(slot, readonly, name)                                                                      \
-    VIEW(slot, name)                                                                                   \
-    float name(uint i)                                                                                 \
-    {                                                                                                  \
-        return LOAD_NUMBER(slot, name, i);                                                             \
-    }                                                                                                  \
-    vec4 name##4(uint i)                                                                               \
-    {                                                                                                  \
-        return LOAD_VECTOR(slot, name, i);                                                             \
-    }                                                                                                  \
-    uint name##_word(uint i)                                                                           \
-    {                                                                                                  \
+// Bits that are not widened are copied as words, because a driver may flush subnormal floats to 0.
+#define READS(slot, name)                                                                         \
+    BUFFERS(slot, readonly, name)                                                                 \
+    VIEW(slot, name)                                                                              \
+    float name(uint i)                                                                            \
+    {                                                                                             \
+        return LOAD_NUMBER(slot, name, i);                                                        \
+    }                                                                                             \
+    vec4 name##4(uint i)                                                                          \
+    {                                                                                             \
+        return LOAD_VECTOR(slot, name, i);                                                        \
+    }                                                                                             \
+    uint name##_word(uint i)                                                                      \
+    {                                                                                             \
         return LOAD_WORD(slot, name, i);                                                  \
-    }                                                                                                  \
-    uvec4 name##4_word(uint i)                                                                         \
-    {                                                                                                  \
+    }                                                                                             \
+    uvec4 name##4_word(uint i)                                                                    \
+    {                                                                                             \
         return LOAD_WORDS(slot, name, i);                                                 \
     }
 
-#define WRITES(slot, name)                                                                                      \
-    BUFFERS(slot, writeonly, name)                                                                              \
-    void put_##name(uint i, float value)                                                                        \
-    {                                                                                                           \
-        STORE(slot, is_lost(value), name##_halves[i] = float16_t(value), name##_floats[i] = value)                              \
-    }                                                                                                           \
-    void put_##name##4(uint i, vec4 value)                                                                      \
-    {                                                                                                           \
-        STORE(slot, are_lost(value, i, uint(name##_half_vectors.length())), name##_half_vectors[i] = f16vec4(value), name##_vectors[i] = value)                         \
-    }                                                                                                           \
-    void put_##name##_word(uint i, uint value)                                                                  \
-    {                                                                                                           \
-        STORE(slot, is_lost(uintBitsToFloat(value)), name##_halves[i] = float16_t(uintBitsToFloat(value)), name##_words[i] = value)              \
-    }                                                                                                           \
-    void put_##name##4_word(uint i, uvec4 value)                                                                \
-    {                                                                                                           \
-        STORE(slot, are_lost(uintBitsToFloat(value), i, uint(name##_half_vectors.length())), name##_half_vectors[i] = f16vec4(uintBitsToFloat(value)), name##_word_vectors[i] = value)   \
+#define WRITES(slot, name)                                                                        \
+    BUFFERS(slot, writeonly, name)                                                                \
+    void put_##name(uint i, float value)                                                          \
+    {                                                                                             \
+        STORE(slot, is_lost(value), name##_halves[i] = float16_t(value),                          \
+              name##_floats[i] = value)                                                           \
+    }                                                                                             \
+    void put_##name##4(uint i, vec4 value)                                                        \
+    {                                                                                             \
+        STORE(slot, are_lost(value, i, uint(name##_half_vectors.length())),                       \
+            name##_half_vectors[i] = f16vec4(value), name##_vectors[i] = value)                   \
+    }                                                                                             \
+    void put_##name##_word(uint i, uint value)                                                    \
+    {                                                                                             \
+        STORE(slot, is_lost(uintBitsToFloat(value)), name##_halves[i] =                           \
+            float16_t(uintBitsToFloat(value)), name##_words[i] = value)                           \
+    }                                                                                             \
+    void put_##name##4_word(uint i, uvec4 value)                                                  \
+    {                                                                                             \
+        STORE(slot, are_lost(uintBitsToFloat(value), i, uint(name##_half_vectors.length())),      \
+            name##_half_vectors[i] = f16vec4(uintBitsToFloat(value)), name##_word_vectors[i] =    \
+            value)                                                                                \
     }

@@ -1,4 +1,4 @@
-// A sliding window over pictures [n,h,w,c], and how many pixels an invocation makes.
+// A sliding window over images [n,h,w,c], and the pixels that an invocation computes.
 layout(push_constant) uniform Window {
     uint count; // invocations
     uint in_h, in_w, in_c;
@@ -11,5 +11,5 @@ layout(push_constant) uniform Window {
     uint blocks;    // of four channels of y, over all groups
     uint group_blocks, group_in, group_out;
     float low, high; // of the activation
-    uint added;      // channels of what is added to y; those behind them get nothing
+    uint added; // channels of the residual; the channels of y behind them get 0
 } p;

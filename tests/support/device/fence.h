@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that ends where a page begins that nobody may touch: what reads behind a tensor dies there.
+// Memory that ends at a guard page: a read beyond a tensor crashes.
 #ifndef INF_TESTS_SUPPORT_DEVICE_FENCE_H
 #define INF_TESTS_SUPPORT_DEVICE_FENCE_H
 
 #include <stddef.h>
 
-// Starts zeroed. What it holds is used again and again.
+// Zero-initialised. Its mapping is used again and again.
 struct fence {
     unsigned char *memory;
-    size_t open_size; // bytes before the page that nobody may touch
+    size_t open_size; // bytes before the guard page
 };
 
-// `size` bytes, the last of them the last before the fence; they and the `before` bytes in front of them
-// are `fill`. What the fence gave before is gone. Dies where there is no memory.
+// Returns `size` bytes, the last of which is just before the guard page. They, and the `before`
+// bytes in front of them, are set to `fill`. Memory that the fence returned before is no longer
+// valid. Aborts if memory is exhausted.
 void *fence_bytes(struct fence *fence, size_t size, size_t before, int fill);
 
 // Frees the memory.

@@ -12,7 +12,7 @@
 #include "proto/core/span.h"
 
 #define DELAY_NS 5000000
-// Runs after which inf_turning_backend errs.
+// The number of runs after which inf_turning_backend returns wrong results.
 #define TURNING_RUNS 200
 
 static uint32_t probe(void)
@@ -50,7 +50,7 @@ struct outer {
     struct inf_program base;
     struct inf_program *inner;
     uint32_t output; // of the last node
-    size_t element;  // of it that a wrong device gets wrong
+    size_t element;  // the element of it that a wrong device changes
     bool has_element;
     _Atomic uint32_t runs;
 };
@@ -169,11 +169,11 @@ static enum inf_code refuse(struct inf_program **out_program, struct inf_device 
 struct rounded {
     struct inf_program base;
     enum inf_precision precision;
-    struct inf_graph *graph; // the segment's, its constants rounded where they may be
+    struct inf_graph *graph; // the segment's graph, with constants rounded where that is allowed
     uint32_t node_count;
-    struct inf_program **programs; // a node each
+    struct inf_program **programs; // one for each node
     uint32_t *nodes;
-    bool *lowered; // by node of the segment
+    bool *lowered; // by node of the segment: its result is rounded
     bool tells;
 };
 
@@ -189,7 +189,7 @@ static bool is_lowered(const struct inf_segment *segment, uint32_t node)
            (segment->pinned == NULL || !segment->pinned[node]);
 }
 
-// Whether a node that stays fp32 reads the value.
+// Returns true if a node that stays fp32 reads the value.
 static bool stays_whole(const struct inf_segment *segment, uint32_t value)
 {
     const struct inf_graph *graph = segment->graph;
@@ -275,7 +275,7 @@ static enum inf_code compile_rounded(struct inf_program **out_program, struct in
     return code;
 }
 
-// Rounds what a node has made.
+// Rounds the result of a node.
 static void round_outputs(const struct rounded *rounded, uint32_t step, const struct inf_run *run)
 {
     const struct inf_node *node = &rounded->graph->nodes[rounded->nodes[step]];

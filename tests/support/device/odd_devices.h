@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices with faults or habits of their own, each the reference device underneath: slow, wrong,
-// refusing, or computing in less than fp32 by rounding what every step makes.
+// Devices with faults or special behaviour, each on top of the reference device: slow, wrong,
+// refusing, or computing in less than fp32 by rounding the result of every step.
 #ifndef INF_TESTS_SUPPORT_DEVICE_ODD_DEVICES_H
 #define INF_TESTS_SUPPORT_DEVICE_ODD_DEVICES_H
 
 #include "backends/device/backend.h"
 
-// Takes 5 ms longer for each run. Calls itself a CPU, as all here do.
+// Takes 5 ms longer for each run. Reports itself as a CPU, like all devices here.
 extern const struct inf_backend inf_slow_backend;
 
-// Adds 0.01 to the third element of the last node's output, or to the last where there are fewer.
+// Adds 0.01 to the third element of the last node's output, or to the last element if there are
+// fewer.
 extern const struct inf_backend inf_wrong_backend;
 
-// As inf_wrong_backend from its 200th run on; until then it is right.
+// Like inf_wrong_backend from its 200th run on, and correct before.
 extern const struct inf_backend inf_turning_backend;
 
-// Opens, and compiles nothing.
+// Can be opened, but compiles nothing.
 extern const struct inf_backend inf_refusing_backend;
 
-// Does not even open.
+// Cannot be opened.
 extern const struct inf_backend inf_absent_backend;
 
-// Offers fp16 and bf16: rounds constants and whatever a node stores that is not pinned. In fp32 each
-// run takes 5 ms longer, so that less than fp32 is worth something.
+// Supports fp16 and bf16: rounds constants, and all results of nodes that are not pinned. In fp32
+// each run takes 5 ms longer, so that reduced precision is faster.
 extern const struct inf_backend inf_half_backend;
 
-// As inf_half_backend, and tells of what overflowed on the way.
+// Like inf_half_backend, and reports results that overflowed.
 extern const struct inf_backend inf_telling_backend;
 
 #endif

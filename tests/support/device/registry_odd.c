@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon's table of backends with faults, for tests: --backends names those that are wanted.
+// A daemon's table of backends that includes faulty ones, for tests: --backends selects by name.
 #include <stddef.h>
 
 #include "backends/ref/ref.h"

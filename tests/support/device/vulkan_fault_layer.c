@@ -12,11 +12,11 @@
 static struct vulkan_faults none;
 static struct vulkan_faults *faults = &none;
 
-// What comes next in the chain.
+// The next functions in the chain of layers.
 static PFN_vkGetInstanceProcAddr next_instance;
 static PFN_vkGetDeviceProcAddr next_device;
 static VkInstance instance;
-// Asked while the instance is made: later the loader would give our own.
+// Read while the instance is created: later the loader would return this layer's own functions.
 static PFN_vkGetPhysicalDeviceMemoryProperties next_memory_types;
 static PFN_vkGetPhysicalDeviceProperties next_properties;
 static VkDevice any_device;
@@ -71,7 +71,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWai
         nanosleep(&pause, NULL);
         return VK_TIMEOUT;
     }
-    // What was submitted is let finish: the driver here is not lost in truth.
+    // Submissions are waited for, because the driver is not really lost.
     PFN_vkWaitSemaphores next = NEXT(WaitSemaphores);
     struct moment begin = now();
     VkResult result = next(device, info, timeout);
@@ -88,7 +88,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL counter(VkDevice device, VkSemaphore semap
     return result;
 }
 
-// The memory type of a discrete device's own memory, behind those of the driver: there it is the first.
+// The memory type of a discrete device's own memory. It is added behind those of the driver.
 static uint32_t own_type;
 
 static VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAllocateInfo *info,

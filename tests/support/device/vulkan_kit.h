@@ -8,7 +8,7 @@
 #include "backends/vulkan/device/device.h"
 #include "backends/vulkan/vulkan.h"
 
-// The first Vulkan device; skips the test where there is no driver for any.
+// Opens the first Vulkan device; skips the test if there is no driver.
 static inline struct inf_device *vulkan_open(const char *cache_directory)
 {
     struct inf_device_options options = {.slots = 2, .cache_directory = cache_directory};
@@ -21,7 +21,7 @@ static inline struct inf_device *vulkan_open(const char *cache_directory)
     return device;
 }
 
-// A program of y [elements] = -x [elements] and the buffers it runs on.
+// A program that computes y [elements] = -x [elements], and the buffers that it runs on.
 struct negation {
     struct inf_graph *graph;
     struct inf_program *program;
@@ -78,7 +78,7 @@ static inline enum inf_code negation_run(struct negation *negation, struct inf_d
     return inf_device_wait(device, ticket, UINT64_MAX, err);
 }
 
-// Whether y is what a run from `first` on must give.
+// Checks that y is the result of a run from `first` on.
 static inline bool negation_holds(const struct negation *negation, float first)
 {
     const float *y = inf_buffer_host(negation->y);

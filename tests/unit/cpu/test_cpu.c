@@ -19,7 +19,7 @@
 struct single {
     struct inf_graph *graph;
     uint32_t node;
-    uint32_t operands[4]; // values
+    uint32_t operands[4]; // indices of values
     uint32_t count;
 };
 
@@ -35,7 +35,7 @@ static void operand(struct single *single, enum inf_dtype dtype, const struct in
     cr_assert_eq(inf_graph_add_value(single->graph, "x", dtype, shape, value, NULL), INF_OK);
 }
 
-// A constant operand of f32, or of i32 where `floats` is NULL.
+// Adds a constant operand of f32; of i32 if `floats` is NULL.
 static void constant(struct single *single, const struct inf_shape *shape, const float *floats,
                      const int32_t *integers)
 {
@@ -114,7 +114,7 @@ struct buffer {
 
 // --- device ---
 
-Test(cpu, has_the_slots_and_threads_that_it_is_told)
+Test(cpu, has_the_configured_slots_and_threads)
 {
     struct inf_device *device = device_of(3, 2);
     const struct inf_device_info *info = inf_device_info(device);
@@ -142,7 +142,8 @@ static uint64_t cpu_time_ns(clockid_t clock)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-// Whether threads beside this one have a good part in 30 runs of a convolution that may use `threads`.
+// Returns true if other threads take a good part in 30 runs of a convolution that may use
+// `threads`.
 static bool is_shared(struct inf_device *device, uint32_t threads)
 {
     static float x[64 * 64 * 64], y[64 * 64 * 64], filter[64 * 64];
@@ -170,7 +171,7 @@ static bool is_shared(struct inf_device *device, uint32_t threads)
     return (double)all_ns > 1.1 * (double)mine_ns;
 }
 
-Test(cpu, calls_no_other_thread_where_a_program_may_use_one)
+Test(cpu, uses_one_thread_if_a_program_may_use_one)
 {
     struct inf_device *device = device_of(1, 2);
     cr_assert(inf_device_info(device)->fewer_threads);
@@ -178,7 +179,7 @@ Test(cpu, calls_no_other_thread_where_a_program_may_use_one)
     inf_device_unref(&device);
 }
 
-Test(cpu, refuses_absurd_numbers_of_slots_and_threads)
+Test(cpu, refuses_too_many_slots_and_threads)
 {
     struct inf_device *device = NULL;
     struct inf_error err = {0};
@@ -191,7 +192,7 @@ Test(cpu, refuses_absurd_numbers_of_slots_and_threads)
     cr_assert_null(device);
 }
 
-Test(cpu, refuses_an_instruction_set_that_no_processor_of_its_kind_has)
+Test(cpu, refuses_an_isa_level_that_the_architecture_does_not_have)
 {
     struct inf_device *device = NULL;
     struct inf_error err = {0};
@@ -201,7 +202,7 @@ Test(cpu, refuses_an_instruction_set_that_no_processor_of_its_kind_has)
     cr_assert_null(device);
 }
 
-Test(cpu, says_which_instruction_set_it_was_held_to)
+Test(cpu, reports_the_isa_level_that_it_is_limited_to)
 {
     static const char *const names[] = {NULL, "", "auto"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -221,7 +222,7 @@ Test(cpu, says_which_instruction_set_it_was_held_to)
     }
 }
 
-Test(cpu, has_at_least_one_core_and_no_more_than_the_machine)
+Test(cpu, uses_at_least_one_core_and_no_more_than_the_machine_has)
 {
     cr_assert_geq(inf_cores_usable(), 1u);
     cr_assert_leq(inf_cores_usable(), (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
@@ -229,8 +230,8 @@ Test(cpu, has_at_least_one_core_and_no_more_than_the_machine)
 
 // --- programs ---
 
-// Programs and slots that multiply with the same constant share what is packed of it.
-Test(cpu, counts_packed_weights_once_and_gives_them_back)
+// Programs and slots that multiply with the same constant share its pack.
+Test(cpu, counts_packed_weights_once_and_frees_them)
 {
     uint64_t live = inf_cpu_memory_live_bytes();
     struct inf_device *device = device_of(2, 1);
@@ -244,7 +245,7 @@ Test(cpu, counts_packed_weights_once_and_gives_them_back)
     cr_assert_geq(packed + bytes, 4 * sizeof(float)); // two weights and two biases
     cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes);
     struct inf_program *two = program_of(device, &single, 2);
-    cr_assert_eq(inf_program_packed_form(two, single.node, 1), form);
+    cr_assert_eq(inf_program_packed(two, single.node, 1), form);
     // malloc() rounds sizes up, not always alike.
     uint64_t both = inf_program_weight_bytes(two);
     cr_assert_float_eq((double)both, 2 * (double)bytes, 256);
@@ -259,8 +260,8 @@ Test(cpu, counts_packed_weights_once_and_gives_them_back)
     inf_graph_destroy(&single.graph);
 }
 
-// What runs do not read as the graph has it may be freed, and comes back as it was.
-Test(cpu, runs_without_the_bytes_of_what_it_packed)
+// Constants that runs do not read in their original form may be freed, and are restored unchanged.
+Test(cpu, runs_without_the_constants_that_it_packed)
 {
     struct inf_device *device = device_of(1, 1);
     struct single single;
@@ -286,8 +287,8 @@ Test(cpu, runs_without_the_bytes_of_what_it_packed)
     inf_graph_destroy(&single.graph);
 }
 
-// One pixel: threads share its columns, and each ends its own.
-Test(cpu, ends_every_column_once_whoever_computes_it)
+// There is one pixel: threads share its columns, and each applies the epilogue to its own.
+Test(cpu, applies_the_epilogue_once_to_every_column)
 {
     enum {
         CHANNELS = 1024
@@ -325,7 +326,8 @@ Test(cpu, follows_operands_that_move_without_allocating)
     struct inf_device *device = device_of(1, 1);
     struct single single;
     const float filter[9] = {0, 0, 0, 0, 1,
-                             0, 0, 0, 10}; // the pixel, and ten times the one below right
+                             // The pixel, and ten times its neighbour below to the right.
+                             0, 0, 0, 10};
     start(&single);
     operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
     constant(&single, &INF_SHAPE(3, 3, 1, 1), filter, NULL);
@@ -413,7 +415,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-// Runs a program of three slots at once on a device opened with `slots`.
+// Runs a program with three slots concurrently, on a device opened with `slots` slots.
 static void expect_slots_apart(uint32_t slots)
 {
     struct inf_device *device = device_of(slots, 2);
@@ -435,20 +437,20 @@ static void expect_slots_apart(uint32_t slots)
     inf_graph_destroy(&single.graph);
 }
 
-Test(cpu, runs_in_different_slots_do_not_meet)
+Test(cpu, runs_in_different_slots_do_not_interfere)
 {
     expect_slots_apart(3);
 }
 
-// The plan of another device that falls back on cpu has that one's slots.
-Test(cpu, runs_in_more_slots_than_it_has_pools_do_not_meet)
+// A plan of another device that falls back on cpu has the other device's slots.
+Test(cpu, runs_in_more_slots_than_pools_do_not_interfere)
 {
     expect_slots_apart(1);
 }
 
 // --- what it declines ---
 
-// The node must be declined with a text that holds `reason`.
+// The device must decline the node with a text that contains `reason`.
 static void declines(struct single *single, const char *reason)
 {
     struct inf_device *device = device_of(1, 1);
@@ -500,7 +502,7 @@ Test(cpu, declines_operands_that_it_has_no_kernel_for)
     declines(&single, "no kernel for space_to_depth");
 }
 
-Test(cpu, declines_attributes_that_xnnpack_refuses_or_gets_wrong)
+Test(cpu, declines_attributes_that_xnnpack_refuses_or_computes_wrongly)
 {
     struct single single;
     const float one[1] = {1};
@@ -526,7 +528,7 @@ Test(cpu, declines_attributes_that_xnnpack_refuses_or_gets_wrong)
     node(&single, INF_OP_UNARY)->unary.kind = INF_UNARY_ELU;
     declines(&single, "alpha 0");
 
-    // A result of 1x1 with strides of 2: XNNPACK's four interleaved parts are not all there.
+    // The result is 1x1 with strides of 2: some of XNNPACK's four interleaved parts are empty.
     const int32_t size[4] = {1, 1, 1, 1};
     image(&single, 1);
     constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
@@ -554,7 +556,7 @@ static void compute(struct single *single, const float *x, float *y, size_t coun
     inf_graph_destroy(&single->graph);
 }
 
-Test(cpu, what_is_not_a_number_goes_through_element_wise_operators)
+Test(cpu, keeps_nan_in_element_wise_operators)
 {
     const float x[4] = {NAN, -1, INFINITY, -INFINITY};
     float y[4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over elements of all types, for every instruction set that this processor has, against literals
-// and plain sums of 128 bits. Operands end where memory does, so that a read behind them dies.
+// The loops over elements of all types, at every ISA level of this processor, against literals and
+// plain sums of 128 bits. Operands end at a guard page, so that a read beyond them crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ static const size_t lengths[] = {1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, LENGTH_
 
 static const struct {
     enum inf_dtype dtype;
-    int bits; // below 0: signed; 0: a float
+    int bits; // negative: signed; 0: a float
 } types[] = {
     {INF_DTYPE_BOOL, 1},  {INF_DTYPE_U8, 8},  {INF_DTYPE_U16, 16},  {INF_DTYPE_U32, 32},
     {INF_DTYPE_U64, 64},  {INF_DTYPE_I8, -8}, {INF_DTYPE_I16, -16}, {INF_DTYPE_I32, -32},
@@ -63,7 +63,7 @@ static uint64_t bits(void)
     return state >> 7 ^ state << 29;
 }
 
-// Bytes that are likely to be extreme: all ones, zero, or few bits.
+// Bytes that are likely to be extreme: all ones, zero, or few bits set.
 static void scatter(unsigned char *to, size_t count, size_t size, enum inf_dtype dtype)
 {
     static const float floats[] = {0.0f,   -0.0f,    1.5f,      -1.5f,  255.5f,   -0.99f,
@@ -91,7 +91,7 @@ static __int128 integer_at(const unsigned char *from, int type_bits, size_t size
     memcpy(&value, from, size);
     if (type_bits == 1)
         return value != 0;
-    if (type_bits < 0) // spreads the sign
+    if (type_bits < 0) // extends the sign
         return (__int128)(int64_t)(value << (64 - size * 8)) >> (64 - size * 8);
     return value;
 }
@@ -107,7 +107,7 @@ static double float_at(const unsigned char *from, size_t size)
     return number;
 }
 
-// The integer of a type that a float becomes.
+// The integer of a type that a float converts to.
 static __int128 cut(double value, int type_bits)
 {
     if (type_bits == 1)
@@ -150,7 +150,7 @@ static void check_cast(const struct inf_isa *isa, size_t from, size_t to, size_t
     }
 }
 
-Test(element, casts_as_the_types_say)
+Test(element, casts_between_all_types)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
         for (size_t from = 0; from < TYPES; from++)
@@ -159,7 +159,7 @@ Test(element, casts_as_the_types_say)
                     check_cast(inf_isa_level(level), from, to, lengths[i]);
 }
 
-Test(element, cuts_floats_at_the_ends_of_the_range)
+Test(element, clamps_floats_to_the_range_of_the_type)
 {
     const float x[8] = {2147483648.0f, -2147483648.0f, NAN,   2147483520.0f,
                         -1e30f,        1e30f,          -0.9f, 255.9f};
@@ -219,7 +219,7 @@ static void check_compare(const struct inf_isa *isa, size_t type, size_t count)
     }
 }
 
-Test(element, compares_numbers_and_what_is_none)
+Test(element, compares_numbers_and_nan)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
         for (size_t type = 0; type < TYPES; type++)
@@ -304,7 +304,7 @@ static void check_choice(const struct inf_isa *isa, size_t index, size_t count)
     cr_assert_eq(y[-1], 0xaa);
 }
 
-Test(element, chooses_and_fills_whole_elements)
+Test(element, selects_and_fills_whole_elements)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
         for (size_t index = 0; index < INF_ELEMENT_SIZES; index++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of chains, computed in every form: which is taken, that races are remembered and followed, and
-// that all give the same.
+// A row pipeline computed at every level of fusion: which level is chosen, that races are recorded
+// and their results used, and that all levels give the same result.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 static char folder[] = "/tmp/inf-forms-XXXXXX";
 static char file[64];
 static struct inf_graph *graph;
-static unsigned races; // that the log told of
+static unsigned races; // races that were logged
 
 static uint32_t add_conv(enum inf_op op, const char *name, uint32_t x, struct inf_shape shape)
 {
@@ -39,7 +39,7 @@ static uint32_t add_conv(enum inf_op op, const char *name, uint32_t x, struct in
     return graph->nodes[node].outputs[0];
 }
 
-// 1x1, then a depthwise window and 1x1 again: what lies between is large.
+// A 1x1 convolution, then a depthwise convolution and another 1x1: the value between them is large.
 static void begin(void)
 {
     uint32_t x;
@@ -64,7 +64,7 @@ static void end(void)
     inf_graph_destroy(&graph);
 }
 
-TestSuite(forms, .init = begin, .fini = end, .timeout = 60);
+TestSuite(fusion, .init = begin, .fini = end, .timeout = 60);
 
 static void count_races(void *context, enum inf_log_level level, const char *line)
 {
@@ -77,10 +77,10 @@ static const struct inf_log counter = {.level = INF_LOG_DEBUG, .write = count_ra
 
 struct outcome {
     uint32_t steps;
-    float sum; // of whole numbers: the same in any order
+    float sum; // sum of integers: exact in any order
 };
 
-// Settles, compiles and runs the graph on ones, with one thread or two.
+// Chooses the level, compiles and runs the graph on ones, with one thread or two.
 static struct outcome run(bool kernel_races, uint32_t threads, enum inf_precision precision)
 {
     struct outcome outcome = {0};
@@ -119,7 +119,7 @@ static struct outcome run(bool kernel_races, uint32_t threads, enum inf_precisio
     return outcome;
 }
 
-// Writes the memory of kernels anew, with every winner that is `was` replaced by `is`.
+// Rewrites the file of race results, with every winner `was` replaced by `is`.
 static unsigned rewrite(const char *was, const char *is)
 {
     char lines[64][128];
@@ -149,14 +149,14 @@ static void need_fusion(void)
         cr_skip_test("nothing is fused with this instruction set");
 }
 
-Test(forms, are_by_rule_unless_races_are_asked_for)
+Test(fusion, are_made_by_rule_unless_races_are_enabled)
 {
     need_fusion();
     cr_assert_eq(run(false, 1, INF_PRECISION_FP32).steps, 1u);
     cr_assert_eq(races, 0u);
 }
 
-Test(forms, are_raced_once_and_remembered)
+Test(fusion, are_raced_once_and_kept_on_disk)
 {
     need_fusion();
     float wanted = run(false, 1, INF_PRECISION_FP32).sum;
@@ -170,7 +170,7 @@ Test(forms, are_raced_once_and_remembered)
     cr_assert_eq(second.sum, wanted);
 }
 
-Test(forms, are_raced_anew_for_other_threads)
+Test(fusion, races_again_for_another_number_of_threads)
 {
     need_fusion();
     float wanted = run(true, 1, INF_PRECISION_FP32).sum;
@@ -179,7 +179,7 @@ Test(forms, are_raced_anew_for_other_threads)
     cr_assert_geq(races, 1u);
 }
 
-Test(forms, that_are_remembered_are_followed)
+Test(fusion, follows_recorded_results)
 {
     need_fusion();
     float wanted = run(true, 1, INF_PRECISION_FP32).sum;
@@ -187,22 +187,22 @@ Test(forms, that_are_remembered_are_followed)
     struct outcome outcome = run(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 1u);
     cr_assert_eq(outcome.sum, wanted);
-    // Where the stream had lost its race, the second chain has raced already.
+    // If the pipeline has lost its race, the second chain has raced already.
     cr_assert_geq(rewrite("pipelines", "chains"), 1u);
     (void)run(true, 1,
-              INF_PRECISION_FP32); // the second chain races now that it is no part of a stream
+              INF_PRECISION_FP32); // the second chain is in no pipeline, so it races
     rewrite("nodes", "chains");
     outcome = run(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 2u);
     cr_assert_eq(outcome.sum, wanted);
     cr_assert_eq(rewrite("chains", "nodes"), 2u);
-    // Of a stream, "nodes" is as good as "chains": it is not the whole.
+    // For a pipeline, "nodes" means the same as "chains": it is not one step.
     outcome = run(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 3u);
     cr_assert_eq(outcome.sum, wanted);
 }
 
-Test(forms, are_raced_in_bf16_too)
+Test(fusion, races_in_bf16_as_well)
 {
     need_fusion();
     if (inf_isa_best()->nn->gemm_bf16 == NULL)
@@ -214,7 +214,7 @@ Test(forms, are_raced_in_bf16_too)
     cr_assert_geq(races, 1u);
 }
 
-Test(forms, of_another_build_are_forgotten)
+Test(fusion, ignores_results_of_another_build)
 {
     need_fusion();
     char line[128] = "", id[INF_BUILD_ID_TEXT];
@@ -233,7 +233,7 @@ Test(forms, of_another_build_are_forgotten)
     cr_assert_geq(races, 1u);
 }
 
-Test(forms, of_a_race_have_both_run)
+Test(fusion, has_a_time_for_both_candidates)
 {
     need_fusion();
     struct inf_device *device = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes whose shapes a run tells, by programs of the cpu device: every shape anew, more of them than are
-// kept, and what has no program.
+// Nodes whose shapes are known only at run time, computed by programs of the cpu device: a new
+// shape in every run, more shapes than are kept, and nodes without a program.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static struct inf_graph *source, *frame;
 static struct inf_blob *x, *y;
 static struct inf_node_programs *programs;
 
-// x [rows, 1, 1, DEPTH], or [rows, DEPTH], times a matrix that each of its columns has one number in all of.
+// x [rows, 1, 1, DEPTH], or [rows, DEPTH], times a matrix each of whose columns repeats one number.
 static void make_source(enum inf_op op)
 {
     uint32_t inputs[2], node;
@@ -47,7 +47,8 @@ static void make_source(enum inf_op op)
         ((float *)x->data)[i] = (float)(i / DEPTH % 5);
 }
 
-// Programs of the source's node, in two slots; its matrix is packed for them where `packed`.
+// Creates the programs of the source's node, in two slots. Its matrix is packed for them if
+// `packed`.
 static void begin(bool packed)
 {
     cr_assert_eq(inf_node_programs_create(&programs, devices, 2, 2, packed ? source : NULL, NULL),
@@ -97,7 +98,7 @@ static bool run(int64_t rows)
     return run_in(0, rows);
 }
 
-Test(node_programs, compute_whatever_shape_comes)
+Test(node_programs, compute_any_shape)
 {
     begin_with(INF_OP_MATMUL);
     for (int64_t rows = 8; rows < ROWS; rows += rows % 3 + 1) {
@@ -124,16 +125,16 @@ Test(node_programs, compute_pointwise_convolutions_as_products)
     }
 }
 
-Test(node_programs, leave_small_nodes_and_empty_ones_to_the_evaluator)
+Test(node_programs, leave_small_and_empty_nodes_to_the_interpreter)
 {
     begin_with(INF_OP_MATMUL);
-    frame->nodes[0].attrs.matmul.transpose_a = true; // which the device declines
+    frame->nodes[0].attrs.matmul.transpose_a = true; // the device declines this
     cr_assert_not(run(DEPTH));
     frame->nodes[0].attrs.matmul.transpose_a = false;
     cr_assert_not(run(0));
 }
 
-Test(node_programs, there_are_none_of_the_plainest_device)
+Test(node_programs, do_not_exist_for_the_reference_device)
 {
     begin_with(INF_OP_MATMUL);
     struct inf_node_programs *none = programs;
@@ -141,7 +142,7 @@ Test(node_programs, there_are_none_of_the_plainest_device)
     cr_assert_null(none);
 }
 
-// The one use that is listed of the matrix.
+// The only listed use of the matrix.
 static struct inf_constant_use use_of_matrix(void)
 {
     struct inf_constants constants = {0};
@@ -191,7 +192,7 @@ Test(node_programs, pack_the_weights_of_pointwise_convolutions_once)
     expect_packed_once(INF_OP_CONV2D);
 }
 
-Test(node_programs, leave_a_matrix_as_it_is_that_something_else_reads)
+Test(node_programs, do_not_pack_a_matrix_that_another_node_reads)
 {
     make_source(INF_OP_MATMUL);
     uint32_t inputs[] = {source->nodes[0].inputs[1]}, node;

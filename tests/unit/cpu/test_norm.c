@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of normalisation, for every instruction set that this processor has, against the same in double.
-// Operands end where memory does, so that a read behind them dies.
+// The loops of normalisation, at every ISA level of this processor, against the same in double.
+// Operands end at a guard page, so that a read beyond them crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ static const size_t lengths[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64};
 
 static uint32_t state = 1;
 
-// Of a large mean, so that digits are lost where it is not taken away first.
+// Values with a large mean, which lose precision unless the mean is subtracted first.
 static float *numbers(int operand, size_t count)
 {
     float *x = fence_bytes(&fences[operand], count * sizeof(*x), 0, 0);
@@ -76,7 +76,7 @@ static void check_length(const struct inf_isa *isa, size_t count)
                            isa->name);
 }
 
-Test(norm, sums_up_what_lies_about_a_number_and_applies_it)
+Test(norm, sums_differences_and_applies_them)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
         for (int round = 0; round < 10; round++)
@@ -84,7 +84,7 @@ Test(norm, sums_up_what_lies_about_a_number_and_applies_it)
                 check_length(inf_isa_level(level), lengths[i]);
 }
 
-Test(norm, what_is_no_number_stays_so)
+Test(norm, keeps_nan)
 {
     const float x[20] = {[3] = NAN, [17] = 1};
     float y[20];

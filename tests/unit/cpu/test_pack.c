@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed matrices of weights: shared by whoever asks for the same, and the constant again bit by bit.
+// Packed matrices of weights: shared by all users of the same matrix, and restored to the constant
+// bit by bit.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <pthread.h>
@@ -30,7 +31,7 @@ static void end(void)
 
 TestSuite(pack, .init = begin, .fini = end);
 
-// Bits of every kind: numbers, infinities, NaNs with payloads, denormals.
+// Bits of every kind: normal numbers, infinities, NaNs with payloads, subnormal numbers.
 static struct inf_blob *blob_of(size_t count)
 {
     struct inf_blob *blob = inf_blob_create(count * sizeof(uint32_t));
@@ -57,7 +58,7 @@ static void put(struct inf_cpu_pack *pack)
     inf_blob_form_unref(&form);
 }
 
-// Element [row][column] of the matrix, by where the panels say that it lies; only there the bits are.
+// Finds element [row][column] of the matrix in the panels, by their documented layout.
 static uint32_t element_of(const struct inf_cpu_pack *pack, size_t row, size_t column)
 {
     const struct inf_cpu_matrix *matrix = &pack->matrix;
@@ -106,7 +107,7 @@ Test(pack, begins_every_group_of_columns_with_a_panel)
     }
 }
 
-Test(pack, has_every_element_and_gives_the_constant_back_bit_by_bit)
+Test(pack, has_every_element_and_restores_the_constant)
 {
     static const size_t rows[] = {1, 2, 3, 9, 64};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -116,7 +117,7 @@ Test(pack, has_every_element_and_gives_the_constant_back_bit_by_bit)
         }
 }
 
-// Packs a constant in bf16, looks at what products read, and has it made again.
+// Packs a constant in bf16, checks what products read, and restores it.
 static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, size_t columns,
                         bool transposed)
 {
@@ -126,7 +127,7 @@ static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, s
     const float *floats = blob->data;
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++) {
-            struct inf_cpu_pack pairs = *pack; // as if it were of rows of pairs
+            struct inf_cpu_pack pairs = *pack; // as if it were packed in pairs of rows
             pairs.matrix.rows = segments * ((paired + 1) / 2);
             size_t place = r % paired;
             uint32_t pair = element_of(&pairs, r / paired * ((paired + 1) / 2) + place / 2, c);
@@ -143,7 +144,7 @@ static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, s
     put(pack);
 }
 
-Test(pack, in_bf16_is_near_and_gives_the_constant_back_bit_by_bit)
+Test(pack, in_bf16_is_rounded_and_restores_the_constant)
 {
     static const size_t paired[] = {1, 2, 3, 9, 64};
     for (size_t i = 0; i < sizeof paired / sizeof *paired; i++)
@@ -151,9 +152,9 @@ Test(pack, in_bf16_is_near_and_gives_the_constant_back_bit_by_bit)
             struct inf_blob *blob = blob_of(paired[i] * 3 * columns);
             uint32_t *bits = blob->data;
             for (size_t at = 0; at < paired[i] * 3 * columns; at++) {
-                bits[at] = (bits[at] & 0xbfffffffu) | 0x20000000u; // no NaN, nothing near 0
+                bits[at] = (bits[at] & 0xbfffffffu) | 0x20000000u; // no NaN, and nothing near 0
                 if (at % 5 == 0)
-                    bits[at] = (bits[at] & 0xffff0000u) | 0x8000u; // as near to one as to another
+                    bits[at] = (bits[at] & 0xffff0000u) | 0x8000u; // halfway between two bf16
             }
             check_pairs(blob, paired[i], 3, columns, false);
             check_pairs(blob, paired[i], 3, columns, true);
@@ -161,7 +162,7 @@ Test(pack, in_bf16_is_near_and_gives_the_constant_back_bit_by_bit)
         }
 }
 
-Test(pack, in_bf16_does_not_stand_in_for_what_it_could_not_make_again)
+Test(pack, in_bf16_does_not_replace_a_constant_that_it_cannot_restore)
 {
     static const uint32_t odd[] = {0x7fc00001, 0x7f800000, 0xff800000, 0x7f7fffff};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
@@ -176,7 +177,7 @@ Test(pack, in_bf16_does_not_stand_in_for_what_it_could_not_make_again)
     }
 }
 
-Test(pack, fills_less_than_a_vector_up)
+Test(pack, pads_less_than_a_vector)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
         const struct inf_nn *nn = inf_isa_level(level)->nn;
@@ -190,7 +191,7 @@ Test(pack, fills_less_than_a_vector_up)
     }
 }
 
-Test(pack, is_shared_by_whoever_asks_for_the_same)
+Test(pack, is_shared_by_all_users_of_the_same_matrix)
 {
     struct inf_blob *blob = blob_of(12);
     struct inf_blob *other = blob_of(12);
@@ -238,7 +239,7 @@ static void *come_and_go(void *argument)
     return NULL;
 }
 
-Test(pack, may_be_asked_for_and_given_back_by_many_threads)
+Test(pack, is_acquired_and_released_by_many_threads)
 {
     pthread_t threads[4];
     for (int i = 0; i < BLOBS; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops that look for extremes, for every instruction set that this processor has, against looking at
-// one element after the other. Operands end where memory does, so that a read behind them dies.
+// The loops that find extremes, at every ISA level of this processor, against a scalar search.
+// Operands end at a guard page, so that a read beyond them crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ static const size_t lengths[] = {1, 2, 3, 7, 31, 63, 64, 65, 127, 128, 129, 200,
 
 static uint32_t state = 1;
 
-// Few different numbers, so that many are alike, and some that are none.
+// Few different numbers, so that many are equal, and some NaN.
 static float number(void)
 {
     static const float some[] = {0.0f,     -0.0f,     1.5f, -1.5f, 3e38f, -3e38f, 1e-42f, -1e-42f,
@@ -59,7 +59,7 @@ static void check_floats(const struct inf_isa *isa, size_t count, int extreme)
                      isa->name, i);
 }
 
-Test(pick, finds_the_first_of_equal_extremes_and_passes_over_what_is_no_number)
+Test(pick, finds_the_first_of_equal_extremes_and_skips_nan)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
         for (int round = 0; round < 20; round++)
@@ -68,7 +68,7 @@ Test(pick, finds_the_first_of_equal_extremes_and_passes_over_what_is_no_number)
                     check_floats(inf_isa_level(level), lengths[i], extreme);
 }
 
-Test(pick, knows_which_integers_have_a_sign)
+Test(pick, distinguishes_signed_and_unsigned_integers)
 {
     static const enum inf_dtype types[] = {INF_DTYPE_U8,  INF_DTYPE_U16, INF_DTYPE_U32,
                                            INF_DTYPE_U64, INF_DTYPE_I8,  INF_DTYPE_I16,
@@ -77,7 +77,7 @@ Test(pick, knows_which_integers_have_a_sign)
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
         const struct inf_pick *loops = inf_isa_level(level)->pick;
         for (size_t i = 0; i < 8; i++) {
-            // 1, 1 and so on, of which element 65 has only its highest bit, and element 66 none.
+            // All elements are 1, but element 65 has only its highest bit set and element 66 is 0.
             unsigned char x[8 * 100] = {0};
             for (size_t k = 0; k < 100; k++)
                 x[k * sizes[i]] = 1;
@@ -89,7 +89,7 @@ Test(pick, knows_which_integers_have_a_sign)
     }
 }
 
-// Whether a comes before b, where what is no number comes last.
+// Returns true if a is ordered before b; NaN is last.
 static bool before(float a, float b, int extreme)
 {
     if (isnan(a) || isnan(b))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops on 8-bit numbers against plain sums, for every instruction set that this processor has:
-// equal to the bit, with what they must not touch lying around what they may.
+// The loops on 8-bit numbers, at every ISA level of this processor, against plain sums: results are
+// equal bit by bit, and bytes around them are not written.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "backends/cpu/kernels/isa.h"
 
 #define GUARD  0x5a
-#define AROUND 80 // bytes before and behind that must stay
+#define AROUND 80 // bytes before and behind results that must not change
 
 static uint32_t state = 1;
 
@@ -20,7 +20,7 @@ static uint32_t bits(void)
     return state >> 8;
 }
 
-// Any bytes, the extreme ones often; `slack` more behind them that may be read.
+// Random bytes, often extreme ones, with `slack` more behind them that may be read.
 static uint8_t *bytes(size_t count, size_t slack)
 {
     static const uint8_t extremes[] = {0, 127, 128, 255};
@@ -145,7 +145,8 @@ struct windows {
     bool zeros;
 };
 
-// `count` 32-bit numbers in the order of a block's lanes: interleaved as four rows of their bytes.
+// Puts `count` 32-bit numbers in the order of a block's lanes: interleaved as four rows of their
+// bytes.
 static void *interleaved(const struct inf_q8_depthwise *q8, const void *numbers, size_t count)
 {
     uint8_t planes[4][128] = {0};
@@ -159,7 +160,7 @@ static void *interleaved(const struct inf_q8_depthwise *q8, const void *numbers,
     return y;
 }
 
-// Columns of `size` channels, `step` bytes from row to row, in the order of a block's lanes.
+// Puts columns of `size` channels, `step` bytes from row to row, in the order of a block's lanes.
 static uint8_t *interleave_all(const struct inf_q8_depthwise *q8, const struct windows *p,
                                const uint8_t *x, size_t count, uint8_t flip)
 {
@@ -303,7 +304,7 @@ static void check_eltwise(const struct inf_q8_eltwise *q8, size_t count)
     for (size_t kind = 0; kind < INF_Q8_BINARY_COUNT; kind++) {
         q8->binary[kind](count, a, b, scalings, y + AROUND);
         for (size_t i = 0; i < count; i++) {
-            // Products that are rounded before they are added.
+            // Products are rounded before they are added.
             volatile float of_a = meaning(a[i], &scalings[0]);
             volatile float of_b = meaning(b[i], &scalings[1]);
             float value = kind == INF_Q8_ADD ? of_a + of_b : of_a - of_b;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that compute the same node: which is taken, that races are remembered, and what a broken memory does.
+// Several kernels for the same node: which one is chosen, that results of races are kept, and what
+// a damaged file does.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 static char folder[] = "/tmp/inf-choices-XXXXXX";
 static struct inf_graph *graph;
 static unsigned races;
-static unsigned warnings; // that the log told of
+static unsigned warnings; // warnings that were logged
 
 static void begin(void)
 {
@@ -49,7 +50,7 @@ static void end(void)
     inf_graph_destroy(&graph);
 }
 
-TestSuite(choices, .init = begin, .fini = end, .timeout = 60);
+TestSuite(race_results, .init = begin, .fini = end, .timeout = 60);
 
 static void count_races(void *context, enum inf_log_level level, const char *line)
 {
@@ -60,7 +61,8 @@ static void count_races(void *context, enum inf_log_level level, const char *lin
 
 static const struct inf_log counter = {.level = INF_LOG_DEBUG, .write = count_races};
 
-// Compiles and runs the convolution on ones, and returns a result; `kernel` is who computed it.
+// Compiles and runs the convolution on ones. Returns a result, and the kernel that computed it in
+// `kernel`.
 static float run(bool kernel_races, const char *directory, char kernel[32])
 {
     struct inf_device *device = NULL;
@@ -93,7 +95,7 @@ static float run(bool kernel_races, const char *directory, char kernel[32])
     return y[5];
 }
 
-Test(choices, are_by_rule_unless_races_are_asked_for)
+Test(race_results, are_made_by_rule_unless_races_are_enabled)
 {
     char kernel[32];
     run(false, folder, kernel);
@@ -103,7 +105,7 @@ Test(choices, are_by_rule_unless_races_are_asked_for)
     cr_assert_neq(access(path, F_OK), 0);
 }
 
-Test(choices, are_raced_once_and_remembered)
+Test(race_results, are_raced_once_and_kept_on_disk)
 {
     char first[32], second[32], third[32];
     float wanted = run(false, NULL, first);
@@ -117,7 +119,7 @@ Test(choices, are_raced_once_and_remembered)
     cr_assert_eq(races, inf_isa_best()->nn->fast ? 1u : 0u, "nothing was remembered");
 }
 
-Test(choices, survive_a_broken_file)
+Test(race_results, ignores_a_damaged_file)
 {
     char kernel[32], path[64];
     snprintf(path, sizeof path, "%s/kernels.db", folder);
@@ -141,7 +143,7 @@ Test(choices, survive_a_broken_file)
     cr_assert_eq(warnings, 0u, "after an update that is as it should be");
 }
 
-Test(choices, every_candidate_of_a_race_has_run)
+Test(race_results, has_a_time_for_every_candidate)
 {
     struct inf_device *device = NULL;
     struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of recurrent networks, for every instruction set that this processor has, against the same in
-// double. Operands end where memory does, so that a read behind them dies.
+// The loops of recurrent networks, at every ISA level of this processor, against the same in
+// double. Operands end at a guard page, so that a read beyond them crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -55,7 +55,7 @@ static void check(const struct inf_isa *isa, size_t i, float got, double wanted,
     cr_assert(same, "%s: element %zu is %g, not %g", isa->name, i, (double)got, wanted);
 }
 
-// Whether single floats add up to what doubles do: nothing overflows on the way but infinities.
+// Checks that floats give the same sums as doubles: only infinities overflow.
 static bool is_tame(double a, double b)
 {
     return !(fabs(a) > 1e37 || fabs(b) > 1e37) || (isinf(a) && isinf(b));
@@ -97,7 +97,7 @@ static void check_length(const struct inf_isa *isa, size_t count)
     }
 }
 
-Test(rnn, gates_are_as_the_same_in_double)
+Test(rnn, gates_match_the_same_in_double)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
         for (int round = 0; round < 20; round++)
@@ -105,7 +105,7 @@ Test(rnn, gates_are_as_the_same_in_double)
                 check_length(inf_isa_level(level), lengths[i]);
 }
 
-Test(rnn, cuts_what_is_no_number_to_the_lower_bound)
+Test(rnn, clips_nan_to_the_lower_bound)
 {
     const float wanted[6] = {-0.5f, 0.5f, -0.5f, 0.25f, 0.5f, -0.5f};
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {

@@ -17,7 +17,7 @@ static double ulps(float got, double exact)
     return fabs((double)got - exact) / unit;
 }
 
-static const struct inf_isa *isa; // of the loops under test
+static const struct inf_isa *isa; // the ISA level under test
 
 static void check_table(const struct inf_simd *simd)
 {
@@ -70,7 +70,9 @@ static double gelu_tanh(double x)
     return x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
-// Where results are far less than x, units of 2^-6 |x| count.
+// If results are much smaller than x, the unit is that of 2^-6
+// x
+// .
 static void check_function(inf_simd_map_fn *function, double (*exact)(double), float low,
                            float high, double units)
 {
@@ -100,7 +102,7 @@ static void check_functions(const struct inf_simd *simd)
     check_function(simd->log, log, 1, 1e9f, 4);
     check_function(simd->erf, erf, -5, 5, 4);
     check_function(simd->erf, erf, -1e-3f, 1e-3f, 4);
-    // Down to results below the least normal float.
+    // Includes results below the smallest normal float.
     check_function(simd->exp, exp, -103.9f, -80, 4);
     check_function(simd->sigmoid, sigmoid, -103.9f, -80, 4);
     check_function(simd->silu, silu, -108.5f, -80, 6);
@@ -156,7 +158,7 @@ Test(simd, sums_and_extremes_of_neighbours)
 
 #define COUNT_MAX 75
 
-// Both arrays end where memory does: what reads or writes one element more dies.
+// Both arrays end at a guard page: an access beyond them crashes.
 static void touch_all(const struct inf_simd *simd, size_t count, float *a, float *y)
 {
     inf_simd_map_fn *const maps[] = {simd->tanh,  simd->sigmoid,   simd->hard_swish, simd->exp,
@@ -166,7 +168,7 @@ static void touch_all(const struct inf_simd *simd, size_t count, float *a, float
         a[i] = (float)i - 35;
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
         maps[i](count, a, y);
-    cr_assert(count == 36 || isfinite(y[0])); // 1 / x came last, and a[0] is -35
+    cr_assert(count == 36 || isfinite(y[0])); // 1 / x is the last function, and a[0] is -35
     y[-1] = 1234;
     simd->clamp(count, a, y, -3, 5);
     for (size_t i = 0; i < count; i++)
@@ -190,7 +192,7 @@ static void touch_all(const struct inf_simd *simd, size_t count, float *a, float
         cr_assert_eq(y[i], 2 * a[i]);
 }
 
-Test(simd, loops_touch_exactly_what_they_are_told)
+Test(simd, loops_access_only_their_operands)
 {
     struct fence fences[2] = {0};
     float *a = fence_bytes(&fences[0], COUNT_MAX * sizeof(*a), 0, 0);
@@ -204,7 +206,7 @@ Test(simd, loops_touch_exactly_what_they_are_told)
     fence_fini(&fences[1]);
 }
 
-Test(simd, sums_of_many_rows_keep_their_digits)
+Test(simd, sums_of_many_rows_keep_their_precision)
 {
     enum {
         ROWS = 100000,
@@ -216,7 +218,7 @@ Test(simd, sums_of_many_rows_keep_their_digits)
         x[i] = 0.1f;
     for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++) {
         isa->simd->sum_rows(CHANNELS, x, ROWS, CHANNELS, 1.0f / ROWS, y);
-        // One running sum in f32 comes out at 0.1000 + 0.00001.
+        // A single running sum in f32 would give 0.1000 + 0.00001.
         for (size_t i = 0; i < CHANNELS; i++)
             cr_assert_float_eq(y[i], 0.1f, 5e-7f, "%s: %zu: %.9g", isa->name, i, (double)y[i]);
     }

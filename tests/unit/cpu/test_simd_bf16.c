@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose weights are bf16 in pairs, with operands in fp32 and in bf16, against sums in double, at
-// every level of this processor that has them. Every operand ends where memory does.
+// Products whose weights are pairs of bf16, with operands in fp32 and in bf16, against sums in
+// double, at every ISA level of this processor that has them. Every operand ends at a guard page.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include "backends/cpu/kernels/isa.h"
 #include "tests/support/device/fence.h"
 
-// Operands of a call, each with memory of its own.
+// The operands of a call, each in memory of its own.
 enum {
     A,
     W,
@@ -32,7 +32,7 @@ TestSuite(simd_bf16, .fini = drop_operands);
 
 static uint32_t state = 1;
 
-// Of 8 bits of precision, so that bf16 holds it.
+// Numbers with 8 bits of precision, which bf16 represents exactly.
 static float number(void)
 {
     state = state * 1664525u + 1013904223u;
@@ -43,7 +43,8 @@ struct product {
     size_t pixels, vectors, segments, depth;
 };
 
-// weights[segment][depth][width] in pairs of neighbours of a segment; what an odd one lacks is 0.
+// weights[segment][depth][width] in pairs of neighbours of a segment; the missing one of an odd
+// depth is 0.
 static uint32_t *pair_weights(const struct product *p, size_t width, const float *weights)
 {
     size_t pairs = (p->depth + 1) / 2;
@@ -68,7 +69,7 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
     const uint32_t *w = pair_weights(p, width, weights);
     float *bias = fence_bytes(&fences[BIAS], width * sizeof(*bias), 0, 0);
     float *y = fence_bytes(&fences[Y], p->pixels * width * sizeof(*y), 0, 0xff);
-    // Between pixels lie numbers that nobody may count.
+    // Numbers between pixels must not be read.
     for (size_t i = 0; i < a_count; i++)
         plain[i] = i % a_step == p->depth ? NAN : number();
     size_t size = nn->round != NULL ? sizeof(uint16_t) : sizeof(float);

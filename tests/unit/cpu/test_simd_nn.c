@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of convolutions against plain sums in double, for every instruction set that this
-// processor has. Every operand ends where memory does, so that a read or write behind it dies.
+// The loops of convolutions against plain sums in double, at every ISA level of this processor.
+// Every operand ends at a guard page, so that an access beyond it crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -9,9 +9,9 @@
 #include "backends/cpu/kernels/isa.h"
 #include "tests/support/device/fence.h"
 
-#define BEFORE 40 // elements in front of results that must stay what they are: not numbers
+#define BEFORE 40 // elements before results that must stay NaN
 
-// Operands of a call, each with memory of its own.
+// The operands of a call, each in memory of its own.
 enum {
     A,
     W,
@@ -49,7 +49,7 @@ static float *numbers(int operand, size_t count)
     return x;
 }
 
-// Room for `count` results, none of them a number yet.
+// Room for `count` results, which are NaN at first.
 static float *results(size_t count)
 {
     return fence_bytes(&fences[Y], count * sizeof(float), BEFORE * sizeof(float), 0xff);
@@ -162,7 +162,7 @@ Test(simd_nn, products_are_sums_of_products)
     }
 }
 
-Test(simd_nn, what_is_not_a_number_goes_through_a_product)
+Test(simd_nn, products_keep_nan)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
         const struct inf_nn_gemm *nn = inf_isa_level(level)->nn->gemm;
@@ -192,8 +192,8 @@ Test(simd_nn, what_is_not_a_number_goes_through_a_product)
 struct window {
     int taps, stride, pad;
     size_t width, output_width, channels;
-    size_t rows;     // of results, 1 or 2
-    size_t dilation; // pixels between those that windows meet
+    size_t rows;     // rows of results, 1 or 2
+    size_t dilation; // pixels between the taps of a window
     int slopes;
 };
 
@@ -269,7 +269,7 @@ static void check_windows(const struct inf_nn_depthwise *nn)
                                  .dilation = 1 + output / 4 % 2,
                                  .slopes = (int)output & 1};
             win.pad = (int)output % win.taps;
-            // With nothing, with less and with more behind the last window than it looks at.
+            // The rows of x end exactly at the last window, before it, or behind it.
             size_t wanted = (output - 1) * (size_t)win.stride + (size_t)(win.taps - win.pad);
             for (size_t width = wanted > 2 ? wanted - 2 : 1; width <= wanted + 1; width++) {
                 win.width = width;

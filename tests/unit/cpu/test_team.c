@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of a slot: every tile is done once, by a thread with a number of its own, whether helpers
-// are awake, asleep or late.
+// The thread team of a slot: every tile is run once, by a thread with a number of its own, whether
+// helpers are awake, asleep or late.
 #include <criterion/criterion.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -36,7 +36,7 @@ static void share(struct inf_cpu_team *team, size_t tiles, size_t workers)
     struct count count = {.workers = workers < THREADS ? workers : THREADS};
     struct inf_cpu_tiles work = {count_tile, &count, tiles};
     inf_cpu_team_run_tiles(team, &work, workers);
-    // All is done when the call returns: what lies on this stack is looked at no longer.
+    // All tiles are done when the call returns: this stack frame is not accessed afterwards.
     for (size_t i = 0; i < TILES_MAX; i++)
         cr_assert_eq(count.done[i], i < tiles ? 1u : 0u, "tile %zu of %zu", i, tiles);
     cr_assert_eq(count.clashes, 0u);
@@ -51,7 +51,7 @@ static void share_much(void *context)
         share(team, i % (TILES_MAX + 1), workers[i / 7 % 4]);
 }
 
-// Longer than helpers look out for work.
+// Longer than helpers spin.
 static void share_with_sleepers(void *context)
 {
     const struct timespec pause = {.tv_nsec = 300000};
@@ -67,7 +67,7 @@ static void do_nothing(void *context)
     *(int *)context += 1;
 }
 
-Test(team, does_every_tile_once)
+Test(team, runs_every_tile_once)
 {
     struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
     cr_assert_not_null(team.pool);
@@ -78,7 +78,7 @@ Test(team, does_every_tile_once)
     pthreadpool_destroy(team.pool);
 }
 
-Test(team, is_over_as_soon_as_it_has_begun)
+Test(team, ends_a_region_without_work)
 {
     struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
     int calls = 0;
@@ -88,7 +88,7 @@ Test(team, is_over_as_soon_as_it_has_begun)
     pthreadpool_destroy(team.pool);
 }
 
-Test(team, does_all_on_the_calling_thread_where_nobody_was_called)
+Test(team, runs_all_tiles_on_the_calling_thread_outside_of_a_region)
 {
     struct inf_cpu_team alone = {0};
     share(&alone, TILES_MAX, THREADS);

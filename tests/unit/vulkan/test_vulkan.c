@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about the vulkan device: what it says of itself, its memory, its recordings. What it computes
-// is held to ref in tests/conformance.
+// The vulkan device: its description, its memory, its recordings. Its results are compared with ref
+// in tests/conformance.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "backends/vulkan/device/memory.h"
 #include "tests/support/device/vulkan_kit.h"
 
-Test(vulkan, says_what_it_is)
+Test(vulkan, describes_itself)
 {
     struct inf_device *device = vulkan_open(NULL);
     const struct inf_device_info *info = inf_device_info(device);
@@ -20,7 +20,7 @@ Test(vulkan, says_what_it_is)
     cr_assert_not(info->host_memory);
     cr_assert_eq(info->slots, 2u);
     cr_assert_leq(info->alignment, 256u);
-    // llvmpipe computes on the CPU, whatever interface it has.
+    // llvmpipe computes on the CPU.
     bool software = strstr(info->description, "llvmpipe") != NULL;
     if (software)
         cr_assert_eq(info->kind, INF_DEVICE_SOFTWARE);
@@ -34,7 +34,7 @@ Test(vulkan, says_what_it_is)
     inf_device_unref(&device);
 }
 
-Test(vulkan, refuses_a_device_that_is_not_there)
+Test(vulkan, refuses_a_device_that_does_not_exist)
 {
     struct inf_device *device = NULL;
     struct inf_error err = {0};
@@ -45,7 +45,7 @@ Test(vulkan, refuses_a_device_that_is_not_there)
 
 #define MIB ((size_t)1 << 20)
 
-Test(vulkan, keeps_to_the_budget_and_says_when_memory_is_short)
+Test(vulkan, respects_the_budget_and_reports_short_memory)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct vk_gpu *gpu = (struct vk_gpu *)device;
@@ -65,14 +65,14 @@ Test(vulkan, keeps_to_the_budget_and_says_when_memory_is_short)
     cr_expect(atomic_load(&gpu->memory_short));
     inf_buffer_free(&first);
     inf_buffer_free(&second);
-    // What was given back may be had again, and the next shortage is another.
+    // Freed memory can be allocated again, and the next shortage is reported again.
     cr_assert_eq(inf_buffer_alloc(&first, device, 40 * MIB, INF_BUFFER_ARENA, NULL), INF_OK);
     cr_expect(!atomic_load(&gpu->memory_short));
     inf_buffer_free(&first);
     inf_device_unref(&device);
 }
 
-Test(vulkan, may_make_memory_executable_unless_told_otherwise)
+Test(vulkan, detects_if_memory_may_be_executable)
 {
     cr_assert(vk_may_execute_memory());
 }
@@ -129,7 +129,7 @@ static bool spans_meet(const struct vk_span *a, const struct vk_span *b)
            b->offset < a->offset + a->size;
 }
 
-Test(vulkan, cuts_spans_that_never_meet_and_gives_slabs_back)
+Test(vulkan, allocates_spans_that_do_not_overlap_and_frees_slabs)
 {
     struct inf_device *base = vulkan_open(NULL);
     struct vk_device *device;

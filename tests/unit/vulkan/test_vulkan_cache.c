@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline cache on disk: nothing reaches a driver that is not exactly what it wrote.
+// The pipeline cache on disk: a driver gets only data that it wrote itself.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 #define PAYLOAD 100
 
-// A header and `PAYLOAD` bytes behind it, as they would be in a file.
+// Composes a header with `PAYLOAD` bytes behind it, as in a file.
 static void compose(unsigned char *file, struct vk_cache_header *header)
 {
     memset(header, 0, sizeof(*header));
@@ -34,7 +34,7 @@ static void compose(unsigned char *file, struct vk_cache_header *header)
     memcpy(file, &full, sizeof(full));
 }
 
-Test(vulkan_cache, sums_as_fnv_1a_does)
+Test(vulkan_cache, computes_fnv_1a_checksums)
 {
     // The reference values of the algorithm's authors.
     cr_assert_eq(vk_cache_file_checksum("", 0), 0xcbf29ce484222325u);
@@ -42,7 +42,7 @@ Test(vulkan_cache, sums_as_fnv_1a_does)
     cr_assert_eq(vk_cache_file_checksum("foobar", 6), 0x85944171f73967e8u);
 }
 
-Test(vulkan_cache, takes_its_own_files_and_no_others)
+Test(vulkan_cache, accepts_only_its_own_files)
 {
     unsigned char file[sizeof(struct vk_cache_header) + PAYLOAD];
     struct vk_cache_header header;
@@ -61,7 +61,7 @@ Test(vulkan_cache, takes_its_own_files_and_no_others)
     cr_assert_null(vk_cache_file_payload(file, sizeof(file), &other, &size));
 }
 
-Test(vulkan_cache, names_what_it_has)
+Test(vulkan_cache, lists_its_variants)
 {
     struct vk_known_variants known = {0}, read = {0};
     struct vk_variant variants[200] = {0};
@@ -90,7 +90,7 @@ Test(vulkan_cache, names_what_it_has)
 
 static char folder[] = "/tmp/inf-vk-cache-XXXXXX";
 
-// The one file of the folder; its path in `path`. False where there is none.
+// Finds the only file of the folder; its path is written to `path`. Returns false if there is none.
 static bool find_file(char *path, size_t size)
 {
     DIR *directory = opendir(folder);
@@ -105,7 +105,7 @@ static bool find_file(char *path, size_t size)
     return found;
 }
 
-// Runs a program of one pipeline, which the cache on disk has or not.
+// Runs a program with one pipeline, which the cache on disk may have.
 static void run_once(bool known)
 {
     struct inf_device *device = vulkan_open(folder);
@@ -124,7 +124,7 @@ static void run_once(bool known)
     inf_device_unref(&device);
 }
 
-Test(vulkan_cache, is_written_and_survives_any_damage)
+Test(vulkan_cache, is_written_and_ignored_if_damaged)
 {
     char path[512];
     cr_assert_not_null(mkdtemp(folder));
@@ -161,8 +161,8 @@ static uint32_t count_files(void)
     return count;
 }
 
-// A process that makes pipelines from the cache and, unless it `runs` them, dies; before that it waits until
-// `gate` is closed (-1: it does not).
+// Starts a process that creates pipelines from the cache. Unless `runs` is set it exits without a
+// run. Before that it waits until `gate` is closed (-1: it does not wait).
 static pid_t start_process(bool runs, int ready, int gate)
 {
     pid_t child = fork();
@@ -189,12 +189,12 @@ static void expect_end(pid_t child)
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the other process failed");
 }
 
-Test(vulkan_cache, drops_what_crashed_the_process_before)
+Test(vulkan_cache, drops_a_file_that_crashed_an_earlier_process)
 {
     struct inf_device *device = NULL;
     struct inf_buffer *buffer = NULL;
     char line[64];
-    // In a process of its own: a driver that was loaded does not survive fork().
+    // In a process of its own: a driver that is loaded does not survive fork().
     pid_t probe = fork();
     if (probe == 0)
         _exit(inf_vulkan_backend.probe() == 0 ? 77 : 0);
@@ -207,7 +207,8 @@ Test(vulkan_cache, drops_what_crashed_the_process_before)
     cr_assert_eq(count_files(), 1u);
     expect_end(start_process(true, -1, -1));
     cr_assert_eq(count_files(), 1u, "the marker stayed after the first run");
-    // While one process tries the bytes, another goes without them and takes nothing away.
+    // While one process tries the data, another one does not use it, and does not remove the
+    // marker.
     int ready[2], gate[2];
     char byte;
     cr_assert_eq(pipe(ready), 0);
@@ -217,7 +218,7 @@ Test(vulkan_cache, drops_what_crashed_the_process_before)
     cr_assert_eq(count_files(), 2u);
     expect_end(start_process(true, -1, -1));
     cr_assert_eq(count_files(), 2u);
-    // It ends without a run: so ends who crashes.
+    // It ends without a run, like a process that crashes.
     close(gate[1]);
     cr_assert_eq(write(ready[1], &byte, 1), 1);
     cr_assert_eq(kill(other, SIGKILL), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drivers that fail: what becomes of the device, of what was made on it, and of later runs.
+// Drivers that fail: what happens to the device, to what was created on it, and to later runs.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ static void install(void)
 
 TestSuite(vulkan_faults, .init = install, .timeout = 60);
 
-// A device that is made anew at once after a loss.
+// A device that is created again immediately after a loss.
 static struct inf_device *open_impatient(const char *cache_directory)
 {
     struct inf_device *device = vulkan_open(cache_directory);
@@ -57,7 +57,7 @@ static void expect_run_fails(struct inf_device *device, struct negation *negatio
 
 // --- device loss ---
 
-Test(vulkan_faults, what_was_made_on_a_lost_device_stays_lost)
+Test(vulkan_faults, objects_of_a_lost_device_stay_lost)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct negation negation, early;
@@ -71,7 +71,7 @@ Test(vulkan_faults, what_was_made_on_a_lost_device_stays_lost)
     cr_assert_eq(inf_device_health(device), INF_DEVICE_LOST);
     faults->submit = 0;
     expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
-    // Within the hour nothing is made either.
+    // Nothing is created within the next hour, either.
     cr_assert_eq(negation_init(&early, device, 10, &err), INF_UNAVAILABLE);
     cr_assert_eq(err.reason, INF_REASON_DEVICE_LOST);
     cr_assert_not_null(strstr(err.text, "made anew in"), "%s", err.text);
@@ -81,7 +81,7 @@ Test(vulkan_faults, what_was_made_on_a_lost_device_stays_lost)
     inf_device_unref(&device);
 }
 
-Test(vulkan_faults, a_lost_device_is_made_anew)
+Test(vulkan_faults, a_lost_device_is_created_again)
 {
     struct inf_device *device = open_impatient(NULL);
     struct negation old, new;
@@ -93,7 +93,7 @@ Test(vulkan_faults, a_lost_device_is_made_anew)
     expect_works(device);
     cr_assert_eq(faults->devices, 2u);
     expect_run_fails(device, &old, INF_REASON_DEVICE_LOST);
-    // Old memory does not get into new programs, nor new memory into old ones.
+    // Buffers of the lost device are refused by new programs, and new buffers by old programs.
     make(&new, device);
     struct inf_buffer *fresh = new.x;
     new.x = old.x;
@@ -109,7 +109,7 @@ Test(vulkan_faults, a_lost_device_is_made_anew)
     inf_device_unref(&device);
 }
 
-Test(vulkan_faults, a_device_lost_time_and_again_is_left_alone)
+Test(vulkan_faults, a_device_that_is_lost_repeatedly_is_quarantined)
 {
     struct inf_device *device = open_impatient(NULL);
     struct negation negation;
@@ -121,7 +121,7 @@ Test(vulkan_faults, a_device_lost_time_and_again_is_left_alone)
         expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
         faults->submit = 0;
         negation_fini(&negation);
-        struct timespec pause = {.tv_nsec = 1000000}; // longer than any of the back-offs
+        struct timespec pause = {.tv_nsec = 1000000}; // longer than any backoff
         nanosleep(&pause, NULL);
     }
     cr_assert_eq(inf_device_health(device), INF_DEVICE_QUARANTINED);
@@ -133,7 +133,7 @@ Test(vulkan_faults, a_device_lost_time_and_again_is_left_alone)
     inf_device_unref(&device);
 }
 
-Test(vulkan_faults, a_driver_that_makes_no_device_counts_as_a_loss)
+Test(vulkan_faults, a_driver_that_creates_no_device_counts_as_a_loss)
 {
     struct inf_device *device = open_impatient(NULL);
     struct negation negation;
@@ -155,7 +155,7 @@ static void acquire_and_release(void *argument)
         vk_device_unref(&device);
 }
 
-Test(vulkan_faults, nobody_waits_for_a_device_that_another_makes_but_who_wants_it)
+Test(vulkan_faults, only_users_wait_for_a_device_that_is_being_created)
 {
     struct inf_device *device = open_impatient(NULL);
     struct negation negation;
@@ -169,7 +169,7 @@ Test(vulkan_faults, nobody_waits_for_a_device_that_another_makes_but_who_wants_i
     cr_assert_eq(inf_thread_start(&maker, "maker", acquire_and_release, device, NULL), INF_OK);
     while (faults->devices < 2)
         nanosleep(&pause, NULL);
-    // A ticket of the device before, whose wait ends at once though the next one is not made.
+    // A ticket of the lost device: its wait ends at once, although no other device was created.
     cr_assert_eq(inf_device_wait(device, (struct inf_ticket){1}, UINT64_MAX, NULL),
                  INF_UNAVAILABLE);
     faults->delay_device = false;
@@ -192,7 +192,7 @@ static void expect_hangs(struct inf_device *device, struct negation *negation)
     cr_assert_geq(inf_clock_ns() - begin_ns, 50 * INF_NS_PER_MS);
 }
 
-Test(vulkan_faults, a_device_that_hangs_is_lost_and_made_anew)
+Test(vulkan_faults, a_device_that_hangs_is_lost_and_created_again)
 {
     struct inf_device *device = open_impatient(NULL);
     struct negation negation;
@@ -205,12 +205,13 @@ Test(vulkan_faults, a_device_that_hangs_is_lost_and_made_anew)
     inf_device_unref(&device);
 }
 
-Test(vulkan_faults, what_a_hung_device_may_still_use_is_not_freed)
+Test(vulkan_faults, memory_of_a_hung_device_is_not_freed)
 {
     struct inf_device *device = open_impatient(NULL);
     struct negation negation;
     expect_hangs(device, &negation);
-    // Without a wait for what never ends, and without freeing it below the driver's feet.
+    // A run that never ends is not waited for, and its memory is not freed while the driver uses
+    // it.
     negation_fini(&negation);
     cr_assert_eq(inf_device_memory(device).buffer_bytes, 0u);
     inf_device_unref(&device);
@@ -218,7 +219,7 @@ Test(vulkan_faults, what_a_hung_device_may_still_use_is_not_freed)
 
 // --- memory ---
 
-Test(vulkan_faults, memory_that_runs_out_fails_the_allocation_only)
+Test(vulkan_faults, exhausted_memory_fails_the_allocation_only)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct negation negation;
@@ -254,7 +255,7 @@ static enum inf_code supports(struct inf_device *device, struct inf_error *err)
     return code;
 }
 
-Test(vulkan_faults, no_memory_for_a_pipeline_says_nothing_about_its_shader)
+Test(vulkan_faults, exhausted_memory_does_not_mark_a_variant_as_broken)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct negation negation;
@@ -269,7 +270,7 @@ Test(vulkan_faults, no_memory_for_a_pipeline_says_nothing_about_its_shader)
     inf_device_unref(&device);
 }
 
-Test(vulkan_faults, a_variant_that_cannot_be_built_is_left_out_from_then_on)
+Test(vulkan_faults, a_variant_that_cannot_be_built_is_not_used_again)
 {
     char folder[] = "/tmp/inf-vk-faults-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));
@@ -283,7 +284,7 @@ Test(vulkan_faults, a_variant_that_cannot_be_built_is_left_out_from_then_on)
     cr_assert_eq(inf_device_health(device), INF_DEVICE_OK);
     negation_fini(&negation);
     inf_device_unref(&device);
-    // The next start knows, and asks the driver no more.
+    // The next start reads the record, and does not ask the driver again.
     faults->pipeline = 0;
     uint32_t built = faults->pipelines;
     device = vulkan_open(folder);
@@ -291,7 +292,7 @@ Test(vulkan_faults, a_variant_that_cannot_be_built_is_left_out_from_then_on)
     cr_assert_not_null(strstr(err.text, "cannot build"), "%s", err.text);
     cr_assert_eq(faults->pipelines, built);
     inf_device_unref(&device);
-    // Without what it noted, as with another driver, it is tried again.
+    // Without the record, as with another driver, the variant is tried again.
     char command[64];
     snprintf(command, sizeof(command), "rm -r %s/*.broken", folder);
     cr_assert_eq(system(command), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory that the device reads where it is.
+// Host memory that the device reads in place.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ static void install(void)
 
 TestSuite(vulkan_import, .init = install, .timeout = 60);
 
-// Shared memory as a client's region is.
+// Shared memory like that of a client's region.
 static float *map_region(void)
 {
     int fd = memfd_create("region", 0);
@@ -40,7 +40,7 @@ static struct inf_mapping *make_mapping(void *host)
     return mapping;
 }
 
-// Opens the first device; skips the test where it does not import.
+// Opens the first device; skips the test if it does not import host memory.
 static struct inf_device *open_importing(void)
 {
     struct inf_device *device = vulkan_open(NULL);
@@ -50,7 +50,7 @@ static struct inf_device *open_importing(void)
     return device;
 }
 
-// Runs on x = first, first + 1, ... from `x` on, which the binding says where is.
+// Runs on x = first, first + 1, ... stored from `x` on, which is what the binding points to.
 static enum inf_code run_in_place(struct negation *negation, struct inf_device *device, float *x,
                                   const struct inf_binding *binding, float first)
 {
@@ -65,13 +65,13 @@ static enum inf_code run_in_place(struct negation *negation, struct inf_device *
     return inf_device_wait(device, ticket, UINT64_MAX, NULL);
 }
 
-Test(vulkan_import, reads_what_lies_in_a_mapping_and_what_is_written_there_later)
+Test(vulkan_import, reads_the_mapping_and_later_writes_to_it)
 {
     struct inf_device *device = open_importing();
     struct negation negation;
     struct inf_binding binding;
     cr_assert_eq(negation_init(&negation, device, ELEMENTS, NULL), INF_OK);
-    // One after the other, since a driver may give the new buffer the handle of the old one.
+    // One after the other, since a driver may reuse the handle of the old buffer.
     for (int round = 0; round < 4; round++) {
         float *region = map_region();
         struct inf_mapping *mapping = make_mapping(region);
@@ -89,13 +89,13 @@ Test(vulkan_import, reads_what_lies_in_a_mapping_and_what_is_written_there_later
         inf_mapping_destroy(&mapping);
         munmap(region, BYTES);
     }
-    // Nothing of the device's own was taken for it.
+    // No device memory was allocated for it.
     cr_assert_eq(inf_device_memory(device).buffer_bytes, 2 * ELEMENTS * sizeof(float));
     negation_fini(&negation);
     inf_device_unref(&device);
 }
 
-Test(vulkan_import, binds_only_what_lies_within_at_the_devices_alignment)
+Test(vulkan_import, binds_only_aligned_parts_of_the_mapping)
 {
     struct inf_device *device = open_importing();
     char *region = (char *)map_region();
@@ -108,7 +108,7 @@ Test(vulkan_import, binds_only_what_lies_within_at_the_devices_alignment)
     cr_assert(!inf_mapping_bind(mapping, device, region - 64, 64, &binding));
     cr_assert(!inf_mapping_bind(mapping, device, &binding, 64, &binding));
     inf_mapping_destroy(&mapping);
-    // Part of a page cannot be imported.
+    // A part of a page cannot be imported.
     cr_assert_eq(inf_mapping_create(&mapping, region + 64, 4096, NULL), INF_OK);
     cr_assert(!inf_mapping_bind(mapping, device, region + 64, 64, &binding));
     inf_mapping_destroy(&mapping);
@@ -116,7 +116,7 @@ Test(vulkan_import, binds_only_what_lies_within_at_the_devices_alignment)
     inf_device_unref(&device);
 }
 
-Test(vulkan_import, a_driver_that_refuses_is_asked_once)
+Test(vulkan_import, asks_a_driver_that_refuses_only_once)
 {
     struct inf_device *device = open_importing();
     float *region = map_region();
@@ -132,7 +132,7 @@ Test(vulkan_import, a_driver_that_refuses_is_asked_once)
     inf_device_unref(&device);
 }
 
-Test(vulkan_import, a_device_that_is_made_anew_is_told_again)
+Test(vulkan_import, imports_again_after_a_device_was_created_again)
 {
     struct inf_device *device = open_importing();
     float *region = map_region();

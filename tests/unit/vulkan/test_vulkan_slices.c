@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long runs are cut in several submits, between which they may be cancelled.
+// Long runs are split into several submissions, between which they can be cancelled.
 #include <stdio.h>
 
 #include <criterion/criterion.h>
@@ -20,8 +20,8 @@ static void install(void)
 
 TestSuite(vulkan_slices, .init = install, .timeout = 60);
 
-// LENGTH functions one behind the other, that each negate: the last gives what the first took. All values
-// are outputs, so that each stays a dispatch of its own.
+// LENGTH negations in a row, so that the last result is the first operand. All values are outputs,
+// so that each node stays a dispatch of its own.
 struct chain {
     struct inf_graph *graph;
     struct inf_program *program;
@@ -88,7 +88,8 @@ static void expect_holds(const struct chain *chain, float first)
         cr_assert_eq(y[i], first + (float)i, "element %d", i);
 }
 
-// How many submits a run takes where a submit may cost `slice_cost`; it may not learn better from it.
+// Returns how many submissions a run takes if one may cost `slice_cost`. The cost is not updated
+// from it.
 static uint32_t count_submits(struct chain *chain, struct inf_device *device, uint64_t slice_cost)
 {
     struct inf_error err = {0};
@@ -99,7 +100,7 @@ static uint32_t count_submits(struct chain *chain, struct inf_device *device, ui
     return faults->submits - before;
 }
 
-Test(vulkan_slices, a_run_takes_as_many_submits_as_its_cost_wants)
+Test(vulkan_slices, a_run_is_split_by_its_cost)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct chain chain;
@@ -115,7 +116,7 @@ Test(vulkan_slices, a_run_takes_as_many_submits_as_its_cost_wants)
     inf_device_unref(&device);
 }
 
-Test(vulkan_slices, what_a_submit_may_cost_is_learnt)
+Test(vulkan_slices, the_cost_of_a_submission_is_learned)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct vk_gpu *gpu = (struct vk_gpu *)device;
@@ -124,7 +125,7 @@ Test(vulkan_slices, what_a_submit_may_cost_is_learnt)
     chain_init(&chain, device);
     gpu->slice_cost = 1;
     cr_assert_eq(chain_run(&chain, device, 5, &err), INF_OK, "%s", err.text);
-    // In 20 ms even the slowest machine negates more than one element.
+    // Even the slowest machine negates more than one element in 20 ms.
     cr_assert_gt(gpu->slice_cost, 1u);
     uint32_t before = faults->submits;
     cr_assert_eq(chain_run(&chain, device, 6, &err), INF_OK, "%s", err.text);
@@ -144,7 +145,7 @@ Test(vulkan_slices, a_run_is_cancelled_between_submits)
     faults->raise_at = 5;
     cr_assert_eq(chain_run(&chain, device, 5, &err), INF_CANCELLED);
     cr_assert_eq(faults->submits, 5u, "%s", err.text);
-    // The slot is as good as new.
+    // The slot can be used again.
     faults->raised = false;
     ((struct vk_gpu *)device)->slice_cost = 1;
     cr_assert_eq(chain_run(&chain, device, 9, &err), INF_OK, "%s", err.text);

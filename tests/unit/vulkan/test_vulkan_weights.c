@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of programs: on the device from their first run on, away while they are idle and others need the room, and
-// back when they are run again.
+// Weights of programs: on the device from their first run on, evicted while they are idle and
+// others need the memory, and uploaded again by the next run.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "tests/support/device/vulkan_kit.h"
 
 #define SIDE 1024
-// Of a program's weights: a matrix that is packed, and a vector that is not.
+// The weights of a program: a matrix that is packed, and a vector that is not.
 #define WEIGHTS ((uint64_t)(SIDE * SIDE + SIDE) * sizeof(float))
 #define MIB     ((uint64_t)1 << 20)
 
@@ -121,7 +121,7 @@ static enum inf_code product_run(struct product *product, struct inf_device *dev
     for (int i = 0; i < SIDE; i++)
         x[i] = first + (float)i;
     for (uint32_t v = 0; v < product->graph->value_count; v++)
-        bindings[v].buffer = product->y; // what lies between: behind y
+        bindings[v].buffer = product->y; // the value between both nodes, behind y
     bindings[product->graph->nodes[0].outputs[0]].offset = SIDE * sizeof(float);
     bindings[product->x_value].buffer = product->x;
     struct inf_run run = {.bindings = bindings};
@@ -130,7 +130,8 @@ static enum inf_code product_run(struct product *product, struct inf_device *dev
     return inf_device_wait(device, ticket, UINT64_MAX, err);
 }
 
-// Whether y is what a run from `first` on gives; small whole numbers, so that nothing is rounded.
+// Checks that y is the result for operands from `first` on. Small integers, so that nothing is
+// rounded.
 static bool product_holds(const struct product *product, float first)
 {
     const float *y = inf_buffer_host(product->y);
@@ -152,7 +153,7 @@ static uint64_t counted(const struct inf_device *device, enum inf_device_count c
     return inf_device_get_count(device, count);
 }
 
-// Leaves room for `bytes` more than what is in use.
+// Limits memory to `bytes` more than what is in use.
 static void leave_room(struct inf_device *device, uint64_t bytes)
 {
     struct vk_gpu *gpu = (struct vk_gpu *)device;
@@ -188,16 +189,16 @@ static void uploads_lazily(void)
     inf_device_unref(&device);
 }
 
-Test(vulkan_weights, go_to_the_device_at_the_first_run)
+Test(vulkan_weights, are_uploaded_by_the_first_run)
 {
     uploads_lazily();
 }
 
-Test(vulkan_weights, go_to_memory_that_the_host_does_not_see)
+Test(vulkan_weights, are_uploaded_to_memory_that_the_host_cannot_see)
 {
     faults->discrete = true;
     uploads_lazily();
-    // By two pieces: more than 4 MiB; and three runs.
+    // In two pieces, because there are more than 4 MiB; and three runs.
     cr_expect_eq(faults->submits, 2u + 3u);
 }
 
@@ -211,7 +212,8 @@ static void make_room(void)
     leave_room(device, 6 * MIB);
     expect_runs(&products[1], device, 2);
     cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), 0u);
-    // There is room for two. Who ran longest ago goes, each time.
+    // There is room for two programs. The weights of the one that ran longest ago are evicted, each
+    // time.
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < 3; i++) {
             uint64_t before = counted(device, INF_COUNT_EVICTIONS);
@@ -232,22 +234,22 @@ static void make_room(void)
     inf_device_unref(&device);
 }
 
-Test(vulkan_weights, of_who_ran_longest_ago_make_room)
+Test(vulkan_weights, are_evicted_from_the_least_recently_run_program)
 {
     make_room();
 }
 
-Test(vulkan_weights, make_room_where_the_host_does_not_see_them)
+Test(vulkan_weights, are_evicted_from_memory_that_the_host_cannot_see)
 {
     faults->discrete = true;
     make_room();
 }
 
-Test(vulkan_weights, make_room_where_a_setting_bounds_memory)
+Test(vulkan_weights, are_evicted_if_a_setting_limits_memory)
 {
     const uint64_t most = 12 * MIB;
     struct inf_device_options options = {.slots = 1, .memory_bytes = most};
-    struct inf_device *device = vulkan_open(NULL); // or skips
+    struct inf_device *device = vulkan_open(NULL); // skips the test if there is no device
     struct product products[3];
     struct vk_device *made;
     inf_device_unref(&device);
@@ -273,7 +275,7 @@ Test(vulkan_weights, make_room_where_a_setting_bounds_memory)
     inf_device_unref(&device);
 }
 
-Test(vulkan_weights, make_room_for_buffers_too)
+Test(vulkan_weights, are_evicted_for_buffers)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct inf_buffer *buffer = NULL;
@@ -283,7 +285,7 @@ Test(vulkan_weights, make_room_for_buffers_too)
     leave_room(device, MIB);
     cr_assert_eq(inf_buffer_alloc(&buffer, device, 8 * MIB, INF_BUFFER_ARENA, NULL), INF_OK);
     cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
-    // Now there is none left to make any.
+    // No idle program is left to evict.
     struct inf_error err = {0};
     cr_assert_eq(product_run(&product, device, 2, &err), INF_EXHAUSTED);
     cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM);
@@ -297,7 +299,7 @@ Test(vulkan_weights, make_room_for_buffers_too)
     inf_device_unref(&device);
 }
 
-Test(vulkan_weights, that_the_driver_has_no_memory_for_come_once_it_has)
+Test(vulkan_weights, are_uploaded_once_the_driver_has_memory)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct product product, other;
@@ -306,7 +308,7 @@ Test(vulkan_weights, that_the_driver_has_no_memory_for_come_once_it_has)
     product_init(&other, device, 6);
     expect_runs(&other, device, 1);
     faults->allocate = VK_ERROR_OUT_OF_DEVICE_MEMORY;
-    // Its room is made, but what lay there has been given back to the driver, who keeps it.
+    // Memory was evicted, but the driver keeps it after it was freed.
     cr_assert_eq(product_run(&product, device, 1, &err), INF_EXHAUSTED);
     cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM, "%s", err.text);
     cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), 1u);
@@ -327,7 +329,7 @@ struct worker {
     struct inf_device *device;
     struct product product;
     bool ok;
-    int runs; // that there was room for
+    int runs; // runs that had enough memory
 };
 
 static void work(void *argument)
@@ -344,7 +346,7 @@ static void work(void *argument)
     }
 }
 
-Test(vulkan_weights, are_never_taken_from_a_run)
+Test(vulkan_weights, are_not_evicted_during_a_run)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct worker workers[4];
