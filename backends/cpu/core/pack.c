@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Packs matrices, restores constants from packs, and keeps the table of all packs of a device. The
+// layout is described in pack.h.
 #include "backends/cpu/core/pack.h"
 
 #include <assert.h>

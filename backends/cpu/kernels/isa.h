@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ISA levels: the sets of vector instructions that the loops are compiled for. Each level has the
 // loops of the level below it, or better ones. The architecture decides which levels exist
-// (isa_x86_64.c, isa_aarch64.c, isa_other.c), and the processor how many of them are present.
+// (isa_x86_64.c, isa_aarch64.c, isa_generic.c), and the processor how many of them are present.
 #ifndef INF_BACKENDS_CPU_KERNELS_ISA_H
 #define INF_BACKENDS_CPU_KERNELS_ISA_H
 

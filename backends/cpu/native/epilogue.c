@@ -14,7 +14,7 @@ enum inf_code inf_native_epilogue_check(const struct inf_graph *graph, const str
         return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: elu is not built here",
                         inf_op_info(node->op)->name);
     if (activation->kind == INF_ACTIVATION_LEAKY_RELU && !isfinite(activation->alpha))
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: a slope that is no number",
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: a slope is NaN or infinite",
                         inf_op_info(node->op)->name);
     return inf_cpu_activation_check(graph, node, activation, prelu, channels, err);
 }

@@ -71,7 +71,7 @@ static enum inf_code prelu_supports(const struct inf_graph *graph, const struct 
                         inf_shape_print(inf_cpu_input_shape(graph, node, 1), slopes),
                         inf_shape_print(inf_cpu_input_shape(graph, node, 0), x));
     if (count == 1 && !isfinite(*inf_cpu_const_f32(graph, node, 1)))
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: prelu: a slope that is no number");
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: prelu: a slope is NaN or infinite");
     return INF_OK;
 }
 

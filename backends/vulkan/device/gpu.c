@@ -19,7 +19,7 @@ static enum inf_code fail_unavailable(const struct vk_gpu *gpu, struct inf_error
                                name, losses);
     return inf_fail_reason(
         err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
-        "device '%s' is lost; it is made anew in %" PRIu64 " ms", name,
+        "device '%s' is lost; it is created again in %" PRIu64 " ms", name,
         retry_at_ns > now_ns ? (retry_at_ns - now_ns + INF_NS_PER_MS - 1) / INF_NS_PER_MS : 0);
 }
 
@@ -38,7 +38,7 @@ static enum inf_code make_device(struct vk_gpu *gpu, struct vk_device *old, uint
                                "device '%s' cannot be made: %.200s", gpu->base.info.name, why.text);
     }
     inf_log(gpu->log, generation == 0 ? INF_LOG_DEBUG : INF_LOG_WARNING,
-            "device %s device=%s us=%" PRIu64, generation == 0 ? "started" : "made anew",
+            "device %s device=%s us=%" PRIu64, generation == 0 ? "started" : "created again",
             gpu->base.info.name, (inf_clock_ns() - begin_ns) / 1000);
     atomic_store_explicit(&gpu->retry_at_ns, 0, memory_order_relaxed);
     return INF_OK;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Maps memory in front of a page that cannot be accessed.
 #include "tests/support/device/fence.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void grow(struct fence *fence, size_t size)
+static void map_pages(struct fence *fence, size_t size)
 {
     size_t page = page_size();
     fence_fini(fence);
@@ -29,7 +30,7 @@ static void grow(struct fence *fence, size_t size)
 void *fence_bytes(struct fence *fence, size_t size, size_t before, int fill)
 {
     if (fence->memory == NULL || before + size > fence->open_size)
-        grow(fence, before + size);
+        map_pages(fence, before + size);
     unsigned char *data = fence->memory + fence->open_size - size;
     memset(data - before, fill, before + size);
     return data;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Wraps the reference device and changes its behaviour: delays, faults, and rounding.
 #include "tests/support/device/odd_devices.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@
 // The number of runs after which inf_turning_backend returns wrong results.
 #define TURNING_RUNS 200
 
-static uint32_t probe(void)
+static uint32_t probe_device(void)
 {
     return 1;
 }
@@ -33,13 +34,13 @@ static enum inf_code open_named(struct inf_device **out_device, const char *name
     return INF_OK;
 }
 
-static void delay(void)
+static void delay_run(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = DELAY_NS}, NULL);
 }
 
-static enum inf_code supports(struct inf_device *device, const struct inf_graph *graph,
-                              uint32_t node, struct inf_error *err)
+static enum inf_code supports_node(struct inf_device *device, const struct inf_graph *graph,
+                                   uint32_t node, struct inf_error *err)
 {
     return inf_ref_backend.supports(device, graph, node, err);
 }
@@ -110,7 +111,7 @@ static enum inf_code run_outer(struct inf_program *program, const struct inf_run
 static enum inf_code run_slowly(struct inf_program *program, const struct inf_run *run,
                                 struct inf_ticket *ticket, struct inf_error *err)
 {
-    delay();
+    delay_run();
     return run_outer(program, run, ticket, UINT32_MAX, err);
 }
 
@@ -153,9 +154,9 @@ static enum inf_code open_absent(struct inf_device **out_device, uint32_t index,
     return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "the driver is not there");
 }
 
-static enum inf_code refuse(struct inf_program **out_program, struct inf_device *device,
-                            const struct inf_segment *segment, uint32_t flags,
-                            struct inf_error *err)
+static enum inf_code refuse_open(struct inf_program **out_program, struct inf_device *device,
+                                 const struct inf_segment *segment, uint32_t flags,
+                                 struct inf_error *err)
 {
     (void)out_program;
     (void)device;
@@ -297,7 +298,7 @@ static enum inf_code run_rounded(struct inf_program *program, const struct inf_r
 {
     struct rounded *rounded = (struct rounded *)program;
     if (rounded->base.lowered_nodes == 0)
-        delay();
+        delay_run();
     for (uint32_t i = 0; i < rounded->node_count; i++) {
         INF_TRY(inf_ref_backend.run(rounded->programs[i], run, ticket, err));
         if (rounded->lowered[i])
@@ -324,8 +325,9 @@ ROUNDING_OPENER(open_telling, "telling")
 
 #define ODD_BACKEND(title, level, opener, compiler, destroyer, runner)                             \
     {                                                                                              \
-        .name = title, .priority = level, .probe = probe, .open = opener, .close = close_device,   \
-        .supports = supports, .compile = compiler, .program_destroy = destroyer, .run = runner,    \
+        .name = title, .priority = level, .probe = probe_device, .open = opener,                   \
+        .close = close_device, .supports = supports_node, .compile = compiler,                     \
+        .program_destroy = destroyer, .run = runner,                                               \
     }
 
 const struct inf_backend inf_slow_backend =
@@ -335,9 +337,9 @@ const struct inf_backend inf_wrong_backend =
 const struct inf_backend inf_turning_backend =
     ODD_BACKEND("turning", 402, open_turning, compile_outer, destroy_outer, run_turning);
 const struct inf_backend inf_refusing_backend =
-    ODD_BACKEND("refusing", 403, open_refusing, refuse, destroy_outer, run_wrongly);
+    ODD_BACKEND("refusing", 403, open_refusing, refuse_open, destroy_outer, run_wrongly);
 const struct inf_backend inf_absent_backend =
-    ODD_BACKEND("absent", 405, open_absent, refuse, destroy_outer, run_wrongly);
+    ODD_BACKEND("absent", 405, open_absent, refuse_open, destroy_outer, run_wrongly);
 const struct inf_backend inf_half_backend =
     ODD_BACKEND("half", 404, open_half, compile_rounded, destroy_rounded, run_rounded);
 const struct inf_backend inf_telling_backend =

@@ -29,7 +29,7 @@ struct moment {
     uint64_t wall_ns, cpu_ns;
 };
 
-static struct moment now(void)
+static struct moment now_ns(void)
 {
     struct timespec wall = {0}, cpu = {0};
     if (faults->timed) {
@@ -42,29 +42,29 @@ static struct moment now(void)
 
 static void add_time(_Atomic uint64_t *wall_ns, _Atomic uint64_t *cpu_ns, struct moment begin)
 {
-    struct moment end = now();
+    struct moment end = now_ns();
     *wall_ns += end.wall_ns - begin.wall_ns;
     *cpu_ns += end.cpu_ns - begin.cpu_ns;
 }
 
 // --- calls ---
 
-static VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, uint32_t count,
-                                             const VkSubmitInfo *submits, VkFence fence)
+static VKAPI_ATTR VkResult VKAPI_CALL fault_submit(VkQueue queue, uint32_t count,
+                                                   const VkSubmitInfo *submits, VkFence fence)
 {
     if (++faults->submits == faults->raise_at)
         faults->raised = true;
     if (faults->submit != 0)
         return (VkResult)faults->submit;
     PFN_vkQueueSubmit next = NEXT(QueueSubmit);
-    struct moment begin = now();
+    struct moment begin = now_ns();
     VkResult result = next(queue, count, submits, fence);
     add_time(&faults->submit_ns, &faults->submit_cpu_ns, begin);
     return result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWaitInfo *info,
-                                           uint64_t timeout)
+static VKAPI_ATTR VkResult VKAPI_CALL fault_wait(VkDevice device, const VkSemaphoreWaitInfo *info,
+                                                 uint64_t timeout)
 {
     if (faults->hang) {
         struct timespec pause = {.tv_nsec = (long)(timeout < 20000000 ? timeout : 20000000)};
@@ -73,14 +73,14 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWai
     }
     // Submissions are waited for, because the driver is not really lost.
     PFN_vkWaitSemaphores next = NEXT(WaitSemaphores);
-    struct moment begin = now();
+    struct moment begin = now_ns();
     VkResult result = next(device, info, timeout);
     add_time(&faults->wait_ns, &faults->wait_cpu_ns, begin);
     return faults->wait != 0 ? (VkResult)faults->wait : result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL counter(VkDevice device, VkSemaphore semaphore,
-                                              uint64_t *value)
+static VKAPI_ATTR VkResult VKAPI_CALL fault_counter(VkDevice device, VkSemaphore semaphore,
+                                                    uint64_t *value)
 {
     VkResult result = NEXT(GetSemaphoreCounterValue)(device, semaphore, value);
     if (faults->hang)
@@ -91,9 +91,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL counter(VkDevice device, VkSemaphore semap
 // The memory type of a discrete device's own memory. It is added behind those of the driver.
 static uint32_t own_type;
 
-static VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAllocateInfo *info,
-                                               const VkAllocationCallbacks *callbacks,
-                                               VkDeviceMemory *memory)
+static VKAPI_ATTR VkResult VKAPI_CALL fault_allocate(VkDevice device,
+                                                     const VkMemoryAllocateInfo *info,
+                                                     const VkAllocationCallbacks *callbacks,
+                                                     VkDeviceMemory *memory)
 {
     VkMemoryAllocateInfo real = *info;
     if (faults->allocate != 0)
@@ -134,8 +135,8 @@ static VKAPI_ATTR void VKAPI_CALL memory_types(VkPhysicalDevice physical,
         (VkMemoryType){.propertyFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
 }
 
-static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice physical,
-                                             VkPhysicalDeviceProperties *found)
+static VKAPI_ATTR void VKAPI_CALL fault_properties(VkPhysicalDevice physical,
+                                                   VkPhysicalDeviceProperties *found)
 {
     next_properties(physical, found);
     if (faults->discrete)
@@ -237,14 +238,14 @@ static const struct {
     const char *name;
     PFN_vkVoidFunction function;
 } hooks[] = {
-    HOOK(QueueSubmit, submit),
-    HOOK(WaitSemaphores, wait),
-    HOOK(GetSemaphoreCounterValue, counter),
-    HOOK(AllocateMemory, allocate),
+    HOOK(QueueSubmit, fault_submit),
+    HOOK(WaitSemaphores, fault_wait),
+    HOOK(GetSemaphoreCounterValue, fault_counter),
+    HOOK(AllocateMemory, fault_allocate),
     HOOK(FreeMemory, free_memory),
     HOOK(GetBufferMemoryRequirements, buffer_needs),
     HOOK(GetPhysicalDeviceMemoryProperties, memory_types),
-    HOOK(GetPhysicalDeviceProperties, properties),
+    HOOK(GetPhysicalDeviceProperties, fault_properties),
     HOOK(CreateComputePipelines, create_pipelines),
     HOOK(GetDeviceProcAddr, device_entry),
     HOOK(CreateDevice, create_device),

@@ -1,32 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--input FILE.npy]...
-//              [--profile | --declined | --compare-kernels | --first DIR | --host]
-//              (--threads N --ms MS | N MS) MODEL...
+//             [--profile
+// --declined
+// --compare-kernels
+// --first DIR
+// --host]
+//             (--threads N --ms MS
+// N MS) MODEL...
 //
-// Times one inference after the other, in process, and prints a line a model:
-//     inferd MODEL THREADS median X p99 Y min Z      (milliseconds)
-// MODEL is a model file, or its name without suffix where NAME.tfjs/model.json or NAME.json lies.
-// Without --threads and --ms they are the first two arguments, as shared/bench/peers.py -x gives
-// them. A fifth of the time is spent on warming up first. Unknown dimensions of inputs are 1 for the
-// batch, else --dim (224); --input gives the first, second, ... input what it reads.
+// Times one inference after the other, in process, and prints one line for each model:
 //
-// --isa-max caps the instruction set of the cpu device's own loops (cpu_isa_max of inferd).
+//    inferd MODEL THREADS median X p99 Y min Z      (milliseconds)
 //
-// --profile adds a line a step: its least time over some runs, multiply-adds a second, their share of
-// what the cores can do in its precision, the bytes of its tensors, also by time, and the kernel. A step may compute several nodes. The last line is the
-// least time that a run took of the calling thread's processor: the host's part, where another device computes.
+// MODEL is a model file, or its name without suffix if NAME.tfjs/model.json or NAME.json exists.
+// Without --threads and --ms they are the first two arguments, as shared/bench/peers.py -x passes
+// them. A fifth of the time is spent on warming up. Unknown dimensions of inputs are 1 for the
+// batch, else --dim (224); --input names the files of the first, second, ... input.
 //
-// --first prints how long it took from before the device was opened, with its caches in DIR, to the first answer.
-// Mesa's drivers keep what they compiled in MESA_SHADER_CACHE_DIR.
+// --isa-max limits the ISA level of the cpu device (cpu_isa_max of inferd).
 //
-// --host prints what of a run on a Vulkan device the calling thread spends in our code and in the driver's submits
-// and waits; VULKAN_FAULT_LAYER is the folder of the layer that times the driver (tests/support of the build).
+// --profile adds one line for each step: its shortest time over some runs, multiply-adds per
+// second, their share of what the cores can do in its precision, the bytes of its tensors, also per
+// time, and the kernel. A step may compute several nodes. The last line is the shortest CPU time of
+// the calling thread in a run: the host's part, if another device computes.
 //
-// --compare-kernels runs nothing. It prints the least time of each kernel of the cpu device that computes a
-// node, in us, for nodes that several compute, each alone; and of the forms of nodes that one step may compute.
+// --first prints the time from before the device was opened, with its caches in DIR, to the first
+// answer. Mesa's drivers keep what they compiled in MESA_SHADER_CACHE_DIR.
 //
-// --declined runs nothing. It prints how many nodes the plan has, how many of them the backend takes, and
-// why it declines each of the others.
+// --host prints how a run on a Vulkan device divides between inferd's code on the calling thread
+// and the driver's submits and waits. VULKAN_FAULT_LAYER is the folder of the layer that times the
+// driver (tests/support of the build).
+//
+// --compare-kernels runs no model. It prints the shortest time, in us, of each kernel of the cpu
+// device for nodes that several kernels compute, each alone; and of the fusion levels of nodes that
+// one step may compute.
+//
+// --declined runs no model. It prints how many nodes the plan has, how many of them the backend
+// accepts, and why it declines each of the others.
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +58,7 @@ struct bench {
     bool profile, declined, compare, host;
     struct vulkan_faults *faults; // --host
     const char *cache;            // --first
-    uint64_t begin_ns;            // of the process
+    uint64_t begin_ns;            // start of the process
     struct tool_engine engine;
 };
 
@@ -61,7 +71,8 @@ static int compare_times(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-// A fifth of the time: wide vectors make some processors slow for a while after they come into use.
+// A fifth of the time is for warming up: wide vectors make some processors slow for a while after
+// their first use.
 static enum inf_code warm_up(const struct bench_subject *subject, const struct bench *bench,
                              struct inf_error *err)
 {
@@ -74,8 +85,8 @@ static enum inf_code warm_up(const struct bench_subject *subject, const struct b
     return INF_OK;
 }
 
-static enum inf_code measure(const struct bench_subject *subject, const struct bench *bench,
-                             struct inf_error *err)
+static enum inf_code measure_model(const struct bench_subject *subject, const struct bench *bench,
+                                   struct inf_error *err)
 {
     double *times_ms = malloc(RUNS_MAX * sizeof(*times_ms));
     if (times_ms == NULL)
@@ -145,7 +156,7 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
     else if (code == INF_OK && bench->host)
         code = bench_host(subject, bench->faults, bench->ms, err);
     else if (code == INF_OK)
-        code = measure(subject, bench, err);
+        code = measure_model(subject, bench, err);
     if (code == INF_OK && bench->profile && !bench->declined && !bench->compare)
         code = bench_profile(subject, &bench->engine, bench->threads, err);
     bench_subject_unload(subject);
@@ -153,7 +164,7 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
     return code;
 }
 
-static int usage(void)
+static int print_usage(void)
 {
     fputs(
         "usage: bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--input FILE.npy]...\n"
@@ -163,7 +174,7 @@ static int usage(void)
     return 2;
 }
 
-static bool parse(struct bench *bench, int argc, char **argv)
+static bool parse_options(struct bench *bench, int argc, char **argv)
 {
     static const struct option options[] = {
         {"backend", required_argument, NULL, 'b'},   {"threads", required_argument, NULL, 't'},
@@ -210,8 +221,8 @@ static bool parse(struct bench *bench, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct bench bench = {.backend = "cpu", .inputs = {.dim = 224}, .begin_ns = inf_clock_ns()};
-    if (!parse(&bench, argc, argv))
-        return usage();
+    if (!parse_options(&bench, argc, argv))
+        return print_usage();
     struct inf_error err = {0};
     const struct inf_device_options options = {.slots = 1,
                                                .threads = bench.threads,

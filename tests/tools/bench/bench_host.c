@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Divides the time of runs between inferd's code and the Vulkan driver.
 #include "tests/tools/bench/bench_host.h"
 
 #include <stdlib.h>
@@ -10,11 +11,11 @@
 #define RUNS_MIN 20u
 #define RUNS_MAX 10000u
 
-// Times of one run, in us.
+// The times of one run, in us.
 enum column {
-    OURS,       // by the clock, outside of the driver's submits and waits
+    OURS,       // elapsed time outside of the driver's submits and waits
     SUBMITS,    // in the driver
-    OURS_CPU,   // of the thread's processor, outside of them
+    OURS_CPU,   // CPU time of the thread, outside of them
     SUBMIT_CPU, // in submits
     WAIT_CPU,   // in waits
     COLUMNS
@@ -54,21 +55,21 @@ static enum inf_code run_once(const struct bench_subject *subject, struct vulkan
     return INF_OK;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     const double *x = a;
     const double *y = b;
     return (*x > *y) - (*x < *y);
 }
 
-static void print(const struct bench_subject *subject, double (*times_us)[COLUMNS], uint32_t runs,
-                  double *column)
+static void print_times(const struct bench_subject *subject, double (*times_us)[COLUMNS],
+                        uint32_t runs, double *column)
 {
     printf("inferd %s host us median (min):", subject->name);
     for (uint32_t i = 0; i < COLUMNS; i++) {
         for (uint32_t k = 0; k < runs; k++)
             column[k] = times_us[k][i];
-        qsort(column, runs, sizeof(*column), compare);
+        qsort(column, runs, sizeof(*column), compare_times);
         printf(" %s %.1f (%.1f)", names[i], column[runs / 2], column[0]);
     }
     printf(" runs %u\n", runs);
@@ -84,7 +85,7 @@ enum inf_code bench_host(const struct bench_subject *subject, struct vulkan_faul
                              : inf_fail(err, INF_EXHAUSTED, "no memory for times");
     uint32_t runs = 0;
     faults->timed = true;
-    // The first ones record, upload and learn.
+    // The first runs record, upload and learn the cost of slices.
     for (uint32_t i = 0; code == INF_OK && i < 5; i++)
         code = run_once(subject, faults, times_us[0], err);
     uint64_t begin_ns = inf_clock_ns();
@@ -92,7 +93,7 @@ enum inf_code bench_host(const struct bench_subject *subject, struct vulkan_faul
            (runs < RUNS_MIN || (double)(inf_clock_ns() - begin_ns) / INF_NS_PER_MS < ms))
         code = run_once(subject, faults, times_us[runs++], err);
     if (code == INF_OK)
-        print(subject, times_us, runs, column);
+        print_times(subject, times_us, runs, column);
     free(column);
     free(times_us);
     return code;

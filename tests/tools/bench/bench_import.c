@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_import MODEL.onnx...
 //
-// What importing a model costs beside reading its file and hashing it, which may take 1.3 times as long
-// and 50 ms: the shortest of several times, by the clock and, for machines that are busy, of the
-// processor alone, turn by turn; and the most memory a process had that did nothing else. Every measurement is a process of its own.
+// What importing a model costs compared with reading and hashing its file. The bound is 1.3 times
+// that plus 50 ms. Prints the shortest of several elapsed and CPU times, measured in turn, and the
+// peak memory of a process that does nothing else. Every measurement is a process of its own.
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -27,7 +27,7 @@ struct cost {
     long peak_kib, before_kib;
 };
 
-// The most memory this process has had so far (VmHWM).
+// Returns the peak memory of this process (VmHWM).
 static long peak_kib(void)
 {
     FILE *status = fopen("/proc/self/status", "re");
@@ -59,7 +59,7 @@ static enum inf_code read_and_hash(int directory_fd, const char *name, struct in
     return INF_OK;
 }
 
-static enum inf_code import(int directory_fd, const char *name, struct inf_error *err)
+static enum inf_code import_file(int directory_fd, const char *name, struct inf_error *err)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
     struct inf_model_info info;
@@ -67,8 +67,9 @@ static enum inf_code import(int directory_fd, const char *name, struct inf_error
     return inf_model_import_with(&graph, &info, directory_fd, name, &options, err);
 }
 
-// Imports, or only reads and hashes, in a child; false after a failure, which the child has reported.
-static bool measure(const char *path, bool imports, struct cost *cost)
+// Imports, or only reads and hashes, in a child process. Returns false after a failure, which the
+// child has reported.
+static bool measure_child(const char *path, bool imports, struct cost *cost)
 {
     char folder[4096], name[4096];
     int ends[2];
@@ -82,7 +83,7 @@ static bool measure(const char *path, bool imports, struct cost *cost)
         struct cost own = {.before_kib = peak_kib()};
         int directory_fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         double start = now_ms(CLOCK_MONOTONIC);
-        enum inf_code code = imports ? import(directory_fd, basename(name), &err)
+        enum inf_code code = imports ? import_file(directory_fd, basename(name), &err)
                                      : read_and_hash(directory_fd, basename(name), &err);
         own.ms = now_ms(CLOCK_MONOTONIC) - start;
         own.processor_ms = now_ms(CLOCK_PROCESS_CPUTIME_ID);
@@ -108,22 +109,22 @@ static void keep_best(struct cost *best, const struct cost *cost, bool first)
     best->peak_kib = first ? cost->peak_kib : INF_MAX(best->peak_kib, cost->peak_kib);
 }
 
-// Both in turn, so that what else the machine does falls on both.
+// Both are measured in turn, so that other work on the machine affects both.
 static bool measure_best(const char *path, struct cost *reading, struct cost *importing)
 {
     for (int i = 0; i < ROUNDS; i++) {
         struct cost cost;
-        if (!measure(path, false, &cost))
+        if (!measure_child(path, false, &cost))
             return false;
         keep_best(reading, &cost, i == 0);
-        if (!measure(path, true, &cost))
+        if (!measure_child(path, true, &cost))
             return false;
         keep_best(importing, &cost, i == 0);
     }
     return true;
 }
 
-static bool bench(const char *path)
+static bool bench_file(const char *path)
 {
     struct cost reading, importing;
     struct stat status;
@@ -151,6 +152,6 @@ int main(int argc, char **argv)
     if (argc < 2)
         fputs("usage: bench_import MODEL.onnx...\n", stderr);
     for (int i = 1; i < argc; i++)
-        failed |= !bench(argv[i]);
+        failed |= !bench_file(argv[i]);
     return failed;
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_in_place BACKEND RUNS [MODEL]
 //
-// What it saves that a device reads an input where a client shares it, instead of in a copy. Times runs of
-// the maxima of the rows of 4 MiB of floats, or of MODEL (its unknown dimensions 1), in three ways that take turns:
-//     copied    nobody says that the memory stays
-//     in place  it lies in a mapping, where it lay the last time
-//     moved     it lies in a mapping, in one of two places by turns (large inputs are read there all the same)
-// and prints a line each: the least and the median of the wall time, the least processor time of the calling
-// thread, in us, and how many inputs the device read in place.
+// What it saves if a device reads an input in the memory that a client shares, instead of a copy.
+// Times runs of the maxima of the rows of 4 MiB of floats, or of MODEL (unknown dimensions are 1),
+// in three ways that take turns:
+//
+//    copied    the input may change, so it is copied
+//    in place  the input is in a mapping, at the same place as the last time
+//    moved     the input is in a mapping, at two places by turns; large inputs are read in place
+//
+// Prints one line for each: the minimum and the median of the elapsed time, the minimum CPU time of
+// the calling thread, in us, and how many inputs the device read in place.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +46,7 @@ struct bench {
     uint64_t in_place[WAYS];
 };
 
-// y = the largest of each row of x.
+// y = the maximum of each row of x.
 static enum inf_code make_graph(struct inf_graph **out_graph, struct inf_error *err)
 {
     const struct inf_shape shape = INF_SHAPE(SIDE, SIDE);
@@ -58,7 +61,7 @@ static enum inf_code make_graph(struct inf_graph **out_graph, struct inf_error *
     return inf_graph_add_output(*out_graph, "y", (*out_graph)->nodes[node].outputs[0], err);
 }
 
-static enum inf_code load(struct bench *bench, const char *path, struct inf_error *err)
+static enum inf_code load_subject(struct bench *bench, const char *path, struct inf_error *err)
 {
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
@@ -111,7 +114,8 @@ static double thread_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-// One block of runs in a way, so that each finds what the one before left behind.
+// Measures one block of runs in one way. Blocks take turns, so that each finds the caches of the
+// one before.
 static enum inf_code run_block(struct bench *bench, enum way way, uint32_t first, uint32_t count,
                                struct inf_error *err)
 {
@@ -141,7 +145,7 @@ static int compare_times(const void *a, const void *b)
 
 #define BLOCK 10
 
-static enum inf_code measure(struct bench *bench, uint32_t runs, struct inf_error *err)
+static enum inf_code measure_block(struct bench *bench, uint32_t runs, struct inf_error *err)
 {
     for (uint32_t first = 0; first < runs; first += BLOCK)
         for (enum way way = COPIED; way < WAYS; way++)
@@ -170,11 +174,11 @@ int main(int argc, char **argv)
     }
     enum inf_code code = tool_engine_open(&bench.engine, argv[1], 0, &err);
     if (code == INF_OK)
-        code = load(&bench, argc > 3 ? argv[3] : NULL, &err);
+        code = load_subject(&bench, argc > 3 ? argv[3] : NULL, &err);
     if (code == INF_OK)
         code = make_memory(&bench, (uint32_t)runs, &err);
     if (code == INF_OK)
-        code = measure(&bench, (uint32_t)runs, &err);
+        code = measure_block(&bench, (uint32_t)runs, &err);
     if (code != INF_OK)
         fprintf(stderr, "%s\n", err.text);
     if (bench.executable != NULL)

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_memory MANIFEST.json [--backend NAME] [--only ID] [--check]
 //
-// What each model of a manifest takes when it is loaded and has run once, in a process of its own:
-//     ID weights W arena A resident R counted C rss S ratio X
-// in KiB: float weights as they are imported, the arena with what runs need within steps, what the allocator has given out for
-// the model, what the devices count as theirs, by how much the process grew, and R / (W + A).
-// The first case of each model says its shapes; what that needs for inputs and outputs is left out.
+// The memory of each model of a manifest after it was loaded and has run once, in a process of its
+// own:
 //
-// --check makes the exit status 1 where a model takes more than RATIO_MAX allows.
+//    ID weights W arena A resident R counted C rss S ratio X
+//
+// in KiB: float weights as imported, the arena with scratch memory, what the allocator has handed
+// out for the model, what the devices count as theirs, the growth of the process, and R / (W + A).
+// The first case of each model has its shapes; memory for its inputs and outputs is not counted.
+//
+// --check makes the exit status 1 if a model takes more than RATIO_MAX allows.
 #include <getopt.h>
 #include <jansson.h>
 #include <malloc.h>
@@ -35,7 +38,7 @@ struct measured {
     uint64_t weight_bytes, arena_bytes, resident_bytes, counted_bytes, rss_bytes;
 };
 
-static const char *text(const json_t *object, const char *key)
+static const char *text_of(const json_t *object, const char *key)
 {
     const char *value = json_string_value(json_object_get(object, key));
     return value != NULL ? value : "";
@@ -43,7 +46,7 @@ static const char *text(const json_t *object, const char *key)
 
 // --- what a process has ---
 
-// Bytes that malloc() has given out, mapped ones too.
+// Returns the bytes that malloc() has handed out, including mapped ones.
 static uint64_t allocated_bytes(void)
 {
     struct mallinfo2 info = mallinfo2();
@@ -72,7 +75,8 @@ static uint64_t counted_bytes(const struct tool_engine *engine)
     return bytes;
 }
 
-// Bytes of the graph's constants, those of subgraphs too; what several share counts once.
+// Returns the bytes of the graph's constants, with those of subgraphs. A constant that several
+// nodes share counts once.
 static enum inf_code count_weights(const struct inf_graph *graph, uint64_t *bytes,
                                    struct inf_error *err)
 {
@@ -94,7 +98,7 @@ struct feed {
     const void *data[INF_LIMIT_TENSORS];
 };
 
-// Reads the case's inputs. What that takes is the caller's to give back, also on failure.
+// Reads the inputs of the case. The caller frees them, also on failure.
 static enum inf_code read_feed(const struct bench *bench, const json_t *entry,
                                const struct inf_graph *graph, struct feed *feed,
                                struct inf_error *err)
@@ -106,9 +110,9 @@ static enum inf_code read_feed(const struct bench *bench, const json_t *entry,
     {
         for (uint32_t i = 0; i < graph->input_count; i++) {
             char path[4096];
-            if (feed->data[i] != NULL || strcmp(graph->inputs[i].name, text(input, "name")) != 0)
+            if (feed->data[i] != NULL || strcmp(graph->inputs[i].name, text_of(input, "name")) != 0)
                 continue;
-            snprintf(path, sizeof(path), "%s/%s", bench->directory, text(input, "file"));
+            snprintf(path, sizeof(path), "%s/%s", bench->directory, text_of(input, "file"));
             INF_TRY(inf_npy_load(&feed->inputs[i], path, err));
             feed->shapes[i] = feed->inputs[i].shape;
             feed->data[i] = feed->inputs[i].data;
@@ -126,7 +130,7 @@ static void drop_feed(struct feed *feed)
     free(feed);
 }
 
-// Runs once and drops what comes out.
+// Runs once and drops the outputs.
 static enum inf_code run_once(struct inf_executable *executable, const struct feed *feed,
                               struct inf_error *err)
 {
@@ -138,7 +142,7 @@ static enum inf_code run_once(struct inf_executable *executable, const struct fe
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
         size_t size;
         if (!inf_shape_bytes(&value->shape, value->dtype, &size))
-            continue; // only the run can tell
+            continue; // the size is known at run time only
         blobs[i] = inf_blob_create(size);
         if (blobs[i] == NULL)
             code = inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes", size);
@@ -170,14 +174,14 @@ static enum inf_code compile_and_run(struct inf_model *model, struct inf_device 
     return code;
 }
 
-static enum inf_code measure(const struct bench *bench, const json_t *entry,
-                             struct measured *measured, struct inf_error *err)
+static enum inf_code measure_model(const struct bench *bench, const json_t *entry,
+                                   struct measured *measured, struct inf_error *err)
 {
     struct tool_engine engine;
     struct inf_graph *graph = NULL;
     struct inf_model *model = NULL;
     char path[4096];
-    snprintf(path, sizeof(path), "%s/%s", bench->directory, text(entry, "model"));
+    snprintf(path, sizeof(path), "%s/%s", bench->directory, text_of(entry, "model"));
     INF_TRY(tool_engine_open(&engine, bench->backend, 1, err));
     uint64_t before = allocated_bytes();
     uint64_t rss_before = rss_bytes();
@@ -202,14 +206,14 @@ static enum inf_code measure(const struct bench *bench, const json_t *entry,
     return code;
 }
 
-// Measures in this process, which is the model's own. Exit status: 0 it keeps to the bound, 1 it does
-// not, 2 it does not run.
+// Measures in this process, which is the model's own. Exit status: 0 within the bound, 1 beyond it,
+// 2 the model does not run.
 static int measure_alone(const struct bench *bench, const json_t *entry)
 {
     struct measured measured = {0};
     struct inf_error err = {0};
-    const char *id = text(entry, "id");
-    enum inf_code code = measure(bench, entry, &measured, &err);
+    const char *id = text_of(entry, "id");
+    enum inf_code code = measure_model(bench, entry, &measured, &err);
     if (code != INF_OK) {
         printf("%s - %s\n", id, err.text);
         return code == INF_UNSUPPORTED ? 2 : 1;
@@ -236,7 +240,7 @@ static void bench_model(struct bench *bench, const json_t *entry)
     }
     bench->models++;
     if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) {
-        printf("%s - FAIL it ended in an unusual way\n", text(entry, "id"));
+        printf("%s - FAIL it ended in an unusual way\n", text_of(entry, "id"));
         bench->over++;
         return;
     }
@@ -256,7 +260,7 @@ static int bench_manifest(struct bench *bench, const char *manifest, const char 
     json_t *entry;
     json_array_foreach(json_object_get(root, "models"), index, entry)
     {
-        if (only == NULL || strcmp(only, text(entry, "id")) == 0)
+        if (only == NULL || strcmp(only, text_of(entry, "id")) == 0)
             bench_model(bench, entry);
     }
     json_decref(root);
@@ -267,15 +271,15 @@ static int bench_manifest(struct bench *bench, const char *manifest, const char 
     return bench->check && bench->over > 0 ? 1 : 0;
 }
 
-// Starts this program anew with an allocator that counts as given out only what is: what threads keep at
-// hand for the next time would count, too.
+// Executes this program again with an allocator that does not cache freed memory for threads, which
+// would count as handed out.
 static void count_truly(char **argv)
 {
     static const char name[] = "GLIBC_TUNABLES";
     if (getenv(name) != NULL || setenv(name, "glibc.malloc.tcache_count=0", 1) != 0)
         return;
     execv("/proc/self/exe", argv);
-    perror("bench_memory: cannot start anew");
+    perror("bench_memory: cannot start again");
 }
 
 int main(int argc, char **argv)

@@ -11,7 +11,7 @@
 
 // --- work ---
 
-// Multiply-adds of a product; 0 for other nodes.
+// Returns the multiply-adds of a product; 0 for other nodes.
 static double node_macs(const struct inf_graph *graph, const struct inf_node *node)
 {
     if (node->input_count < 2 || node->inputs[1] == INF_VALUE_NONE)
@@ -36,10 +36,10 @@ static double node_macs(const struct inf_graph *graph, const struct inf_node *no
     }
 }
 
-// What a step did, summed over the nodes that it computed in one go.
+// The work of a step, summed over the nodes that it computes.
 struct work {
     double macs;
-    double bytes; // of the tensors that it read and wrote
+    double bytes; // of the tensors that it reads and writes
 };
 
 static double value_bytes(const struct inf_graph *graph, uint32_t value)
@@ -51,7 +51,7 @@ static double value_bytes(const struct inf_graph *graph, uint32_t value)
     return (double)size;
 }
 
-// The listed node that computed `node`: itself, or one that reads its result. INF_NODE_NONE: none.
+// Returns the listed node whose step computes `node`; INF_NODE_NONE if there is none.
 static uint32_t computed_by(const struct inf_graph *graph, const bool *listed, uint32_t node)
 {
     while (node != INF_NODE_NONE && !listed[node]) {
@@ -79,7 +79,7 @@ static void sum_work(const struct inf_graph *graph, const bool *listed, struct w
         for (uint32_t i = 0; i < node->input_count; i++) {
             uint32_t value = node->inputs[i];
             uint32_t made_by = value != INF_VALUE_NONE ? graph->values[value].producer : step;
-            // What lies between the nodes of a step is neither read nor written.
+            // Tensors between the nodes of a step are neither read nor written.
             if (made_by == INF_NODE_NONE || computed_by(graph, listed, made_by) != step)
                 work[step].bytes += value_bytes(graph, value);
         }
@@ -96,7 +96,7 @@ struct timed {
     uint32_t count;
 };
 
-// What the cores can do of what a step does.
+// Returns what the cores can do of the step's kind of work.
 static double peak_of(const struct inf_node_profile *profile, const struct tool_peaks *peaks,
                       enum inf_precision precision)
 {
@@ -134,7 +134,7 @@ static void print_profile(const struct inf_graph *graph, const struct timed *tim
     printf(", %.1f in 8 bits; %s\n", peaks->q8, inf_device_info(engine->device)->description);
 }
 
-// The least time of each step over some runs: what disturbs the machine only adds.
+// Returns the shortest time of each step over some runs: disturbances only add time.
 static enum inf_code time_steps(const struct bench_subject *subject, struct timed *timed,
                                 struct inf_error *err) INF_MAY_BLOCK
 {
@@ -152,7 +152,7 @@ static enum inf_code time_steps(const struct bench_subject *subject, struct time
     return INF_OK;
 }
 
-// What the model's weights take, and what packing them took.
+// Prints how large the model's weights are, and how long packing them took.
 static enum inf_code print_weights(const struct bench_subject *subject, struct inf_error *err)
 {
     struct inf_executable_memory memory;
@@ -164,7 +164,7 @@ static enum inf_code print_weights(const struct bench_subject *subject, struct i
     return INF_OK;
 }
 
-// What a run takes of the calling thread's processor.
+// Prints the CPU time of the calling thread in a run.
 static enum inf_code print_host(const struct bench_subject *subject,
                                 struct inf_error *err) INF_MAY_BLOCK
 {
@@ -200,7 +200,7 @@ enum inf_code bench_profile(const struct bench_subject *subject, const struct to
         struct tool_peaks peaks = tool_peaks();
         peaks.fp32 *= threads, peaks.bf16 *= threads, peaks.q8 *= threads;
         print_profile(subject->graph, &timed, &peaks, engine);
-        (void)!bench_subject_run(subject, false, NULL); // without timestamps again
+        (void)!bench_subject_run(subject, false, NULL); // without timestamps
         code = print_host(subject, err);
         if (code == INF_OK)
             code = print_weights(subject, err);

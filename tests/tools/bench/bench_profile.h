@@ -4,7 +4,8 @@
 
 #include "tests/tools/bench/bench_subject.h"
 
-// Prints what each step of the model takes at least, over some runs, and what of that one thread's time is.
+// Prints the shortest time of each step of the model over some runs, and its share of what one
+// thread can do.
 // INF_EXHAUSTED, and as bench_subject_run().
 enum inf_code bench_profile(const struct bench_subject *subject, const struct tool_engine *engine,
                             uint32_t threads, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_rpc [--daemon PATH] [--ms N] [--clients N,N...] [--bytes N,N...] [--pin CPU]
 //
-// What a request costs beside the inference: round trips through libinferd and a daemon of its own to
-// a model that does next to nothing, beside a bare socket ping-pong of the same payload in the same
-// run. The columns:
+// The cost of a request without the inference: round trips through libinferd and a daemon to a
+// model that does almost nothing, next to a ping-pong over a bare socket with the same payload in
+// the same run. The columns:
 //   bare      two processes, blocking threads, the payload through the socket
 //   inline    libinferd, the tensor in the frame (up to 1 MiB)
 //   region    libinferd, the tensor copied into a region of the library's
 //   in place  libinferd, the tensor in inferd_memory: nothing is copied
 // p50 and p99 in microseconds of the best of three rounds, and p50 as a multiple of bare's.
 //
-// Waking a processor that sleeps costs some 20 to 40 us a hop, and whether one sleeps changes for
-// seconds at a time: cells of different rows are not to be subtracted. What size costs is therefore
-// measured by alternating on one connection, and --pin runs everything on one processor.
+// Waking a sleeping processor costs about 20 to 40 us each time, and whether it sleeps changes for
+// seconds at a time, so cells of different rows must not be subtracted. The cost of size is
+// therefore measured by alternating on one connection, and --pin runs everything on one processor.
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -102,7 +102,7 @@ static void *open_caller(void *context, unsigned index)
     return caller;
 }
 
-static void trip(void *context)
+static void make_trip(void *context)
 {
     struct caller *caller = context;
     struct inferd_error err;
@@ -123,7 +123,7 @@ static void close_caller(void *context)
 
 // --- the table ---
 
-// What the closing lines compare: one client, 1 KiB and 4 MiB.
+// What the last lines compare: one client, 1 KiB and 4 MiB.
 struct goals {
     double bare_1k_us, inline_1k_us, in_place_4m_us;
 };
@@ -142,19 +142,19 @@ static struct rpc_times measure_library(const struct rpc_daemon *daemon, size_t 
                                         enum place place, unsigned clients, unsigned ms)
 {
     struct library library = {daemon->socket, bytes, place};
-    struct rpc_way way = {open_caller, trip, close_caller, &library};
+    struct rpc_way way = {open_caller, make_trip, close_caller, &library};
     return rpc_measure(&way, clients, ms);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-// The median difference of a 4 MiB tensor in place and a 1 KiB one in the frame, one after the other
-// on one connection.
+// Returns the median difference between a 4 MiB tensor in place and a 1 KiB tensor in the frame,
+// which alternate on one connection.
 static double measure_size_cost(const struct rpc_daemon *daemon)
 {
     static double differences[PAIRS];
@@ -169,16 +169,16 @@ static double measure_size_cost(const struct rpc_daemon *daemon)
     small.request = (inferd_request){.model = "null", .inputs = &small.input, .input_count = 1};
     for (int i = -WARM_PAIRS; i < PAIRS; i++) {
         uint64_t start_ns = rpc_now_ns();
-        trip(&small);
+        make_trip(&small);
         uint64_t middle_ns = rpc_now_ns();
-        trip(large);
+        make_trip(large);
         uint64_t end_ns = rpc_now_ns();
         if (i >= 0)
             differences[i] =
                 ((double)(end_ns - middle_ns) - (double)(middle_ns - start_ns)) / 1000.0;
     }
     close_caller(large);
-    qsort(differences, PAIRS, sizeof differences[0], compare);
+    qsort(differences, PAIRS, sizeof differences[0], compare_times);
     return differences[PAIRS / 2];
 }
 
@@ -202,8 +202,8 @@ static void print_row(size_t bytes, unsigned clients, struct rpc_times bare,
     fflush(stdout);
 }
 
-// Rounds of all four, of which each shows its best: waking a processor that sleeps costs more than
-// the rest, and whether it sleeps changes from round to round.
+// Rounds of all four ways, of which each shows its best: whether a processor has to be woken
+// changes from round to round, and costs more than everything else.
 static void measure_row(const struct rpc_daemon *daemon, size_t bytes, unsigned clients,
                         unsigned ms, struct goals *goals)
 {
@@ -255,8 +255,8 @@ static unsigned parse_list(const char *text, unsigned list[LIST_MAX])
     rpc_die("'%s' is no list of numbers like 1,8,64", text);
 }
 
-// Puts this process, and with it all that it starts, on one processor.
-static void pin(const char *text)
+// Pins this process, and all that it starts, to one processor.
+static void pin_process(const char *text)
 {
     char *end = NULL;
     unsigned long cpu = strtoul(text, &end, 10);
@@ -295,7 +295,7 @@ static void read_options(struct options *options, int argc, char **argv)
         else if (strcmp(argv[i], "--bytes") == 0)
             options->byte_counts = parse_list(value, options->bytes);
         else if (strcmp(argv[i], "--pin") == 0)
-            pin(value);
+            pin_process(value);
         else
             rpc_die("%s is not known", argv[i]);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_serving [--part NAME,...] [--seconds N] [--models DIR] [--json FILE]
 //
-// Everything that requests under load have to keep, measured in one run on this machine: a line each
-// with what it is, what was measured, its bound, and whether that held. The parts:
+// All properties that serving must have under load, measured in one run on this machine: one line
+// each with the name, the measurement, its bound, and whether it holds. The parts:
 //   rpc       1 KiB beside a bare socket and a bare loop with a worker; requests a second
 //   pinned    the first again, all on one processor
 //   engine    real models (--models DIR, as shared/models) beside the engine alone
@@ -11,8 +11,8 @@
 //   batching  16 clients with one row each beside the best static batch
 //   deadlines deadlines, cancels and a turn of the loop while the device is busy
 //   idle      memory, wake-ups, ten thousand connections
-// Daemons are its own: the inferd of this build directory, or $INFERD. To be believed it has to run
-// alone on the machine.
+// It starts its own daemons: the inferd of this build directory, or $INFERD. Results are valid only
+// if it runs alone on the machine.
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +50,8 @@ static const struct {
     {"idle", serving_show_idle},
 };
 
-// Whether `name` is among the names of `list`, or the list is NULL.
-static bool wanted(const char *list, const char *name)
+// Returns true if `name` is in the list of names, or the list is NULL.
+static bool is_wanted(const char *list, const char *name)
 {
     size_t length = strlen(name);
     for (const char *at = list; at != NULL; at = strchr(at, ',')) {
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     }
     figures_begin(&figures, json);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (!wanted(list, parts[i].name))
+        if (!is_wanted(list, parts[i].name))
             continue;
         printf("-- %s\n", parts[i].name);
         parts[i].show(&figures, &options);

@@ -12,33 +12,33 @@ struct bench_subject {
         [256]; // what the model is called: the last part of its path that says more than "model"
     struct inf_model *model;
     struct inf_executable *executable;
-    const struct inf_graph *graph; // that runs
+    const struct inf_graph *graph; // the graph that runs
     struct inf_npy files[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS], *outputs[INF_LIMIT_TENSORS];
     const void *input_data[INF_LIMIT_TENSORS];
     void *output_data[INF_LIMIT_TENSORS];
 };
 
-// What inputs are like.
+// How inputs are made.
 struct bench_inputs {
-    const char *files[INF_LIMIT_TENSORS]; // .npy, of the first inputs in turn
+    const char *files[INF_LIMIT_TENSORS]; // .npy files of the first inputs
     uint32_t file_count;
-    int64_t dim; // of other inputs, where the model does not say; but 1 for the batch
+    int64_t dim; // of other unknown dimensions; the batch is 1
 };
 
-// Loads the model file that `model` names: itself, or NAME.tfjs/model.json, NAME.json, NAME/model.json; and
-// compiles it. Inputs of floats that no file is for are filled with numbers from 0 to 1, others with 0.
-// What that takes is given back with bench_subject_unload(), also on failure.
+// Loads and compiles the model file that `model` names: itself, or NAME.tfjs/model.json, NAME.json,
+// NAME/model.json. Float inputs without a file are filled with numbers from 0 to 1, others with 0.
+// Release it with bench_subject_unload(), also on failure.
 //
 // INF_NOT_FOUND, INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED
 enum inf_code bench_subject_load(struct bench_subject *subject, const struct tool_engine *engine,
                                  const char *model, const struct bench_inputs *inputs,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Gives everything back.
+// Frees everything.
 void bench_subject_unload(struct bench_subject *subject);
 
-// Runs once; outputs whose size only the run tells are dropped.
+// Runs once. Outputs whose size is known at run time only are dropped.
 enum inf_code bench_subject_run(const struct bench_subject *subject, bool profile,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

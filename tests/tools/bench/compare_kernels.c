@@ -17,7 +17,7 @@ static void print_line(const char *what, const struct inf_cpu_candidate *candida
     printf("  %s\n", node->name);
 }
 
-// The forms of the group that ends with `node`, if one does.
+// Prints the times of the fusion levels of the group that ends with `node`, if there is one.
 static enum inf_code compare_forms(struct inf_device *device, const struct inf_segment *segment,
                                    uint32_t node, enum inf_cpu_fusion_level most,
                                    struct inf_error *err)

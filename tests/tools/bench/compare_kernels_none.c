@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where there is no cpu device.
+// Without a cpu device there is nothing to compare.
 #include "tests/tools/bench/compare_kernels.h"
 
 enum inf_code tool_compare_kernels(struct inf_device *device,

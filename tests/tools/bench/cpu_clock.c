@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LD_PRELOADed, it gives a program the time that its threads had of a processor wherever it asks for
-// monotonic time: bench_peers.py --cpu-time.
+// A library for LD_PRELOAD that replaces monotonic time by the CPU time of the program's threads:
+// bench_peers.py --cpu-time.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a benchmark has measured beside what it should be: a line each as it comes, and all of it as JSON.
+// Results of a benchmark with their bounds: one line each as they come, and all of them as JSON.
 #ifndef INF_TESTS_TOOLS_BENCH_FIGURES_H
 #define INF_TESTS_TOOLS_BENCH_FIGURES_H
 
@@ -7,13 +7,13 @@
 #include <stdio.h>
 
 enum figure_bound {
-    FIGURE_NONE,    // to read beside the others
+    FIGURE_NONE,    // no bound, for information
     FIGURE_AT_MOST, // the bound
     FIGURE_AT_LEAST
 };
 
 struct figure {
-    const char *what; // outlives the call only in print
+    const char *what; // only read while it is printed
     double measured;
     const char *unit;
     enum figure_bound kind;
@@ -21,20 +21,20 @@ struct figure {
 };
 
 struct figures {
-    FILE *json; // NULL: none is wanted
+    FILE *json; // NULL: not requested
     unsigned count, missed;
 };
 
-// Begins; `json_path` may be NULL. Ends the program where the file cannot be made.
+// Begins the output; `json_path` may be NULL. Exits if the file cannot be created.
 void figures_begin(struct figures *figures, const char *json_path);
 
-// Prints one.
+// Prints one result.
 void figures_add(struct figures *figures, const struct figure *figure);
 
-// Says what was not measured, and why.
+// Reports what was not measured, and why.
 void figures_skip(struct figures *figures, const char *what, const char *why);
 
-// Ends, and says how many were missed.
+// Ends the output, and reports how many bounds were missed.
 void figures_end(struct figures *figures);
 
 #endif

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // measure_ulp [--step N] [FUNCTION...]
 //
-// How far the cpu device's own functions are from the exact result, over the floats of all sizes and both
-// signs: every one, or every N-th by its bits (default 101). A line for each function and level of
-// instruction sets: most units in the last place, and where; and the results that are NaN, infinite or
-// finite where the exact one is not. Units below the least normal float are of 2^-149.
+// The distance of the cpu device's functions from the exact result, over floats of all sizes and
+// both signs: every float, or every N-th by its bits (default 101). One line for each function and
+// ISA level: the largest error in units in the last place, and where; and the results that are NaN,
+// infinite or finite while the exact one is not. Units below the smallest normal float are 2^-149.
 //
-// Exact is what libm has in double. gelu and gelu_tanh, which fall to 0 by cancellation for x below 0, have
-// a second figure: units of the larger of |y| and 2^-6 |x|, which is what kernels/simd.h promises.
+// The exact result is libm's in double. gelu and gelu_tanh, which approach 0 by cancellation for x
+// below 0, have a second number: units of the larger of
+// y
+// and 2^-6
+// x
+// , which kernels/simd.h guarantees.
 #include <getopt.h>
 #include <math.h>
 #include <stddef.h>
@@ -77,11 +81,11 @@ static const struct function {
     {"reciprocal", exact_reciprocal, offsetof(struct inf_simd, reciprocal), false},
 };
 
-// The worst of one function at one level.
+// The worst errors of one function at one level.
 struct worst {
-    double units, units_at; // in the last place of the result
+    double units, units_at; // in units in the last place of the result
     double scaled;          // of the larger of |y| and 2^-6 |x|
-    uint64_t classes;       // NaN, infinite or finite where the exact result is not
+    uint64_t classes;       // results that are NaN, infinite or finite while the exact one is not
     double class_at;
 };
 
@@ -93,11 +97,12 @@ static double unit_of(double size)
     return (double)nextafterf(nearest, INFINITY) - (double)nearest;
 }
 
-static void judge(struct worst *worst, float x, float got, double exact)
+static void judge_result(struct worst *worst, float x, float got, double exact)
 {
     float rounded = (float)exact;
     if (isnan(got) != isnan(rounded) || isinf(got) != isinf(rounded)) {
-        // Half a unit beyond the largest float is infinite or not as rounding has it.
+        // Half a unit beyond the largest float, the result is infinite or not, depending on
+        // rounding.
         if (isnan(got) || isnan(rounded) || fabs(exact) > 0x1.000002p128 ||
             fabs(exact) < 0x1.fffffcp127) {
             worst->classes++;
@@ -117,7 +122,7 @@ static void judge(struct worst *worst, float x, float got, double exact)
         fmax(worst->scaled, off / unit_of(fmax(fabs(exact), ldexp(fabs((double)x), -6))));
 }
 
-static void measure(const struct function *function, uint32_t step)
+static void measure_function(const struct function *function, uint32_t step)
 {
     static float x[BLOCK], y[BLOCK];
     static double exact[BLOCK];
@@ -133,7 +138,7 @@ static void measure(const struct function *function, uint32_t step)
             const char *table = (const char *)inf_isa_level(level)->simd;
             (*(inf_simd_map_fn *const *)(table + function->offset))(count, x, y);
             for (size_t i = 0; i < count; i++)
-                judge(&worst[level], x[i], y[i], exact[i]);
+                judge_result(&worst[level], x[i], y[i], exact[i]);
         }
     }
     for (unsigned level = 0; level < LEVELS_MAX && inf_isa_level(level) != NULL; level++) {
@@ -150,7 +155,7 @@ static void measure(const struct function *function, uint32_t step)
     }
 }
 
-static bool wanted(const char *name, int count, char **names)
+static bool is_wanted(const char *name, int count, char **names)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(name, names[i]) == 0)
@@ -171,7 +176,7 @@ int main(int argc, char **argv)
         }
     }
     for (size_t i = 0; i < INF_ARRAY_LENGTH(functions); i++)
-        if (wanted(functions[i].name, argc - optind, argv + optind))
-            measure(&functions[i], step);
+        if (is_wanted(functions[i].name, argc - optind, argv + optind))
+            measure_function(&functions[i], step);
     return 0;
 }

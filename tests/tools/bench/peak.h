@@ -2,8 +2,8 @@
 #ifndef INF_TESTS_TOOLS_BENCH_PEAK_H
 #define INF_TESTS_TOOLS_BENCH_PEAK_H
 
-// 10^9 multiplications and additions a second of one core, on numbers in its first cache, by the widest loop of each
-// kind that is built; 0 where none is.
+// The peak of one core in 10^9 multiply-adds per second, on data in its L1 cache, with the widest
+// loops of each kind in this build; 0 if there is none.
 struct tool_peaks {
     double fp32, bf16, q8;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peaks as the cpu device's own product loops reach them: all sums are in registers, and operands take
-// a third of a first cache of 32 KiB.
+// The peaks that the cpu device's own product loops reach: all sums are in registers, and operands
+// take a third of an L1 cache of 32 KiB.
 #include "tests/tools/bench/peak.h"
 
 #include "backends/base/clock.h"
@@ -12,15 +12,15 @@
 #define ROUNDS    1000
 #define TRIES     20
 
-// Operands that all loops share: zeros, of whatever type.
+// Operands of all loops: zeros, which are valid for every type.
 struct operands {
     _Alignas(64) float w[DEPTH * WIDTH_MAX], y[INF_GEMM_ROWS_MAX * WIDTH_MAX];
     float a[INF_GEMM_ROWS_MAX * DEPTH], bias[WIDTH_MAX];
 };
 
-// The best of some tries; `work` is what one round of `run` does.
-static double rate(void (*run)(const void *loop, struct operands *operands), const void *loop,
-                   double work)
+// Returns the best of several rates; `work` is the work of one call of `run`.
+static double measure_rate(void (*run)(const void *loop, struct operands *operands),
+                           const void *loop, double work)
 {
     static struct operands operands;
     double best = 0;
@@ -51,9 +51,9 @@ static void run_floats(const void *loop, struct operands *operands)
 
 static double float_rate(const struct inf_nn_gemm *nn)
 {
-    return nn == NULL
-               ? 0
-               : rate(run_floats, nn, (double)(nn->rows_max * 2 * nn->width) * (double)DEPTH);
+    return nn == NULL ? 0
+                      : measure_rate(run_floats, nn,
+                                     (double)(nn->rows_max * 2 * nn->width) * (double)DEPTH);
 }
 
 static void run_bytes(const void *loop, struct operands *operands)
@@ -77,5 +77,5 @@ struct tool_peaks tool_peaks(void)
     return (struct tool_peaks){
         .fp32 = float_rate(isa->nn->gemm),
         .bf16 = float_rate(isa->nn->gemm_dot),
-        .q8 = rate(run_bytes, q8, (double)(q8->rows_max * 2 * q8->width) * 4.0 * DEPTH)};
+        .q8 = measure_rate(run_bytes, q8, (double)(q8->rows_max * 2 * q8->width) * 4.0 * DEPTH)};
 }

@@ -43,7 +43,7 @@ static bool write_all(int fd, const uint8_t *bytes, size_t size)
     return true;
 }
 
-static void *serve(void *context)
+static void *serve_pairs(void *context)
 {
     const struct connection *connection = context;
     uint8_t *bytes = malloc(connection->size);
@@ -69,7 +69,7 @@ static void run_server(const struct rpc_bare *bare)
     for (unsigned i = 0; i < bare->clients && connections != NULL; i++) {
         connections[i] =
             (struct connection){bare->pairs[i][0], RPC_BARE_HEADER_BYTES + bare->payload_bytes};
-        if (pthread_create(&thread, NULL, serve, &connections[i]) != 0)
+        if (pthread_create(&thread, NULL, serve_pairs, &connections[i]) != 0)
             _exit(1);
     }
     for (;;)
@@ -136,7 +136,7 @@ static void *open_client(void *context, unsigned index)
     return client;
 }
 
-static void trip(void *context)
+static void make_trip(void *context)
 {
     struct client *client = context;
     uint8_t reply[RPC_BARE_HEADER_BYTES];
@@ -156,5 +156,5 @@ static void close_client(void *context)
 
 struct rpc_way rpc_bare_way(struct rpc_bare *bare)
 {
-    return (struct rpc_way){open_client, trip, close_client, bare};
+    return (struct rpc_way){open_client, make_trip, close_client, bare};
 }

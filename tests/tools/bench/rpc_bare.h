@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least that a request over a Unix socket can cost: two processes, a blocking thread a
-// connection, a 64-byte header and the payload there, 64 bytes back. The server reads the payload
-// out of its buffer once, as an inference would.
+// The minimum cost of a request over a Unix socket: two processes, a blocking thread for each
+// connection, a 64-byte header and the payload one way, 64 bytes back. The server reads the payload
+// once, as an inference would.
 #ifndef INF_TESTS_TOOLS_BENCH_RPC_BARE_H
 #define INF_TESTS_TOOLS_BENCH_RPC_BARE_H
 
@@ -19,17 +19,18 @@ struct rpc_bare {
     pid_t server;
 };
 
-// Forks the server; the calling process has one thread only.
+// Forks the server. The calling process must have one thread.
 void rpc_bare_start(struct rpc_bare *bare, size_t payload_bytes, unsigned clients);
 
-// As above, with another server: `serve` runs in the forked process and gets the first of each pair.
+// The same with another server: `serve` runs in the forked process and gets the first socket of
+// each pair.
 void rpc_bare_start_with(struct rpc_bare *bare, size_t payload_bytes, unsigned clients,
                          void (*serve)(const struct rpc_bare *bare));
 
 // Ends the server.
 void rpc_bare_stop(struct rpc_bare *bare);
 
-// The way to measure it.
+// The way to measure it with rpc_samples.h.
 struct rpc_way rpc_bare_way(struct rpc_bare *bare);
 
 #endif

@@ -100,7 +100,7 @@ void rpc_daemon_start(struct rpc_daemon *daemon, const char *path, const char *c
         argv[4 + i] = arguments[i];
     daemon->pid = fork();
     if (daemon->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM); // whatever ends the benchmark ends the daemon
+        prctl(PR_SET_PDEATHSIG, SIGTERM); // the daemon ends with the benchmark
         execv(path, (char **)argv);
         fprintf(stderr, "%s: %s\n", path, strerror(errno));
         _exit(127);

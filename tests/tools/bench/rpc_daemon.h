@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon of a benchmark's own, in a directory of its own, with the models that the benchmark wants.
+// A daemon for a benchmark, in a directory of its own, with the models that the benchmark needs.
 #ifndef INF_TESTS_TOOLS_BENCH_RPC_DAEMON_H
 #define INF_TESTS_TOOLS_BENCH_RPC_DAEMON_H
 
@@ -15,20 +15,20 @@ struct rpc_daemon {
     char models[RPC_DAEMON_MODELS_MAX][64];
 };
 
-// The inferd beside this program in the build directory, or $INFERD.
+// Returns the inferd of the build directory of this program, or $INFERD.
 const char *rpc_daemon_path(void);
 
-// Makes the directory. Everybody may go into it, so that other users can be clients.
+// Creates the directory. All users may enter it, so that clients of other users work.
 void rpc_daemon_make(struct rpc_daemon *daemon);
 
-// Makes room for a model: `directory` becomes where its files go.
+// Creates the folder of a model; `directory` is set to it.
 void rpc_daemon_add_model(struct rpc_daemon *daemon, const char *name, char directory[96]);
 
-// Starts the program at `path` with the arguments (NULL ends them) and waits until all its models can
-// be asked. Ends this program where that does not happen.
+// Starts the program at `path` with the arguments, which NULL ends, and waits until all its models
+// are ready. Exits if that fails.
 void rpc_daemon_start(struct rpc_daemon *daemon, const char *path, const char *const *arguments);
 
-// Ends the daemon and removes the directory.
+// Stops the daemon and removes the directory.
 void rpc_daemon_stop(struct rpc_daemon *daemon);
 
 #endif

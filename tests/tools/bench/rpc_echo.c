@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// A client's connection, and its one request.
+// The connection of a client, with its one request.
 struct peer {
     struct echo *echo;
-    struct peer *next; // among those that wait for the worker, or for the loop
+    struct peer *next; // in the list of the worker, or of the loop
     int fd;
-    size_t size, got; // of a request, with its header
+    size_t size, got; // of a request with its header
     uint8_t *bytes;
 };
 
@@ -30,7 +30,7 @@ struct echo {
     int done_fd;
 };
 
-static void push(struct list *list, struct peer *peer)
+static void push_peer(struct list *list, struct peer *peer)
 {
     peer->next = NULL;
     if (list->last != NULL)
@@ -40,7 +40,7 @@ static void push(struct list *list, struct peer *peer)
     list->last = peer;
 }
 
-static struct peer *pop(struct list *list)
+static struct peer *pop_peer(struct list *list)
 {
     struct peer *peer = list->first;
     if (peer == NULL)
@@ -51,13 +51,13 @@ static struct peer *pop(struct list *list)
     return peer;
 }
 
-static void *work(void *context)
+static void *run_worker(void *context)
 {
     struct echo *echo = context;
     for (;;) {
         pthread_mutex_lock(&echo->mutex);
         struct peer *peer;
-        while ((peer = pop(&echo->waiting)) == NULL)
+        while ((peer = pop_peer(&echo->waiting)) == NULL)
             pthread_cond_wait(&echo->filled, &echo->mutex);
         pthread_mutex_unlock(&echo->mutex);
         uint64_t sum = 0;
@@ -68,7 +68,7 @@ static void *work(void *context)
         }
         memcpy(peer->bytes, &sum, sizeof sum); // the answer
         pthread_mutex_lock(&echo->mutex);
-        push(&echo->done, peer);
+        push_peer(&echo->done, peer);
         pthread_mutex_unlock(&echo->mutex);
         uint64_t one = 1;
         if (write(echo->done_fd, &one, sizeof one) < 0)
@@ -88,7 +88,7 @@ static void on_readable(int fd, short what, void *context)
         return;
     peer->got = 0;
     pthread_mutex_lock(&peer->echo->mutex);
-    push(&peer->echo->waiting, peer);
+    push_peer(&peer->echo->waiting, peer);
     pthread_mutex_unlock(&peer->echo->mutex);
     pthread_cond_signal(&peer->echo->filled);
 }
@@ -102,7 +102,7 @@ static void on_done(int fd, short what, void *context)
         return;
     for (;;) {
         pthread_mutex_lock(&echo->mutex);
-        struct peer *peer = pop(&echo->done);
+        struct peer *peer = pop_peer(&echo->done);
         pthread_mutex_unlock(&echo->mutex);
         if (peer == NULL)
             return;
@@ -120,7 +120,7 @@ static void run_server(const struct rpc_bare *bare)
     pthread_mutex_init(&echo.mutex, NULL);
     pthread_cond_init(&echo.filled, NULL);
     if (base == NULL || peers == NULL || echo.done_fd < 0 ||
-        pthread_create(&thread, NULL, work, &echo) != 0)
+        pthread_create(&thread, NULL, run_worker, &echo) != 0)
         _exit(1);
     for (unsigned i = 0; i < bare->clients; i++) {
         peers[i] = (struct peer){.echo = &echo,

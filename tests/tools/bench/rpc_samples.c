@@ -36,7 +36,7 @@ void rpc_die(const char *format, ...)
     exit(1);
 }
 
-static void keep(struct client *client, uint64_t ns)
+static void keep_sample(struct client *client, uint64_t ns)
 {
     if (client->count == client->capacity) {
         client->capacity = client->capacity == 0 ? 8192 : client->capacity * 2;
@@ -47,7 +47,7 @@ static void keep(struct client *client, uint64_t ns)
     client->samples[client->count++] = (float)ns / 1000.0f;
 }
 
-static void *run(void *context)
+static void *run_client(void *context)
 {
     struct client *client = context;
     void *connection = client->way->open(client->way->context, client->index);
@@ -61,20 +61,20 @@ static void *run(void *context)
         client->way->trip(connection);
         now_ns = rpc_now_ns();
         if (start_ns >= begin_ns)
-            keep(client, now_ns - start_ns);
+            keep_sample(client, now_ns - start_ns);
     }
     client->way->close(connection);
     return NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_samples(const void *a, const void *b)
 {
     float x = *(const float *)a;
     float y = *(const float *)b;
     return (x > y) - (x < y);
 }
 
-static struct rpc_times merge(struct client *clients, unsigned count)
+static struct rpc_times merge_samples(struct client *clients, unsigned count)
 {
     struct rpc_times times = {0};
     for (unsigned i = 0; i < count; i++)
@@ -88,7 +88,7 @@ static struct rpc_times merge(struct client *clients, unsigned count)
             all[end++] = clients[i].samples[j];
         free(clients[i].samples);
     }
-    qsort(all, times.count, sizeof *all, compare);
+    qsort(all, times.count, sizeof *all, compare_samples);
     times.p50_us = all[times.count / 2];
     times.p99_us = all[times.count * 99 / 100];
     free(all);
@@ -109,11 +109,11 @@ struct rpc_times rpc_measure(const struct rpc_way *way, unsigned clients, unsign
                                  .index = i,
                                  .warm_ns = (uint64_t)ms * 100000,
                                  .run_ns = (uint64_t)ms * 1000000};
-        if (pthread_create(&threads[i], NULL, run, &all[i]) != 0)
+        if (pthread_create(&threads[i], NULL, run_client, &all[i]) != 0)
             rpc_die("cannot start thread %u", i);
     }
     for (unsigned i = 0; i < clients; i++)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
-    return merge(all, clients);
+    return merge_samples(all, clients);
 }

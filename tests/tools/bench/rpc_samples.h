@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Round trips of many threads for a while, and their percentiles.
+// Round trips of many threads for some time, and their percentiles.
 #ifndef INF_TESTS_TOOLS_BENCH_RPC_SAMPLES_H
 #define INF_TESTS_TOOLS_BENCH_RPC_SAMPLES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// One way of making round trips. The functions run on the client's own thread and end the program
-// where something goes wrong.
+// One way of making round trips. The functions run on the client's own thread, and exit the program
+// if something fails.
 struct rpc_way {
     void *(*open)(void *context, unsigned index); // one client
     void (*trip)(void *client);                   // one round trip
@@ -20,14 +20,14 @@ struct rpc_times {
     double p50_us, p99_us;
 };
 
-// Runs `clients` threads, each with one round trip outstanding, for `ms` milliseconds after a tenth
-// of that to warm up.
+// Runs `clients` threads, each with one round trip at a time, for `ms` milliseconds after a warm-up
+// of a tenth of that.
 struct rpc_times rpc_measure(const struct rpc_way *way, unsigned clients, unsigned ms);
 
-// Nanoseconds of CLOCK_MONOTONIC.
+// Returns the nanoseconds of CLOCK_MONOTONIC.
 uint64_t rpc_now_ns(void);
 
-// Ends the program with a line on stderr.
+// Exits the program with a line on stderr.
 __attribute__((noreturn, format(printf, 1, 2))) void rpc_die(const char *format, ...);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon with more to do than it can: overload, users who share a device, rows that run together.
+// A daemon under more load than it can serve: overload, users who share a device, and batching.
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define WIDTH 256
 
-// One worker of one thread: what is measured is who gets it.
+// One worker with one thread, because the question is who gets it.
 #define ONE_WORKER                                                                                 \
     "--cpu-threads=1", "--cpu-slots=1", "--backends=cpu,ref", "--race=never",                      \
         "--connections-per-uid-max=512"
@@ -32,8 +32,8 @@ struct burst {
     double p99_ms, refused_p50_ms, refused_p99_ms, per_second;
 };
 
-// A connection has credit for so many requests at once; more of them are more than the device's queue
-// holds, so that it is never the client who holds requests up.
+// The number of requests that a connection has credit for. It is more than the device's queue
+// holds, so that the client never holds requests back.
 #define CONNECTIONS 8
 
 static void run_burst(struct serving_caller *const *callers, double rate, double seconds,
@@ -84,9 +84,9 @@ void serving_show_overload(struct figures *figures, const struct serving_options
     serving_trip(callers[0]);
     double capacity = measure_capacity(&target, seconds);
     run_burst(callers, 0.9 * capacity, 2 * seconds, &usual);
-    // Whoever wants an answer in time says so: that is what the daemon may refuse by.
+    // Clients with a deadline send it: the daemon refuses requests by it.
     callers[0]->request.timeout_ms = (uint64_t)(usual.p99_ms * 1.25) + 1;
-    // What the machine can do changes under one's hands: asked before and after.
+    // The machine's speed may change during the benchmark, so it is measured before and after.
     double before = measure_capacity(&target, seconds / 2);
     run_burst(callers, 3 * capacity, seconds, &over);
     double after = measure_capacity(&target, seconds / 2);
@@ -139,7 +139,8 @@ static void take_share(void *context, inferd_result *result, const struct inferd
         rpc_die("cannot send: %s", refused.text);
 }
 
-// A process of another user that keeps asking, and says how much device time its answers took.
+// A process of another user that sends requests all the time, and reports how much device time its
+// answers took.
 static uint64_t be_user(const struct serving_target *target, unsigned index, uint64_t begin_ns,
                         uint64_t end_ns)
 {
@@ -208,13 +209,13 @@ void serving_show_fairness(struct figures *figures, const struct serving_options
 // --- batching ---
 
 #define BATCH_WIDTH  1024
-#define BATCH_LAYERS 8 // 32 MiB of constants: alone, a row waits for memory
+#define BATCH_LAYERS 8 // 32 MiB of constants: a single row is limited by memory
 #define CLIENTS      16
 
 struct batching {
     double alone_p50_us; // one client, one row
-    double crowd_rows;   // a second, of so many clients with one row each
-    double best_rows;    // a second, of one client with the best number of rows
+    double crowd_rows;   // rows per second of clients with one row each
+    double best_rows;    // rows per second of one client with the best number of rows
     unsigned best;
 };
 

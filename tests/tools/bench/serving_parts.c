@@ -105,7 +105,7 @@ void serving_write_chain(const char *directory, int64_t width, unsigned layers, 
     free(elements);
 }
 
-static int ascending(const void *a, const void *b)
+static int compare_ascending(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
@@ -116,7 +116,7 @@ double serving_quantile(double *values, size_t count, double part)
 {
     if (count == 0)
         return 0;
-    qsort(values, count, sizeof *values, ascending);
+    qsort(values, count, sizeof *values, compare_ascending);
     size_t rank = (size_t)((double)count * part);
     return values[rank < count ? rank : count - 1];
 }

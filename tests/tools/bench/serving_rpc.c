@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Round trips of next to no work beside bare ones; requests a second; real models beside the engine.
+// Round trips with almost no work compared with bare ones; requests per second; real models
+// compared with the engine.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,13 +45,13 @@ struct rounds {
     double p50[ROUNDS], p99[ROUNDS];
 };
 
-static struct rpc_times middle(struct rounds *rounds)
+static struct rpc_times find_median(struct rounds *rounds)
 {
     return (struct rpc_times){.p50_us = serving_quantile(rounds->p50, ROUNDS, 0.5),
                               .p99_us = serving_quantile(rounds->p99, ROUNDS, 0.5)};
 }
 
-static void note(struct rounds *rounds, int round, struct rpc_times times)
+static void note_result(struct rounds *rounds, int round, struct rpc_times times)
 {
     rounds->p50[round] = times.p50_us;
     rounds->p99[round] = times.p99_us;
@@ -79,13 +80,13 @@ static void show_null(struct figures *figures, const struct rpc_daemon *daemon,
     struct rpc_way way = serving_way(&target);
     unsigned ms = 300 * options->seconds;
     for (int round = 0; round < ROUNDS; round++) {
-        note(&bare, round, measure_bare(false, 1, ms));
-        note(&echo, round, measure_bare(true, 1, ms));
-        note(&null, round, rpc_measure(&way, 1, ms));
+        note_result(&bare, round, measure_bare(false, 1, ms));
+        note_result(&echo, round, measure_bare(true, 1, ms));
+        note_result(&null, round, rpc_measure(&way, 1, ms));
     }
-    struct rpc_times socket = middle(&bare);
-    struct rpc_times loop = middle(&echo);
-    struct rpc_times daemons = middle(&null);
+    struct rpc_times socket = find_median(&bare);
+    struct rpc_times loop = find_median(&echo);
+    struct rpc_times daemons = find_median(&null);
     const struct figure lines[] = {
         {"1 KiB, bare socket ping-pong, p50", socket.p50_us, "us", FIGURE_NONE, 0},
         {"1 KiB, bare socket ping-pong, p99", socket.p99_us, "us", FIGURE_NONE, 0},
@@ -149,7 +150,7 @@ struct pipeline {
     uint64_t end_ns, answered;
 };
 
-static void answered(void *context, inferd_result *result, const struct inferd_error *err)
+static void count_answers(void *context, inferd_result *result, const struct inferd_error *err)
 {
     struct pipeline *pipeline = context;
     struct inferd_error refused;
@@ -158,8 +159,8 @@ static void answered(void *context, inferd_result *result, const struct inferd_e
     inferd_result_free(result);
     pipeline->answered++;
     if (rpc_now_ns() < pipeline->end_ns &&
-        inferd_infer_async(pipeline->caller->client, &pipeline->caller->request, answered, pipeline,
-                           NULL, &refused) != INFERD_OK)
+        inferd_infer_async(pipeline->caller->client, &pipeline->caller->request, count_answers,
+                           pipeline, NULL, &refused) != INFERD_OK)
         rpc_die("cannot send: %s", refused.text);
 }
 
@@ -172,7 +173,7 @@ static double measure_pipeline(const struct rpc_daemon *daemon, unsigned ms)
     uint64_t begin_ns = rpc_now_ns();
     pipeline.end_ns = begin_ns + ms * UINT64_C(1000000);
     for (int i = 0; i < DEPTH; i++)
-        if (inferd_infer_async(pipeline.caller->client, &pipeline.caller->request, answered,
+        if (inferd_infer_async(pipeline.caller->client, &pipeline.caller->request, count_answers,
                                &pipeline, NULL, &err) != INFERD_OK)
             rpc_die("cannot send: %s", err.text);
     if (inferd_wait(pipeline.caller->client, &err) != INFERD_OK)
@@ -226,7 +227,7 @@ void serving_show_rpc(struct figures *figures, const struct serving_options *opt
 
 // --- real models ---
 
-// A model made ready to be run in this process, as the daemon would.
+// A model that is compiled in this process as the daemon compiles it.
 struct direct {
     struct tool_engine engine;
     struct inf_model *model;
@@ -284,8 +285,8 @@ static void copy_model(const char *from, const char *to)
 #define ENGINE_RUNS  400
 #define ENGINE_BLOCK 20
 
-// In blocks by turns, so that what else the machine does meets both alike, and each runs as it would
-// where nobody else does. The first two of a block are not counted.
+// Both run in alternating blocks, so that other work on the machine affects both. The first two
+// runs of a block are not counted.
 static void show_over(struct figures *figures, struct direct *direct,
                       const struct serving_target *target)
 {

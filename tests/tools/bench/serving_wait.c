@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is answered while the device is busy, how long a turn of the loop takes meanwhile, and what a
-// daemon takes that has nothing to do.
+// Requests that are answered while the device is busy, the duration of a turn of the loop
+// meanwhile, and the resources of an idle daemon.
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ static void sleep_until(uint64_t at_ns)
 
 // --- deadlines ---
 
-// Somebody who keeps the device busy: 4 requests in flight.
+// A client that keeps the device busy: 4 requests in flight.
 struct crowd {
     struct serving_target target;
     atomic_bool over;
@@ -48,7 +48,8 @@ static void *keep_busy(void *context)
     return NULL;
 }
 
-// A question now and then whose answer no worker makes: no shorter than a turn of the loop.
+// Sends a request now and then that no worker answers: its round trip is at least one turn of the
+// loop.
 struct pings {
     const char *socket;
     atomic_bool over;
@@ -56,7 +57,7 @@ struct pings {
     double us[60000];
 };
 
-static void *ping(void *context)
+static void *send_ping(void *context)
 {
     struct pings *pings = context;
     inferd_client *client = NULL;
@@ -75,16 +76,17 @@ static void *ping(void *context)
     return NULL;
 }
 
-// As many questions to a bare thread, which waits in read() and answers at once: what two wake-ups take.
+// Sends as many requests to a bare thread, which waits in read() and answers at once: the cost of
+// two wake-ups.
 struct bare_pings {
     int there, back;   // eventfds
     atomic_bool over;  // no more questions
-    atomic_bool ended; // nor answers
+    atomic_bool ended; // no more answers
     size_t count;
     double us[60000];
 };
 
-static void cross(int fd, bool out)
+static void cross_threads(int fd, bool out)
 {
     uint64_t one = 1;
     if ((out ? write(fd, &one, sizeof one) : read(fd, &one, sizeof one)) != sizeof one)
@@ -95,10 +97,10 @@ static void *answer_bare(void *context)
 {
     struct bare_pings *pings = context;
     for (;;) {
-        cross(pings->there, false);
+        cross_threads(pings->there, false);
         if (atomic_load(&pings->ended))
             return NULL;
-        cross(pings->back, true);
+        cross_threads(pings->back, true);
     }
 }
 
@@ -112,14 +114,14 @@ static void *ping_bare(void *context)
         rpc_die("cannot start a thread");
     while (!atomic_load(&pings->over)) {
         uint64_t start_ns = rpc_now_ns();
-        cross(pings->there, true);
-        cross(pings->back, false);
+        cross_threads(pings->there, true);
+        cross_threads(pings->back, false);
         if (pings->count < sizeof pings->us / sizeof pings->us[0])
             pings->us[pings->count++] = (double)(rpc_now_ns() - start_ns) / 1e3;
         sleep_until(start_ns + 200000);
     }
     atomic_store(&pings->ended, true);
-    cross(pings->there, true);
+    cross_threads(pings->there, true);
     pthread_join(other, NULL);
     close(pings->there);
     close(pings->back);
@@ -143,14 +145,14 @@ static void take_answer(void *context, inferd_result *result, const struct infer
     inferd_result_free(result);
 }
 
-// Sends one request and waits; a cancelled one is cancelled after 2 ms. Milliseconds to the answer from
-// when it was due, or below 0 where it was not what it should be.
+// Sends one request and waits; a cancelled one is cancelled after 2 ms. Returns the milliseconds
+// from when it was due to the answer; negative if the answer was not the expected one.
 static double time_answer(struct serving_caller *caller, uint64_t timeout_ms)
 {
     struct inferd_error err;
     struct answer answer = {0};
     uint64_t stream;
-    // A shape that never ran, so that nothing is known by which it could be refused at once.
+    // A shape that never ran, so that no estimate exists by which it could be refused.
     caller->input.shape[0]--;
     caller->input.size -= sizeof(float);
     caller->request.timeout_ms = timeout_ms;
@@ -219,7 +221,7 @@ void serving_show_deadlines(struct figures *figures, const struct serving_option
     pings.socket = daemon.socket;
     for (int i = 0; i < 4; i++)
         pthread_create(&crowd.threads[i], NULL, keep_busy, &crowd);
-    pthread_create(&pinger, NULL, ping, &pings);
+    pthread_create(&pinger, NULL, send_ping, &pings);
     pthread_create(&bare_pinger, NULL, ping_bare, &bare);
     sleep_until(rpc_now_ns() + 500000000);
     measure_late(&daemon, 250 * options->seconds < 1000 ? 250 * options->seconds : 1000, &late);
@@ -277,7 +279,7 @@ static double resident_kib(const struct rpc_daemon *daemon)
     return (double)read_status(path, "VmRSS");
 }
 
-// How often one of the daemon's threads had been asleep.
+// Returns how often one of the daemon's threads had slept.
 static double count_switches(const struct rpc_daemon *daemon)
 {
     char path[320];

@@ -74,7 +74,7 @@ Test(vulkan_faults, objects_of_a_lost_device_stay_lost)
     // Nothing is created within the next hour, either.
     cr_assert_eq(negation_init(&early, device, 10, &err), INF_UNAVAILABLE);
     cr_assert_eq(err.reason, INF_REASON_DEVICE_LOST);
-    cr_assert_not_null(strstr(err.text, "made anew in"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "created again in"), "%s", err.text);
     negation_fini(&early);
     cr_assert_eq(faults->devices, 1u);
     negation_fini(&negation);
