@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Profiles a model by steps: shortest times, work, bytes, and their share of what the cores can do.
 #include "tests/tools/bench/bench_profile.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loads, compiles and runs a model in process, for the benchmarks.
 #include "tests/tools/bench/bench_subject.h"
 
 #include <string.h>

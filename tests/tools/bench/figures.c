@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prints results next to their bounds, and writes them as JSON.
 #include "tests/tools/bench/figures.h"
 
 #include <sys/utsname.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Without a cpu device no peak is known.
 #include "tests/tools/bench/peak.h"
 
 struct tool_peaks tool_peaks(void)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A bare ping-pong server with one blocking thread for each connection.
 #include "tests/tools/bench/rpc_bare.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Starts and stops a daemon for a benchmark.
 #include "tests/tools/bench/rpc_daemon.h"
 
 #include <errno.h>

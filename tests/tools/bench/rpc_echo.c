@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A ping-pong server with a loop, a queue and a worker, like the daemon.
 #include "tests/tools/bench/rpc_echo.h"
 
 #include <event2/event.h>

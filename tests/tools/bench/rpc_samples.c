@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs client threads and sorts the times of their round trips.
 #include "tests/tools/bench/rpc_samples.h"
 
 #include <pthread.h>

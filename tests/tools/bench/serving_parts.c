@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Clients, models of a known cost, and percentiles for bench_serving.
 #include "tests/tools/bench/serving_parts.h"
 
 #include <stdio.h>

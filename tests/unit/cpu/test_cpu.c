@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The cpu device: settings, results of kernels, threads, packs and what it declines.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <pthread.h>
