@@ -37,8 +37,8 @@ struct inf_device_list {
 // ref is opened all the same. Without it, backends whose hardware is not here are left out, though
 // they might do without (Vulkan on the CPU). Backends that cannot start are logged and left out.
 //
-// INF_INVALID      `only` names an unknown backend; the text names it and the known ones. Or an option
-//                  makes no sense to a backend.
+// INF_INVALID      `only` names an unknown backend; the text names it and the known ones. Or an
+//                  option makes no sense to a backend.
 // INF_UNAVAILABLE  not even ref could be opened.
 enum inf_code inf_device_list_open(struct inf_device_list *list, const char *only,
                                    const struct inf_device_options *options,

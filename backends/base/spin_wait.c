@@ -4,9 +4,10 @@
 // Waking a sleeping CPU takes longer than a small request (about 40 us in a virtual machine). A
 // thread that polls reacts at once, but takes a CPU from others. Two rules bound that cost:
 //
-//   - Spin only if the last wait ended within the limit. Then the next one probably does, too. A thread
-//     that waited long once sleeps at once from then on, until a wait is short again.
-//   - The limit is a quarter of the last run time, between INF_SPIN_WAIT_MIN_NS and INF_SPIN_WAIT_MAX_NS.
+//   - Spin only if the last wait ended within the limit. Then the next one probably does, too. A
+//     thread     that waited long once sleeps at once from then on, until a wait is short again.
+//   - The limit is a quarter of the last run time, but at least INF_SPIN_WAIT_MIN_NS and at most
+//     INF_SPIN_WAIT_MAX_NS.
 //     So at most a fifth of the CPU time goes to spinning for long runs.
 //
 // Between two polls the thread yields. If the yield takes long, another thread needs this CPU, and

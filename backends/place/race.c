@@ -94,7 +94,7 @@ static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
     return INF_OK;
 }
 
-// One run that nobody disturbed; where a request came meanwhile, once more. A failure of the run
+// Times one undisturbed run; repeats it if a request arrived meanwhile. A failure of the run
 // itself is in *why, and *failed set.
 static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, uint64_t *took_ns,
                                      bool *failed, struct inf_error *why,

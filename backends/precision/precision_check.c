@@ -140,7 +140,7 @@ static enum inf_code run_node(const struct judge *judge, struct inf_graph *graph
         size_t bytes;
         if (!inf_shape_bytes(&value->shape, value->dtype, &bytes))
             code =
-                inf_fail(err, INF_UNSUPPORTED, "node '%s': its size hangs on values", node->name);
+                inf_fail(err, INF_UNSUPPORTED, "node '%s': its size depends on values", node->name);
         else if ((blobs[i] = inf_blob_create(bytes)) == NULL)
             code = fail_memory(err);
     }

@@ -56,8 +56,8 @@ double inf_precision_error_max(enum inf_precision precision);
 // Judges what `graph` would do in fp16 or bf16. Its shapes are known and no shape depends on
 // values; inputs[i] is the data of its input i. `evaluator` computes nodes.
 //
-// INF_UNSUPPORTED  sizes depend on values, there is too much to compute, or it is another precision; the
-//                  text says which.
+// INF_UNSUPPORTED  sizes depend on values, there is too much to compute, or it is another
+//                  precision; the text says which.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,

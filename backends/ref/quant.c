@@ -36,7 +36,7 @@ static void put_byte(const struct inf_ref_tensor *y, size_t at, int32_t value)
         ((uint8_t *)y->data)[at] = (uint8_t)value;
 }
 
-// `value`, a quotient of f32, rounded and moved to the zero point within bounds. No number is the
+// `value`, a quotient of f32, rounded and moved to the zero point within bounds. NaN becomes the
 // least.
 static int32_t round_to_byte(float value, int32_t zero, int32_t min, int32_t max)
 {

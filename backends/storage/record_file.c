@@ -42,7 +42,7 @@ static void read_text(struct inf_record_file *file, char *text)
         // A file of another version is normal after an update.
         enum inf_log_level level =
             is_of_another_version(file, text) ? INF_LOG_INFO : INF_LOG_WARNING;
-        inf_log(file->log, level, "%s begun anew reason=\"%s is none of this version\"", file->what,
+        inf_log(file->log, level, "%s rewritten reason=\"%s is none of this version\"", file->what,
                 file->name);
         file->damaged = true;
         return;
@@ -76,8 +76,7 @@ static void read_file(struct inf_record_file *file) INF_MAY_BLOCK
     } else {
         file->damaged = true;
         if (code != INF_NOT_FOUND)
-            inf_log(file->log, INF_LOG_WARNING, "%s begun anew reason=\"%s\"", file->what,
-                    err.text);
+            inf_log(file->log, INF_LOG_WARNING, "%s rewritten reason=\"%s\"", file->what, err.text);
     }
     free(text);
 }

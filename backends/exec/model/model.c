@@ -254,9 +254,10 @@ static enum inf_code compile_private(struct inf_model *model,
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_model_specialize_graph(model, request->shapes, &graph, err));
     if (request->keep && inf_graph_needs_values(graph))
-        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
-                               "sizes or branches of this model hang on values: what lies between "
-                               "its steps cannot be kept");
+        return inf_fail_reason(
+            err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+            "sizes or branches of this model depend on values: what lies between "
+            "its steps cannot be kept");
     if (request->keep)
         INF_TRY(keep_values(graph, err));
     const struct inf_run_options options = request->options != NULL

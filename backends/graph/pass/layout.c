@@ -13,8 +13,8 @@
 //     transpose                 nothing is written; its output becomes a view of s, or of the value
 //                               that s is itself a view of, with the permutations composed
 //     relu, add, concat, ...    computed on s; the result is a view again (layout_operator.h)
-//     all others                the view is computed by a transpose first, unless the permutation is
-//                               the identity: then s itself is the operand
+//     all others                the view is computed by a transpose first, unless its permutation
+//                               is the identity: then s itself is the operand
 //
 // After T' . relu . T the composed permutation is the identity, so both transposes are gone.
 //

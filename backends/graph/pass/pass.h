@@ -11,14 +11,18 @@
 
 // In the order they run. The list of names is inf_pass_name().
 enum inf_pass {
-    INF_PASS_INLINE, // branches with a constant condition, and loops of few iterations, become nodes
+    INF_PASS_INLINE,          // branches with a constant condition and short loops become nodes
     INF_PASS_DROP_IDENTITIES, // identity nodes, and reshapes and casts that change nothing
     INF_PASS_FOLD_CONSTANTS,  // nodes whose inputs are constants become constants
     INF_PASS_LAYOUT,          // transposes move towards the outputs, meet their inverses and go
-    INF_PASS_QUANTIZE, // floats between dequantize and quantize become operators on bytes; products may differ by 1
-    INF_PASS_FOLD_BATCH_NORM, // batch_norm (and mul/add by a per-channel constant) after a convolution or matmul, into its weights
-    INF_PASS_FUSE_BIAS, // add of a per-channel constant after a convolution or matmul, into its bias
-    INF_PASS_FUSE_ACTIVATION, // an activation after a convolution, matmul or add, into it; min(max(x)) into clip
+    // Floats between dequantize and quantize become operators on bytes; products may differ by 1.
+    INF_PASS_QUANTIZE,
+    // Folds batch_norm, and mul and add by a constant per channel, into the weights of the convolution
+    // or matmul before them.
+    INF_PASS_FOLD_BATCH_NORM,
+    INF_PASS_FUSE_BIAS, // add of a constant per channel becomes the bias of the node before it
+    // Fuses an activation into the convolution, matmul or add before it, and min(max(x)) into clip.
+    INF_PASS_FUSE_ACTIVATION,
     INF_PASS_FUSE_PAD,  // constant zero pad before a convolution, into its padding
     INF_PASS_DROP_DEAD, // nodes and values that are not used
     INF_PASS_COUNT

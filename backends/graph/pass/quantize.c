@@ -8,7 +8,7 @@
 //
 //     dequantize -> conv2d, depthwise_conv2d, matmul [clamp] -> quantize  =>  qconv2d, qmatmul
 //     dequantize -> add, sub, mul [clamp] -> quantize                     =>  qbinary
-//     dequantize -> node that only moves elements -> quantize             =>  the same node on bytes
+//     dequantize -> node that only moves elements -> quantize             =>  the node on bytes
 //     dequantize -> transpose or reshape -> one of the products           =>  both on bytes
 //
 // The third one holds if both sides have the same scale and zero point. Operands of qbinary must

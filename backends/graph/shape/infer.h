@@ -9,8 +9,8 @@
 // not yet constant, or on unknown dimensions, become INF_DIM_UNKNOWN. Also settles `padding`
 // same/valid into nothing: kernels ask inf_window() below.
 //
-// INF_INVALID      inputs do not fit the operator; the text names the node, what it has and what was
-//                  wanted.
+// INF_INVALID      inputs do not fit the operator; the text names the node, what it has
+//                  and what was wanted.
 // INF_UNSUPPORTED  element types the operator is not defined for.
 enum inf_code inf_shape_infer(struct inf_graph *graph, struct inf_error *err) INF_NODISCARD;
 
