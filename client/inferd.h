@@ -13,9 +13,14 @@
 //   inferd_result_free(result);
 //   inferd_close(client);
 //
-// Functions return 0 or an error code of enum inferd_code and fill *err (which may be NULL). A
-// client and what comes from it may be used by one thread at a time, or by any after
-// inferd_start_thread(). Strings are UTF-8.
+// Errors: functions that can fail return 0 (INFERD_OK) or a code of enum inferd_code. On failure
+// they fill *err; `err` may be NULL.
+//
+// Threads: a client and everything that belongs to it (results, memory, sessions) may be used by
+// one thread at a time. After inferd_start_thread() any thread may use them at any time.
+//
+// Strings are UTF-8 and end with NUL. A string that is passed to a function need not outlive the
+// call. Fixed arrays of characters are truncated if the text is longer.
 #ifndef INFERD_H
 #define INFERD_H
 
@@ -33,7 +38,7 @@ extern "C" {
 #define INFERD_API
 #endif
 
-// The codes are google.rpc's.
+// What kind of failure it was. The numbers are those of google.rpc.Code.
 enum inferd_code {
     INFERD_OK = 0,
     INFERD_CANCELLED = 1,
@@ -51,16 +56,16 @@ enum inferd_code {
     INFERD_UNAVAILABLE = 14
 };
 
-// What went wrong: the code, the reason ("SHAPE_MISMATCH", "QUEUE_FULL"; docs/reference/protocol.md lists
-// them), a line of text, and how long to wait before trying again (0: not said).
+// A failure.
 struct inferd_error {
-    int code;
-    char reason[32];
-    char text[1024];
-    uint32_t retry_after_ms;
+    int code; // enum inferd_code
+    char reason
+        [32]; // for programs: "SHAPE_MISMATCH", "QUEUE_FULL", ...; docs/PROTOCOL.md lists them
+    char text[1024];         // for people: one line
+    uint32_t retry_after_ms; // how long to wait before trying again; 0: unknown
 };
 
-// Element types.
+// Element types of tensors.
 typedef enum inferd_dtype {
     INFERD_BOOL = 1,
     INFERD_UINT8,
@@ -83,223 +88,284 @@ typedef enum inferd_dtype {
 typedef struct inferd_client inferd_client;
 // The answer to one inference.
 typedef struct inferd_result inferd_result;
-// Memory shared with the daemon: tensors in it are not copied.
+// Memory shared with the daemon. Tensors in it are not copied.
 typedef struct inferd_memory inferd_memory;
-// Tensors that the daemon keeps between requests: the state of a recurrent model.
+// Tensors that the daemon keeps from one request to the next: the state of a recurrent model.
 typedef struct inferd_session inferd_session;
 
-// A tensor: row-major elements somewhere in memory.
+// A tensor: its elements are contiguous, in row-major order.
 typedef struct inferd_tensor {
     const char *name;
     inferd_dtype dtype;
     int rank;
     int64_t shape[INFERD_RANK_MAX];
-    void *data;            // the elements; of inputs only read
-    size_t size;           // bytes
-    inferd_memory *memory; // where `data` lies, if in memory of inferd_memory_alloc(); else NULL
-    // Of a request with a session: the input is what the session keeps under this name (dtype, shape
-    // and data are not looked at), the output is kept under it and not returned. NULL: neither.
+    void *data;            // the elements; the library only reads those of inputs
+    size_t size;           // of the elements, in bytes
+    inferd_memory *memory; // the shared memory that `data` points into; NULL: other memory
+    // Only in a request with a session. An input is taken from the session, where it was kept under
+    // this name; its dtype, shape and data are ignored. An output is kept in the session under this
+    // name and not returned. NULL: neither.
     const char *session_tensor;
 } inferd_tensor;
 
-// The name ("FP32") and the element size of a dtype; "NONE" and 0 for numbers that are none.
+// Returns the name of a dtype ("FP32"), or "NONE" if the number is no dtype.
 INFERD_API const char *inferd_dtype_name(inferd_dtype dtype);
+// Returns the size of one element in bytes, or 0 if the number is no dtype.
 INFERD_API size_t inferd_dtype_size(inferd_dtype dtype);
-// The dtype called `name`; 0 where there is none.
+// Returns the dtype with this name, or 0 if there is none. `name` may be NULL.
 INFERD_API inferd_dtype inferd_dtype_parse(const char *name);
 
 // --- connection ---
 
-// Connects to the daemon's socket: `path`, or $INFERD_SOCKET, or /run/inferd/inferd.sock. Blocks
-// until the daemon has answered the greeting (at most 10 s).
+// Connects to the daemon's socket: `path` or, if that is NULL, $INFERD_SOCKET or
+// /run/inferd/inferd.sock. Blocks until the daemon has answered the greeting, at most 10 s. *client
+// is closed with inferd_close().
 INFERD_API int inferd_connect(inferd_client **client, const char *path, struct inferd_error *err);
 
-// Cancels what is in flight (callbacks are not called), and frees the client, its memory and its
-// results; from within a callback, as soon as the call that runs it ends. With a thread, any thread may do it: it
-// waits for a callback that runs, calls of other threads end with CANCELLED, and none may begin. NULL is fine.
+// Closes the connection and frees the client, its memory and its results. Requests in flight are
+// cancelled, and their callbacks are not called. NULL is allowed.
+//
+// A callback may close its client: it is freed when the function that called the callback returns.
+// With a thread (inferd_start_thread()), any thread may close the client: the call waits for a
+// running callback, calls of other threads end with CANCELLED, and no further call may begin.
 INFERD_API void inferd_close(inferd_client *client);
 
-// From now on a thread of the library serves the client, until inferd_close(): it reads answers and calls
-// callbacks, and connects anew as inferd_set_retry() says. Any thread may use the client, and what comes from
-// it, at any time. All callbacks are called by that thread, one after the other: one that takes long holds up the
-// rest. They may call anything, and signals of the program's are blocked there. Calls that wait for an answer leave
-// the client to others meanwhile, but for inferd_reconnect(). Cannot be undone.
+// Starts a thread that serves the client until inferd_close(): it reads answers, calls callbacks,
+// and reconnects as inferd_set_retry() says. Any thread may then use the client, and everything
+// that belongs to it, at any time.
+//
+// All callbacks run on this thread, one after the other, so that a slow callback delays the others.
+// Callbacks may call any function. The application's signals are blocked on the thread. Other
+// threads can use the client while a call waits for an answer, except while inferd_reconnect()
+// waits. The thread cannot be stopped without closing the client.
 INFERD_API int inferd_start_thread(inferd_client *client, struct inferd_error *err);
 
-// A number that is new at every start of the daemon. What it counted before is gone.
+// Returns a number that the daemon chooses at each start. If it differs from the one before, the
+// daemon has restarted, and its counters began again with 0.
 INFERD_API void inferd_epoch(const inferd_client *client, uint64_t epoch[2]);
 
-// Connects anew to the same path, trying for `timeout_ms` until a daemon answers (while one restarts,
-// there may be none). Requests in flight are waited for, as long as the old connection stands; else
-// they end with UNAVAILABLE. Memory of inferd_memory_alloc() stays as it is; sessions are gone.
+// Closes the connection and connects to the same path again. Blocks until a daemon answers, at most
+// `timeout_ms`; while the daemon restarts there may be none. Requests in flight are waited for
+// while the old connection works; otherwise they end with UNAVAILABLE. Memory of
+// inferd_memory_alloc() keeps its contents. Sessions are lost.
 INFERD_API int inferd_reconnect(inferd_client *client, uint64_t timeout_ms,
                                 struct inferd_error *err);
 
-// From now on inferd_infer() sends a request again, connecting anew where it has to, if it has
-// certainly not been begun: the daemon drains or had no room, the model is still loading, or the
-// connection had ended before. It does so for `limit_ms`, or until the request's own timeout. What
-// may have run is never sent again: that fails with UNAVAILABLE. Requests of inferd_infer_async() are
-// treated the same from then on, except those with a session or an order key; for them
-// inferd_process() connects anew, without blocking. 0, as at first: never.
+// Sets for how long failed requests are sent again; 0, the default: never.
+//
+// A request is sent again only if it was certainly not started: the daemon was shutting down or had
+// no room for it, the model was still loading, or the connection had failed before. The client
+// reconnects if necessary. Retrying ends after `limit_ms`, or after the request's own timeout. A
+// request that may have been started fails with UNAVAILABLE.
+//
+// This holds for inferd_infer(), and for inferd_infer_async() except for requests with a session or
+// an order key. For asynchronous requests inferd_process() reconnects, without blocking.
 INFERD_API void inferd_set_retry(inferd_client *client, uint64_t limit_ms);
 
-// What requests of this client say from now on about how they are to be computed; NULL: nothing, as at first.
-// `precision`: "fp32", "fp16", "bf16" or "int8", which the device has to offer; a run that is not finite in less
-// than fp32 is made again in fp32: inferd_result_precision() tells. `mode`: "normal", "prod" (shadow
-// verification leaves the answer out), "debug" (each node goes to the daemon's log; needs the admin
-// socket). The texts are copied.
+// Sets how later requests of this client are computed; NULL, the default: as the model is placed.
+// The strings are copied.
+//
+// `precision`: "fp32", "fp16", "bf16" or "int8", which the device must support. If a reduced
+// precision gives non-finite values, the daemon computes the answer again in fp32;
+// inferd_result_precision() reports that.
+//
+// `mode`: "normal"; "prod" (answers are not checked on the reference device); "debug" (the daemon
+// logs each node; needs the admin socket).
 INFERD_API int inferd_set_run_options(inferd_client *client, const char *precision,
                                       const char *mode, struct inferd_error *err);
 
-// How long requests of this client may wait from now on until they are begun, in milliseconds; 0, as at first:
-// as long as their timeout lets them. One that waits longer, or would as far as can be told when it comes, ends
-// with DEADLINE_EXCEEDED; one that was begun in time may take the time it takes.
+// Sets how long later requests of this client may wait in the daemon before they start, in
+// milliseconds; 0, the default: as long as their timeout allows. A request that waits longer, or is
+// expected to when it arrives, fails with DEADLINE_EXCEEDED. A request that has started in time may
+// take as long as its timeout allows.
 INFERD_API void inferd_set_queue_timeout(inferd_client *client, uint64_t timeout_ms);
 
 // What a client has done since inferd_connect().
 typedef struct inferd_statistics {
-    uint64_t requests;   // inferences asked for
-    uint64_t succeeded;  // of them, whose result was handed over
-    uint64_t failed;     // of them, that ended with an error
-    uint64_t sent_again; // for more room, or by inferd_set_retry()
-    uint64_t reconnects;
-    uint64_t bytes_sent, bytes_received; // through the socket
-    uint64_t memory_bytes;               // shared with the daemon now
-    uint32_t in_flight;                  // inferences now
-    uint32_t
-        without_memory; // inferences whose tensors went through the socket since the daemon, or this
-                        // machine, had no shared memory for them
+    uint64_t requests;  // inferences that were started by the application
+    uint64_t succeeded; // those of them that ended with a result
+    uint64_t failed;    // those of them that ended with an error
+    uint64_t resent; // inferences sent again: with more room for outputs, or by inferd_set_retry()
+    uint64_t reconnects;     // attempts to reconnect
+    uint64_t bytes_sent;     // through the socket
+    uint64_t bytes_received; // through the socket
+    uint64_t memory_bytes;   // memory that is shared with the daemon at present
+    uint32_t in_flight;      // inferences in flight at present
+    // Inferences whose large tensors went through the socket, because no shared memory was
+    // available here or in the daemon.
+    uint32_t without_shared_memory;
 } inferd_statistics;
 
-// Reads them.
+// Copies the statistics of the client.
 INFERD_API void inferd_client_statistics(const inferd_client *client,
                                          inferd_statistics *statistics);
 
 // --- inference ---
 
-// Tensors of 16 KiB and more travel through shared memory, smaller ones through the socket; those in
-// inferd_memory are not copied at all. The library learns how much room a model's outputs need: the
-// first request for large ones takes another round trip or two, but the model runs only once. Where the daemon refuses
-// shared memory, or there is none, what would lie in it goes through the socket, at the cost of copies; the statistics
-// tell. Requests with a session or an order key that are under way when the daemon refuses fail.
+// How tensors travel: tensors of 16 KiB and more through shared memory, smaller ones through the
+// socket. Tensors in inferd_memory are not copied at all.
+//
+// The library learns how much room the outputs of a model need. The first request with large
+// outputs takes one or two more round trips; the model still runs only once.
+//
+// If the daemon refuses shared memory, or there is none, tensors go through the socket and are
+// copied; inferd_statistics.without_shared_memory counts that. A request with a session or an order
+// key that is in flight when the daemon refuses its memory fails.
+
+// The order among waiting requests of the same user.
 typedef enum inferd_priority {
     INFERD_PRIORITY_NORMAL,
     INFERD_PRIORITY_HIGH,
     INFERD_PRIORITY_LOW
 } inferd_priority;
 
+// One inference. Zero-initialise, then set what is needed.
 typedef struct inferd_request {
     const char *model;
     const char *version; // NULL: the newest
     const char *device;  // NULL: where the model is placed
-    const char *id;      // NULL, or echoed in the result
+    const char *id;      // any text, returned with the result; NULL: none
     const inferd_tensor *inputs;
     size_t input_count;
-    const inferd_tensor *outputs; // NULL: all, in memory of the library's. Else those wanted, by
-    size_t output_count;          // name; with memory and data set, the daemon writes there
-    uint64_t timeout_ms;          // 0: none. Covers everything from now to the answer
-    inferd_priority priority;     // among the requests of this user
-    inferd_session *session;      // NULL: none. Outputs of its pairs come back only where `outputs`
-                                  // names them, and those that do not fit an answer need memory
-    uint64_t order_key;           // not 0: answers of equal keys come in the order of the requests
+    // The outputs that are wanted, by name. If `memory` and `data` of one are set, the daemon
+    // writes it there; otherwise the library provides memory. NULL: all outputs, in memory of the
+    // library.
+    const inferd_tensor *outputs;
+    size_t output_count;
+    uint64_t timeout_ms; // from the call to the answer; 0: none
+    inferd_priority priority;
+    // NULL: none. Outputs that belong to a pair of the session are returned only if `outputs` names
+    // them, and need `memory` if they do not fit an answer.
+    inferd_session *session;
+    uint64_t
+        order_key; // requests with the same key are answered in the order they were sent; 0: none
 } inferd_request;
 
-// Whether a request fits its model: tensors by name, type and shape. Asks the daemon about a model once (and
-// again after another version has answered, or a restart); from then on, as after
-// inferd_model_describe(), requests that do not fit are refused before anything is sent.
+// Checks whether a request fits its model: the names, types and shapes of its tensors. Asks the
+// daemon for a description of the model the first time, after another version has answered, and
+// after a restart of the daemon; blocks then, at most 10 s. Afterwards, as after
+// inferd_model_describe(), requests that do not fit fail before they are sent.
 INFERD_API int inferd_check(inferd_client *client, const inferd_request *request,
                             struct inferd_error *err);
 
-// Runs a model and waits for the answer. *result is the caller's to free.
+// Runs a model and blocks until the answer has come. The caller frees *result with
+// inferd_result_free().
 INFERD_API int inferd_infer(inferd_client *client, const inferd_request *request,
                             inferd_result **result, struct inferd_error *err);
 
-// Called from inferd_process() (or from a blocking call on the same client), or from the client's thread
-// where it has one, with the answer: `result`, now the callback's to free, or NULL and `err`. It may start further
-// requests.
+// Receives the answer to an asynchronous request: `result`, which the callback must free, or NULL
+// and `err`. Runs in inferd_process(), in a blocking function with the same client or, if the
+// client has a thread, on that thread. It may call any function.
 typedef void (*inferd_callback)(void *context, inferd_result *result,
                                 const struct inferd_error *err);
 
-// Sends a request and returns; the answer goes to `callback`. The inputs have been copied or are in
-// shared memory (which must not be written until the answer). *stream names the request for
-// inferd_cancel(); it may be NULL. Fails with RESOURCE_EXHAUSTED where the daemon's credit is used
-// up: process answers first, or inferd_wait_credit().
+// Sends a request and returns at once; `callback` receives the answer. Inputs outside of shared
+// memory have been copied when the function returns; those in shared memory must not be written
+// before the answer. *stream identifies the request for inferd_cancel(); `stream` may be NULL.
+//
+// Fails with RESOURCE_EXHAUSTED if the daemon allows no further request in flight: process answers
+// first, or call inferd_wait_credit(). If the function fails, the callback is not called.
 INFERD_API int inferd_infer_async(inferd_client *client, const inferd_request *request,
                                   inferd_callback callback, void *context, uint64_t *stream,
                                   struct inferd_error *err);
 
-// Asks for a request to be dropped. Its callback still comes: with CANCELLED, or with the answer if
-// that was quicker.
+// Cancels an asynchronous request. Its callback is still called: with CANCELLED, or with the answer
+// if that came first.
 INFERD_API int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *err);
 
-// Waits until the daemon's credit allows another request with `bytes` of data in its frames (those in memory, and
-// tensors of 16 KiB and more, do not count), `timeout_ms` at most; RESOURCE_EXHAUSTED where it does not then.
-// Without a thread answers are processed meanwhile.
+// Blocks until the daemon allows another request with `bytes` of data in its frames, at most
+// `timeout_ms`; fails with RESOURCE_EXHAUSTED if it does not. Tensors in shared memory, and those
+// of 16 KiB and more, do not count as data. Without a thread, answers are processed meanwhile.
 INFERD_API int inferd_wait_credit(inferd_client *client, size_t bytes, uint64_t timeout_ms,
                                   struct inferd_error *err);
 
-// For a loop of your own: poll inferd_fd() for inferd_events() (POLLIN, POLLOUT), then call
-// inferd_process(), which never blocks; call it after inferd_timeout() milliseconds (-1: none) in any
-// case. After a failure the client is only to be closed, or connected anew. With inferd_set_retry() the
-// three are to be asked for again each time: another connection may be in use. With a thread there is nothing to
-// poll for (-1, 0, -1), and inferd_process() only tells whether the connection stands.
+// For an event loop of the application: poll inferd_fd() for inferd_events() (POLLIN, POLLOUT) for
+// at most inferd_timeout() milliseconds (-1: no limit), then call inferd_process(), which never
+// blocks.
+//
+// After inferd_process() has failed, the client can only be closed or reconnected. With
+// inferd_set_retry(), call the first three functions before each poll, because the connection may
+// be another one. If the client has a thread, there is nothing to poll for (they return -1, 0, -1),
+// and inferd_process() only reports whether the connection works.
 INFERD_API int inferd_fd(const inferd_client *client);
 INFERD_API short inferd_events(const inferd_client *client);
 INFERD_API int inferd_timeout(const inferd_client *client);
 INFERD_API int inferd_process(inferd_client *client, struct inferd_error *err);
 
-// Processes until no request is in flight; with a thread, waits until that is so and no callback runs.
+// Blocks until no request is in flight and, if the client has a thread, no callback is running.
+// Without a thread it processes answers.
 INFERD_API int inferd_wait(inferd_client *client, struct inferd_error *err);
 
 // --- results ---
 
+// Times of one inference in nanoseconds.
 typedef struct inferd_timing {
-    uint64_t queue_ns, input_ns, compute_ns, output_ns; // as the daemon measured
-    uint64_t total_ns;                                  // from call to answer, as the client did
+    uint64_t queue_ns;   // in the daemon's queue
+    uint64_t input_ns;   // the daemon prepared the inputs
+    uint64_t compute_ns; // the model ran
+    uint64_t output_ns;  // the daemon wrote the outputs
+    uint64_t total_ns;   // from the call to the answer, measured by the library
 } inferd_timing;
 
-// The outputs, in the model's order or that of the request. Valid until the result is freed.
+// Everything that these functions return is valid until the result is freed.
+
+// Returns the number of outputs.
 INFERD_API size_t inferd_result_output_count(const inferd_result *result);
+// Returns an output, in the order of the model or, if the request names outputs, of the request.
+// NULL: `index` is too large.
 INFERD_API const inferd_tensor *inferd_result_output(const inferd_result *result, size_t index);
-// The output called `name`; NULL where there is none.
+// Returns the output with this name, or NULL.
 INFERD_API const inferd_tensor *inferd_result_find(const inferd_result *result, const char *name);
+// Returns the version of the model that answered.
 INFERD_API const char *inferd_result_model_version(const inferd_result *result);
+// Returns the device that computed the answer.
 INFERD_API const char *inferd_result_device(const inferd_result *result);
+// Returns the precision that the answer was computed in: "fp32", "fp16", "bf16" or "int8".
 INFERD_API const char *inferd_result_precision(const inferd_result *result);
+// Returns the id of the request; "": it had none.
 INFERD_API const char *inferd_result_id(const inferd_result *result);
+// Returns the times of the inference.
 INFERD_API inferd_timing inferd_result_timing(const inferd_result *result);
-// The rows that ran together, those of other requests counted; 1 for a model that runs its requests one by one.
+// Returns how many rows of all requests were computed together; 1 for a model whose requests are
+// not batched.
 INFERD_API unsigned inferd_result_batch_size(const inferd_result *result);
-// The rows that were computed, padding and all, where some were nobody's; else as above.
+// Returns how many rows were computed, padding included; at least inferd_result_batch_size().
 INFERD_API unsigned inferd_result_padded_size(const inferd_result *result);
 // How a request was computed.
 enum inferd_result_flag {
-    INFERD_PADDED = 1,     // beside rows that are nobody's, since that size is quicker
-    INFERD_SPLIT = 2,      // its rows in several runs
-    INFERD_RECOMPUTED = 4, // once more in fp32: what came in less was not finite
-    INFERD_MOVED = 8       // on another device, since the first failed
+    INFERD_PADDED = 1,     // with padding rows, because that batch size is faster
+    INFERD_SPLIT = 2,      // its rows were computed in several runs
+    INFERD_RECOMPUTED = 4, // again in fp32, because the reduced precision gave non-finite values
+    INFERD_MOVED = 8       // on another device, because the first one failed
 };
-// Bits of enum inferd_result_flag; others may come with later daemons.
+// Returns bits of enum inferd_result_flag. Later daemons may set other bits.
 INFERD_API unsigned inferd_result_flags(const inferd_result *result);
-// Frees the result. NULL is fine.
+// Frees the result. NULL is allowed.
 INFERD_API void inferd_result_free(inferd_result *result);
 
 // --- shared memory ---
 
-// `size` bytes of memory that the daemon can read and write in place, aligned to a page. Tensors in
-// it start at multiples of 64 bytes. Freed memory goes to a pool of the client's and is used again.
-// After DEADLINE_EXCEEDED or CANCELLED a device may be at the request's memory for a while yet: free
-// it rather than use it again (a region in doubt does not go to the pool).
+// Allocates `size` bytes of memory that the daemon reads and writes without copies. The memory is
+// aligned to a page; tensors in it must start at multiples of 64 bytes. Never waits for the daemon.
+// Free *memory with inferd_memory_free(), or let inferd_close() do so.
 INFERD_API int inferd_memory_alloc(inferd_client *client, size_t size, inferd_memory **memory,
                                    struct inferd_error *err);
+// Returns the first byte.
 INFERD_API void *inferd_memory_data(const inferd_memory *memory);
+// Returns the size that was asked for, in bytes.
 INFERD_API size_t inferd_memory_size(const inferd_memory *memory);
-// Gives the memory back; requests in flight that use it may still go on. NULL is fine.
+// Gives the memory back to the client, which reuses it. Requests in flight may still use it. NULL
+// is allowed.
+//
+// After a request has failed with DEADLINE_EXCEEDED or CANCELLED, a device may still write to its
+// memory for a while. Free that memory and do not use it again; the library does not reuse it
+// either.
 INFERD_API void inferd_memory_free(inferd_memory *memory);
 
 // --- sessions ---
 
-// A model's output that its next request takes as an input, without travelling here and back:
+// A pair: an output of a model that is an input of the session's next request. It stays in the
+// daemon.
 //
 //   inferd_session_state state = {.output = "stateN", .input = "state", .rank = 3,
 //                                 .shape = {2, 1, 128}};
@@ -308,78 +374,101 @@ INFERD_API void inferd_memory_free(inferd_memory *memory);
 //   while (more audio) inferd_infer(client, &(inferd_request){.model = "silero_vad",
 //       .inputs = audio_and_rate, .input_count = 2, .session = session}, &result, &err);
 //
-// The first request takes zeros of this shape, or sends the input itself: as any later one may, to
-// begin anew.
+// In the first request the input is zeros of this shape. Any request may send the input itself, to
+// start from other values.
 typedef struct inferd_session_state {
     const char *output, *input;
-    int rank; // -1: the shape is the model's, where that is known
+    int rank; // -1: the shape is the model's, if that is known
     int64_t shape[INFERD_RANK_MAX];
 } inferd_session_state;
 
-// Opens a session with these pairs (there may be none: see inferd_tensor.session_tensor). Requests
-// of one session run one after the other, as they were sent; one that fails keeps nothing. A session
-// ends with its connection. Blocks until the daemon has answered, 10 s at most.
+// Opens a session with these pairs; there may be none (see inferd_tensor.session_tensor). Requests
+// of a session run one after the other, in the order they were sent. A request that fails changes
+// nothing in the session. A session ends with its connection. Blocks until the daemon has answered,
+// at most 10 s. The caller closes *session with inferd_session_close().
 INFERD_API int inferd_session_open(inferd_client *client, const inferd_session_state *states,
                                    size_t count, inferd_session **session,
                                    struct inferd_error *err);
 
-// As above, with the pairs of a model: those that its file tells (session_pairs), or its tensors' names.
+// As inferd_session_open(), with the pairs of a model: those in its file (session_pairs), or those
+// that follow from the names of its tensors.
 INFERD_API int inferd_session_open_model(inferd_client *client, const char *model,
                                          const char *version, inferd_session **session,
                                          struct inferd_error *err);
 
-// Closes it; what was sent before goes on. NULL is fine. Blocks as inferd_session_open() does.
+// Closes the session. Requests that were sent before still run. Blocks until the daemon has
+// answered, at most 10 s. NULL is allowed.
 INFERD_API void inferd_session_close(inferd_session *session);
 
 // --- models and daemon ---
 
+// The functions from here on block until the daemon has answered, at most 10 s unless they say
+// otherwise. `version` NULL stands for the newest version.
+
+// The inputs and outputs of a model.
 typedef struct inferd_model_info {
-    char name[65], version[24], platform[48];
+    char name[65], version[24];
+    char platform[48]; // the file format
     size_t input_count, output_count;
-    inferd_tensor *inputs, *outputs; // name, dtype, shape (-1: any); no data
+    inferd_tensor *inputs, *outputs; // name, dtype and shape (-1: any size); no data
 } inferd_model_info;
 
-// What a model takes and gives. Free with inferd_model_info_free(). The functions from here on block
-// until the daemon has answered (10 s at most; loading and unloading take as long as they take).
+// Returns the description of a model. Free it with inferd_model_info_free().
 INFERD_API int inferd_model_describe(inferd_client *client, const char *name, const char *version,
                                      inferd_model_info **info, struct inferd_error *err);
-// Frees it. NULL is fine.
+// Frees the description. NULL is allowed.
 INFERD_API void inferd_model_info_free(inferd_model_info *info);
 
-// Whether a model can answer now.
+// Sets *ready to whether the model can answer requests.
 INFERD_API int inferd_model_ready(inferd_client *client, const char *name, const char *version,
                                   bool *ready, struct inferd_error *err);
 
+// One model in the list.
 typedef struct inferd_model_row {
-    char name[65], version[24], state[16], reason[256], device[32], platform[48];
-    uint64_t memory_bytes, requests, macs;
+    char name[65], version[24];
+    char state[16];    // "UNKNOWN", "LOADING", "READY", "UNLOADING", "UNAVAILABLE"
+    char reason[256];  // why it is not ready; "": it is
+    char device[32];   // where it is placed
+    char platform[48]; // the file format
+    uint64_t memory_bytes;
+    uint64_t requests; // inferences since it was loaded
+    uint64_t macs;     // multiply-adds of one inference; 0: unknown
 } inferd_model_row;
 
-// The models the daemon knows. *rows is the caller's to free().
+// Lists the models of the daemon. The caller frees *rows with free().
 INFERD_API int inferd_models(inferd_client *client, inferd_model_row **rows, size_t *count,
                              struct inferd_error *err);
 
+// Reports the progress of a load: `stage` says what is being done, and `percent` how much of the
+// load is done.
 typedef void (*inferd_progress)(void *context, const char *stage, unsigned percent);
 
-// Loads (or reloads) a model and waits until it is ready or has failed. `path` (NULL: the daemon's
-// repository) names a model file or directory that the daemon can read; `device` NULL is the
-// default. `progress` may be NULL. Needs the admin socket.
+// Loads or reloads a model, and blocks until it is ready or has failed, without a limit. `path` is
+// a model file or folder that the daemon can read; NULL: the daemon's repository. `device` NULL:
+// the daemon's default. `progress` may be NULL. Needs the admin socket.
 INFERD_API int inferd_load(inferd_client *client, const char *name, const char *path,
                            const char *device, inferd_progress progress, void *context,
                            struct inferd_error *err);
 
-// Unloads a model; `version` NULL: every version. Needs the admin socket.
+// Unloads a model; `version` NULL: every version. Blocks until its requests in flight have ended,
+// at most 120 s. Needs the admin socket.
 INFERD_API int inferd_unload(inferd_client *client, const char *name, const char *version,
                              struct inferd_error *err);
 
+// One device in the list.
 typedef struct inferd_device_row {
-    char name[32], backend[16], kind[16], description[128], health[16];
-    int priority;
-    unsigned slots, threads, queue_depth, queue_limit;
-    uint64_t requests, busy_ns, memory_bytes;
+    char name[32], backend[16], kind[16], description[128];
+    char health[16]; // "ok", "lost", "quarantined"
+    int priority;    // devices of a higher priority are preferred
+    unsigned slots;  // inferences that run at the same time
+    unsigned threads;
+    unsigned queue_depth, queue_limit; // waiting requests, and how many may wait
+    uint64_t requests;                 // inferences since the daemon started
+    uint64_t busy_ns;                  // time spent computing since the daemon started
+    uint64_t memory_bytes;
 } inferd_device_row;
 
-// The devices the daemon uses. *rows is the caller's to free().
+// Lists the devices of the daemon. The caller frees *rows with free().
 INFERD_API int inferd_devices(inferd_client *client, inferd_device_row **rows, size_t *count,
                               struct inferd_error *err);
 
@@ -388,202 +477,240 @@ INFERD_API int inferd_devices(inferd_client *client, inferd_device_row **rows, s
 typedef struct inferd_limit {
     char name[48];
     uint64_t value;
-    uint64_t least, most; // what it may be set to
+    uint64_t min, max; // of allowed values
 } inferd_limit;
 
-// Sets limits by name and value (`set` may be NULL), all of them or none, and tells all there are. *rows
-// is the caller's to free(). Needs the admin socket.
+// Sets the limits in `set` (by name and value; NULL: none), either all of them or none, and lists
+// all limits. The caller frees *rows with free(). Needs the admin socket.
 INFERD_API int inferd_limits(inferd_client *client, const inferd_limit *set, size_t set_count,
                              inferd_limit **rows, size_t *count, struct inferd_error *err);
 
+// The state of the daemon. Counters start with 0 when the daemon starts.
 typedef struct inferd_server_status {
-    char version[32], state[16];
+    char version[32];
+    char state[16]; // "ready", "draining"
     uint64_t uptime_ns;
-    unsigned connections, requests_in_flight, regions, models_ready;
-    uint64_t connections_total, requests_accepted, requests_ok, requests_failed;
-    uint64_t region_bytes, resident_bytes, log_lines_dropped;
+    unsigned connections; // open at present
+    unsigned requests_in_flight;
+    unsigned regions; // of shared memory
+    unsigned models_ready;
+    uint64_t connections_total; // since the start
+    uint64_t requests_accepted;
+    uint64_t requests_ok;
+    uint64_t requests_failed;
+    uint64_t region_bytes;      // shared memory of all clients
+    uint64_t resident_bytes;    // memory of the daemon's process
+    uint64_t log_lines_dropped; // because the log was too slow
 } inferd_server_status;
 
-// Memory of one device, counted as tf.memory() of TensorFlow.js does.
+// The memory of one device, counted as tf.memory() of TensorFlow.js does.
 typedef struct inferd_memory_row {
     char device[32];
     unsigned num_tensors;      // constants of the models placed on it
     unsigned num_data_buffers; // allocations: constants, packed weights, arenas
-    uint64_t num_bytes;        // of all three, which are:
-    uint64_t constant_bytes, weight_bytes, buffer_bytes;
-    uint64_t budget_bytes; // what the device has; 0: what the host has
-    uint64_t peak_bytes;   // the most that num_bytes was
+    uint64_t num_bytes;        // the sum of the next three
+    uint64_t constant_bytes;   // constants as in the model file
+    uint64_t weight_bytes;     // packed weights
+    uint64_t buffer_bytes;     // arenas and other buffers
+    uint64_t budget_bytes;     // memory of the device; 0: it uses the memory of the host
+    uint64_t peak_bytes;       // the maximum of num_bytes
 } inferd_memory_row;
 
+// Memory of the daemon that belongs to no device.
 typedef struct inferd_memory_total {
-    uint64_t region_bytes;   // memory shared by all clients
-    uint64_t resident_bytes; // of the daemon
-    uint64_t session_bytes;  // kept in sessions of all clients
+    uint64_t region_bytes;   // shared memory of all clients
+    uint64_t resident_bytes; // memory of the daemon's process
+    uint64_t session_bytes;  // state kept in sessions of all clients
     unsigned sessions;
 } inferd_memory_total;
 
-// What each device holds. *rows is the caller's to free(); `total` may be NULL.
+// Lists the memory of each device. The caller frees *rows with free(); `total` may be NULL.
 INFERD_API int inferd_memory_info(inferd_client *client, inferd_memory_row **rows, size_t *count,
                                   inferd_memory_total *total, struct inferd_error *err);
 
-// How the daemon fares.
+// Copies the state of the daemon to *status.
 INFERD_API int inferd_status(inferd_client *client, inferd_server_status *status,
                              struct inferd_error *err);
 
-// What the daemon has found out about its own answers since it started.
+// Results of the daemon's checks of its own answers, since it started.
 typedef struct inferd_checks {
-    uint64_t answers_checked;   // that the plainest device computed once more
-    uint64_t answers_drifted;   // of them: it found something else
-    uint64_t answers_unchecked; // that there was no room for
-    uint64_t models_demoted;    // put into fp32, since answers in less were not finite
+    uint64_t answers_checked;   // answers computed again on the reference device
+    uint64_t answers_drifted;   // those of them that differed
+    uint64_t answers_unchecked; // answers that were to be checked when the queue of checks was full
+    uint64_t
+        models_demoted; // models set to fp32, because a reduced precision gave non-finite values
 } inferd_checks;
 
-// Reads them.
+// Copies the results of the daemon's checks to *checks.
 INFERD_API int inferd_status_checks(inferd_client *client, inferd_checks *checks,
                                     struct inferd_error *err);
 
 // --- placement ---
 
-// A device that could have been chosen. Times in ns, 0: not known.
+// A device that was considered for a model.
 typedef struct inferd_candidate {
     char device[32], backend[16], kind[16], precision[8];
     char verdict[16];   // "chosen", "slower", "wrong", "refused", "left out", "not asked"
-    char reason[192];   // what speaks against it
-    unsigned runs;      // timed ones
-    uint64_t prior_ns;  // what the device's speed promises
-    uint64_t first_ns;  // of the first run, which compiles
-    uint64_t median_ns; // of a race
+    char reason[192];   // why it was not chosen
+    unsigned runs;      // timed runs
+    uint64_t prior_ns;  // expected time of a run, by the speed of the device; 0: unknown
+    uint64_t first_ns;  // time of the first run, which compiles; 0: not measured
+    uint64_t median_ns; // time of a run; 0: not measured
     uint64_t memory_bytes;
-    unsigned threads; // that a run uses
+    unsigned threads; // of one run
 } inferd_candidate;
 
-// An operator that the chosen device does not run.
+// An operator of the model that the chosen device does not support.
 typedef struct inferd_declined {
     char op[32];
-    unsigned nodes;
-    char device[32]; // who runs them
+    unsigned nodes;  // how many nodes of the model use it
+    char device[32]; // where they run instead
     char reason[192];
 } inferd_declined;
 
-// What a model was told, by its file or by admins: "device", "cpu", "model".
+// A setting of a model: "device", "cpu", "model", ...
 typedef struct inferd_setting {
     char name[48], value[256];
-    char origin[16];                // "default", "model" (its file), "admin"
-    char initial[256], wanted[128]; // the default, and what it may be
+    char origin[16]; // who set the value: "default", "model" (its file), "admin"
+    char default_value[256];
+    char allowed[128]; // the allowed values
 } inferd_setting;
 
 // Where a model runs, and why.
 typedef struct inferd_placement {
-    char name[65], version[24], device[32], backend[16], precision[8], precision_reason[192];
-    char policy[16]; // "latency", "throughput", "stability", "memory"
-    char source[16]; // "pinned", "rule", "race", "memory": a race at an earlier start
-    char reason[192];
-    char rule_device[32], rule_reason[192]; // what the rule of thumb says
-    uint64_t macs, const_bytes;
-    unsigned steps, interpreted;
-    unsigned small_ops_webgl, small_ops_webgpu; // inputs below 128, and 1000, elements
+    char name[65], version[24], device[32], backend[16], precision[8];
+    char precision_reason[192]; // why this precision
+    char policy[16];            // "latency", "throughput", "stability", "memory"
+    char source[16];            // "pinned", "rule", "race", "memory" (a race at an earlier start)
+    char reason[192];           // why this device
+    char rule_device[32], rule_reason[192]; // what would be chosen without measuring
+    uint64_t macs;                          // multiply-adds of one inference
+    uint64_t const_bytes;                   // of the model's constants
+    unsigned steps;                         // of the compiled program
+    unsigned interpreted; // nodes that are run one by one, because shapes depend on values
+    // Nodes whose inputs have fewer than 128 and fewer than 1000 elements: TensorFlow.js would run
+    // them on the CPU.
+    unsigned small_ops_webgl, small_ops_webgpu;
     size_t candidate_count, declined_count;
     inferd_candidate *candidates;
     inferd_declined *declined;
     size_t setting_count;
     inferd_setting *settings;
-    // Answers that the plainest device computed once more, those that it found to be wrong, and those that
-    // there was no room for; and answers that were not finite, and computed again in fp32.
-    uint64_t shadow_checked, shadow_drifted, shadow_dropped, recomputed;
-    char shadow_alarm[384]; // what was wrong with the first; "": nothing
+    uint64_t shadow_checked; // answers computed again on the reference device
+    uint64_t shadow_drifted; // those of them that differed
+    uint64_t shadow_dropped; // answers that were to be checked when the queue of checks was full
+    uint64_t recomputed;     // answers computed again in fp32, because they were not finite
+    char shadow_alarm[384];  // how the first of them differed; "": none did
 } inferd_placement;
 
-// Tells where a model runs, and why. Free with inferd_placement_free().
+// Returns where a model runs, and why. Free *placement with inferd_placement_free().
 INFERD_API int inferd_explain(inferd_client *client, const char *name, const char *version,
                               inferd_placement **placement, struct inferd_error *err);
-// Frees it. NULL is fine.
+// Frees the placement. NULL is allowed.
 INFERD_API void inferd_placement_free(inferd_placement *placement);
 
-typedef struct inferd_place_order {
-    const char *model, *version; // version NULL: the one there is
-    const char *device;          // a device's name, or "auto"; NULL: as it is
-    const char *policy;          // NULL: as it is
-    const char *precision;       // NULL: as it is
-    const char *mode;            // "normal", "debug", "prod"; NULL: as it is
-} inferd_place_order;
+// What to change about a model's placement. NULL: no change.
+typedef struct inferd_place_request {
+    const char *model;     // not NULL
+    const char *version;   // NULL: the newest
+    const char *device;    // the name of a device, or "auto"
+    const char *policy;    // "latency", "throughput", "stability", "memory"
+    const char *precision; // "auto", "fp32", "fp16", "bf16", "int8"
+    const char *mode;      // "normal", "debug", "prod"
+} inferd_place_request;
 
-// Moves a model: the old executable serves until the new one is warm, and no request fails for it.
-// Blocks until then. `progress` may be NULL. Needs the admin socket.
-INFERD_API int inferd_place(inferd_client *client, const inferd_place_order *order,
+// Changes the placement of a model. Requests are served by the old placement until the new one is
+// ready, so that none fails. Blocks until then, without a limit. `progress` may be NULL. Needs the
+// admin socket.
+INFERD_API int inferd_place(inferd_client *client, const inferd_place_request *request,
                             inferd_progress progress, void *context, struct inferd_error *err);
 
-// Compiles a model for further shapes before anybody asks for them, without running it: "x=1x3x224x224",
-// with blanks between inputs and ; between sets; NULL: the model's own, with 1 where it leaves them open.
-// `version` NULL: the one there is; `device` NULL: where the model is placed. Blocks until it is done.
-// `progress` may be NULL. Needs the admin socket.
+// Compiles a model for further input shapes before requests need them. Does not run the model.
+//
+// `shapes` is "x=1x3x224x224": inputs are separated by blanks, and sets of inputs by ';'. NULL: the
+// model's own shapes, with 1 for each open size. `device` NULL: where the model is placed. Blocks
+// until all shapes are compiled, without a limit. `progress` may be NULL. Needs the admin socket.
 INFERD_API int inferd_precompile(inferd_client *client, const char *name, const char *version,
                                  const char *device, const char *shapes, inferd_progress progress,
                                  void *context, struct inferd_error *err);
 
-// --- looking into a model ---
+// --- inspecting a model ---
 
-// One node, in the order of the model's graph.
+// The report about one node. Nodes come in the order of the model's graph.
 typedef struct inferd_node {
     char name[128], op[32], device[32];
-    char kernel[48];             // "": it has no step of its own
-    char shape[96], inputs[256]; // "FP32 [1,8]", with commas between
-    uint64_t start_ns, time_ns, macs, bytes;
-    uint64_t nan_count, inf_count; // of its elements
-    double least, largest;         // of those that are finite
-    double max_abs, max_rel;       // diff: how far the devices are apart
-    // debug: "made here", "came in" (numbers that are not finite); diff: "ok", "first" (to differ),
-    // "differs"; "": nothing to say
+    char kernel[48];   // the kernel that computes it; "": it is fused into another node
+    char shape[96];    // of the output: "FP32 [1,8]"
+    char inputs[256];  // of all inputs, separated by commas
+    uint64_t start_ns; // from the start of the run
+    uint64_t time_ns;
+    uint64_t macs;      // multiply-adds
+    uint64_t bytes;     // of the outputs
+    uint64_t nan_count; // elements of the output that are NaN
+    uint64_t inf_count; // elements of the output that are infinite
+    double min, max;    // of the finite elements
+    double max_abs;     // "diff": the largest absolute difference between the devices
+    double max_rel;     // "diff": the largest relative difference
+    // "debug": "made here" (the first node with non-finite values), "came in" (its inputs had
+    // them). "diff": "ok", "first" (the first node that differs), "differs". "": neither.
     char verdict[16];
 } inferd_node;
 
+// Receives the report about one node; `node` is valid during the call.
 typedef void (*inferd_node_callback)(void *context, const inferd_node *node);
 
+// How to inspect a model.
 typedef struct inferd_inspect_request {
-    const char *model, *version; // version NULL: the one there is
+    const char *model, *version; // version NULL: the newest
     const char *device;          // NULL: where the model is placed
-    const char *mode;    // "profile": times; "debug": every value looked at; "diff": compared
-    const char *against; // diff: the other device; NULL: the plainest
-    double tolerance;    // diff: how far elements may be apart; 0: 0.001
-    const inferd_tensor *inputs; // all of them, at most 1 MiB together; NULL: generated
+    // "profile": measure the nodes. "debug": look for NaN and infinities. "diff": compare two
+    // devices.
+    const char *mode;
+    const char *against;         // "diff": the other device; NULL: the reference device
+    double tolerance;            // "diff": how much elements may differ; 0: 0.001
+    const inferd_tensor *inputs; // all inputs, at most 1 MiB together; NULL: generated values
     size_t input_count;
     const char *precision; // on `device`; NULL: as the model is placed
 } inferd_inspect_request;
 
-// Runs a model apart from all requests, and calls `callback` for each node. With "debug" and "diff"
-// every value is kept, so that nothing is fused. Needs the admin socket.
+// Runs a model separately from all requests, and calls `callback` for each node. With "debug" and
+// "diff" every value is kept, so that no nodes are fused. Blocks until the run has ended, without a
+// limit. Needs the admin socket.
 INFERD_API int inferd_inspect(inferd_client *client, const inferd_inspect_request *request,
                               inferd_node_callback callback, void *context,
                               struct inferd_error *err);
 
 // --- environment ---
 
-// What the daemon found: "cpu.isa", "avx2 fma".
-typedef struct inferd_fact {
+// What the daemon found out about the machine: "cpu.isa" is "avx2 fma".
+typedef struct inferd_host_fact {
     char name[64], value[192];
-} inferd_fact;
+} inferd_host_fact;
 
-// What the daemon was told.
+// A flag of the daemon.
 typedef struct inferd_flag {
-    char name[48], value[256], initial[256];
-    char type[8];    // "bool", "int", "real", "string", "enum"
-    char origin[16]; // "default", "facts", "derived", "file", "drop-in", "environment", "argument",
-                     // "admin"
+    char name[48], value[256], default_value[256];
+    char type[8]; // "bool", "int", "real", "string", "enum"
+    // Who set the value: "default", "facts" (the machine), "derived", "file", "drop-in",
+    // "environment", "argument", "admin".
+    char origin[16];
     char stability[16]; // "public", "internal"
-    bool live;          // inferd_flag_set() changes it
-    char wanted[128];   // what it may be
+    bool live;          // inferd_flag_set() can change it
+    char allowed[128];  // the allowed values
     char help[192];
 } inferd_flag;
 
 typedef struct inferd_environment {
     size_t fact_count, flag_count;
-    inferd_fact *facts;
+    inferd_host_fact *facts;
     inferd_flag *flags;
 } inferd_environment;
 
-// Reads facts and flags. Free with inferd_environment_free().
+// Returns what the daemon knows about the machine, and its flags. Free *environment with
+// inferd_environment_free().
 INFERD_API int inferd_environment_read(inferd_client *client, inferd_environment **environment,
                                        struct inferd_error *err);
-// Frees them. NULL is fine.
+// Frees the environment. NULL is allowed.
 INFERD_API void inferd_environment_free(inferd_environment *environment);
 
 // Changes a flag until the daemon ends. Needs the admin socket.

@@ -13,10 +13,10 @@ static void copy_flag(inferd_flag *to, const struct inf_flag_entry *from)
     INF_COPY_TEXT(to->name, from->name);
     INF_COPY_TEXT(to->type, from->type);
     INF_COPY_TEXT(to->value, from->value);
-    INF_COPY_TEXT(to->initial, from->initial);
+    INF_COPY_TEXT(to->default_value, from->default_value);
     INF_COPY_TEXT(to->origin, from->origin);
     INF_COPY_TEXT(to->stability, from->stability);
-    INF_COPY_TEXT(to->wanted, from->wanted);
+    INF_COPY_TEXT(to->allowed, from->allowed);
     INF_COPY_TEXT(to->help, from->help);
     to->live = from->live;
 }
@@ -29,13 +29,13 @@ static enum inf_code copy_environment(void *context, const union inf_message *me
     const struct inf_environment_reply *from = &message->environment;
     // One allocation holds the environment, its facts and its flags.
     inferd_environment *environment =
-        calloc(1, sizeof *environment + from->fact_count * sizeof(inferd_fact) +
+        calloc(1, sizeof *environment + from->fact_count * sizeof(inferd_host_fact) +
                       from->flag_count * sizeof(inferd_flag));
     if (environment == NULL)
         return inf_client_question_fail_memory(err);
     environment->fact_count = from->fact_count;
     environment->flag_count = from->flag_count;
-    environment->facts = (inferd_fact *)(environment + 1);
+    environment->facts = (inferd_host_fact *)(environment + 1);
     environment->flags = (inferd_flag *)(environment->facts + from->fact_count);
     for (uint32_t i = 0; i < from->fact_count; i++) {
         INF_COPY_TEXT(environment->facts[i].name, from->facts[i].name);

@@ -46,7 +46,7 @@ const inferd_memory *inf_client_fallback_find_refused(const struct inf_client_ca
 
 void inf_client_fallback_count(inferd_client *client, struct inf_client_call *call)
 {
-    client->statistics.without_memory += !call->without_memory;
+    client->statistics.without_shared_memory += !call->without_memory;
     call->without_memory = true;
 }
 

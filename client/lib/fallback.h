@@ -11,7 +11,7 @@
 // Returns a region of the call that the daemon has refused, or NULL.
 const inferd_memory *inf_client_fallback_find_refused(const struct inf_client_call *call);
 
-// Counts the call in statistics.without_memory, once.
+// Counts the call in statistics.without_shared_memory, once.
 void inf_client_fallback_count(inferd_client *client, struct inf_client_call *call);
 
 // Gives inputs in refused regions a place behind the `data_bytes` of the frame's data, and returns

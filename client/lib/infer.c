@@ -253,7 +253,7 @@ enum inf_code inf_client_infer_resend(inferd_client *client, struct inf_client_c
     struct inf_infer_request *message = &client->message.infer_request;
     struct inf_span meta = {old->bytes + INF_FRAME_HEADER_BYTES, old->meta_size};
     call->attempts++;
-    client->statistics.sent_again++;
+    client->statistics.resent++;
     INF_TRY(inf_message_decode(&client->message, INF_MESSAGE_INFER_REQUEST, meta, client->scratch,
                                err));
     if (call->deadline_ns != 0)

@@ -131,7 +131,7 @@ static int infer_with_retry(inferd_client *client, const inferd_request *request
         if (code == INFERD_OK || client->closing || (!unsent && !is_unbegun(&last)) ||
             !prepare_retry(client, until_ns, &last))
             break;
-        client->statistics.sent_again++;
+        client->statistics.resent++;
         uint64_t spent_ms = (inf_client_now_ns() - start_ns) / 1000000;
         if (request->timeout_ms != 0)
             remaining.timeout_ms =

@@ -32,8 +32,8 @@ static void copy_node(inferd_node *to, const struct inf_node_entry *from)
     to->bytes = from->bytes;
     to->nan_count = from->nan_count;
     to->inf_count = from->inf_count;
-    to->least = from->least;
-    to->largest = from->largest;
+    to->min = from->min;
+    to->max = from->max;
     to->max_abs = from->max_abs;
     to->max_rel = from->max_rel;
 }

@@ -26,8 +26,8 @@ static enum inf_code copy_limits(void *context, const union inf_message *message
     for (uint32_t i = 0; i < list->count; i++) {
         INF_COPY_TEXT(rows[i].name, list->entries[i].name);
         rows[i].value = list->entries[i].value;
-        rows[i].least = list->entries[i].least;
-        rows[i].most = list->entries[i].most;
+        rows[i].min = list->entries[i].min;
+        rows[i].max = list->entries[i].max;
     }
     *out->rows = rows;
     *out->count = list->count;

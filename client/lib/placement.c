@@ -38,8 +38,8 @@ static void copy_setting(inferd_setting *to, const struct inf_setting_entry *fro
     INF_COPY_TEXT(to->name, from->name);
     INF_COPY_TEXT(to->value, from->value);
     INF_COPY_TEXT(to->origin, from->origin);
-    INF_COPY_TEXT(to->initial, from->initial);
-    INF_COPY_TEXT(to->wanted, from->wanted);
+    INF_COPY_TEXT(to->default_value, from->default_value);
+    INF_COPY_TEXT(to->allowed, from->allowed);
 }
 
 static void copy_placement(inferd_placement *to, const struct inf_placement_reply *from)
@@ -121,7 +121,7 @@ void inferd_placement_free(inferd_placement *placement)
     free(placement);
 }
 
-int inferd_place(inferd_client *client, const inferd_place_order *order, inferd_progress progress,
+int inferd_place(inferd_client *client, const inferd_place_request *order, inferd_progress progress,
                  void *context, struct inferd_error *err)
 {
     struct inf_client_progress progress_state = {

@@ -112,8 +112,8 @@ static void fill_report(struct work *work, struct inf_node_entry *entry, uint32_
     entry->device = report.device;
     entry->nan_count = report.nan_count;
     entry->inf_count = report.inf_count;
-    entry->least = report.least;
-    entry->largest = report.largest;
+    entry->min = report.least;
+    entry->max = report.largest;
     if (work->order->mode == INF_INSPECT_DEBUG && report.nan_count + report.inf_count > 0)
         entry->verdict = has_bad_input(work->subject, index) ? "came in" : "made here";
 }

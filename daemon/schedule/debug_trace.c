@@ -29,8 +29,8 @@ static void log_node(struct trace *trace, const struct inf_node_entry *node)
             "inputs=\"%s\" bytes=%" PRIu64 " least=%g largest=%g nan=%" PRIu64 " inf=%" PRIu64
             " verdict=\"%s\"",
             trace->subject->served->name, node->name, node->op, node->device, node->kernel,
-            (double)node->time_ns / 1e6, node->shape, node->inputs, node->bytes, node->least,
-            node->largest, node->nan_count, node->inf_count, node->verdict);
+            (double)node->time_ns / 1e6, node->shape, node->inputs, node->bytes, node->min,
+            node->max, node->nan_count, node->inf_count, node->verdict);
     if (trace->culprit[0] == '\0' && strcmp(node->verdict, "made here") == 0)
         snprintf(trace->culprit, sizeof trace->culprit, "%s", node->name);
     trace->nodes++;

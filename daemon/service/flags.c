@@ -109,11 +109,11 @@ static void add_flag(struct inf_service_environment *reply, const struct inf_con
         .name = flag->name,
         .type = inf_flag_type_name(flag->type),
         .value = inf_flag_print(config, flag, reply->flag_values[index]),
-        .initial = flag->fallback,
+        .default_value = flag->fallback,
         .origin = inf_origin_name(inf_flag_origin(config, flag)),
         .stability = flag->internal ? "internal" : "public",
         .live = flag->live,
-        .wanted = reply->flag_wanted[index],
+        .allowed = reply->flag_wanted[index],
         .help = flag->help,
     };
 }

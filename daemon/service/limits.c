@@ -101,8 +101,8 @@ static void fill_reply(const struct inf_environment *environment,
         reply->entries[reply->count++] =
             (struct inf_limit_entry){.name = flag->name,
                                      .value = read_limit(environment->config, flag),
-                                     .least = (uint64_t)flag->min,
-                                     .most = inf_environment_most(environment, flag)};
+                                     .min = (uint64_t)flag->min,
+                                     .max = inf_environment_most(environment, flag)};
     }
 }
 

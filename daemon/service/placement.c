@@ -118,8 +118,8 @@ static uint32_t describe_settings(struct inf_service *service,
         service->settings[i] = (struct inf_setting_entry){.name = flag->name,
                                                           .value = service->setting_values[i],
                                                           .origin = inf_origin_name(origin),
-                                                          .initial = flag->fallback,
-                                                          .wanted = service->setting_wanted[i]};
+                                                          .default_value = flag->fallback,
+                                                          .allowed = service->setting_wanted[i]};
     }
     return INF_MODEL_FLAG_COUNT;
 }

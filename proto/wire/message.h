@@ -196,7 +196,7 @@ struct inf_model_index {
 struct inf_node_entry {
     const char *name, *op, *kernel, *device, *shape, *inputs, *verdict;
     uint64_t start_ns, time_ns, macs, bytes, nan_count, inf_count;
-    double least, largest, max_abs, max_rel;
+    double min, max, max_abs, max_rel;
 };
 
 struct inf_load_progress {
@@ -261,7 +261,7 @@ struct inf_session_message {
 // A limit that can be changed; in a request name and value alone.
 struct inf_limit_entry {
     const char *name;
-    uint64_t value, least, most;
+    uint64_t value, min, max;
 };
 #define INF_LIVE_LIMITS 32
 // ServerLimits, request and reply.
@@ -290,7 +290,7 @@ struct inf_placement_request {
 // What a model was told.
 struct inf_setting_entry {
     const char *name, *value, *origin;
-    const char *initial, *wanted; // the default, and what it may be
+    const char *default_value, *allowed; // the default, and what it may be
 };
 
 // ModelPrecompile request.
@@ -338,9 +338,9 @@ struct inf_fact_entry {
 };
 
 struct inf_flag_entry {
-    const char *name, *type, *value, *initial, *origin, *stability;
+    const char *name, *type, *value, *default_value, *origin, *stability;
     bool live;
-    const char *wanted, *help;
+    const char *allowed, *help;
 };
 
 struct inf_environment_reply {

@@ -41,11 +41,11 @@ static void decode_flag(struct inf_flag_entry *to, const wire_flag *from)
         .name = from->name,
         .type = from->type,
         .value = from->value,
-        .initial = from->initial,
+        .default_value = from->default_value,
         .origin = from->origin,
         .stability = from->stability,
         .live = from->live != 0,
-        .wanted = from->wanted,
+        .allowed = from->allowed,
         .help = from->help,
     };
 }
@@ -75,11 +75,11 @@ static void encode_flag(wire_flag *to, const struct inf_flag_entry *from)
     to->name = inf_wire_text(from->name);
     to->type = inf_wire_text(from->type);
     to->value = inf_wire_text(from->value);
-    to->initial = inf_wire_text(from->initial);
+    to->default_value = inf_wire_text(from->default_value);
     to->origin = inf_wire_text(from->origin);
     to->stability = inf_wire_text(from->stability);
     to->live = from->live;
-    to->wanted = inf_wire_text(from->wanted);
+    to->allowed = inf_wire_text(from->allowed);
     to->help = inf_wire_text(from->help);
 }
 

@@ -16,8 +16,8 @@ static enum inf_code decode_list(struct inf_limit_list *list, size_t count,
         INF_TRY(inf_check_text("limit", wire[i]->name, INF_TEXT_LIMIT, err));
         list->entries[i] = (struct inf_limit_entry){.name = wire[i]->name,
                                                     .value = wire[i]->value,
-                                                    .least = wire[i]->least,
-                                                    .most = wire[i]->most};
+                                                    .min = wire[i]->min,
+                                                    .max = wire[i]->max};
     }
     return INF_OK;
 }
@@ -32,8 +32,8 @@ static Inference__LiveLimit **encode_list(const struct inf_limit_list *list,
     for (uint32_t i = 0; wire != NULL && i < list->count; i++) {
         wire[i]->name = inf_wire_text(list->entries[i].name);
         wire[i]->value = list->entries[i].value;
-        wire[i]->least = list->entries[i].least;
-        wire[i]->most = list->entries[i].most;
+        wire[i]->min = list->entries[i].min;
+        wire[i]->max = list->entries[i].max;
     }
     return wire;
 }

@@ -13,7 +13,7 @@ typedef Inference__ModelPlacementResponse__Setting wire_setting;
 #define CANDIDATE_TEXTS(X)   X(device) X(backend) X(kind) X(precision) X(verdict) X(reason)
 #define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes) X(threads)
 #define DECLINED_TEXTS(X)    X(op) X(device) X(reason)
-#define SETTING_TEXTS(X)     X(name) X(value) X(origin) X(initial) X(wanted)
+#define SETTING_TEXTS(X)     X(name) X(value) X(origin) X(default_value) X(allowed)
 #define PLACEMENT_TEXTS(X)   PLACEMENT_NAMES(X) PLACEMENT_REASONS(X)
 #define PLACEMENT_NAMES(X)   X(name) X(version) X(device) X(backend) X(precision) X(policy) X(source)
 #define PLACEMENT_REASONS(X)                                                                       \

@@ -52,7 +52,7 @@ static void print_answers(void)
     STRUCT(inferd_memory_total);
     STRUCT(inferd_statistics);
     FIELD(inferd_statistics, in_flight);
-    FIELD(inferd_statistics, without_memory);
+    FIELD(inferd_statistics, without_shared_memory);
     STRUCT(inferd_checks);
 }
 

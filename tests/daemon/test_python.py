@@ -123,10 +123,10 @@ class WithoutMemory(Case):
 
     def test_large_tensors_go_through_the_socket_and_are_counted(self):
         self.add(3)
-        self.assertEqual(self.client.statistics['without_memory'], 0)
+        self.assertEqual(self.client.statistics['without_shared_memory'], 0)
         for rows in (1024, 65537, 200001, 1025):  # from 16 KiB each to several frames
             self.add(rows)
-        self.assertEqual(self.client.statistics['without_memory'], 4)
+        self.assertEqual(self.client.statistics['without_shared_memory'], 4)
         self.assertEqual(self.client.statistics['requests'], 5)
 
     def test_arrays_of_empty_and_outputs_work_all_the_same(self):
@@ -140,8 +140,8 @@ class WithoutMemory(Case):
         self.allow(1024)
         end = time.monotonic() + 20
         before = 0
-        while self.client.statistics['without_memory'] > before and time.monotonic() < end:
-            before = self.client.statistics['without_memory']
+        while self.client.statistics['without_shared_memory'] > before and time.monotonic() < end:
+            before = self.client.statistics['without_shared_memory']
             time.sleep(0.1)
             self.add(1024)
         self.assertLess(time.monotonic(), end)

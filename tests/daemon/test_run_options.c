@@ -224,7 +224,7 @@ Test(run_options, a_model_that_overflows_while_it_serves_is_demoted)
     inferd_placement *placement = NULL;
     start_daemon((const char *const[]){"--backends=half", NULL});
     load_square(10000); // y = x * x
-    const inferd_place_order order = {.model = "square", .device = "half", .precision = "fp16"};
+    const inferd_place_request order = {.model = "square", .device = "half", .precision = "fp16"};
     cr_assert_eq(inferd_place(admin, &order, NULL, NULL, &err), 0, "%s", err.text);
     cr_expect_float_eq(send_request(client, 3, (struct asked){0}, precision), 9, 0.01);
     cr_expect_str_eq(precision, "fp16");
@@ -259,7 +259,7 @@ Test(run_options, a_model_built_to_overflow_answers_right)
     load_square(3e8f); // in fp16 an infinity
     for (size_t i = 0; i < 2; i++) {
         inferd_placement *placement = NULL;
-        const inferd_place_order order = {
+        const inferd_place_request order = {
             .model = "square", .device = "half", .precision = precisions[i]};
         int code = inferd_place(admin, &order, NULL, NULL, &err);
         cr_assert_eq(inferd_explain(client, "square", NULL, &placement, &err), 0, "%s", err.text);
@@ -361,7 +361,7 @@ Test(run_options, a_model_in_debug_mode_tells_where_numbers_stop_being_finite)
     struct inferd_error err;
     start_daemon((const char *const[]){"--backends=half", "--log-level=info", NULL});
     load_square(1);
-    const inferd_place_order order = {.model = "square", .mode = "debug"};
+    const inferd_place_request order = {.model = "square", .mode = "debug"};
     cr_assert_eq(inferd_place(admin, &order, NULL, NULL, &err), 0, "%s", err.text);
     send_request(client, 1e30f, (struct asked){0}, precision);
     const char *log = await_log("request traced model=square");

@@ -32,12 +32,12 @@ static void print_flags(const inferd_environment *environment, const char *name,
             continue;
         table_text(table, flag->name);
         table_text(table, flag->value);
-        table_text(table, flag->initial);
+        table_text(table, flag->default_value);
         table_text(table, flag->origin);
         table_text(table, flag->type);
         table_text(table, flag->live ? "live" : "restart");
         table_text(table, flag->stability);
-        table_text(table, flag->wanted);
+        table_text(table, flag->allowed);
         table_text(table, flag->help);
     }
     table_print(table, format, false);
@@ -56,9 +56,9 @@ static void print_settings(const inferd_placement *placement, enum output_format
         const inferd_setting *setting = &placement->settings[i];
         table_text(table, setting->name);
         table_text(table, setting->value);
-        table_text(table, setting->initial);
+        table_text(table, setting->default_value);
         table_text(table, setting->origin);
-        table_text(table, setting->wanted);
+        table_text(table, setting->allowed);
     }
     table_print(table, format, false);
 }

@@ -86,8 +86,8 @@ static int show_debug(const struct node_list *list, enum output_format format)
         table_text(table, node->shape);
         table_text(table, node->inputs);
         table_whole(table, (int64_t)node->bytes, NULL);
-        add_number(table, node->least);
-        add_number(table, node->largest);
+        add_number(table, node->min);
+        add_number(table, node->max);
         table_whole(table, (int64_t)node->nan_count, NULL);
         table_whole(table, (int64_t)node->inf_count, NULL);
         table_text(table, node->verdict);

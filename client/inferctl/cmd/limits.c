@@ -43,7 +43,7 @@ static void print(const inferd_limit *rows, size_t count, enum output_format for
     static const char *const columns[] = {"limit", "value", "least", "most"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < count; i++) {
-        const uint64_t numbers[] = {rows[i].value, rows[i].least, rows[i].most};
+        const uint64_t numbers[] = {rows[i].value, rows[i].min, rows[i].max};
         bool bytes = strstr(rows[i].name, "bytes") != NULL;
         table_text(table, rows[i].name);
         for (size_t k = 0; k < 3; k++) {

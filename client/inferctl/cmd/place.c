@@ -36,7 +36,7 @@ static int print_outcome(const struct context *context, inferd_client *client, c
 
 static int run(const struct context *context, const struct arguments *arguments)
 {
-    inferd_place_order order = {.model = arguments->names[0], .device = arguments->names[1]};
+    inferd_place_request order = {.model = arguments->names[0], .device = arguments->names[1]};
     for (size_t i = 0; i < arguments->option_count; i++) {
         if (arguments->options[i].option == 'p')
             order.policy = arguments->options[i].value;

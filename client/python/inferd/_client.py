@@ -52,8 +52,8 @@ class Client:
             result = client.infer('mobilenet', {'input': pixels})
             print(result['output'].argmax(), result.device)
 
-    statistics counts the inferences: 'requests' asked for, 'sent_again' (for more room, or since they had not been
-    begun), 'without_memory' (their large tensors went through the socket, since the daemon had no shared memory
+    statistics counts the inferences: 'requests' asked for, 'resent' (for more room, or since they had not been
+    begun), 'without_shared_memory' (their large tensors went through the socket, since the daemon had no shared memory
     for them); and 'reconnects'.
     """
 
@@ -70,7 +70,7 @@ class Client:
         self._last_session = 0
         self.closed = False
         self._outputs = {}  # (model, version): what is known of large outputs
-        self.statistics = {'requests': 0, 'sent_again': 0, 'reconnects': 0, 'without_memory': 0}
+        self.statistics = {'requests': 0, 'resent': 0, 'reconnects': 0, 'without_shared_memory': 0}
         self._memory = Memory(self._register, self._unregister)
         self._connect(connect_timeout)
 

@@ -99,7 +99,7 @@ class Inference:
             entries, parts, size = self._place_inputs()
             outputs = self._place_outputs()
             meta = encode('ModelInferRequest', {**self._message, 'inputs': entries, 'outputs': outputs})
-            self._client.statistics['without_memory'] += self._plain
+            self._client.statistics['without_shared_memory'] += self._plain
             self._plain = False
             return self._client._begin('infer', meta, self._finish, parts, size)
         except Error:
@@ -120,7 +120,7 @@ class Inference:
                     time.sleep(wait)
                 if self._message['timeout_ns']:
                     self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
-                self._client.statistics['sent_again'] += 1
+                self._client.statistics['resent'] += 1
                 return self._begin()
             except Error as again:
                 if not again.unbegun:
@@ -250,5 +250,5 @@ class Inference:
         """Sends the request once more, with rooms as learnt, and waits. Nothing ran the first time."""
         if self._message['timeout_ns']:
             self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
-        self._client.statistics['sent_again'] += 1
+        self._client.statistics['resent'] += 1
         return self._send().result()

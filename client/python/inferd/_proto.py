@@ -64,7 +64,7 @@ MESSAGES = {
         1: ('major', 'u'), 2: ('minor', 'u'), 3: ('server_name', 's'), 4: ('server_version', 's'),
         5: ('limits', 'Limits'), 6: ('features', '*s'), 7: ('credit_requests', 'u'), 8: ('epoch_high', 'u'),
         9: ('epoch_low', 'u'), 10: ('role', 's'), 11: ('clock', 's'), 240: ('credit_bytes', 'u')},
-    'LiveLimit': {1: ('name', 's'), 2: ('value', 'u'), 3: ('least', 'u'), 4: ('most', 'u')},
+    'LiveLimit': {1: ('name', 's'), 2: ('value', 'u'), 3: ('min', 'u'), 4: ('max', 'u')},
     'ServerLimitsRequest': {1: ('limits', '*LiveLimit')},
     'ServerLimitsResponse': {1: ('limits', '*LiveLimit')},
     'Credit': {1: ('requests', 'u'), 2: ('bytes', 'u')},

@@ -296,7 +296,7 @@ Test(inferctl_place, no_request_fails_while_a_model_moves)
         inf_crowd_start(&crowds[i], fixture.socket, 0);
     static const char *const devices[] = {"ref", "auto"};
     for (int i = 0; i < 20; i++) {
-        const inferd_place_order order = {.model = "add", .device = devices[i % 2]};
+        const inferd_place_request order = {.model = "add", .device = devices[i % 2]};
         cr_assert_eq(inferd_place(admin, &order, NULL, NULL, &err), 0, "%s", err.text);
         for (int k = 0; k < 2; k++)
             inf_crowd_await(&crowds[k], 1);

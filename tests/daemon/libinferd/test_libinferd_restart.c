@@ -81,7 +81,7 @@ Test(libinferd_restart, loses_no_request_and_sends_none_twice_while_daemons_are_
     cr_assert_eq(asker.statistics.succeeded, asker.answered);
     // Each answer is one request's, and each that was sent beyond those had been refused.
     cr_assert_eq(asker.statistics.requests, asker.statistics.succeeded + asker.statistics.failed);
-    cr_assert_leq(asker.statistics.failed, asker.statistics.sent_again);
+    cr_assert_leq(asker.statistics.failed, asker.statistics.resent);
     inf_fixture_stop(&fixture);
 }
 

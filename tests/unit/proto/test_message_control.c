@@ -36,8 +36,8 @@ static const struct wire_field node_fields[] = {
     WIRE_TEXT(inf_node_entry, verdict),    WIRE_VALUE(inf_node_entry, start_ns),
     WIRE_VALUE(inf_node_entry, time_ns),   WIRE_VALUE(inf_node_entry, macs),
     WIRE_VALUE(inf_node_entry, bytes),     WIRE_VALUE(inf_node_entry, nan_count),
-    WIRE_VALUE(inf_node_entry, inf_count), WIRE_VALUE(inf_node_entry, least),
-    WIRE_VALUE(inf_node_entry, largest),   WIRE_VALUE(inf_node_entry, max_abs),
+    WIRE_VALUE(inf_node_entry, inf_count), WIRE_VALUE(inf_node_entry, min),
+    WIRE_VALUE(inf_node_entry, max),       WIRE_VALUE(inf_node_entry, max_abs),
     WIRE_VALUE(inf_node_entry, max_rel),
 };
 
@@ -73,8 +73,8 @@ static const struct wire_field memory_fields[] = {
 static const struct wire_field limit_fields[] = {
     WIRE_TEXT(inf_limit_entry, name),
     WIRE_VALUE(inf_limit_entry, value),
-    WIRE_VALUE(inf_limit_entry, least),
-    WIRE_VALUE(inf_limit_entry, most),
+    WIRE_VALUE(inf_limit_entry, min),
+    WIRE_VALUE(inf_limit_entry, max),
 };
 
 static const struct wire_field placement_request_fields[] = {
@@ -126,9 +126,9 @@ static const struct wire_field declined_fields[] = {
 
 static const struct wire_field flag_fields[] = {
     WIRE_TEXT(inf_flag_entry, name),   WIRE_TEXT(inf_flag_entry, type),
-    WIRE_TEXT(inf_flag_entry, value),  WIRE_TEXT(inf_flag_entry, initial),
+    WIRE_TEXT(inf_flag_entry, value),  WIRE_TEXT(inf_flag_entry, default_value),
     WIRE_TEXT(inf_flag_entry, origin), WIRE_TEXT(inf_flag_entry, stability),
-    WIRE_VALUE(inf_flag_entry, live),  WIRE_TEXT(inf_flag_entry, wanted),
+    WIRE_VALUE(inf_flag_entry, live),  WIRE_TEXT(inf_flag_entry, allowed),
     WIRE_TEXT(inf_flag_entry, help),
 };
 
