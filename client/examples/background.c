@@ -19,7 +19,7 @@ struct answers {
     atomic_ulong good, bad;
 };
 
-static int usage(FILE *out, int code)
+static int print_usage(FILE *out, int code)
 {
     fputs(
         "usage: background [--socket PATH] MODEL COUNT\n"
@@ -29,7 +29,7 @@ static int usage(FILE *out, int code)
     return code;
 }
 
-static int failed(const struct inferd_error *err)
+static int report_failure(const struct inferd_error *err)
 {
     fprintf(stderr, "background: %s\n", err->text);
     return 1;
@@ -39,7 +39,7 @@ static void on_answer(void *context, inferd_result *result, const struct inferd_
 {
     struct answers *answers = context;
     if (result == NULL && atomic_fetch_add(&answers->bad, 1) == 0)
-        (void)failed(err);
+        (void)report_failure(err);
     else if (result != NULL)
         atomic_fetch_add(&answers->good, 1);
     inferd_result_free(result);
@@ -64,8 +64,8 @@ static int make_inputs(inferd_client *client, inferd_model_info *info, struct in
     return INFERD_OK;
 }
 
-static int run(inferd_client *client, const char *model, unsigned long count,
-               struct answers *answers, struct inferd_error *err)
+static int send_requests(inferd_client *client, const char *model, unsigned long count,
+                         struct answers *answers, struct inferd_error *err)
 {
     inferd_model_info *info = NULL;
     if (inferd_start_thread(client, err) != INFERD_OK ||
@@ -93,25 +93,26 @@ int main(int argc, char **argv)
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'h')
-            return usage(stdout, 0);
+            return print_usage(stdout, 0);
         if (option != 's')
-            return usage(stderr, 2);
+            return print_usage(stderr, 2);
         socket = optarg;
     }
     if (argc - optind != 2)
-        return usage(stderr, 2);
+        return print_usage(stderr, 2);
     struct inferd_error err;
     inferd_client *client = NULL;
     struct answers answers = {0};
     struct timespec begin, end;
     if (inferd_connect(&client, socket, &err) != INFERD_OK)
-        return failed(&err);
+        return report_failure(&err);
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    int code = run(client, argv[optind], strtoul(argv[optind + 1], NULL, 10), &answers, &err);
+    int code =
+        send_requests(client, argv[optind], strtoul(argv[optind + 1], NULL, 10), &answers, &err);
     clock_gettime(CLOCK_MONOTONIC, &end);
     inferd_close(client);
     if (code != INFERD_OK)
-        return failed(&err);
+        return report_failure(&err);
     double seconds =
         (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
     printf("%lu answers in %.3f s, %.0f a second; %lu failed\n", atomic_load(&answers.good),

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static float overlap(const struct face *a, const struct face *b)
+static float measure_overlap(const struct face *a, const struct face *b)
 {
     float width = fminf(a->x1, b->x1) - fmaxf(a->x0, b->x0);
     float height = fminf(a->y1, b->y1) - fmaxf(a->y0, b->y0);
@@ -18,7 +18,7 @@ static float overlap(const struct face *a, const struct face *b)
 }
 
 // Inserts a candidate by score; the worst falls off a full list.
-static size_t insert(struct face *faces, size_t count, const struct face *face)
+static size_t insert_face(struct face *faces, size_t count, const struct face *face)
 {
     size_t at = count < BLAZEFACE_FACES_MAX ? count : BLAZEFACE_FACES_MAX - 1;
     if (count == BLAZEFACE_FACES_MAX && faces[at].score >= face->score)
@@ -48,7 +48,7 @@ static size_t decode_grid(const struct blazeface_grid *grid, float side, float s
                             .y0 = y - box[3] / 2,
                             .x1 = x + box[2] / 2,
                             .y1 = y + box[3] / 2};
-        count = insert(faces, count, &face);
+        count = insert_face(faces, count, &face);
     }
     return count;
 }
@@ -65,7 +65,7 @@ size_t blazeface_decode(const struct blazeface_grid *grids, size_t grid_count, f
     for (size_t i = 0; i < candidate_count; i++) {
         bool covered = false;
         for (size_t k = 0; k < kept && !covered; k++)
-            covered = overlap(&candidates[i], &faces[k]) > overlap_max;
+            covered = measure_overlap(&candidates[i], &faces[k]) > overlap_max;
         if (!covered)
             faces[kept++] = candidates[i];
     }

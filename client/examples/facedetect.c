@@ -21,7 +21,7 @@ struct options {
     const char *socket, *model, *picture, *out;
 };
 
-static int usage(FILE *out, int code)
+static int print_usage(FILE *out, int code)
 {
     fputs(
         "usage: facedetect [--socket PATH] [--model NAME] PICTURE OUT.png\n"
@@ -32,14 +32,15 @@ static int usage(FILE *out, int code)
     return code;
 }
 
-static int failed(const struct inferd_error *err)
+static int report_failure(const struct inferd_error *err)
 {
     fprintf(stderr, "facedetect: %s\n", err->text);
     return -1;
 }
 
 // The picture as the network wants it: letterboxed, channels in -1..1.
-static int prepare(const struct inf_picture *picture, float *input, struct inf_picture_box *inside)
+static int prepare_input(const struct inf_picture *picture, float *input,
+                         struct inf_picture_box *inside)
 {
     struct inf_picture *boxed;
     struct inf_error err;
@@ -99,7 +100,7 @@ static void show_faces(struct inf_picture *picture, const struct inf_picture_box
     }
 }
 
-static int ascending(const void *a, const void *b)
+static int compare_ascending(const void *a, const void *b)
 {
     double left = *(const double *)a;
     double right = *(const double *)b;
@@ -117,7 +118,7 @@ static int time_device(inferd_client *client, inferd_request request, const char
     for (int i = -1; i < runs; i++) { // the first run compiles for the device, and is not counted
         inferd_result *result;
         if (inferd_infer(client, &request, &result, &err) != 0)
-            return failed(&err);
+            return report_failure(&err);
         inferd_timing timing = inferd_result_timing(result);
         if (i >= 0) {
             total_ms[i] = (double)timing.total_ns / 1e6;
@@ -125,8 +126,8 @@ static int time_device(inferd_client *client, inferd_request request, const char
         }
         inferd_result_free(result);
     }
-    qsort(total_ms, (size_t)runs, sizeof *total_ms, ascending);
-    qsort(compute_ms, (size_t)runs, sizeof *compute_ms, ascending);
+    qsort(total_ms, (size_t)runs, sizeof *total_ms, compare_ascending);
+    qsort(compute_ms, (size_t)runs, sizeof *compute_ms, compare_ascending);
     printf("  %-8s %8.2f ms a request, of which %.2f ms compute (median of %d)\n", device,
            total_ms[runs / 2], compute_ms[runs / 2], runs);
     return 0;
@@ -138,7 +139,7 @@ static int time_devices(inferd_client *client, const inferd_request *request)
     inferd_device_row *rows;
     size_t count;
     if (inferd_devices(client, &rows, &count, &err) != 0)
-        return failed(&err);
+        return report_failure(&err);
     printf("latency on each backend:\n");
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++)
@@ -158,12 +159,13 @@ static void show_timing(const inferd_result *result)
         (double)(timing.input_ns + timing.output_ns) / 1e6, (double)timing.total_ns / 1e6);
 }
 
-static int detect(inferd_client *client, const struct options *options, struct inf_picture *picture)
+static int detect_faces(inferd_client *client, const struct options *options,
+                        struct inf_picture *picture)
 {
     struct inferd_error err;
     inferd_model_info *info;
     if (inferd_model_describe(client, options->model, NULL, &info, &err) != 0)
-        return failed(&err);
+        return report_failure(&err);
     static float input[SIDE * SIDE * 3];
     struct inf_picture_box inside;
     inferd_tensor tensor = {.name = info->input_count == 1 ? info->inputs[0].name : "input",
@@ -174,9 +176,9 @@ static int detect(inferd_client *client, const struct options *options, struct i
                             .size = sizeof input};
     inferd_request request = {.model = options->model, .inputs = &tensor, .input_count = 1};
     inferd_result *result = NULL;
-    int code = prepare(picture, input, &inside);
+    int code = prepare_input(picture, input, &inside);
     if (code == 0 && inferd_infer(client, &request, &result, &err) != 0)
-        code = failed(&err);
+        code = report_failure(&err);
     if (code == 0) {
         struct face faces[BLAZEFACE_FACES_MAX];
         int count = find_faces(result, faces);
@@ -191,7 +193,7 @@ static int detect(inferd_client *client, const struct options *options, struct i
     return code;
 }
 
-static int run(const struct options *options)
+static int run_detection(const struct options *options)
 {
     struct inf_error picture_err;
     struct inf_picture *picture;
@@ -203,10 +205,10 @@ static int run(const struct options *options)
     inferd_client *client;
     if (inferd_connect(&client, options->socket, &err) != 0) {
         inf_picture_destroy(&picture);
-        failed(&err);
+        report_failure(&err);
         return 1;
     }
-    int code = detect(client, options, picture);
+    int code = detect_faces(client, options, picture);
     inferd_close(client);
     if (code == 0 && inf_picture_save_png(picture, options->out, &picture_err) != INF_OK) {
         fprintf(stderr, "facedetect: %s\n", picture_err.text);
@@ -231,11 +233,11 @@ int main(int argc, char **argv)
         else if (c == 'm')
             options.model = optarg;
         else
-            return usage(c == 'h' ? stdout : stderr, c == 'h' ? 0 : 2);
+            return print_usage(c == 'h' ? stdout : stderr, c == 'h' ? 0 : 2);
     }
     if (argc - optind != 2)
-        return usage(stderr, 2);
+        return print_usage(stderr, 2);
     options.picture = argv[optind];
     options.out = argv[optind + 1];
-    return run(&options);
+    return run_detection(&options);
 }

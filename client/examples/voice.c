@@ -13,7 +13,7 @@
 #define CHUNK   512 // samples: 32 ms
 #define CONTEXT 64  // samples before a chunk that the network looks at again
 
-static int usage(FILE *out, int code)
+static int print_usage(FILE *out, int code)
 {
     fputs(
         "usage: voice [--socket PATH] [--model NAME] <AUDIO\n"
@@ -25,7 +25,7 @@ static int usage(FILE *out, int code)
     return code;
 }
 
-static int failed(const struct inferd_error *err)
+static int report_failure(const struct inferd_error *err)
 {
     fprintf(stderr, "voice: %s\n", err->text);
     return 1;
@@ -45,7 +45,7 @@ static bool read_chunk(float audio[CONTEXT + CHUNK])
     return true;
 }
 
-static int listen(inferd_client *client, inferd_session *session, const char *model)
+static int process_audio(inferd_client *client, inferd_session *session, const char *model)
 {
     static float audio[CONTEXT + CHUNK];
     int64_t rate = RATE;
@@ -63,7 +63,7 @@ static int listen(inferd_client *client, inferd_session *session, const char *mo
     for (int chunk = 0; read_chunk(audio); chunk++) {
         inferd_result *result;
         if (inferd_infer(client, &request, &result, &err) != INFERD_OK)
-            return failed(&err);
+            return report_failure(&err);
         const inferd_tensor *speech = inferd_result_find(result, "output");
         if (speech != NULL && speech->dtype == INFERD_FP32 && speech->size >= sizeof(float))
             printf("%8.3f %.3f\n", (double)chunk * CHUNK / RATE,
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
         else if (option == 'm')
             model = optarg;
         else
-            return usage(option == 'h' ? stdout : stderr, option == 'h' ? 0 : 2);
+            return print_usage(option == 'h' ? stdout : stderr, option == 'h' ? 0 : 2);
     }
     const inferd_session_state state = {
         .output = "stateN", .input = "state", .rank = 3, .shape = {2, 1, 128}};
@@ -96,10 +96,10 @@ int main(int argc, char **argv)
     inferd_client *client;
     inferd_session *session;
     if (inferd_connect(&client, socket, &err) != INFERD_OK)
-        return failed(&err);
+        return report_failure(&err);
     int code = inferd_session_open(client, &state, 1, &session, &err) == INFERD_OK
-                   ? listen(client, session, model)
-                   : failed(&err);
+                   ? process_audio(client, session, model)
+                   : report_failure(&err);
     inferd_close(client); // and with it the session
     return code;
 }

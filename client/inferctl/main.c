@@ -17,7 +17,7 @@ static const struct command *const commands[] = {
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
 
-static int usage(FILE *out, int code)
+static int print_usage(FILE *out, int code)
 {
     fputs("usage: inferctl [--socket PATH] [-o table|json] VERB ...\n\n", out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
@@ -51,7 +51,7 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static int run(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     static const struct option longs[] = {
         {"socket", required_argument, NULL, 's'}, {"output", required_argument, NULL, 'o'},
@@ -67,12 +67,12 @@ static int run(int argc, char **argv)
         else if (c == 'V')
             return printf("inferctl " INFERCTL_VERSION "\n") < 0 ? EXIT_FILE : EXIT_OK;
         else if (c != 'o')
-            return usage(c == 'h' ? stdout : stderr, c == 'h' ? EXIT_OK : EXIT_USAGE);
+            return print_usage(c == 'h' ? stdout : stderr, c == 'h' ? EXIT_OK : EXIT_USAGE);
         else if (!command_format(&context.format, optarg))
             return EXIT_USAGE;
     }
     if (optind == argc)
-        return usage(stderr, EXIT_USAGE);
+        return print_usage(stderr, EXIT_USAGE);
     const struct command *command = find_command(argv[optind]);
     if (command == NULL)
         return EXIT_USAGE;
@@ -85,7 +85,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int code = run(argc, argv);
+    int code = run_command(argc, argv);
     // A result that a full disk swallowed is none.
     if (fflush(stdout) != 0 || ferror(stdout))
         return command_say(code == EXIT_OK ? EXIT_FILE : code, "standard output: %s",

@@ -7,7 +7,7 @@
 
 #include "proto/core/span.h"
 
-static enum inf_code allocate(struct inf_picture *picture, struct inf_error *err)
+static enum inf_code allocate_pixels(struct inf_picture *picture, struct inf_error *err)
 {
     if (picture->width == 0 || picture->height == 0 || picture->width > INF_PICTURE_SIDE_MAX ||
         picture->height > INF_PICTURE_SIDE_MAX)
@@ -28,7 +28,7 @@ enum inf_code inf_picture_create(struct inf_picture **out_picture, uint32_t widt
         return inf_fail(err, INF_EXHAUSTED, "no memory for a picture");
     picture->width = width;
     picture->height = height;
-    enum inf_code code = allocate(picture, err);
+    enum inf_code code = allocate_pixels(picture, err);
     if (code != INF_OK) {
         inf_picture_destroy(&picture);
         return code;
@@ -64,8 +64,8 @@ static struct sample sample_at(uint32_t index, uint32_t from, uint32_t to)
 }
 
 // Writes `from` stretched to width x height into `to`, its corner at (left, top).
-static void stretch(const struct inf_picture *from, struct inf_picture *to, uint32_t left,
-                    uint32_t top, uint32_t width, uint32_t height)
+static void resize_box(const struct inf_picture *from, struct inf_picture *to, uint32_t left,
+                       uint32_t top, uint32_t width, uint32_t height)
 {
     for (uint32_t y = 0; y < height; y++) {
         struct sample sy = sample_at(y, from->height, height);
@@ -90,7 +90,7 @@ enum inf_code inf_picture_resize(struct inf_picture **out_picture,
                                  struct inf_error *err)
 {
     INF_TRY(inf_picture_create(out_picture, width, height, (const uint8_t[3]){0}, err));
-    stretch(picture, *out_picture, 0, 0, width, height);
+    resize_box(picture, *out_picture, 0, 0, width, height);
     return INF_OK;
 }
 
@@ -105,13 +105,13 @@ enum inf_code inf_picture_letterbox(struct inf_picture **out_picture,
     uint32_t left = (width - inner_width) / 2;
     uint32_t top = (height - inner_height) / 2;
     INF_TRY(inf_picture_create(out_picture, width, height, (const uint8_t[3]){0}, err));
-    stretch(picture, *out_picture, left, top, inner_width, inner_height);
+    resize_box(picture, *out_picture, left, top, inner_width, inner_height);
     *out_inside = (struct inf_picture_box){
         .x0 = left, .y0 = top, .x1 = left + inner_width, .y1 = top + inner_height};
     return INF_OK;
 }
 
-static double clamp(double value, double low, double high)
+static double clamp_value(double value, double low, double high)
 {
     return fmin(fmax(value, low), high);
 }
@@ -119,10 +119,10 @@ static double clamp(double value, double low, double high)
 void inf_picture_draw_box(struct inf_picture *picture, const struct inf_picture_box *box,
                           uint32_t thickness, const uint8_t rgb[3])
 {
-    int64_t x0 = (int64_t)clamp(box->x0, 0, picture->width - 1);
-    int64_t x1 = (int64_t)clamp(box->x1, 0, picture->width - 1);
-    int64_t y0 = (int64_t)clamp(box->y0, 0, picture->height - 1);
-    int64_t y1 = (int64_t)clamp(box->y1, 0, picture->height - 1);
+    int64_t x0 = (int64_t)clamp_value(box->x0, 0, picture->width - 1);
+    int64_t x1 = (int64_t)clamp_value(box->x1, 0, picture->width - 1);
+    int64_t y0 = (int64_t)clamp_value(box->y0, 0, picture->height - 1);
+    int64_t y1 = (int64_t)clamp_value(box->y1, 0, picture->height - 1);
     for (int64_t y = y0; y <= y1; y++) {
         for (int64_t x = x0; x <= x1; x++) {
             int64_t edge = INF_MIN(INF_MIN(x - x0, x1 - x), INF_MIN(y - y0, y1 - y));

@@ -130,7 +130,7 @@ enum inf_code inf_picture_load(struct inf_picture **out_picture, const char *pat
     return code == INF_OK ? INF_OK : inf_error_prefix(err, code, "picture '%s'", path);
 }
 
-static int encode(spng_ctx *encoder, const struct inf_picture *picture, FILE *file)
+static int encode_png(spng_ctx *encoder, const struct inf_picture *picture, FILE *file)
 {
     struct spng_ihdr header = {.width = picture->width,
                                .height = picture->height,
@@ -153,7 +153,7 @@ enum inf_code inf_picture_save_png(const struct inf_picture *picture, const char
     if (file == NULL)
         return inf_fail(err, INF_DENIED, "picture '%s': %s", path, strerror(errno));
     spng_ctx *encoder = spng_ctx_new(SPNG_CTX_ENCODER);
-    int result = encoder != NULL ? encode(encoder, picture, file) : SPNG_EMEM;
+    int result = encoder != NULL ? encode_png(encoder, picture, file) : SPNG_EMEM;
     spng_ctx_free(encoder);
     if (fclose(file) != 0 && result == 0)
         return inf_fail(err, INF_EXHAUSTED, "picture '%s': %s", path, strerror(errno));

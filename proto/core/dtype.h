@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum inf_dtype {
-    INF_DTYPE_NONE, // no type: unset, or unknown
+    INF_DTYPE_NONE, // unset or unknown
     INF_DTYPE_BOOL, // one byte, 0 or 1
     INF_DTYPE_U8,
     INF_DTYPE_U16,
@@ -24,16 +24,16 @@ enum inf_dtype {
     INF_DTYPE_COUNT
 };
 
-// Bytes of one element; 0 for NONE and for numbers that are no dtype.
+// Returns the bytes of one element; 0 for NONE and for numbers that are no dtype.
 size_t inf_dtype_size(enum inf_dtype dtype);
 
-// The Open Inference Protocol name ("FP32", "INT64", "BOOL"); "NONE" for NONE and unknown numbers.
+// Returns the name in the Open Inference Protocol ("FP32", "INT64", "BOOL"), or "NONE".
 const char *inf_dtype_name(enum inf_dtype dtype);
 
-// The dtype with the Open Inference Protocol name `name`; INF_DTYPE_NONE where there is none.
+// Returns the dtype with this name in the Open Inference Protocol, or INF_DTYPE_NONE.
 enum inf_dtype inf_dtype_parse(const char *name);
 
-// Whether the dtype is a floating-point one.
+// Returns whether the dtype is a floating-point type.
 bool inf_dtype_is_float(enum inf_dtype dtype);
 
 #endif

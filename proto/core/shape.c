@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shapes: comparing, counting, broadcasting and printing. Products are checked for overflow here
+// and nowhere else.
 #include "proto/core/shape.h"
 
 #include <stdio.h>
@@ -93,7 +95,7 @@ void inf_shape_strides(const struct inf_shape *shape, int64_t strides[INF_LIMIT_
     }
 }
 
-// Joins two aligned dimensions; false where they clash.
+// Broadcasts two aligned dimensions. Returns false if they differ and neither is 1.
 static bool join_dims(int64_t a, int64_t b, int64_t *result)
 {
     if (a == b || b == 1)

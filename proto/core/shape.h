@@ -11,9 +11,9 @@
 #include "proto/core/dtype.h"
 #include "proto/core/limits.h"
 
-// A dimension that is known only when a request comes.
+// A dimension that is known only when a request arrives.
 #define INF_DIM_UNKNOWN ((int64_t)-1)
-// The rank of a shape of which nothing is known.
+// The rank of a shape that is completely unknown.
 #define INF_RANK_UNKNOWN (-1)
 
 // Dimensions, outermost first (row-major). Rank 0 is a scalar: one element.
@@ -27,36 +27,39 @@ struct inf_shape {
     ((struct inf_shape){.rank = (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),     \
                         .dims = {__VA_ARGS__}})
 
-// Whether rank and every dimension are in range; unknown ones are.
+// Returns whether the rank and every dimension are in range. Unknown ones are in range.
 bool inf_shape_valid(const struct inf_shape *shape);
 
-// Whether the rank and all dimensions are known.
+// Returns whether the rank and all dimensions are known.
 bool inf_shape_known(const struct inf_shape *shape);
 
-// Whether rank and dimensions are the same; unknown equals unknown only.
+// Returns whether rank and dimensions are equal. Unknown is equal to unknown only.
 bool inf_shape_equal(const struct inf_shape *a, const struct inf_shape *b);
 
-// Whether a known `shape` fits `pattern`, whose unknown dimensions (or rank) fit anything.
+// Returns whether the known shape `shape` fits `pattern`. Unknown dimensions or an unknown rank of
+// `pattern` fit anything.
 bool inf_shape_matches(const struct inf_shape *shape, const struct inf_shape *pattern);
 
-// *count = the number of elements. False where the shape is not valid and known, or the product
-// does not fit.
+// Sets *count to the number of elements. Returns false if the shape is not valid and known, or if
+// the product does not fit size_t.
 bool inf_shape_count(const struct inf_shape *shape, size_t *count) INF_NODISCARD;
 
-// *size_bytes = elements times size of `dtype`. False where inf_shape_count() fails, dtype is NONE,
-// or the size is above INF_LIMIT_TENSOR_BYTES.
+// Sets *size_bytes to the number of elements times the size of `dtype`. Returns false if
+// inf_shape_count() fails, `dtype` is NONE, or the size exceeds INF_LIMIT_TENSOR_BYTES.
 bool inf_shape_bytes(const struct inf_shape *shape, enum inf_dtype dtype,
                      size_t *size_bytes) INF_NODISCARD;
 
-// Elements of a shape that is already checked: known, and the product fits.
+// Returns the number of elements of a shape that was checked: it is known, and the product fits
+// size_t.
 size_t inf_shape_elements(const struct inf_shape *shape);
 
-// strides[i] = elements between neighbours along dimension i, row-major, of a checked shape.
+// Sets strides[i] to the number of elements between neighbours along dimension i, in row-major
+// order. The shape was checked as for inf_shape_elements().
 void inf_shape_strides(const struct inf_shape *shape, int64_t strides[INF_LIMIT_RANK]);
 
-// The shape that `a` and `b` broadcast to by NumPy's rule (aligned at the last dimension, 1
-// stretches). An unknown dimension against 1 or unknown stays unknown, against n > 1 becomes n.
-// False where they do not broadcast.
+// Sets *result to the shape that `a` and `b` broadcast to by NumPy's rule: the last dimensions are
+// aligned, and 1 is repeated. An unknown dimension stays unknown beside 1 or unknown, and becomes n
+// beside n > 1. Returns false if the shapes do not broadcast.
 bool inf_shape_broadcast(const struct inf_shape *a, const struct inf_shape *b,
                          struct inf_shape *result) INF_NODISCARD;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of bytes, and the only arithmetic allowed on sizes that come from outside.
+// Views of bytes, and the only arithmetic that is allowed on sizes from outside.
 #ifndef INF_PROTO_CORE_SPAN_H
 #define INF_PROTO_CORE_SPAN_H
 
@@ -9,13 +9,13 @@
 
 #include "proto/core/attributes.h"
 
-// Bytes that somebody else owns. `data` may be NULL when `size` is 0.
+// Bytes that the holder of the span does not own. `data` may be NULL if `size` is 0.
 struct inf_span {
     const uint8_t *data;
     size_t size;
 };
 
-// *product = a * b; false, and *product untouched, where that does not fit.
+// Sets *product to a * b. Returns false, and leaves *product unchanged, if the result does not fit.
 static inline INF_NODISCARD bool inf_size_mul(size_t a, size_t b, size_t *product)
 {
     size_t result;
@@ -25,7 +25,7 @@ static inline INF_NODISCARD bool inf_size_mul(size_t a, size_t b, size_t *produc
     return true;
 }
 
-// *sum = a + b; false, and *sum untouched, where that does not fit.
+// Sets *sum to a + b. Returns false, and leaves *sum unchanged, if the result does not fit.
 static inline INF_NODISCARD bool inf_size_add(size_t a, size_t b, size_t *sum)
 {
     size_t result;
@@ -35,13 +35,15 @@ static inline INF_NODISCARD bool inf_size_add(size_t a, size_t b, size_t *sum)
     return true;
 }
 
-// Whether [offset, offset + length) lies inside [0, size). Written so that nothing can wrap.
+// Returns whether [offset, offset + length) is inside [0, size). No intermediate result can
+// overflow.
 static inline bool inf_range_ok(uint64_t offset, uint64_t length, uint64_t size)
 {
     return length <= size && offset <= size - length;
 }
 
-// `size` rounded up to a multiple of `alignment`, a power of two; the caller knows that it fits.
+// Returns `size` rounded up to a multiple of `alignment`, a power of two. The result must fit
+// size_t.
 static inline size_t inf_size_align(size_t size, size_t alignment)
 {
     return (size + alignment - 1) & ~(alignment - 1);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Errors: formatting their text, and the names of codes and reasons. The texts may quote names from
+// model files and clients, so that control characters and invalid UTF-8 are replaced.
 #include "proto/core/status.h"
 
 #include <stdio.h>
@@ -17,7 +19,7 @@ enum inf_code inf_error_vset(struct inf_error *err, enum inf_code code, enum inf
     err->line = line;
     vsnprintf(err->text, sizeof err->text, format, arguments);
     inf_text_trim(err->text);
-    // Names in it may be those of a file or a client.
+    // The text may quote a name from a file or a client.
     inf_text_clean(err->text);
     return code;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How functions fail: a code, a reason for machines, a line of text for people.
+// How functions report failures: a code, a reason for programs, and a line of text for people.
 #ifndef INF_PROTO_CORE_STATUS_H
 #define INF_PROTO_CORE_STATUS_H
 
@@ -10,23 +10,24 @@
 // The numbers are those of google.rpc.Code and go over the wire as they are: append only.
 enum inf_code {
     INF_OK = 0,
-    INF_CANCELLED = 1,    // The caller, or an operator, no longer wants the answer.
-    INF_INVALID = 3,      // The request is wrong whatever the state: do not retry.
-    INF_DEADLINE = 4,     // The time the caller gave ran out.
+    INF_CANCELLED = 1,    // The client or an admin cancelled the request.
+    INF_INVALID = 3,      // The request is wrong in any state: do not retry.
+    INF_DEADLINE = 4,     // The client's timeout passed.
     INF_NOT_FOUND = 5,    // The named thing does not exist.
     INF_EXISTS = 6,       // The named thing exists already.
     INF_DENIED = 7,       // The caller's role does not allow it.
-    INF_EXHAUSTED = 8,    // A limit or memory: retry later, or smaller.
-    INF_PRECONDITION = 9, // Right request, wrong state: change the state first.
-    INF_ABORTED = 10,     // Lost to something concurrent: retry the whole.
+    INF_EXHAUSTED = 8,    // A limit was reached, or memory: retry later or with less.
+    INF_PRECONDITION = 9, // The request is right in another state: change the state.
+    INF_ABORTED = 10,     // Something concurrent interfered: retry from the beginning.
     INF_RANGE = 11,       // An offset or size beyond what it points into.
-    INF_UNSUPPORTED = 12, // Understood, but not built: operator, method, feature.
+    INF_UNSUPPORTED = 12, // Not implemented: an operator, a method, a feature.
     INF_INTERNAL = 13,    // A bug or a broken backend.
-    INF_UNAVAILABLE = 14, // Not now (loading, draining, device lost): retry later.
+    INF_UNAVAILABLE = 14, // Not at this time (loading, draining, device lost): retry.
 };
 
-// The detail that a program can act on. Wire numbers: append only. docs/reference/protocol.md tells which
-// reasons go with which code, and which of them are safe to retry.
+// The detail that a program can act on. The numbers are on the wire: append only.
+// docs/reference/protocol.md says which reasons belong to which code, and which of them can be
+// retried.
 enum inf_reason {
     INF_REASON_NONE = 0,
     INF_REASON_TENSOR_MISSING = 1,
@@ -80,9 +81,9 @@ enum inf_reason {
     INF_REASON_COUNT,
 };
 
-// One failure. Owned by whoever declared it; nothing in it needs freeing. The text is one lower-case
-// line that names the object, the offending value and what was wanted; it goes to clients
-// unchanged, so it never holds a path of the server's or an address.
+// One failure. Nothing in it needs to be freed. The text is one lower-case line that names the
+// object, the wrong value and what was wanted. Clients see it unchanged, so that it must not
+// contain a path of the server or an address.
 struct inf_error {
     enum inf_code code;
     enum inf_reason reason;
@@ -91,7 +92,8 @@ struct inf_error {
     int line;
 };
 
-// Fills `err` (NULL allowed) and returns `code`. Call it where a failure starts, never to forward.
+// Fills *err (NULL is allowed) and returns `code`. Call it where a failure is detected, not to
+// forward one. Control characters in the text become '?'.
 enum inf_code inf_error_set(struct inf_error *err, enum inf_code code, enum inf_reason reason,
                             const char *file, int line, const char *format, ...) INF_PRINTF(6, 7);
 
@@ -100,8 +102,8 @@ enum inf_code inf_error_vset(struct inf_error *err, enum inf_code code, enum inf
                              const char *file, int line, const char *format, va_list arguments)
     INF_PRINTF(6, 0);
 
-// Puts "<prefix>: " before the text of an error already set, to say what was being done.
-// Returns err->code (`code` where err is NULL), so that it can stand in a return.
+// Puts "<prefix>: " in front of the text of an error that is set, to say what was being done.
+// Returns err->code, or `code` if `err` is NULL.
 enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const char *format, ...)
     INF_PRINTF(3, 4);
 
@@ -118,14 +120,14 @@ enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const 
             return inf_try_code_;                                                                  \
     } while (0)
 
-// Takes off the end of a text that was cut to fit what is left of a UTF-8 character: texts go to
-// clients, whose protobuf readers refuse half of one.
+// Removes an incomplete UTF-8 character from the end of a text that was truncated. Protobuf readers
+// of clients refuse incomplete characters.
 void inf_text_trim(char *text);
 
-// The name of a code as google.rpc spells it ("INVALID_ARGUMENT"); "CODE_UNKNOWN" for others.
+// Returns the name of a code as google.rpc spells it ("INVALID_ARGUMENT"), or "CODE_UNKNOWN".
 const char *inf_code_name(enum inf_code code);
 
-// The name of a reason ("TENSOR_MISSING"); "NONE" for 0, "REASON_UNKNOWN" for others.
+// Returns the name of a reason ("TENSOR_MISSING", "NONE" for 0), or "REASON_UNKNOWN".
 const char *inf_reason_name(enum inf_reason reason);
 
 #endif

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// UTF-8 by the table of the Unicode standard: each lead byte fixes the size of the character and,
+// for four lead bytes, the range of the second byte.
 #include "proto/core/utf8.h"
 
 #include <string.h>
@@ -14,7 +16,7 @@ size_t inf_utf8_character_size(const uint8_t *at, size_t room)
     for (size_t i = 1; i < size; i++)
         if ((at[i] & 0xc0) != 0x80)
             return 0;
-    // The second byte tells overlong forms, surrogates and what lies beyond U+10FFFF.
+    // The second byte of these lead bytes decides: overlong forms, surrogates, and above U+10FFFF.
     if ((lead == 0xe0 && at[1] < 0xa0) || (lead == 0xed && at[1] > 0x9f) ||
         (lead == 0xf0 && at[1] < 0x90) || (lead == 0xf4 && at[1] > 0x8f))
         return 0;
@@ -33,10 +35,10 @@ bool inf_utf8_valid(struct inf_span bytes)
     return true;
 }
 
-// Whether a character of `size` bytes can stand in a line; one of 0 bytes cannot.
+// Returns whether the character at `at` is printable. `size` is its size, 0 if it is invalid.
 static bool is_shown(const uint8_t *at, size_t size)
 {
-    // U+0080 to U+009F are controls too.
+    // U+0080 to U+009F are control characters.
     if (size == 2 && at[0] == 0xc2 && at[1] < 0xa0)
         return false;
     return size > 1 || (size == 1 && at[0] >= 0x20 && at[0] != 0x7f);

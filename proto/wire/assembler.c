@@ -1,10 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cuts a stream of bytes into frames.
 //
-// File descriptors. Linux hands SCM_RIGHTS of a stream socket over with the first byte of the
-// send() they came with, and ends that read with the last byte of this send(). Bytes of earlier
-// sends may come before them in the same read. So a frame whose send() holds nothing behind it owns
-// the descriptors of the read whose last byte is its own: those of a read wait until the read's
-// bytes are used up (`fd_count - bound_fds` of them), and are then bound to the frame at hand.
+// The problem: reads from a stream socket end anywhere. One read may bring the end of a frame,
+// several whole frames and a part of a header. The peer may be hostile: it may announce gigabytes,
+// or send nonsense.
+//
+// The states are the parts of a frame. Each part has a size and a destination; a part that is full
+// leads to the next one:
+//
+//               24 bytes            meta_bytes          data_bytes
+//   HEADER -> header_bytes -> META -> meta -> DATA -> memory.alloc() -> READY -> take() -> HEADER
+//     |            |                             |                        ^
+//     |            +-- larger than limits, or no memory --> SKIP (dropped)+  (frame.rejected is set)
+//     +-- invalid header, wrong number of descriptors, larger than INF_LIMIT_SKIP_BYTES --> BROKEN
+//
+// Memory is bounded by the limits, not by the headers: nothing is allocated before the sizes in the
+// header have been checked; the metadata buffer is reused for all frames and grows to at most
+// limits.meta_bytes; and at most one data segment exists at a time. A frame that is too large is
+// skipped without being stored, so that the client gets an answer instead of a closed connection.
+//
+// File descriptors: on Linux, a read of a stream socket that returns descriptors ends with the last
+// byte of the sendmsg() that they were sent with. Bytes of earlier sends may come first in the same
+// read.
+//
+//   peer:   sendmsg(frame A)  sendmsg(frame B + fd)  sendmsg(frame C)
+//   reads:  [ A ... | B ... ] + fd                   [ C ... ]
+//                           ^ the read ends with the last byte of B
+//
+// If the peer sends nothing behind the frame in the same sendmsg(), the descriptors of a read
+// belong to the frame in which the read ends. So inf_assembler_add_fds() appends them to `fds`, and
+// they are bound to a frame (`bound_fds`) when the last byte of the read is consumed.
 #include "proto/wire/assembler.h"
 
 #include <assert.h>
@@ -12,7 +37,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// The first allocation for metadata: holds any common request, so that most never grow again.
+// The size of the first allocation for metadata. It is enough for common requests.
 #define META_CAPACITY_FIRST 1024u
 
 static void close_fd(const struct inf_assembler *assembler, int fd)
@@ -40,7 +65,7 @@ static void free_data(struct inf_assembler *assembler)
     assembler->data = NULL;
 }
 
-// Makes the failure in `rejected` final.
+// Ends the stream with the failure in `rejected`.
 static enum inf_code break_stream(struct inf_assembler *assembler, struct inf_error *err)
 {
     assembler->state = INF_ASSEMBLER_BROKEN;
@@ -71,16 +96,16 @@ void inf_assembler_fini(struct inf_assembler *assembler)
     assembler->state = INF_ASSEMBLER_BROKEN;
 }
 
-static void enter(struct inf_assembler *assembler, enum inf_assembler_state state)
+static void enter_state(struct inf_assembler *assembler, enum inf_assembler_state state)
 {
     assembler->state = state;
     assembler->got = 0;
 }
 
-// Discards what is left of the frame; `rejected` says why.
+// Starts skipping the rest of the frame; `rejected` says why.
 static void skip_rest(struct inf_assembler *assembler, uint64_t size)
 {
-    enter(assembler, INF_ASSEMBLER_SKIP);
+    enter_state(assembler, INF_ASSEMBLER_SKIP);
     assembler->skip_bytes = size;
 }
 
@@ -91,8 +116,8 @@ static void reject_no_memory(struct inf_assembler *assembler, size_t size, uint6
     skip_rest(assembler, rest);
 }
 
-// Room for the metadata. Grows by doubling and never shrinks, so a connection soon stops
-// allocating. False where there is no memory.
+// Makes room for the metadata. The buffer doubles and never shrinks, so that a connection soon
+// stops allocating. Returns false if there is no memory.
 static bool reserve_meta(struct inf_assembler *assembler)
 {
     size_t wanted = assembler->header.meta_bytes;
@@ -112,7 +137,7 @@ static bool reserve_meta(struct inf_assembler *assembler)
 static void begin_data(struct inf_assembler *assembler)
 {
     uint32_t size = assembler->header.data_bytes;
-    enter(assembler, INF_ASSEMBLER_DATA);
+    enter_state(assembler, INF_ASSEMBLER_DATA);
     if (size == 0)
         return;
     assembler->data = assembler->memory.alloc(assembler->memory.context, size);
@@ -120,7 +145,8 @@ static void begin_data(struct inf_assembler *assembler)
         reject_no_memory(assembler, size, size);
 }
 
-// The header is whole: what is this frame going to need?
+// Decodes the complete header, and decides whether the frame is stored, skipped, or breaks the
+// stream.
 static enum inf_code begin_frame(struct inf_assembler *assembler, struct inf_error *err)
 {
     struct inf_frame_header *header = &assembler->header;
@@ -141,13 +167,14 @@ static enum inf_code begin_frame(struct inf_assembler *assembler, struct inf_err
     } else if (!reserve_meta(assembler)) {
         reject_no_memory(assembler, header->meta_bytes, total);
     } else {
-        enter(assembler, INF_ASSEMBLER_META);
+        enter_state(assembler, INF_ASSEMBLER_META);
     }
     return INF_OK;
 }
 
-// The frame's last byte is here; `last` tells that it is also the last of what was read.
-static enum inf_code complete(struct inf_assembler *assembler, bool last, struct inf_error *err)
+// Handles the last byte of the frame. `last`: it is also the last byte of the read.
+static enum inf_code complete_frame(struct inf_assembler *assembler, bool last,
+                                    struct inf_error *err)
 {
     if (last)
         assembler->bound_fds = assembler->fd_count;
@@ -162,7 +189,7 @@ static enum inf_code complete(struct inf_assembler *assembler, bool last, struct
     return INF_OK;
 }
 
-// The size of the part that is being filled, and where it goes (NULL: nowhere).
+// Returns the size of the current part, and sets *part to its destination (NULL: it is dropped).
 static uint64_t current_part(struct inf_assembler *assembler, uint8_t **part)
 {
     switch (assembler->state) {
@@ -181,7 +208,7 @@ static uint64_t current_part(struct inf_assembler *assembler, uint8_t **part)
     }
 }
 
-// Goes on to the next part that wants bytes, or to READY, once the current one is full.
+// If the current part is full, goes on to the next part that is not empty, or to READY.
 static enum inf_code advance_parts(struct inf_assembler *assembler, bool last,
                                    struct inf_error *err)
 {
@@ -197,7 +224,7 @@ static enum inf_code advance_parts(struct inf_assembler *assembler, bool last,
             begin_data(assembler);
             break;
         default:
-            return complete(assembler, last, err);
+            return complete_frame(assembler, last, err);
         }
     }
 }
@@ -262,7 +289,7 @@ void inf_assembler_advance(struct inf_assembler *assembler, size_t size)
         return;
     assembler->got += size;
     assembler->bound_fds = assembler->fd_count;
-    // A failure is kept: the next feed returns it.
+    // After a failure the state is BROKEN, and the next inf_assembler_feed() returns the error.
     (void)!advance_parts(assembler, true, NULL);
 }
 
@@ -293,7 +320,7 @@ void inf_assembler_take(struct inf_assembler *assembler, struct inf_frame *frame
     }
     assembler->data = NULL;
     assembler->bound_fds = 0;
-    enter(assembler, INF_ASSEMBLER_HEADER);
+    enter_state(assembler, INF_ASSEMBLER_HEADER);
 }
 
 bool inf_assembler_partial(const struct inf_assembler *assembler)

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The 24-byte header of a frame. Each frame type has a row in a table that says what the rest of
+// its header must look like, so that a header is checked before any memory is allocated for the
+// frame. Types that are not in the table belong to later versions: they are skipped, unless they
+// are marked critical.
 #include "proto/wire/frame.h"
 
 #include <stdbool.h>
@@ -8,7 +12,7 @@
 
 struct type_row {
     const char *name;
-    bool on_stream; // the stream id says what the frame is about, so it must not be 0
+    bool on_stream; // the frame belongs to a stream, so that the stream id must not be 0
     bool may_carry_fds;
 };
 
@@ -59,7 +63,7 @@ static const struct {
     {INF_METHOD_MODEL_PRECOMPILE, "ModelPrecompile"},
 };
 
-// Where the fields lie in the header.
+// Byte offsets of the fields in the header.
 enum {
     AT_META_BYTES = 0,
     AT_DATA_BYTES = 4,
@@ -71,13 +75,13 @@ enum {
     AT_RESERVED = 22,
 };
 
-static void put(uint8_t *bytes, uint64_t value, size_t size)
+static void write_little_endian(uint8_t *bytes, uint64_t value, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         bytes[i] = (uint8_t)(value >> (8 * i));
 }
 
-static uint64_t get(const uint8_t *bytes, size_t size)
+static uint64_t read_little_endian(const uint8_t *bytes, size_t size)
 {
     uint64_t value = 0;
     for (size_t i = 0; i < size; i++)
@@ -88,17 +92,17 @@ static uint64_t get(const uint8_t *bytes, size_t size)
 void inf_frame_header_encode(const struct inf_frame_header *header,
                              uint8_t bytes[INF_FRAME_HEADER_BYTES])
 {
-    put(bytes + AT_META_BYTES, header->meta_bytes, 4);
-    put(bytes + AT_DATA_BYTES, header->data_bytes, 4);
-    put(bytes + AT_STREAM_ID, header->stream_id, 8);
-    put(bytes + AT_TYPE, header->type, 1);
-    put(bytes + AT_FD_COUNT, header->fd_count, 1);
-    put(bytes + AT_FLAGS, header->flags, 2);
-    put(bytes + AT_METHOD, header->method, 2);
-    put(bytes + AT_RESERVED, 0, 2);
+    write_little_endian(bytes + AT_META_BYTES, header->meta_bytes, 4);
+    write_little_endian(bytes + AT_DATA_BYTES, header->data_bytes, 4);
+    write_little_endian(bytes + AT_STREAM_ID, header->stream_id, 8);
+    write_little_endian(bytes + AT_TYPE, header->type, 1);
+    write_little_endian(bytes + AT_FD_COUNT, header->fd_count, 1);
+    write_little_endian(bytes + AT_FLAGS, header->flags, 2);
+    write_little_endian(bytes + AT_METHOD, header->method, 2);
+    write_little_endian(bytes + AT_RESERVED, 0, 2);
 }
 
-// The row of a type; NULL for types not known here.
+// Returns the row of a type, or NULL for an unknown type.
 static const struct type_row *find_type(uint8_t type)
 {
     if (type < INF_ARRAY_LENGTH(type_rows) && type_rows[type].name != NULL)
@@ -106,7 +110,7 @@ static const struct type_row *find_type(uint8_t type)
     return NULL;
 }
 
-// What a type asks of the rest of the header.
+// Checks the fields of the header that the type prescribes.
 static enum inf_code check_type(const struct inf_frame_header *header, struct inf_error *err)
 {
     const struct type_row *row = find_type(header->type);
@@ -134,15 +138,15 @@ enum inf_code inf_frame_header_decode(struct inf_frame_header *header,
                                       struct inf_error *err)
 {
     struct inf_frame_header decoded = {
-        .meta_bytes = (uint32_t)get(bytes + AT_META_BYTES, 4),
-        .data_bytes = (uint32_t)get(bytes + AT_DATA_BYTES, 4),
-        .stream_id = get(bytes + AT_STREAM_ID, 8),
+        .meta_bytes = (uint32_t)read_little_endian(bytes + AT_META_BYTES, 4),
+        .data_bytes = (uint32_t)read_little_endian(bytes + AT_DATA_BYTES, 4),
+        .stream_id = read_little_endian(bytes + AT_STREAM_ID, 8),
         .type = bytes[AT_TYPE],
         .fd_count = bytes[AT_FD_COUNT],
-        .flags = (uint16_t)get(bytes + AT_FLAGS, 2),
-        .method = (uint16_t)get(bytes + AT_METHOD, 2),
+        .flags = (uint16_t)read_little_endian(bytes + AT_FLAGS, 2),
+        .method = (uint16_t)read_little_endian(bytes + AT_METHOD, 2),
     };
-    unsigned reserved = (unsigned)get(bytes + AT_RESERVED, 2);
+    unsigned reserved = (unsigned)read_little_endian(bytes + AT_RESERVED, 2);
 
     if (reserved != 0)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,

@@ -2,7 +2,8 @@
 // The frame: a fixed 24-byte header, then metadata (protobuf), then data (raw tensor bytes).
 // Little-endian on the wire. docs/reference/protocol.md is the specification.
 //
-//   u32 meta_len | u32 data_len | u64 stream_id | u8 type | u8 n_fds | u16 flags | u16 method | u16 0
+//   u32 meta_len | u32 data_len | u64 stream_id | u8 type | u8 n_fds |
+//   u16 flags | u16 method | u16 0
 #ifndef INF_PROTO_WIRE_FRAME_H
 #define INF_PROTO_WIRE_FRAME_H
 
@@ -19,29 +20,31 @@
 
 // Wire numbers: append only.
 enum inf_frame_type {
-    INF_FRAME_HELLO = 1,          // client: first frame
-    INF_FRAME_HELLO_ACK = 2,      // server: its answer
-    INF_FRAME_REQUEST = 3,        // client: `method` on a new stream
-    INF_FRAME_RESPONSE = 4,       // server: 0..n partial ones, then one with INF_FRAME_FINAL
-    INF_FRAME_CANCEL = 5,         // client: the stream's answer is no longer wanted
-    INF_FRAME_MEM_REGISTER = 6,   // client: one memfd with it
-    INF_FRAME_MEM_REGISTERED = 7, // server: answer, by stream_id
-    INF_FRAME_MEM_UNREGISTER = 8, // client
-    INF_FRAME_MEM_RELEASED = 9,   // server: answer, once nothing in flight uses the region
-    INF_FRAME_PING = 10,          // either
-    INF_FRAME_PONG = 11,          // answer
-    INF_FRAME_GOAWAY = 12,        // server: no new streams
-    INF_FRAME_ERROR = 13,         // server: the connection is at fault and will be closed
-    INF_FRAME_MEM_ALLOC = 14,     // client: MEM_REGISTERED comes with a memfd of the server's
-    INF_FRAME_CREDIT = 15,        // server: another credit than HELLO_ACK's is in force
-    INF_FRAME_DATA = 16,          // either: a piece of a request's or a reply's data, ahead of it
+    INF_FRAME_HELLO = 1,          // client: the first frame
+    INF_FRAME_HELLO_ACK = 2,      // server: the answer to HELLO
+    INF_FRAME_REQUEST = 3,        // client: calls `method` on a new stream
+    INF_FRAME_RESPONSE = 4,       // server: any number of them, the last one with INF_FRAME_FINAL
+    INF_FRAME_CANCEL = 5,         // client: cancels the request on the stream
+    INF_FRAME_MEM_REGISTER = 6,   // client: registers the memfd that is sent with it
+    INF_FRAME_MEM_REGISTERED = 7, // server: the answer, on the same stream_id
+    INF_FRAME_MEM_UNREGISTER = 8, // client: releases a region
+    INF_FRAME_MEM_RELEASED = 9,   // server: the answer, when no request uses the region
+    INF_FRAME_PING = 10,          // client or server
+    INF_FRAME_PONG = 11,          // the answer to PING
+    INF_FRAME_GOAWAY = 12,        // server: takes no new streams
+    INF_FRAME_ERROR = 13,         // server: closes the connection because of a fault of the client
+    INF_FRAME_MEM_ALLOC = 14,     // client: asks for a memfd, which comes with MEM_REGISTERED
+    INF_FRAME_CREDIT = 15,        // server: replaces the credit of HELLO_ACK
+    INF_FRAME_DATA =
+        16, // client or server: a part of the data of a request or reply, sent before it
 };
 
-// Flags. Unknown flags are an error; unknown types without CRITICAL are skipped.
+// Flags of a header. A frame with an unknown flag is an error. A frame of an unknown type is
+// skipped, unless it has INF_FRAME_CRITICAL.
 enum {
     INF_FRAME_FINAL = 1u << 0,      // last frame of the stream
     INF_FRAME_FLAG_ERROR = 1u << 1, // the metadata is a Status
-    INF_FRAME_CRITICAL = 1u << 2,   // a receiver that does not know the type must fail
+    INF_FRAME_CRITICAL = 1u << 2,   // a receiver that does not know the type closes the connection
     INF_FRAME_FLAGS_KNOWN = 7u,
 };
 
@@ -83,23 +86,23 @@ struct inf_frame_header {
     uint16_t method; // enum inf_method, or one not known here
 };
 
-// Writes the header's 24 bytes.
+// Writes the 24 bytes of a header.
 void inf_frame_header_encode(const struct inf_frame_header *header,
                              uint8_t bytes[INF_FRAME_HEADER_BYTES]);
 
-// Reads a header and checks what can be checked without knowing more: flags, the reserved field,
-// the number of fds against INF_LIMIT_FRAME_FDS, and a stream id where the type needs one. Lengths
-// are the assembler's to judge.
+// Reads a header and checks everything except the lengths, which the assembler checks: flags, the
+// reserved field, the number of descriptors, and the stream id if the type needs one.
 //
-// INF_INVALID  (BAD_FRAME) the text names the field, its value and what was wanted.
+// INF_INVALID  (BAD_FRAME) the text names the field, its value and the expected value.
 enum inf_code inf_frame_header_decode(struct inf_frame_header *header,
                                       const uint8_t bytes[INF_FRAME_HEADER_BYTES],
                                       struct inf_error *err) INF_NODISCARD;
 
-// "REQUEST" and so on; "?" for unknown numbers.
+// Returns the name of a frame type ("REQUEST"), or "?" for an unknown number.
 const char *inf_frame_type_name(uint8_t type);
 
-// "ModelInfer" and so on, as the Open Inference Protocol spells them; "?" for unknown numbers.
+// Returns the name of a method as the Open Inference Protocol spells it ("ModelInfer"), or "?" for
+// an unknown number.
 const char *inf_method_name(uint16_t method);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Where the tensors without a location lie in a data segment, and whether the others fit it.
+// Where the tensors of a frame are in its data segment. Tensors without a location follow each
+// other in the order of the message, at aligned offsets; tensors with a location in the segment are
+// checked. Together they must fill the segment, apart from padding.
 #include "proto/wire/message.h"
 
 #include <inttypes.h>
@@ -9,17 +10,17 @@
 #include "proto/wire/frame.h"
 #include "proto/wire/tensor_entry.h"
 
-// The walk over a segment.
+// The state of a walk over the tensors of one data segment.
 struct walk {
     const char *what; // "input" or "output"
     uint64_t data_bytes;
-    uint64_t next; // where the next tensor without a location goes; aligned
-    uint64_t end;  // behind the last byte that some tensor claims
+    uint64_t next; // the offset of the next tensor without a location; aligned
+    uint64_t end;  // the end of the last byte that any tensor uses
 };
 
-// A location that the message leaves to be worked out.
-static enum inf_code place(struct walk *walk, struct inf_tensor_entry *entry, size_t size,
-                           struct inf_error *err)
+// Sets the location of a tensor that has none in the message.
+static enum inf_code place_tensor(struct walk *walk, struct inf_tensor_entry *entry, size_t size,
+                                  struct inf_error *err)
 {
     entry->location = (struct inf_location){.present = true, .length = size};
     if (size == 0)
@@ -34,7 +35,7 @@ static enum inf_code place(struct walk *walk, struct inf_tensor_entry *entry, si
     return INF_OK;
 }
 
-// A location in the data segment that the message gives.
+// Checks a location in the data segment that the message has.
 static enum inf_code check_inline(const struct walk *walk, const struct inf_tensor_entry *entry,
                                   struct inf_error *err)
 {
@@ -53,15 +54,15 @@ static enum inf_code check_inline(const struct walk *walk, const struct inf_tens
     return INF_OK;
 }
 
-static enum inf_code resolve(struct walk *walk, struct inf_tensor_entry *entry,
-                             struct inf_error *err)
+static enum inf_code resolve_tensor(struct walk *walk, struct inf_tensor_entry *entry,
+                                    struct inf_error *err)
 {
     size_t size;
     if (entry->session_tensor != NULL)
         return INF_OK;
     INF_TRY(inf_tensor_bytes(&size, walk->what, entry, err));
     if (!entry->location.present) {
-        INF_TRY(place(walk, entry, size, err));
+        INF_TRY(place_tensor(walk, entry, size, err));
     } else if (entry->location.length != size) {
         char shape[INF_SHAPE_TEXT_SIZE];
         return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
@@ -74,7 +75,7 @@ static enum inf_code resolve(struct walk *walk, struct inf_tensor_entry *entry,
         return INF_OK;
     INF_TRY(check_inline(walk, entry, err));
     if (size > 0) {
-        // Cannot wrap: the end is inside the segment, which is in memory.
+        // Cannot overflow: the end is inside of the segment, which is in memory.
         uint64_t end = entry->location.offset + entry->location.length;
         walk->next = inf_size_align(end, INF_FRAME_DATA_ALIGNMENT);
         walk->end = INF_MAX(walk->end, end);
@@ -87,7 +88,7 @@ static enum inf_code resolve_all(const char *what, struct inf_tensor_entry *entr
 {
     struct walk walk = {.what = what, .data_bytes = data_bytes};
     for (uint32_t i = 0; i < count; i++)
-        INF_TRY(resolve(&walk, &entries[i], err));
+        INF_TRY(resolve_tensor(&walk, &entries[i], err));
     if (data_bytes - walk.end >= INF_FRAME_DATA_ALIGNMENT)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
                                "data segment has %" PRIu64 " bytes, the %ss in it end at %" PRIu64,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decoding and encoding of metadata: a table of codecs, one for each kind of message. Decoding is
+// prescan, protobuf-c, and the codec's own checks, in this order.
 #include "proto/wire/message.h"
 
 #include "proto/wire/message_codec.h"
@@ -24,7 +26,7 @@ static enum inf_code encode_empty(const union inf_message *message, void *wire,
     return INF_OK;
 }
 
-// Any message without fields does: what comes in others is skipped as unknown.
+// Any message without fields serves as the descriptor: fields in the bytes are skipped as unknown.
 static const struct inf_message_codec codec_empty = {
     .descriptor = &inference__server_live_request__descriptor,
     .decode = decode_empty,
@@ -90,8 +92,8 @@ enum inf_code inf_message_decode(union inf_message *message, enum inf_message_ki
     return codec->decode(message, wire, scratch, err);
 }
 
-static enum inf_code pack(const ProtobufCMessage *wire, uint8_t *buffer, size_t capacity,
-                          size_t *out_size, struct inf_error *err)
+static enum inf_code pack_message(const ProtobufCMessage *wire, uint8_t *buffer, size_t capacity,
+                                  size_t *out_size, struct inf_error *err)
 {
     size_t size = protobuf_c_message_get_packed_size(wire);
     if (size > capacity)
@@ -113,7 +115,7 @@ enum inf_code inf_message_encode(const union inf_message *message, enum inf_mess
     if (wire != NULL)
         code = codec->encode(message, wire, scratch, err);
     if (code == INF_OK)
-        code = pack(wire, buffer, capacity, out_size, err);
+        code = pack_message(wire, buffer, capacity, out_size, err);
     inf_scratch_end_encode(scratch);
     return code;
 }

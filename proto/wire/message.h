@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metadata of frames as C structs. Decoding checks everything that can be checked without knowing
-// models or regions: the protobuf itself (pre-scan: depth, fields, no repeated singular message),
-// names, element types, ranks, dimensions, locations. The only user of protobuf-c.
+// Metadata of frames as C structs. Decoding checks everything that can be checked without models
+// and regions: the protobuf itself (prescan.h), names, element types, ranks, dimensions, locations.
+// proto/wire is the only user of protobuf-c.
 #ifndef INF_PROTO_WIRE_MESSAGE_H
 #define INF_PROTO_WIRE_MESSAGE_H
 
@@ -14,28 +14,28 @@
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
-// Memory that decoding uses: strings and lists of what was decoded lie in it until the next decode
-// with the same scratch. Encoding uses room of its own in it, so what was decoded may be encoded.
-// One a thread is enough.
+// Memory for decoding and encoding. Strings and lists of a decoded message are in it until the next
+// message is decoded with the same scratch. Encoding uses other memory in it, so that a decoded
+// message can be encoded. One scratch per thread is enough.
 struct inf_scratch;
 
-// Makes a scratch: INF_LIMIT_META_UNPACK_BYTES for decoding and as much for encoding, of which only
-// what is used becomes resident. *out_scratch is the caller's to destroy.
+// Creates a scratch with INF_LIMIT_META_UNPACK_BYTES for decoding and as much for encoding. Pages
+// that are not used do not become resident. The caller destroys *out_scratch.
 enum inf_code inf_scratch_create(struct inf_scratch **out_scratch,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Frees the scratch. NULL is fine.
+// Frees the scratch and sets the pointer to NULL. A NULL scratch is allowed.
 void inf_scratch_destroy(struct inf_scratch **scratch);
 
-// Strings in the structs below are NUL-terminated and never NULL once decoded; before encoding NULL
-// means "". Nobody owns them but the scratch (decoded) or the caller (to be encoded).
+// Strings in the structs below end with NUL. In a decoded message they are never NULL and belong to
+// the scratch. In a message to be encoded they belong to the caller, and NULL means "".
 
-// Where a tensor's bytes lie.
+// Where the bytes of a tensor are.
 struct inf_location {
     bool present;
     uint64_t region_id; // 0: the frame's data segment
     uint64_t offset;
-    uint64_t length; // bytes; of outputs in a request: the room there is
+    uint64_t length; // in bytes; of an output in a request: the room for it
 };
 
 // A tensor of a request or a reply.
@@ -44,11 +44,12 @@ struct inf_tensor_entry {
     enum inf_dtype dtype;
     struct inf_shape shape;
     struct inf_location location;
-    const char *session_tensor; // of a request: in the session, under this name; NULL: not there.
-                                // The dtype of such an input is NONE
+    // In a request: the tensor is in the session under this name; NULL: it is not. The dtype of
+    // such an input is NONE.
+    const char *session_tensor;
 };
 
-// How urgent a request is among those of its user.
+// The order among waiting requests of the same user.
 enum inf_wire_priority {
     INF_WIRE_PRIORITY_NORMAL,
     INF_WIRE_PRIORITY_HIGH,
@@ -58,17 +59,17 @@ enum inf_wire_priority {
 
 // How a request was computed: bits of inf_infer_reply.flags.
 enum inf_infer_flag {
-    INF_INFER_PADDED = 1,     // with rows that are nobody's
-    INF_INFER_SPLIT = 2,      // its rows in several runs
-    INF_INFER_RECOMPUTED = 4, // once more in fp32: what came was not finite
-    INF_INFER_MOVED = 8       // on another device, since the first failed
+    INF_INFER_PADDED = 1,     // with padding rows
+    INF_INFER_SPLIT = 2,      // its rows were computed in several runs
+    INF_INFER_RECOMPUTED = 4, // again in fp32, because the first result was not finite
+    INF_INFER_MOVED = 8       // on another device, because the first one failed
 };
 
 struct inf_infer_request {
     const char *model_name;
     const char *model_version; // "": the server's choice
-    const char *id;            // echoed
-    const char *device;        // "": the model's placement
+    const char *id;            // returned in the reply
+    const char *device;        // "": where the model is placed
     uint64_t timeout_ns;       // 0: none
     uint64_t queue_timeout_ns; // 0: none
     enum inf_wire_priority priority;
@@ -189,10 +190,11 @@ struct inf_model_index_entry {
 };
 struct inf_model_index {
     uint32_t count;
-    struct inf_model_index_entry *entries; // scratch's (decoded) or the caller's (to be encoded)
+    struct inf_model_index_entry
+        *entries; // owned by the scratch (decoded) or the caller (to be encoded)
 };
 
-// A node of a model that is looked into.
+// One node of an inspected model.
 struct inf_node_entry {
     const char *name, *op, *kernel, *device, *shape, *inputs, *verdict;
     uint64_t start_ns, time_ns, macs, bytes, nan_count, inf_count;
@@ -203,7 +205,7 @@ struct inf_load_progress {
     const char *stage;
     uint32_t percent;
     uint32_t node_count;
-    struct inf_node_entry *nodes; // scratch's (decoded) or the caller's (to be encoded)
+    struct inf_node_entry *nodes; // owned by the scratch (decoded) or the caller (to be encoded)
 };
 
 struct inf_device_entry {
@@ -214,7 +216,8 @@ struct inf_device_entry {
 };
 struct inf_device_index {
     uint32_t count;
-    struct inf_device_entry *entries; // scratch's (decoded) or the caller's (to be encoded)
+    struct inf_device_entry
+        *entries; // owned by the scratch (decoded) or the caller (to be encoded)
 };
 
 struct inf_server_status {
@@ -226,7 +229,7 @@ struct inf_server_status {
     uint64_t answers_checked, answers_drifted, answers_unchecked, models_demoted;
 };
 
-// Memory of one device, as tf.memory() counts it.
+// The memory of one device, counted as tf.memory() of TensorFlow.js does.
 struct inf_memory_entry {
     const char *name;
     uint32_t num_tensors, num_data_buffers;
@@ -242,23 +245,23 @@ struct inf_memory_info {
     uint32_t sessions;
 };
 
-// A pair of a session: what a model gives as `output`, the next request takes as `input`.
+// A pair of a session: `output` of one request is `input` of the next one.
 struct inf_session_state {
     const char *output, *input;
-    bool shaped;            // `shape` is that of the first value, zeros
-    struct inf_shape shape; // known
+    bool shaped;            // `shape` is set
+    struct inf_shape shape; // of the zeros that the first request gets; has no unknown dimensions
 };
 
-// SessionOpen; SessionClose has the id alone.
+// SessionOpen; SessionClose has the id only.
 struct inf_session_message {
     uint64_t session_id;
-    const char *model_name; // "": `states` are given, else they are this model's
+    const char *model_name; // use the pairs of this model; "": those in `states`
     const char *model_version;
     uint32_t state_count;
     struct inf_session_state states[INF_LIMIT_SESSION_TENSORS];
 };
 
-// A limit that can be changed; in a request name and value alone.
+// A limit that can be changed. A request has its name and value only.
 struct inf_limit_entry {
     const char *name;
     uint64_t value, min, max;
@@ -272,25 +275,25 @@ struct inf_limit_list {
 
 struct inf_credit {
     uint32_t requests;
-    uint64_t bytes; // 0: as it is
+    uint64_t bytes; // 0: unchanged
 };
 
-// DATA: a piece of what a stream's data are.
+// DATA: a part of the data of a request or reply.
 struct inf_data_message {
-    uint64_t total_bytes; // in all its frames
+    uint64_t total_bytes; // of data of the stream in all its frames
 };
 
 // ModelPlacement, ModelPlace requests.
 struct inf_placement_request {
     const char *name;
     const char *version;                            // "": the server's choice
-    const char *device, *policy, *precision, *mode; // "": as it is
+    const char *device, *policy, *precision, *mode; // "": unchanged
 };
 
-// What a model was told.
+// A setting of a model.
 struct inf_setting_entry {
     const char *name, *value, *origin;
-    const char *default_value, *allowed; // the default, and what it may be
+    const char *default_value, *allowed;
 };
 
 // ModelPrecompile request.
@@ -301,18 +304,18 @@ struct inf_precompile_message {
     const char *shapes;
 };
 
-// One device that could have been chosen.
+// A device that was considered for a model.
 struct inf_candidate_entry {
     const char *device, *backend, *kind, *precision, *verdict, *reason;
     uint32_t runs, threads;
-    uint64_t prior_ns, first_ns, median_ns, memory_bytes; // 0: not known
+    uint64_t prior_ns, first_ns, median_ns, memory_bytes; // 0: unknown
 };
 
-// An operator that the chosen device does not run.
+// An operator that the chosen device does not support.
 struct inf_declined_entry {
     const char *op;
     uint32_t nodes;
-    const char *device; // who runs them
+    const char *device; // where they run instead
     const char *reason;
 };
 
@@ -322,10 +325,11 @@ struct inf_placement_reply {
     uint64_t macs, const_bytes, shadow_checked, shadow_drifted, shadow_dropped, recomputed;
     uint32_t steps, interpreted, small_ops_webgl, small_ops_webgpu;
     uint32_t candidate_count, declined_count;
-    struct inf_candidate_entry *candidates; // scratch's (decoded) or the caller's (to be encoded)
+    struct inf_candidate_entry
+        *candidates; // owned by the scratch (decoded) or the caller (to be encoded)
     struct inf_declined_entry *declined;
     uint32_t setting_count;
-    struct inf_setting_entry *settings; // as candidates
+    struct inf_setting_entry *settings; // owned as `candidates`
 };
 
 // FlagSet request.
@@ -345,13 +349,13 @@ struct inf_flag_entry {
 
 struct inf_environment_reply {
     uint32_t fact_count, flag_count;
-    struct inf_fact_entry *facts; // scratch's (decoded) or the caller's (to be encoded)
+    struct inf_fact_entry *facts; // owned by the scratch (decoded) or the caller (to be encoded)
     struct inf_flag_entry *flags;
 };
 
-// Which message a buffer of metadata is; the member names of union inf_message.
+// The kinds of messages. Each has a member in union inf_message.
 enum inf_message_kind {
-    INF_MESSAGE_EMPTY, // no fields: ServerLiveRequest and its like
+    INF_MESSAGE_EMPTY, // no fields: ServerLiveRequest and others
     INF_MESSAGE_HELLO,
     INF_MESSAGE_HELLO_ACK,
     INF_MESSAGE_INFER_REQUEST,
@@ -419,19 +423,21 @@ union inf_message {
     struct inf_precompile_message precompile;
 };
 
-// Decodes metadata of the given kind. Strings and lists lie in `scratch`. Allocates nothing. Lists
-// are filled up to their count only. `message` may be NULL for INF_MESSAGE_EMPTY.
+// Decodes metadata of the given kind. Strings and lists are stored in `scratch`; nothing else is
+// allocated. Elements of arrays behind the count are not set. `message` may be NULL for
+// INF_MESSAGE_EMPTY.
 //
-// INF_INVALID    (BAD_FRAME) no protobuf of that kind, or over a limit; (BAD_PARAMETER) a field's
-//                value is wrong: the text names field, value and what was wanted.
-// INF_RANGE      (REGION_BOUNDS) a location whose end does not fit 64 bits.
+// INF_INVALID    (BAD_FRAME) the bytes are no protobuf of that kind, or exceed a limit;
+//                (BAD_PARAMETER) the value of a field is wrong: the text names the field, the value
+//                and what was wanted.
+// INF_RANGE      (REGION_BOUNDS) the end of a location does not fit 64 bits.
 // INF_EXHAUSTED  (FRAME_TOO_LARGE) it would unpack to more than INF_LIMIT_META_UNPACK_BYTES.
 enum inf_code inf_message_decode(union inf_message *message, enum inf_message_kind kind,
                                  struct inf_span meta, struct inf_scratch *scratch,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Encodes metadata of the given kind into `buffer` and gives its size. Allocates nothing beyond
-// `scratch`. `message` may be NULL for INF_MESSAGE_EMPTY.
+// Encodes metadata of the given kind into `buffer` and sets *out_size. Allocates from `scratch`
+// only. `message` may be NULL for INF_MESSAGE_EMPTY.
 //
 // INF_INVALID    (BAD_PARAMETER) a tensor without a type or with a bad rank.
 // INF_EXHAUSTED  (FRAME_TOO_LARGE) more than `capacity` bytes.
@@ -439,30 +445,30 @@ enum inf_code inf_message_encode(const union inf_message *message, enum inf_mess
                                  uint8_t *buffer, size_t capacity, size_t *out_size,
                                  struct inf_scratch *scratch, struct inf_error *err) INF_NODISCARD;
 
-// Gives every input of a decoded request a location, where the message had none the next multiple
-// of INF_FRAME_DATA_ALIGNMENT in the data segment behind the inline input before it, and checks all
-// of them: the length is that of shape and datatype, inline ones are aligned and inside the
-// `data_bytes` of the data segment, which has no bytes left over but padding. Whether a location is
-// inside its region is for the owner of the regions to check, with inf_range_ok().
+// Gives each input of a decoded request a location, and checks all locations. An input without a
+// location is in the data segment, at the next multiple of INF_FRAME_DATA_ALIGNMENT behind the
+// input before it. The length of a location must match the shape and type. Locations in the data
+// segment must be aligned and inside of its `data_bytes`, and together fill it except for padding.
+// Locations in regions are not checked against the region; the owner of the regions does that.
 //
-// INF_INVALID  (SIZE_MISMATCH) a length, or the segment's size, is wrong; (BAD_PARAMETER) an inline
-//              offset is not aligned, or the shape is above INF_LIMIT_TENSOR_BYTES.
-// INF_RANGE    (REGION_BOUNDS) an inline location reaches beyond the data segment.
+// INF_INVALID  (SIZE_MISMATCH) a length, or the size of the segment, is wrong; (BAD_PARAMETER) an
+//              offset in the segment is not aligned, or a tensor exceeds INF_LIMIT_TENSOR_BYTES.
+// INF_RANGE    (REGION_BOUNDS) a location reaches beyond the data segment.
 enum inf_code inf_infer_request_resolve_inline(struct inf_infer_request *request,
                                                uint64_t data_bytes,
                                                struct inf_error *err) INF_NODISCARD;
 
-// The same for the outputs of a decoded reply.
+// As inf_infer_request_resolve_inline(), for the outputs of a decoded reply.
 enum inf_code inf_infer_reply_resolve_inline(struct inf_infer_reply *reply, uint64_t data_bytes,
                                              struct inf_error *err) INF_NODISCARD;
 
-// Fills a status from an error; its strings are the error's.
+// Fills a status from an error. The strings of the status point into the error.
 void inf_status_from_error(struct inf_status *status, const struct inf_error *err);
 
-// Fills an error from a status and returns its code (INF_INTERNAL where the status says OK).
+// Fills an error from a status and returns its code. A status of OK becomes INF_INTERNAL.
 enum inf_code inf_error_from_status(struct inf_error *err, const struct inf_status *status);
 
-// Whether `name` may be a model's: [A-Za-z0-9._-]{1,64} without a leading dot.
+// Returns whether `name` can be the name of a model: [A-Za-z0-9._-]{1,64} without a leading dot.
 bool inf_model_name_valid(const char *name);
 
 #endif

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the codecs of messages share: checks of texts and names, lists of strings, and initialised
+// protobuf-c messages in scratch memory.
 #include "proto/wire/message_codec.h"
 
 #include <assert.h>
@@ -83,8 +85,9 @@ char **inf_encode_texts(const char *const *list, uint32_t count, struct inf_scra
     return texts;
 }
 
-// Fills a message with its type's defaults: in proto3 all are zeros but those of strings.
-static void init(const ProtobufCMessageDescriptor *descriptor, void *wire)
+// Fills a message with the defaults of its type. In proto3 all are zeros, except that strings are
+// "".
+static void init_message(const ProtobufCMessageDescriptor *descriptor, void *wire)
 {
     memset(wire, 0, descriptor->sizeof_message);
     ((ProtobufCMessage *)wire)->descriptor = descriptor;
@@ -100,14 +103,14 @@ void *inf_wire_new(const ProtobufCMessageDescriptor *descriptor, struct inf_scra
 {
     void *wire = inf_scratch_array(scratch, 1, descriptor->sizeof_message, err);
     if (wire != NULL)
-        init(descriptor, wire);
+        init_message(descriptor, wire);
     return wire;
 }
 
 void *inf_wire_list(const ProtobufCMessageDescriptor *descriptor, size_t count,
                     struct inf_scratch *scratch, struct inf_error *err)
 {
-    // A field of its own for each message, and all of those in it.
+    // Each message takes one field in its parent, plus its own fields.
     size_t most = INF_LIMIT_META_FIELDS / (descriptor->n_fields + 1);
     if (count > most) {
         inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one kind of message goes between its C struct and protobuf-c's, and what the files that do
-// it share. Private to proto/wire. To add a kind: a member of enum inf_message_kind and of union
-// inf_message, a codec here and in the file of its family, a row in message.c.
+// Codecs: each converts one kind of message between its C struct and that of protobuf-c. Private to
+// proto/wire. To add a kind, add a member to enum inf_message_kind and to union inf_message, a
+// codec here and in the file of its family, and a row in message.c.
 #ifndef INF_PROTO_WIRE_MESSAGE_CODEC_H
 #define INF_PROTO_WIRE_MESSAGE_CODEC_H
 
@@ -71,34 +71,34 @@ extern const struct inf_message_codec inf_codec_environment;
 
 // --- text ---
 
-// The longest text of a field that has no limit of its own, in messages from clients.
+// The maximum length of text fields from clients that have no other limit, in bytes.
 #define INF_TEXT_LIMIT 256u
-// The longest path (Linux's own limit).
+// The maximum length of a path (the limit of Linux), in bytes.
 #define INF_PATH_LIMIT 4095u
 
-// `text` for a field of protobuf-c's, which wants it neither const nor NULL.
+// Returns `text` for a field of protobuf-c, which must be neither const nor NULL: "" for NULL.
 char *inf_wire_text(const char *text);
 
-// Fails where `text` is longer than `limit` bytes. `field` names it as in inferd.proto.
+// Fails if `text` is longer than `limit` bytes. `field` is its name in inferd.proto.
 enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
                              struct inf_error *err) INF_NODISCARD;
 
-// Fails where `name` is not a model's (inf_model_name_valid()).
+// Fails if `name` cannot be the name of a model (inf_model_name_valid()).
 enum inf_code inf_check_model_name(const char *field, const char *name,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Fails where `version` is neither "" nor of the form of a model's name.
+// Fails if `version` is neither "" nor of the form of a model's name.
 enum inf_code inf_check_version(const char *field, const char *version,
                                 struct inf_error *err) INF_NODISCARD;
 
-// A `repeated string` field as protobuf-c has it.
+// A `repeated string` field of protobuf-c.
 struct inf_wire_texts {
     const char *field;
     size_t count;
     char *const *texts;
 };
 
-// The room of every list of texts in union inf_message.
+// The capacity of every list of texts in union inf_message.
 #define INF_TEXT_LIST 32u
 
 // Fills a list of INF_TEXT_LIST texts.
@@ -108,19 +108,19 @@ enum inf_code inf_decode_texts(const char **list, uint32_t *count,
                                const struct inf_wire_texts *wire,
                                struct inf_error *err) INF_NODISCARD;
 
-// The list as protobuf-c wants it; NULL, and *err filled, where the scratch is spent.
+// Returns the list as protobuf-c needs it, or NULL and *err if the scratch is exhausted.
 char **inf_encode_texts(const char *const *list, uint32_t count, struct inf_scratch *scratch,
                         struct inf_error *err);
 
 // --- building ---
 
-// An initialised message of that type; NULL, and *err filled, where the scratch is spent.
+// Returns an initialised message of that type, or NULL and *err if the scratch is exhausted.
 void *inf_wire_new(const ProtobufCMessageDescriptor *descriptor, struct inf_scratch *scratch,
                    struct inf_error *err);
 
-// An array of pointers to `count` initialised messages, as a repeated field holds them; NULL, and
-// *err filled (FRAME_TOO_LARGE), where the scratch is spent or the receiver would refuse that many:
-// all fields of all of them may not be above INF_LIMIT_META_FIELDS.
+// Returns an array of pointers to `count` initialised messages, for a repeated field. Returns NULL
+// and *err (FRAME_TOO_LARGE) if the scratch is exhausted, or if the messages could have more than
+// INF_LIMIT_META_FIELDS fields in total, which the receiver would refuse.
 void *inf_wire_list(const ProtobufCMessageDescriptor *descriptor, size_t count,
                     struct inf_scratch *scratch, struct inf_error *err);
 

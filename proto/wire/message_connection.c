@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What a connection says about itself: greeting and farewell.
+// Messages about the connection itself: HELLO, HELLO_ACK and GOAWAY.
 #include "proto/wire/message_codec.h"
 
 static void decode_limits(struct inf_limits_message *limits, const Inference__Limits *wire)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Environment, FlagSet: what the daemon found, and what it was told.
+// Environment and FlagSet: facts about the machine, and flags of the daemon.
 #include "proto/wire/message_codec.h"
 
 typedef Inference__EnvironmentResponse wire_environment;

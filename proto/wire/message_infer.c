@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// ModelInfer, request and reply.
+// The request and the reply of ModelInfer (and of ModelInspect, which has the same request).
 #include <assert.h>
 
 #include "proto/core/utf8.h"
@@ -30,7 +29,7 @@ static enum inf_code fail_raw(const char *field, struct inf_error *err)
                            field);
 }
 
-// An input that the session has: it says what it is itself.
+// Decodes an input that is taken from the session, which has its type and shape.
 static enum inf_code decode_kept_input(struct inf_tensor_entry *entry, const wire_input *input,
                                        bool in_session, struct inf_error *err)
 {

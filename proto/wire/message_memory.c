@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// MemoryInfo: what devices hold.
+// MemoryInfo: the memory of each device.
 #include "proto/wire/message_codec.h"
 
 typedef Inference__MemoryInfoResponse__Device wire_memory;

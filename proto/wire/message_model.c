@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Health and metadata: the Open Inference Protocol's calls without tensors.
+// Health and metadata of models and of the server: the calls of the Open Inference Protocol that
+// have no tensors.
 #include <assert.h>
 
 #include "proto/core/utf8.h"
@@ -9,7 +9,7 @@
 
 typedef Inference__ModelMetadataResponse__TensorMetadata wire_tensor;
 
-// --- questions about one model ---
+// --- requests about one model ---
 
 static enum inf_code decode_question(struct inf_model_request *model, const char *name,
                                      const char *version, struct inf_error *err)
@@ -69,7 +69,7 @@ const struct inf_message_codec inf_codec_model_metadata_request = {
     .encode = encode_metadata_request,
 };
 
-// --- yes or no ---
+// --- boolean replies ---
 
 static enum inf_code decode_live(union inf_message *message, const void *from,
                                  struct inf_scratch *scratch, struct inf_error *err)
@@ -143,7 +143,7 @@ const struct inf_message_codec inf_codec_model_ready_reply = {
     .encode = encode_model_ready,
 };
 
-// --- what a model takes and gives ---
+// --- inputs and outputs of a model ---
 
 static enum inf_code decode_tensors(struct inf_tensor_entry *entries, const char *what,
                                     wire_tensor *const *tensors, size_t count,
@@ -182,7 +182,7 @@ static enum inf_code decode_metadata(union inf_message *message, const void *fro
     return INF_OK;
 }
 
-// *out_tensors = the entries as protobuf-c wants them.
+// Sets *out_tensors to the entries as protobuf-c messages.
 static enum inf_code encode_tensors(wire_tensor ***out_tensors, const char *what,
                                     const struct inf_tensor_entry *entries, uint32_t count,
                                     struct inf_scratch *scratch, struct inf_error *err)
@@ -231,7 +231,7 @@ const struct inf_message_codec inf_codec_model_metadata = {
     .encode = encode_metadata,
 };
 
-// --- what the server is ---
+// --- the server ---
 
 static enum inf_code decode_server(union inf_message *message, const void *from,
                                    struct inf_scratch *scratch, struct inf_error *err)

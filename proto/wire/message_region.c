@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Memory regions: what is registered, and what is given back.
+// Memory regions: registering, allocating and releasing them.
 #include <inttypes.h>
 
 #include "proto/wire/message_codec.h"
 
-// Region 0 is the data segment in every location, so nothing may be registered under it.
+// Id 0 means the data segment in every location, so that no region may have it.
 static enum inf_code check_region_id(uint64_t region_id, struct inf_error *err)
 {
     if (region_id == 0)

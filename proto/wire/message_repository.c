@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The model repository: loading, unloading, what is there.
+// The model repository: loading, unloading and listing models.
 #include "proto/wire/message_codec.h"
 
 typedef Inference__RepositoryIndexResponse__ModelIndex wire_entry;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Sessions: what is opened, and closed.
+// Sessions: opening and closing them.
 #include <assert.h>
 #include <string.h>
 

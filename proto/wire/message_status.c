@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// How things stand: failures, devices, the server.
+// Failures, the list of devices, and the state of the server.
 #include <string.h>
 
 #include "proto/wire/message_codec.h"
@@ -9,7 +8,7 @@ typedef Inference__DeviceListResponse__Device wire_device;
 
 // --- failures ---
 
-// A code as this side knows it. Newer peers may have more: those are broken beyond our words.
+// Returns the code, or INF_INTERNAL for a code of a newer peer that is unknown here.
 static enum inf_code known_code(int32_t code)
 {
     if (code < 0 || strcmp(inf_code_name((enum inf_code)code), "CODE_UNKNOWN") == 0)

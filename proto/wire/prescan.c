@@ -1,4 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// The check of protobuf bytes before protobuf-c unpacks them.
+//
+// protobuf-c trusts its input too much for a daemon. It recurses into sub-messages without a limit,
+// so that a few kilobytes of nested messages overflow the stack. If a singular sub-message occurs
+// twice, it merges the two, which copies them: n occurrences cost time in the order of n * n. And
+// it allocates a struct for each sub-message, so that two bytes on the wire can cost a hundred
+// bytes of memory.
+//
+// The prescan walks the bytes once, without recursion and without memory. It keeps a stack of
+// INF_LIMIT_META_DEPTH levels, one for each message that is open:
+//
+//   bytes    [ field | field: message [ field | field: message [ field | ...
+//   levels     0                        1                         2   <- depth 3
+//
+// A level has the descriptor of its message, its end, and a bit for each singular sub-message that
+// has occurred. When the position reaches the end of the top level, that level is closed. A field
+// must end inside of its level, so that no read goes beyond the buffer. The walk ends because each
+// field advances the position by at least one byte.
 #include "proto/wire/prescan.h"
 
 #include <assert.h>
@@ -15,23 +33,24 @@ enum wire_type {
     WIRE_FIXED32 = 5,
 };
 
-// One message that is being walked.
+// One message that is open.
 struct level {
     const ProtobufCMessageDescriptor *descriptor;
     const uint8_t *end;
-    uint64_t seen; // singular message fields met so far, by their index
+    uint64_t
+        seen; // a bit for each singular sub-message that has occurred, by the index of its field
 };
 
 struct scan {
     const uint8_t *begin;
     const uint8_t *at;
-    uint32_t fields;
-    uint32_t depth; // levels in use
+    uint32_t fields; // that were read in total
+    uint32_t depth;  // levels in use
     struct level levels[INF_LIMIT_META_DEPTH];
     const char *field_name; // of the field being read, for the text of a failure
 };
 
-static enum inf_code fail(const struct scan *scan, const char *what, struct inf_error *err)
+static enum inf_code fail_scan(const struct scan *scan, const char *what, struct inf_error *err)
 {
     return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
                            "metadata: %s.%s at byte %zu: %s",
@@ -39,7 +58,7 @@ static enum inf_code fail(const struct scan *scan, const char *what, struct inf_
                            (size_t)(scan->at - scan->begin), what);
 }
 
-// Reads a varint that ends before `end`; false where it does not, or has more than 64 bits.
+// Reads a varint. Returns false if it does not end before `end`, or has more than 64 bits.
 static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
     uint64_t result = 0;
@@ -88,12 +107,12 @@ static enum inf_code skip_bytes(struct scan *scan, uint64_t size, struct inf_err
 {
     const uint8_t *end = scan->levels[scan->depth - 1].end;
     if (size > (uint64_t)(end - scan->at))
-        return fail(scan, "reaches beyond the end of its message", err);
+        return fail_scan(scan, "reaches beyond the end of its message", err);
     scan->at += size;
     return INF_OK;
 }
 
-// Goes over a value that has no length of its own.
+// Skips a value that has no length field.
 static enum inf_code skip_scalar(struct scan *scan, enum wire_type wire, struct inf_error *err)
 {
     if (wire == WIRE_FIXED32)
@@ -102,64 +121,64 @@ static enum inf_code skip_scalar(struct scan *scan, enum wire_type wire, struct 
         return skip_bytes(scan, 8, err);
     uint64_t value;
     if (!read_varint(&scan->at, scan->levels[scan->depth - 1].end, &value))
-        return fail(scan, "no valid varint", err);
+        return fail_scan(scan, "no valid varint", err);
     return INF_OK;
 }
 
-// Goes over the elements of a packed list of `size` bytes.
+// Checks and skips the elements of a packed list of `size` bytes.
 static enum inf_code scan_packed(struct scan *scan, enum wire_type wire, size_t size,
                                  struct inf_error *err)
 {
     size_t element_bytes = wire == WIRE_FIXED32 ? 4 : wire == WIRE_FIXED64 ? 8 : 1;
     if (size % element_bytes != 0)
-        return fail(scan, "packed list is cut inside an element", err);
+        return fail_scan(scan, "packed list is cut inside an element", err);
     if (wire != WIRE_VARINT)
         return skip_bytes(scan, size, err);
     const uint8_t *end = scan->at + size;
     while (scan->at < end) {
         uint64_t value;
         if (!read_varint(&scan->at, end, &value))
-            return fail(scan, "no valid varint in the packed list", err);
+            return fail_scan(scan, "no valid varint in the packed list", err);
     }
     return INF_OK;
 }
 
-// Enters the sub-message of `size` bytes at the current place.
-static enum inf_code push(struct scan *scan, const ProtobufCFieldDescriptor *field, size_t size,
-                          struct inf_error *err)
+// Opens a level for the sub-message of `size` bytes at the current position.
+static enum inf_code open_level(struct scan *scan, const ProtobufCFieldDescriptor *field,
+                                size_t size, struct inf_error *err)
 {
     struct level *parent = &scan->levels[scan->depth - 1];
     if (field->label != PROTOBUF_C_LABEL_REPEATED) {
         uint64_t bit = (uint64_t)1 << (field - parent->descriptor->fields);
         if ((parent->seen & bit) != 0)
-            return fail(scan, "occurs twice, but is not a list", err);
+            return fail_scan(scan, "occurs twice, but is not a list", err);
         parent->seen |= bit;
     }
     if (scan->depth == INF_LIMIT_META_DEPTH)
-        return fail(scan, "messages nest too deeply", err);
+        return fail_scan(scan, "messages nest too deeply", err);
     scan->levels[scan->depth++] =
         (struct level){.descriptor = field->descriptor, .end = scan->at + size};
     return INF_OK;
 }
 
-// Reads what follows the length of a field with one.
+// Reads the length of a field and what follows: a sub-message is opened, other values are skipped.
 static enum inf_code scan_length_value(struct scan *scan, const ProtobufCFieldDescriptor *field,
                                        struct inf_error *err)
 {
     uint64_t size;
     const uint8_t *end = scan->levels[scan->depth - 1].end;
     if (!read_varint(&scan->at, end, &size))
-        return fail(scan, "no valid length", err);
+        return fail_scan(scan, "no valid length", err);
     if (size > (uint64_t)(end - scan->at))
-        return fail(scan, "reaches beyond the end of its message", err);
+        return fail_scan(scan, "reaches beyond the end of its message", err);
     if (field == NULL || field->type == PROTOBUF_C_TYPE_BYTES)
         return skip_bytes(scan, size, err);
     if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-        return push(scan, field, (size_t)size, err);
+        return open_level(scan, field, (size_t)size, err);
     if (is_packable(field->type))
         return scan_packed(scan, wire_type_of(field->type), (size_t)size, err);
     if (!inf_utf8_valid((struct inf_span){scan->at, (size_t)size}))
-        return fail(scan, "string is not UTF-8, or holds a NUL", err);
+        return fail_scan(scan, "string is not UTF-8, or holds a NUL", err);
     return skip_bytes(scan, size, err);
 }
 
@@ -168,21 +187,21 @@ static enum inf_code scan_field(struct scan *scan, struct inf_error *err)
     const struct level *level = &scan->levels[scan->depth - 1];
     scan->field_name = "(tag)";
     if (++scan->fields > INF_LIMIT_META_FIELDS)
-        return fail(scan, "too many fields", err);
+        return fail_scan(scan, "too many fields", err);
     uint64_t tag;
     if (!read_varint(&scan->at, level->end, &tag) || tag > UINT32_MAX || tag >> 3 == 0)
-        return fail(scan, "no valid tag", err);
+        return fail_scan(scan, "no valid tag", err);
 
     const ProtobufCFieldDescriptor *field =
         protobuf_c_message_descriptor_get_field(level->descriptor, (unsigned)(tag >> 3));
     unsigned wire = tag & 7;
     scan->field_name = field != NULL ? field->name : "(unknown field)";
     if (wire != WIRE_VARINT && wire != WIRE_FIXED64 && wire != WIRE_LENGTH && wire != WIRE_FIXED32)
-        return fail(scan, "groups are not allowed, nor wire types 6 and 7", err);
+        return fail_scan(scan, "groups are not allowed, nor wire types 6 and 7", err);
     if (field != NULL && wire != wire_type_of(field->type)) {
         bool packed = wire == WIRE_LENGTH && field->label == PROTOBUF_C_LABEL_REPEATED;
         if (!packed || !is_packable(field->type))
-            return fail(scan, "wire type is not that of the field", err);
+            return fail_scan(scan, "wire type is not that of the field", err);
     }
     if (wire == WIRE_LENGTH)
         return scan_length_value(scan, field, err);
@@ -193,7 +212,7 @@ enum inf_code inf_prescan(const ProtobufCMessageDescriptor *descriptor, struct i
                           struct inf_error *err)
 {
     struct scan scan = {.begin = bytes.data, .at = bytes.data, .depth = 1, .field_name = ""};
-    // A pointer into nothing has no end; an empty message is valid.
+    // An empty message is valid. Its data may be NULL, to which nothing can be added.
     if (bytes.size == 0)
         return INF_OK;
     scan.levels[0] = (struct level){.descriptor = descriptor, .end = bytes.data + bytes.size};

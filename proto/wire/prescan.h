@@ -9,11 +9,12 @@
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
-// Checks that `bytes` are one message of the type `descriptor`: at most INF_LIMIT_META_DEPTH deep,
-// at most INF_LIMIT_META_FIELDS fields in all (unknown ones count), every singular message field
-// once, wire types as declared and no groups, varints of at most 64 bits, lengths inside their
-// message, strings of UTF-8 without NUL. Unknown fields are not looked into. Time is linear in the
-// size, memory constant.
+// Checks that `bytes` are one message of the type `descriptor`: it nests at most
+// INF_LIMIT_META_DEPTH deep; it has at most INF_LIMIT_META_FIELDS fields in total (unknown ones
+// count); a singular message field occurs once; wire types are as declared, and there are no
+// groups; varints have at most 64 bits; lengths are inside of their message; strings are UTF-8
+// without NUL. Unknown fields are skipped. The time is linear in the size, and the memory is
+// constant.
 //
 // INF_INVALID  (BAD_FRAME) the text names message, field and position.
 enum inf_code inf_prescan(const ProtobufCMessageDescriptor *descriptor, struct inf_span bytes,

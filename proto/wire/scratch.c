@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// A bump allocator for the strings, lists and sub-messages of one decoded message and of one
+// message that is being encoded. It never calls malloc() after its creation, so that a hostile
+// message cannot make the process allocate.
+//
+//   base                  decoded                                   INF_SCRATCH_BYTES
+//    | decoded message ... | message being encoded ...                              |
+//    |<- INF_SCRATCH_DECODE_BYTES ->|
+//
+// Decoding may use the first half. Encoding starts behind the decoded message and may use
+// everything up to the end: at least as much as decoding, whatever was decoded. So a decoded
+// message can be encoded again, and its size does not decide whether a reply fits. Each begin frees
+// everything of its kind at once; single objects are never freed.
 #include "proto/wire/scratch.h"
 
 #include <stdlib.h>
@@ -7,11 +19,11 @@
 #include "proto/core/span.h"
 #include "proto/wire/message.h"
 
-// Enough for every type protobuf-c puts there.
+// The alignment of every type that protobuf-c stores.
 #define ALIGNMENT 16u
 
-// NULL where the budget is spent. The memory is what it was.
-static void *take(struct inf_scratch *scratch, size_t size)
+// Returns `size` bytes that are not zeroed, or NULL if the budget is exhausted.
+static void *bump_allocate(struct inf_scratch *scratch, size_t size)
 {
     size_t room = scratch->limit - scratch->used;
     if (size > room || inf_size_align(size, ALIGNMENT) > room) {
@@ -25,10 +37,10 @@ static void *take(struct inf_scratch *scratch, size_t size)
 
 static void *allocator_alloc(void *context, size_t size)
 {
-    return take(context, size);
+    return bump_allocate(context, size);
 }
 
-// Everything is freed at once, by the next begin.
+// Does nothing: everything is freed at once, by the next inf_scratch_begin_*().
 static void allocator_free(void *context, void *memory)
 {
     (void)context;
@@ -83,7 +95,7 @@ void inf_scratch_end_encode(struct inf_scratch *scratch)
 
 void *inf_scratch_alloc(struct inf_scratch *scratch, size_t size)
 {
-    void *memory = take(scratch, size);
+    void *memory = bump_allocate(scratch, size);
     if (memory != NULL)
         memset(memory, 0, size);
     return memory;

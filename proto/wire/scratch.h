@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of struct inf_scratch (message.h): a bump allocator with two budgets, one for what is
-// unpacked and one behind it for what is being packed. Private to proto/wire.
+// The inside of struct inf_scratch (message.h): a bump allocator with one budget for decoding and
+// one for encoding. Private to proto/wire.
 #ifndef INF_PROTO_WIRE_SCRATCH_H
 #define INF_PROTO_WIRE_SCRATCH_H
 
@@ -19,30 +19,30 @@
 struct inf_scratch {
     uint8_t *base; // INF_SCRATCH_BYTES, aligned to 16
     size_t used;
-    size_t limit;   // what `used` may reach now
-    size_t decoded; // `used` behind what was decoded last
-    bool exhausted; // an allocation failed since the last begin
+    size_t limit;   // the maximum of `used`: the end of the current budget
+    size_t decoded; // the end of the message that was decoded last
+    bool exhausted; // an allocation failed since the last inf_scratch_begin_*()
     ProtobufCAllocator allocator;
 };
 
-// Forgets what was decoded and opens the budget of decoding.
+// Frees everything and begins decoding a message.
 void inf_scratch_begin_decode(struct inf_scratch *scratch);
 
-// Opens the budget of encoding, behind what was decoded, which stays.
+// Begins encoding a message. The message that was decoded last stays valid.
 void inf_scratch_begin_encode(struct inf_scratch *scratch);
 
-// Forgets what was allocated since inf_scratch_begin_encode().
+// Frees what was allocated since inf_scratch_begin_encode().
 void inf_scratch_end_encode(struct inf_scratch *scratch);
 
-// `size` bytes, zeroed and aligned to 16; NULL where the budget is spent.
+// Returns `size` zeroed bytes, aligned to 16, or NULL if the budget is exhausted.
 void *inf_scratch_alloc(struct inf_scratch *scratch, size_t size);
 
-// `count` zeroed elements of `size` bytes, not NULL even for none; NULL, and *err filled, where the
-// budget is spent.
+// Returns `count` zeroed elements of `size` bytes, not NULL even if `count` is 0. Returns NULL and
+// fills *err if the budget is exhausted.
 void *inf_scratch_array(struct inf_scratch *scratch, size_t count, size_t size,
                         struct inf_error *err);
 
-// Fails because the budget is spent.
+// Fails because the budget is exhausted. Returns the code.
 enum inf_code inf_scratch_fail(struct inf_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 #!/bin/sh
-# slim.sh PROTOC OUTDIR DIR FILE - what protoc-c makes of FILE, without what nobody here reads and every program
-# with the descriptors would carry: names of messages but the short one, indices by names, a function each to
-# fill a message with its defaults (which the descriptor tells too: message_codec.c). Where protoc-c's text is another
-# than expected, it stays as it is.
+# slim.sh PROTOC OUTDIR DIR FILE - generates C from FILE with protoc-c, and removes what is not used
+# but would be linked into every program: the long names of messages, the indices by name, and the
+# functions that fill a message with its defaults (message_codec.c uses the descriptor instead).
+# Lines that do not look as expected are not changed.
 set -e
 protoc=$1 out=$2 dir=$3 file=$4
 "$protoc" --c_out="$out" --proto_path="$dir" "$file"

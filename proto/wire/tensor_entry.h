@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// struct inf_tensor_entry to and from the four protobuf messages that describe a tensor. Private to
-// proto/wire.
+// Converts struct inf_tensor_entry to and from the four protobuf messages that describe a tensor.
+// Private to proto/wire.
 #ifndef INF_PROTO_WIRE_TENSOR_ENTRY_H
 #define INF_PROTO_WIRE_TENSOR_ENTRY_H
 
@@ -9,7 +9,7 @@
 
 #include "proto/wire/message_codec.h"
 
-// What the protobuf messages have in common.
+// The fields that the protobuf messages have in common.
 struct inf_wire_tensor {
     const char *name;
     const char *datatype;
@@ -18,8 +18,8 @@ struct inf_wire_tensor {
     const Inference__Location *location; // NULL: absent
 };
 
-// Fails where a message has more than INF_LIMIT_TENSORS tensors. `what` is "input" or "output", here
-// and below.
+// Fails if a message has more than INF_LIMIT_TENSORS tensors. Here and below, `what` is "input" or
+// "output".
 enum inf_code inf_tensor_check_count(const char *what, size_t count,
                                      struct inf_error *err) INF_NODISCARD;
 
@@ -29,49 +29,49 @@ enum inf_code inf_tensor_decode(struct inf_tensor_entry *entry, const char *what
                                 const struct inf_wire_tensor *wire,
                                 struct inf_error *err) INF_NODISCARD;
 
-// The same for a tensor that a model takes or gives: dimensions may be unknown, there is no
-// location.
+// As inf_tensor_decode(), for an input or output of a model's description: dimensions may be
+// unknown, and there is no location.
 enum inf_code inf_tensor_decode_metadata(struct inf_tensor_entry *entry, const char *what,
                                          const struct inf_wire_tensor *wire,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Decodes and checks the shape alone: no unknown dimensions.
+// Decodes and checks a shape without unknown dimensions.
 enum inf_code inf_shape_decode(struct inf_shape *shape, const char *what,
                                const struct inf_wire_tensor *wire,
                                struct inf_error *err) INF_NODISCARD;
 
-// Decodes and checks the name of a tensor that a session keeps; "" is none. Only a request with a
-// session may have one, and it says no location beside it.
+// Decodes and checks the name of a tensor in a session; "" means none. Only a request with a
+// session may have one, and the tensor must then have no location.
 enum inf_code inf_session_tensor_decode(struct inf_tensor_entry *entry, const char *what,
                                         const char *session_tensor, bool in_session,
                                         struct inf_error *err) INF_NODISCARD;
 
-// Checks a tensor's name.
+// Checks the name of a tensor.
 enum inf_code inf_tensor_check_name(const char *what, const char *name,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Decodes and checks a location; NULL gives an absent one.
+// Decodes and checks a location; NULL becomes a location that is not present.
 enum inf_code inf_location_decode(struct inf_location *location, const char *what, const char *name,
                                   const Inference__Location *wire,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Fails where two entries have the same name.
+// Fails if two entries have the same name.
 enum inf_code inf_tensor_check_distinct(const char *what, const struct inf_tensor_entry *entries,
                                         uint32_t count, struct inf_error *err) INF_NODISCARD;
 
-// Checks what an entry must have before it is encoded: a type, and a rank (an unknown one only where
-// `metadata`).
+// Checks that an entry can be encoded: it has a type and a rank. The rank may be unknown if
+// `metadata` is true.
 enum inf_code inf_tensor_check_encodable(const char *what, const struct inf_tensor_entry *entry,
                                          bool metadata, struct inf_error *err) INF_NODISCARD;
 
-// *out_wire = the location for protobuf-c, NULL where absent.
+// Sets *out_wire to the location as a protobuf-c message, or to NULL if it is not present.
 enum inf_code inf_location_encode(Inference__Location **out_wire,
                                   const struct inf_location *location, struct inf_scratch *scratch,
                                   struct inf_error *err) INF_NODISCARD;
 
-// *size_bytes = the bytes of a decoded entry's shape and datatype.
+// Sets *size_bytes to the size of a tensor with the entry's shape and type.
 //
-// INF_INVALID  (BAD_PARAMETER) above INF_LIMIT_TENSOR_BYTES.
+// INF_INVALID  (BAD_PARAMETER) the size exceeds INF_LIMIT_TENSOR_BYTES.
 enum inf_code inf_tensor_bytes(size_t *size_bytes, const char *what,
                                const struct inf_tensor_entry *entry,
                                struct inf_error *err) INF_NODISCARD;

@@ -36,7 +36,7 @@ static bool move_all(int fd, char *bytes, size_t size, bool out)
     return true;
 }
 
-static void *answer(void *context)
+static void *answer_messages(void *context)
 {
     const struct echo *echo = context;
     while (move_all(echo->fd, echo->buffer, echo->read_bytes, false) &&
@@ -45,10 +45,11 @@ static void *answer(void *context)
     return NULL;
 }
 
-static int measure(struct echo *here, struct echo *there, unsigned long runs, double *total_ms)
+static int measure_round_trips(struct echo *here, struct echo *there, unsigned long runs,
+                               double *total_ms)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, answer, there) != 0)
+    if (pthread_create(&thread, NULL, answer_messages, there) != 0)
         return -1;
     bool moved = true;
     for (unsigned long i = 0; i < runs && moved; i++) {
@@ -75,7 +76,7 @@ int beside_socket(size_t send_bytes, size_t receive_bytes, unsigned long runs, d
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0) {
         here.fd = fds[0];
         there.fd = fds[1];
-        code = measure(&here, &there, runs, total_ms);
+        code = measure_round_trips(&here, &there, runs, total_ms);
         close(fds[0]);
         close(fds[1]);
     }

@@ -37,7 +37,7 @@ static char *write_shapes(const inferd_request *request)
 }
 
 // Starts it with its output in a pipe, of which *fd is the other end. 0, or an error of errno.
-static int start(const char *const *words, pid_t *pid, int *fd)
+static int start_program(const char *const *words, pid_t *pid, int *fd)
 {
     int ends[2];
     posix_spawn_file_actions_t actions;
@@ -79,7 +79,7 @@ int engine_program_time(const struct engine_timing *timing, double *total_ms)
         shapes,         timing->file,      NULL};
     pid_t pid;
     int fd, status = 0;
-    int error = shapes == NULL ? ENOMEM : start(words, &pid, &fd);
+    int error = shapes == NULL ? ENOMEM : start_program(words, &pid, &fd);
     free(shapes);
     if (error != 0)
         return command_say(EXIT_FAILED, "'%s': %s; it comes with the daemon", engine_program_path(),

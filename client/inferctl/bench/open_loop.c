@@ -44,7 +44,7 @@ double open_loop_gap_ms(double rate, bool poisson, uint64_t *state)
 }
 
 // Counts a request that the daemon would not serve; false where it failed in another way.
-static bool refused(struct loop *loop, double meant_ms, const struct inferd_error *err)
+static bool handle_refusal(struct loop *loop, double meant_ms, const struct inferd_error *err)
 {
     if (err->code == INFERD_DEADLINE_EXCEEDED && strcmp(err->reason, "PREDICTED") != 0) {
         loop->result->expired++;
@@ -58,14 +58,14 @@ static bool refused(struct loop *loop, double meant_ms, const struct inferd_erro
     return true;
 }
 
-static void answered(void *context, inferd_result *result, const struct inferd_error *err)
+static void on_answer(void *context, inferd_result *result, const struct inferd_error *err)
 {
     const struct pending *pending = context;
     struct loop *loop = pending->loop;
     loop->ended++;
     if (result != NULL)
         loop->total_ms[loop->result->answered++] = now_ms() - pending->meant_ms;
-    else if (!refused(loop, pending->meant_ms, err) && loop->result->err.code == 0)
+    else if (!handle_refusal(loop, pending->meant_ms, err) && loop->result->err.code == 0)
         loop->result->err = *err;
     inferd_result_free(result);
 }
@@ -78,7 +78,7 @@ static bool send_one(struct loop *loop, struct pending *pending)
     for (size_t i = 0; i < loop->client_count; i++) {
         inferd_client *client = loop->clients[loop->turn];
         loop->turn = (loop->turn + 1) % loop->client_count;
-        if (inferd_infer_async(client, loop->request, answered, pending, NULL, &err) == 0)
+        if (inferd_infer_async(client, loop->request, on_answer, pending, NULL, &err) == 0)
             return true;
         if (err.code != INFERD_RESOURCE_EXHAUSTED)
             break;

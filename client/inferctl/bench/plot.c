@@ -158,7 +158,7 @@ struct box {
     double left, top, right, bottom;
 };
 
-static bool overlap(const struct box *a, const struct box *b)
+static bool boxes_overlap(const struct box *a, const struct box *b)
 {
     return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
 }
@@ -184,7 +184,7 @@ static bool is_free(const struct box *box, const struct box *taken, size_t count
         box->bottom > HEIGHT - BOTTOM)
         return false;
     for (size_t i = 0; i < count; i++)
-        if (overlap(box, &taken[i]))
+        if (boxes_overlap(box, &taken[i]))
             return false;
     return true;
 }
@@ -223,7 +223,7 @@ static void write_loads(FILE *file, const struct scale *scale, const struct plot
 
 // --- the picture ---
 
-static FILE *begin(const char *path, const char *title, double height)
+static FILE *begin_plot(const char *path, const char *title, double height)
 {
     FILE *file = fopen(path, "w");
     if (file == NULL)
@@ -240,7 +240,7 @@ static FILE *begin(const char *path, const char *title, double height)
 }
 
 // `file` NULL: it could not be opened.
-static int end(FILE *file, const char *path)
+static int end_plot(FILE *file, const char *path)
 {
     if (file != NULL)
         fputs("</svg>\n", file);
@@ -272,7 +272,7 @@ static void write_legend(FILE *file, const bool *has)
 int plot_write(const char *path, const char *title, const struct plot_point *points, size_t count)
 {
     struct scale scale = scale_of(points, count);
-    FILE *file = begin(path, title, HEIGHT);
+    FILE *file = begin_plot(path, title, HEIGHT);
     bool has[2] = {false, false};
     for (size_t i = 0; i < count; i++)
         has[points[i].open] = true;
@@ -285,7 +285,7 @@ int plot_write(const char *path, const char *title, const struct plot_point *poi
         write_loads(file, &scale, points, count);
         write_legend(file, has);
     }
-    return end(file, path);
+    return end_plot(file, path);
 }
 
 // --- bars ---
@@ -335,9 +335,9 @@ int plot_write_bars(const char *path, const char *title, const struct plot_bar *
 {
     struct decades decades = decades_of(bars, count);
     double bottom = TOP + BAR_HEIGHT * (double)count;
-    FILE *file = begin(path, title, bottom + BOTTOM);
+    FILE *file = begin_plot(path, title, bottom + BOTTOM);
     if (file == NULL)
-        return end(NULL, path);
+        return end_plot(NULL, path);
     for (double decade = decades.first; decade <= decades.last; decade++) {
         double x = bar_end(&decades, pow(10, decade));
         fprintf(file,
@@ -348,5 +348,5 @@ int plot_write_bars(const char *path, const char *title, const struct plot_bar *
     fprintf(file, "<text x=\"%.1f\" y=\"%.1f\">ms, logarithmic</text>\n", BAR_LEFT, bottom + 34);
     for (size_t i = 0; i < count; i++)
         write_bar(file, &decades, &bars[i], TOP + BAR_HEIGHT * (double)i);
-    return end(file, path);
+    return end_plot(file, path);
 }

@@ -34,7 +34,7 @@ static bool has_own_output(const struct command *command)
     return command->short_options != NULL && strchr(command->short_options, 'o') != NULL;
 }
 
-static int usage(const struct command *command, bool asked)
+static int print_usage(const struct command *command, bool asked)
 {
     FILE *out = asked ? stdout : stderr;
     bool has_names = command->names[0] != '\0';
@@ -88,7 +88,7 @@ static bool take_common(struct context *context, const struct command *command, 
     else if (option == OPTION_SOCKET)
         context->socket = optarg;
     else if (option == '?')
-        *code = usage(command, false);
+        *code = print_usage(command, false);
     else if (option == 'o' && !has_own_output(command))
         *code = command_format(&context->format, optarg) ? EXIT_OK : EXIT_USAGE;
     else
@@ -104,7 +104,7 @@ static int take_names(struct arguments *arguments, const struct command *command
     if (count < command->names_least)
         command_say(EXIT_USAGE, "%s wants %s", command->name, command->names);
     if (count > command->names_most || count < command->names_least)
-        return usage(command, false);
+        return print_usage(command, false);
     for (size_t i = 0; i < count; i++)
         arguments->names[i] = names[i];
     return EXIT_OK;
@@ -118,7 +118,7 @@ int command_run(struct context *context, const struct command *command, int argc
     for (int option; (option = getopt_long(argc, argv, set.shorts, set.longs, NULL)) != -1;) {
         int code;
         if (option == OPTION_HELP || option == 'h')
-            return usage(command, true);
+            return print_usage(command, true);
         if (take_common(context, command, option, &code)) {
             if (code != EXIT_OK)
                 return code;

@@ -5,7 +5,7 @@
 
 #define NAME_MAX_BYTES 64
 
-static size_t least(size_t a, size_t b)
+static size_t find_minimum(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -24,9 +24,9 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
         now[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
             size_t change = before[j - 1] + (a[i - 1] != b[j - 1]);
-            now[j] = least(change, least(before[j], now[j - 1]) + 1);
+            now[j] = find_minimum(change, find_minimum(before[j], now[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                now[j] = least(now[j], long_before[j - 2] + 1);
+                now[j] = find_minimum(now[j], long_before[j - 2] + 1);
         }
     }
     return rows[a_length % 3][b_length];

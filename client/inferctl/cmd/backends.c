@@ -9,7 +9,7 @@
 
 #define PREFIX "backend."
 
-static void print(const inferd_environment *environment, enum output_format format)
+static void print_backends(const inferd_environment *environment, enum output_format format)
 {
     static const char *const columns[] = {"name", "priority", "devices", "left_out"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
@@ -32,10 +32,10 @@ static void print(const inferd_environment *environment, enum output_format form
     table_print(table, format, false);
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_backends(const struct context *context, const struct arguments *arguments)
 {
     (void)arguments;
-    return fact_show(context, print);
+    return fact_show(context, print_backends);
 }
 
 const struct command command_backends = {
@@ -44,5 +44,5 @@ const struct command command_backends = {
     .summary =
         "list the backends that are built in, how many devices each has, and why one has none",
     .help = "",
-    .run = run,
+    .run = run_backends,
 };

@@ -44,7 +44,7 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static void answered(void *context, inferd_result *result, const struct inferd_error *err);
+static void on_answer(void *context, inferd_result *result, const struct inferd_error *err);
 
 static void send_next(struct bench *bench)
 {
@@ -52,11 +52,11 @@ static void send_next(struct bench *bench)
     if (bench->err.code != 0 || bench->sent == bench->wanted)
         return;
     bench->sent++;
-    if (inferd_infer_async(bench->client, &bench->request, answered, bench, NULL, &err) != 0)
+    if (inferd_infer_async(bench->client, &bench->request, on_answer, bench, NULL, &err) != 0)
         bench->err = err;
 }
 
-static void answered(void *context, inferd_result *result, const struct inferd_error *err)
+static void on_answer(void *context, inferd_result *result, const struct inferd_error *err)
 {
     struct bench *bench = context;
     if (result == NULL) {
@@ -390,7 +390,7 @@ static int bench_model(const struct context *context, inferd_client *const *clie
     return code;
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_bench(const struct context *context, const struct arguments *arguments)
 {
     struct bench_options options;
     inferd_client *clients[OPEN_LOOP_CLIENTS_MAX] = {NULL};
@@ -417,5 +417,5 @@ const struct command command_bench = {
         "sent. Inputs that are not given are zeros.\n\n" BENCH_OPTIONS_HELP,
     .short_options = BENCH_SHORT_OPTIONS,
     .long_options = bench_long_options,
-    .run = run,
+    .run = run_bench,
 };

@@ -7,8 +7,8 @@
 #include "client/inferctl/text/fact.h"
 #include "client/inferctl/text/table.h"
 
-static void print(const inferd_device_row *rows, size_t count,
-                  const inferd_environment *environment, enum output_format format)
+static void print_devices(const inferd_device_row *rows, size_t count,
+                          const inferd_environment *environment, enum output_format format)
 {
     static const char *const columns[] = {
         "name",        "backend",  "kind",   "priority",     "slots",  "threads",    "queue",
@@ -35,7 +35,7 @@ static void print(const inferd_device_row *rows, size_t count,
     table_print(table, format, false);
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_devices(const struct context *context, const struct arguments *arguments)
 {
     (void)arguments;
     inferd_client *client;
@@ -50,7 +50,7 @@ static int run(const struct context *context, const struct arguments *arguments)
         inferd_environment_read(client, &environment, &err) != 0)
         code = command_failed(&err);
     else
-        print(rows, count, environment, context->format);
+        print_devices(rows, count, environment, context->format);
     inferd_environment_free(environment);
     free(rows);
     inferd_close(client);
@@ -62,5 +62,5 @@ const struct command command_devices = {
     .names = "",
     .summary = "list the devices that compute, best first",
     .help = "",
-    .run = run,
+    .run = run_devices,
 };

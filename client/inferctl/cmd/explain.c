@@ -160,7 +160,7 @@ static json_t *placement_json(const inferd_placement *placement)
     return object;
 }
 
-static int explain(const struct context *context, const inferd_placement *placement)
+static int print_explanation(const struct context *context, const inferd_placement *placement)
 {
     if (context->format == OUTPUT_TABLE) {
         print_placement(placement);
@@ -206,7 +206,7 @@ static void collect_advice(struct advice advice[ADVICES], const inferd_placement
 }
 
 // The candidate of the least median; NULL where none was measured.
-static const inferd_candidate *fastest(const inferd_placement *placement)
+static const inferd_candidate *find_fastest(const inferd_placement *placement)
 {
     const inferd_candidate *best = NULL;
     for (size_t i = 0; i < placement->candidate_count; i++) {
@@ -220,7 +220,7 @@ static const inferd_candidate *fastest(const inferd_placement *placement)
     return best;
 }
 
-static const char *judge(const inferd_placement *placement, const inferd_candidate *best)
+static const char *describe_choice(const inferd_placement *placement, const inferd_candidate *best)
 {
     if (best == NULL)
         return "not measured: no race was run for this placement";
@@ -242,15 +242,15 @@ static struct table *list_advice(const inferd_placement *placement)
     return table;
 }
 
-static int advise(const struct context *context, const inferd_placement *placement)
+static int print_advice(const struct context *context, const inferd_placement *placement)
 {
-    const inferd_candidate *best = fastest(placement);
+    const inferd_candidate *best = find_fastest(placement);
     if (context->format == OUTPUT_TABLE) {
         table_print(list_advice(placement), OUTPUT_TABLE, false);
         printf("\nrule      %s: %s\n", placement->rule_device, placement->rule_reason);
         if (best != NULL)
             printf("measured  %s: %.3f ms\n", best->device, ms_of(best->median_ns));
-        printf("so        %s\nruns on   %s, by %s: %s\n\n", judge(placement, best),
+        printf("so        %s\nruns on   %s, by %s: %s\n\n", describe_choice(placement, best),
                placement->device, placement->source, placement->reason);
         table_print(list_candidates(placement), OUTPUT_TABLE, false);
         return EXIT_OK;
@@ -259,7 +259,7 @@ static int advise(const struct context *context, const inferd_placement *placeme
     json_object_set_new(object, "rules", table_json(list_advice(placement)));
     json_object_set_new(object, "measured_device",
                         best != NULL ? json_value_text(best->device) : json_null());
-    json_object_set_new(object, "judgement", json_value_text(judge(placement, best)));
+    json_object_set_new(object, "judgement", json_value_text(describe_choice(placement, best)));
     json_object_set_new(object, "candidates", table_json(list_candidates(placement)));
     json_value_print(object);
     return EXIT_OK;
@@ -267,8 +267,9 @@ static int advise(const struct context *context, const inferd_placement *placeme
 
 // --- the verbs ---
 
-static int run(const struct context *context, const struct arguments *arguments,
-               int (*show)(const struct context *context, const inferd_placement *placement))
+static int run_with_placement(const struct context *context, const struct arguments *arguments,
+                              int (*show)(const struct context *context,
+                                          const inferd_placement *placement))
 {
     const char *version = NULL;
     for (size_t i = 0; i < arguments->option_count; i++)
@@ -290,12 +291,12 @@ static int run(const struct context *context, const struct arguments *arguments,
 
 static int run_explain(const struct context *context, const struct arguments *arguments)
 {
-    return run(context, arguments, explain);
+    return run_with_placement(context, arguments, print_explanation);
 }
 
 static int run_advise(const struct context *context, const struct arguments *arguments)
 {
-    return run(context, arguments, advise);
+    return run_with_placement(context, arguments, print_advice);
 }
 
 static const struct option long_options[] = {{"version", required_argument, NULL, 'v'}, {0}};

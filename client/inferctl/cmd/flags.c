@@ -86,7 +86,7 @@ static int run_env(const struct context *context, const struct arguments *argume
     return fact_show(context, print_facts);
 }
 
-static int set(const struct context *context, const char *name, const char *value)
+static int set_flag(const struct context *context, const char *name, const char *value)
 {
     inferd_client *client;
     int code = command_connect(context, true, &client);
@@ -117,7 +117,7 @@ static int run_flags(const struct context *context, const struct arguments *argu
         return command_say(EXIT_USAGE, "flags '%s': wanted nothing, or set NAME VALUE", names[0]);
     if (names[2] == NULL)
         return command_say(EXIT_USAGE, "flags set wants NAME VALUE");
-    return set(context, names[1], names[2]);
+    return set_flag(context, names[1], names[2]);
 }
 
 const struct command command_env = {

@@ -37,8 +37,8 @@ static int write_trace(inferd_client *client, const inferd_request *request, con
     return code;
 }
 
-static int infer(inferd_client *client, const char *model, const struct options *options,
-                 inferd_result **result)
+static int run_inference(inferd_client *client, const char *model, const struct options *options,
+                         inferd_result **result)
 {
     inferd_model_info *info;
     int code = command_describe(client, model, options->request.version, &info);
@@ -76,7 +76,7 @@ static int infer_and_show(const struct context *context, const char *model, stru
     code = request_options_apply(&options->request, client, options->mode);
     inferd_set_queue_timeout(client, options->queue_timeout_ms);
     if (code == EXIT_OK)
-        code = infer(client, model, options, &result);
+        code = run_inference(client, model, options, &result);
     if (code == EXIT_OK) {
         if (options->view.directory != NULL)
             code = output_files_save(options->view.directory, result);
@@ -113,7 +113,7 @@ static int take_option(struct options *options, const struct option_given *given
     return ok ? EXIT_OK : EXIT_USAGE;
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_infer(const struct context *context, const struct arguments *arguments)
 {
     const char *labels_path = NULL;
     struct labels labels = {0};
@@ -160,5 +160,5 @@ const struct command command_infer = {
     "                         daemon's log; needs the admin socket)\n",
     .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:q:T:m:",
     .long_options = long_options,
-    .run = run,
+    .run = run_infer,
 };

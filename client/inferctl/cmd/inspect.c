@@ -153,8 +153,8 @@ static int load_inputs(inferd_client *client, const char *model, const struct op
     return code;
 }
 
-static int dissect(const struct context *context, inferd_client *client, const char *model,
-                   const struct options *options, const struct verb *verb)
+static int inspect_model(const struct context *context, inferd_client *client, const char *model,
+                         const struct options *options, const struct verb *verb)
 {
     struct tensor_inputs inputs = {0};
     struct node_list list = {0};
@@ -200,8 +200,8 @@ static int take_option(struct options *options, const struct option_given *given
     return EXIT_OK;
 }
 
-static int run(const struct context *context, const struct arguments *arguments,
-               const struct verb *verb)
+static int run_inspect(const struct context *context, const struct arguments *arguments,
+                       const struct verb *verb)
 {
     struct options options = {0};
     inferd_client *client;
@@ -212,24 +212,24 @@ static int run(const struct context *context, const struct arguments *arguments,
         code = command_connect(context, true, &client);
     if (code != EXIT_OK)
         return code;
-    code = dissect(context, client, arguments->names[0], &options, verb);
+    code = inspect_model(context, client, arguments->names[0], &options, verb);
     inferd_close(client);
     return code;
 }
 
 static int run_profile(const struct context *context, const struct arguments *arguments)
 {
-    return run(context, arguments, &(struct verb){"profile", show_profile});
+    return run_inspect(context, arguments, &(struct verb){"profile", show_profile});
 }
 
 static int run_debug(const struct context *context, const struct arguments *arguments)
 {
-    return run(context, arguments, &(struct verb){"debug", show_debug});
+    return run_inspect(context, arguments, &(struct verb){"debug", show_debug});
 }
 
 static int run_diff(const struct context *context, const struct arguments *arguments)
 {
-    return run(context, arguments, &(struct verb){"diff", show_diff});
+    return run_inspect(context, arguments, &(struct verb){"diff", show_diff});
 }
 
 #define TRACE_HELP                                                                                 \

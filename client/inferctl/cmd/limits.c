@@ -25,7 +25,7 @@ static bool parse_value(const char *text, uint64_t *value)
     return true;
 }
 
-static bool parse(const char *argument, inferd_limit *limit)
+static bool parse_limit(const char *argument, inferd_limit *limit)
 {
     const char *equals = strchr(argument, '=');
     size_t length = equals != NULL ? (size_t)(equals - argument) : 0;
@@ -38,7 +38,7 @@ static bool parse(const char *argument, inferd_limit *limit)
     return true;
 }
 
-static void print(const inferd_limit *rows, size_t count, enum output_format format)
+static void print_limits(const inferd_limit *rows, size_t count, enum output_format format)
 {
     static const char *const columns[] = {"limit", "value", "least", "most"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
@@ -54,12 +54,12 @@ static void print(const inferd_limit *rows, size_t count, enum output_format for
     table_print(table, format, false);
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_limits(const struct context *context, const struct arguments *arguments)
 {
     inferd_limit set[COMMAND_NAMES_MAX];
     size_t set_count = 0;
     for (; set_count < COMMAND_NAMES_MAX && arguments->names[set_count] != NULL; set_count++)
-        if (!parse(arguments->names[set_count], &set[set_count]))
+        if (!parse_limit(arguments->names[set_count], &set[set_count]))
             return EXIT_USAGE;
     inferd_client *client;
     int code = command_connect(context, true, &client);
@@ -71,7 +71,7 @@ static int run(const struct context *context, const struct arguments *arguments)
     if (inferd_limits(client, set, set_count, &rows, &count, &err) != INFERD_OK) {
         code = command_failed(&err);
     } else {
-        print(rows, count, context->format);
+        print_limits(rows, count, context->format);
         free(rows);
     }
     inferd_close(client);
@@ -84,5 +84,5 @@ const struct command command_limits = {
     .names_most = COMMAND_NAMES_MAX,
     .summary = "show what the daemon allows, or change it while it runs",
     .help = "  NAME=VALUE   sets a limit until the daemon ends; VALUE may end in K, M or G\n",
-    .run = run,
+    .run = run_limits,
 };

@@ -12,7 +12,7 @@ static void add_bytes(struct table *table, uint64_t number)
     table_whole(table, (int64_t)number, table_bytes(number, text));
 }
 
-static void print(const inferd_memory_row *rows, size_t count, enum output_format format)
+static void print_memory(const inferd_memory_row *rows, size_t count, enum output_format format)
 {
     static const char *const columns[] = {
         "device",       "num_tensors",  "num_data_buffers", "num_bytes",  "constant_bytes",
@@ -35,7 +35,7 @@ static void print(const inferd_memory_row *rows, size_t count, enum output_forma
     table_print(table, format, false);
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_memory(const struct context *context, const struct arguments *arguments)
 {
     (void)arguments;
     inferd_client *client;
@@ -48,7 +48,7 @@ static int run(const struct context *context, const struct arguments *arguments)
     if (inferd_memory_info(client, &rows, &count, NULL, &err) != 0) {
         code = command_failed(&err);
     } else {
-        print(rows, count, context->format);
+        print_memory(rows, count, context->format);
         free(rows);
     }
     inferd_close(client);
@@ -60,5 +60,5 @@ const struct command command_memory = {
     .names = "",
     .summary = "show what each device holds",
     .help = "",
-    .run = run,
+    .run = run_memory,
 };

@@ -31,7 +31,7 @@ static void print_rows(const inferd_model_row *rows, size_t count, enum output_f
     table_print(table, format, false);
 }
 
-static int list(const struct context *context, inferd_client *client)
+static int list_models(const struct context *context, inferd_client *client)
 {
     struct inferd_error err;
     inferd_model_row *rows;
@@ -58,8 +58,8 @@ static void add_tensors(struct table *table, const char *direction, const inferd
     }
 }
 
-static int describe(const struct context *context, inferd_client *client, const char *name,
-                    const char *version)
+static int describe_model(const struct context *context, inferd_client *client, const char *name,
+                          const char *version)
 {
     static const char *const columns[] = {"direction", "name", "dtype", "shape"};
     inferd_model_info *info;
@@ -74,7 +74,7 @@ static int describe(const struct context *context, inferd_client *client, const 
     return EXIT_OK;
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_models(const struct context *context, const struct arguments *arguments)
 {
     const char *model = arguments->names[0];
     const char *version = NULL;
@@ -86,7 +86,8 @@ static int run(const struct context *context, const struct arguments *arguments)
     int code = command_connect(context, false, &client);
     if (code != EXIT_OK)
         return code;
-    code = model == NULL ? list(context, client) : describe(context, client, model, version);
+    code = model == NULL ? list_models(context, client)
+                         : describe_model(context, client, model, version);
     inferd_close(client);
     return code;
 }
@@ -101,5 +102,5 @@ const struct command command_models = {
     .help = "  -v, --version V        of this version (default: the newest)\n",
     .short_options = "v:",
     .long_options = long_options,
-    .run = run,
+    .run = run_models,
 };

@@ -34,7 +34,7 @@ static int print_outcome(const struct context *context, inferd_client *client, c
     return EXIT_OK;
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_place(const struct context *context, const struct arguments *arguments)
 {
     inferd_place_request order = {.model = arguments->names[0], .device = arguments->names[1]};
     for (size_t i = 0; i < arguments->option_count; i++) {
@@ -84,5 +84,5 @@ const struct command command_place = {
         "                         (no answer is checked again)\n",
     .short_options = "p:P:m:",
     .long_options = long_options,
-    .run = run,
+    .run = run_place,
 };

@@ -5,8 +5,8 @@
 #include "client/inferctl/cli/command.h"
 #include "client/inferctl/text/table.h"
 
-static void print(const inferd_server_status *status, const inferd_checks *checks,
-                  enum output_format format)
+static void print_status(const inferd_server_status *status, const inferd_checks *checks,
+                         enum output_format format)
 {
     static const char *const columns[] = {"version",           "state",
                                           "uptime_s",          "connections",
@@ -41,7 +41,7 @@ static void print(const inferd_server_status *status, const inferd_checks *check
     table_print(table, format, true);
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_status(const struct context *context, const struct arguments *arguments)
 {
     (void)arguments;
     inferd_client *client;
@@ -55,7 +55,7 @@ static int run(const struct context *context, const struct arguments *arguments)
         inferd_status_checks(client, &checks, &err) != 0)
         code = command_failed(&err);
     else
-        print(&status, &checks, context->format);
+        print_status(&status, &checks, context->format);
     inferd_close(client);
     return code;
 }
@@ -65,5 +65,5 @@ const struct command command_status = {
     .names = "",
     .summary = "show how the daemon fares",
     .help = "",
-    .run = run,
+    .run = run_status,
 };

@@ -93,8 +93,8 @@ static int keep_asked(struct answers *answers, const struct request_options *req
                  : command_say(EXIT_NOT_FOUND, "there is no device '%s'", request->device);
 }
 
-static int list(struct answers *answers, inferd_client *client,
-                const struct request_options *request)
+static int list_devices(struct answers *answers, inferd_client *client,
+                        const struct request_options *request)
 {
     struct inferd_error err;
     if (inferd_devices(client, &answers->devices, &answers->device_count, &err) != 0 ||
@@ -110,7 +110,8 @@ static int list(struct answers *answers, inferd_client *client,
     return keep_asked(answers, request);
 }
 
-static int ask(struct answers *answers, inferd_client *client, const inferd_request *request)
+static int request_answers(struct answers *answers, inferd_client *client,
+                           const inferd_request *request)
 {
     for (size_t i = answers->count; i-- > 0;) {
         struct answer *answer = &answers->answers[i];
@@ -161,7 +162,8 @@ static bool add_difference(struct table *table, const inferd_tensor *got,
 
 // Prints a row for each output of each answer; whether all are near enough. An answer that says another
 // precision than was asked for was computed again, or nothing of the model can be computed so.
-static bool print(const struct answers *answers, double tolerance, enum output_format format)
+static bool print_comparison(const struct answers *answers, double tolerance,
+                             enum output_format format)
 {
     static const char *const columns[] = {"device",  "asked",  "precision", "output", "max_abs",
                                           "max_rel", "cosine", "top_1",     "verdict"};
@@ -192,8 +194,8 @@ static bool print(const struct answers *answers, double tolerance, enum output_f
     return ok;
 }
 
-static int verify(const struct context *context, inferd_client *client, const char *model,
-                  const struct options *options)
+static int verify_model(const struct context *context, inferd_client *client, const char *model,
+                        const struct options *options)
 {
     inferd_model_info *info;
     int code = command_describe(client, model, options->request.version, &info);
@@ -205,14 +207,14 @@ static int verify(const struct context *context, inferd_client *client, const ch
     if (code == EXIT_OK)
         code = tensor_inputs_complete(&inputs, info, TENSOR_RANDOM);
     if (code == EXIT_OK)
-        code = list(&answers, client, &options->request);
+        code = list_devices(&answers, client, &options->request);
     if (code == EXIT_OK)
-        code = ask(&answers, client,
-                   &(inferd_request){.model = model,
-                                     .version = options->request.version,
-                                     .inputs = inputs.tensors,
-                                     .input_count = inputs.count});
-    if (code == EXIT_OK && !print(&answers, options->tolerance, context->format))
+        code = request_answers(&answers, client,
+                               &(inferd_request){.model = model,
+                                                 .version = options->request.version,
+                                                 .inputs = inputs.tensors,
+                                                 .input_count = inputs.count});
+    if (code == EXIT_OK && !print_comparison(&answers, options->tolerance, context->format))
         code = EXIT_FAILED;
     answers_fini(&answers);
     tensor_inputs_fini(&inputs);
@@ -239,7 +241,7 @@ static int take_option(struct options *options, const struct option_given *given
     return read_tolerance(given->value, &options->tolerance) ? EXIT_OK : EXIT_USAGE;
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_verify(const struct context *context, const struct arguments *arguments)
 {
     struct options options = {.tolerance = -1};
     int code = EXIT_OK;
@@ -250,7 +252,7 @@ static int run(const struct context *context, const struct arguments *arguments)
         code = command_connect(context, false, &client);
     if (code != EXIT_OK)
         return code;
-    code = verify(context, client, arguments->names[0], &options);
+    code = verify_model(context, client, arguments->names[0], &options);
     inferd_close(client);
     return code;
 }
@@ -273,5 +275,5 @@ const struct command command_verify = {
         "                         fp32 else 0.01)\n" REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "e:",
     .long_options = long_options,
-    .run = run,
+    .run = run_verify,
 };

@@ -35,7 +35,7 @@ static bool add_shapes(char shapes[SHAPES_SIZE], const char *set)
     return length >= 0 && used + (size_t)length < SHAPES_SIZE;
 }
 
-static int run(const struct context *context, const struct arguments *arguments)
+static int run_warm(const struct context *context, const struct arguments *arguments)
 {
     const char *name = arguments->names[0], *version = NULL, *device = NULL;
     char shapes[SHAPES_SIZE] = "";
@@ -85,5 +85,5 @@ const struct command command_warm = {
         "  -v, --version V        this version\n",
     .short_options = "s:d:v:",
     .long_options = long_options,
-    .run = run,
+    .run = run_warm,
 };

@@ -8,7 +8,7 @@
 // Below it a wanted value is noise, and so is what it is divided by.
 #define RELATIVE_LEAST 1e-6
 
-static double distance(double got, double wanted)
+static double measure_distance(double got, double wanted)
 {
     if (got == wanted || (isnan(got) && isnan(wanted)))
         return 0;
@@ -45,7 +45,7 @@ struct tensor_difference tensor_compare(const inferd_tensor *got, const inferd_t
     size_t count = tensor_count(wanted);
     for (size_t i = 0; i < count; i++) {
         double a = tensor_element(got, i), b = tensor_element(wanted, i);
-        double apart = distance(a, b);
+        double apart = measure_distance(a, b);
         add_products(&products, a, b);
         difference.max_abs = fmax(difference.max_abs, apart);
         if (fabs(b) >= RELATIVE_LEAST && isfinite(b))

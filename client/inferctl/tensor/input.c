@@ -97,8 +97,8 @@ static int look_at_file(const char *path, enum file_kind *kind)
 }
 
 // Fills a tensor from a dtype and shape of proto/core; its elements are left zero.
-static bool allocate(inferd_tensor *tensor, const char *name, enum inf_dtype dtype,
-                     const struct inf_shape *shape)
+static bool allocate_tensor(inferd_tensor *tensor, const char *name, enum inf_dtype dtype,
+                            const struct inf_shape *shape)
 {
     *tensor = (inferd_tensor){
         .name = name, .dtype = inferd_dtype_parse(inf_dtype_name(dtype)), .rank = shape->rank};
@@ -116,7 +116,7 @@ static int load_npy(inferd_tensor *tensor, const char *name, const char *path)
     if (inf_npy_load(&npy, path, &err) != INF_OK)
         return file_failed(&err);
     int code = EXIT_OK;
-    if (allocate(tensor, name, npy.dtype, &npy.shape))
+    if (allocate_tensor(tensor, name, npy.dtype, &npy.shape))
         memcpy(tensor->data, npy.data, npy.size_bytes);
     else
         code = command_say(EXIT_FAILED, "'%s': no memory", path);
@@ -185,7 +185,7 @@ static void fill_levels(double levels[256], inferd_dtype dtype,
     }
 }
 
-static void store(inferd_tensor *tensor, size_t index, double level)
+static void store_element(inferd_tensor *tensor, size_t index, double level)
 {
     if (tensor->dtype == INFERD_FP32)
         ((float *)tensor->data)[index] = (float)level;
@@ -197,13 +197,14 @@ static void store(inferd_tensor *tensor, size_t index, double level)
         ((uint8_t *)tensor->data)[index] = (uint8_t)level;
 }
 
-static uint8_t grey(const uint8_t *pixel)
+static uint8_t convert_to_grey(const uint8_t *pixel)
 {
     return (uint8_t)(0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2] + 0.5);
 }
 
-static void convert(inferd_tensor *tensor, const struct inf_picture *picture,
-                    const struct picture_layout *layout, const struct picture_options *options)
+static void convert_picture(inferd_tensor *tensor, const struct inf_picture *picture,
+                            const struct picture_layout *layout,
+                            const struct picture_options *options)
 {
     double levels[256];
     fill_levels(levels, tensor->dtype, options);
@@ -212,15 +213,17 @@ static void convert(inferd_tensor *tensor, const struct inf_picture *picture,
     for (size_t i = 0; i < area; i++) {
         const uint8_t *pixel = picture->pixels + i * 3;
         for (size_t c = 0; c < channels; c++) {
-            uint8_t value = channels == 1 ? grey(pixel) : pixel[options->bgr ? 2 - c : c];
-            store(tensor, layout->channels_first ? c * area + i : i * channels + c, levels[value]);
+            uint8_t value =
+                channels == 1 ? convert_to_grey(pixel) : pixel[options->bgr ? 2 - c : c];
+            store_element(tensor, layout->channels_first ? c * area + i : i * channels + c,
+                          levels[value]);
         }
     }
 }
 
-static enum inf_code fit(struct inf_picture **out, const struct inf_picture *picture,
-                         const struct inf_shape *shape, const struct picture_layout *layout,
-                         bool letterbox, struct inf_error *err)
+static enum inf_code fit_picture(struct inf_picture **out, const struct inf_picture *picture,
+                                 const struct inf_shape *shape, const struct picture_layout *layout,
+                                 bool letterbox, struct inf_error *err)
 {
     uint32_t width = (uint32_t)shape->dims[layout->width];
     uint32_t height = (uint32_t)shape->dims[layout->height];
@@ -249,11 +252,12 @@ static int picture_to_tensor(inferd_tensor *tensor, const inferd_tensor *wanted,
         shape.dims[layout.width] = picture->width;
     struct inf_error err;
     struct inf_picture *fitted;
-    if (fit(&fitted, picture, &shape, &layout, options->letterbox, &err) != INF_OK)
+    if (fit_picture(&fitted, picture, &shape, &layout, options->letterbox, &err) != INF_OK)
         return command_say(EXIT_FILE, "input '%s': %s", wanted->name, err.text);
     int code = EXIT_OK;
-    if (allocate(tensor, wanted->name, inf_dtype_parse(inferd_dtype_name(wanted->dtype)), &shape))
-        convert(tensor, fitted, &layout, options);
+    if (allocate_tensor(tensor, wanted->name, inf_dtype_parse(inferd_dtype_name(wanted->dtype)),
+                        &shape))
+        convert_picture(tensor, fitted, &layout, options);
     else
         code = command_say(EXIT_FAILED, "input '%s': no memory", wanted->name);
     inf_picture_destroy(&fitted);
@@ -331,8 +335,8 @@ int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info
         struct inf_shape shape = {.rank = wanted->rank};
         for (int d = 0; d < wanted->rank; d++)
             shape.dims[d] = wanted->shape[d] < 0 ? 1 : wanted->shape[d];
-        if (!allocate(&inputs->tensors[inputs->count], wanted->name,
-                      inf_dtype_parse(inferd_dtype_name(wanted->dtype)), &shape))
+        if (!allocate_tensor(&inputs->tensors[inputs->count], wanted->name,
+                             inf_dtype_parse(inferd_dtype_name(wanted->dtype)), &shape))
             return command_say(EXIT_FAILED, "input '%s': no memory", wanted->name);
         if (fill == TENSOR_RANDOM)
             fill_random(&inputs->tensors[inputs->count]);

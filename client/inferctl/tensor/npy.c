@@ -35,7 +35,7 @@ static void skip_space(struct cursor *cursor)
 }
 
 // Takes `symbol`, after white space; false where something else comes.
-static bool take(struct cursor *cursor, char symbol)
+static bool accept_symbol(struct cursor *cursor, char symbol)
 {
     skip_space(cursor);
     if (cursor->at == cursor->end || *cursor->at != symbol)
@@ -47,8 +47,8 @@ static bool take(struct cursor *cursor, char symbol)
 // Takes a quoted string without escapes, shorter than `size`.
 static bool take_string(struct cursor *cursor, char *text, size_t size)
 {
-    char quote = take(cursor, '\'') ? '\'' : '"';
-    if (quote == '"' && !take(cursor, '"'))
+    char quote = accept_symbol(cursor, '\'') ? '\'' : '"';
+    if (quote == '"' && !accept_symbol(cursor, '"'))
         return false;
     const char *start = cursor->at;
     while (cursor->at < cursor->end && *cursor->at != quote && *cursor->at != '\\')
@@ -89,15 +89,15 @@ static bool take_dim(struct cursor *cursor, int64_t *dim)
 static bool take_shape(struct cursor *cursor, struct inf_shape *shape)
 {
     *shape = (struct inf_shape){0};
-    if (!take(cursor, '('))
+    if (!accept_symbol(cursor, '('))
         return false;
-    while (!take(cursor, ')')) {
+    while (!accept_symbol(cursor, ')')) {
         if (shape->rank == INF_LIMIT_RANK || !take_dim(cursor, &shape->dims[shape->rank]))
             return false;
         shape->rank++;
         // One comma between two; a tuple of one has it behind.
-        if (!take(cursor, ','))
-            return take(cursor, ')') && shape->rank != 1;
+        if (!accept_symbol(cursor, ','))
+            return accept_symbol(cursor, ')') && shape->rank != 1;
     }
     return true;
 }
@@ -142,7 +142,7 @@ static enum inf_code parse_entry(struct inf_npy *npy, struct cursor *cursor, uns
                                  struct inf_error *err)
 {
     char key[16];
-    if (!take_string(cursor, key, sizeof(key)) || !take(cursor, ':'))
+    if (!take_string(cursor, key, sizeof(key)) || !accept_symbol(cursor, ':'))
         return inf_fail(err, INF_INVALID, ".npy: the header is no dictionary of three entries");
     if (strcmp(key, "descr") == 0) {
         *seen = SEEN_DESCR;
@@ -171,17 +171,17 @@ static enum inf_code parse_dictionary(struct inf_npy *npy, struct cursor *cursor
                                       struct inf_error *err)
 {
     unsigned all = 0;
-    if (!take(cursor, '{'))
+    if (!accept_symbol(cursor, '{'))
         return inf_fail(err, INF_INVALID, ".npy: the header is no dictionary");
-    while (!take(cursor, '}')) {
+    while (!accept_symbol(cursor, '}')) {
         unsigned seen = 0;
         INF_TRY(parse_entry(npy, cursor, &seen, err));
         if ((all & seen) != 0)
             return inf_fail(err, INF_INVALID, ".npy: a header entry comes twice");
         all |= seen;
-        if (take(cursor, ','))
+        if (accept_symbol(cursor, ','))
             continue;
-        if (!take(cursor, '}'))
+        if (!accept_symbol(cursor, '}'))
             return inf_fail(err, INF_INVALID, ".npy: the header's dictionary does not end");
         break;
     }

@@ -8,7 +8,7 @@
 
 #include "client/inferctl/text/json_value.h"
 
-static void add(void *context, const inferd_node *node)
+static void add_node(void *context, const inferd_node *node)
 {
     struct node_list *list = context;
     if (list->count == list->capacity) {
@@ -22,7 +22,7 @@ int node_list_collect(struct node_list *list, inferd_client *client,
                       const inferd_inspect_request *request)
 {
     struct inferd_error err;
-    if (inferd_inspect(client, request, add, list, &err) != 0)
+    if (inferd_inspect(client, request, add_node, list, &err) != 0)
         return command_failed(&err);
     return EXIT_OK;
 }

@@ -29,7 +29,7 @@ struct table *table_create(const char *const *columns, unsigned count)
     return table;
 }
 
-static void add(struct table *table, const char *shown, json_t *json)
+static void add_cell(struct table *table, const char *shown, json_t *json)
 {
     if (table->cell_count == table->cell_capacity) {
         table->cell_capacity = table->cell_capacity * 2 + 32;
@@ -45,26 +45,26 @@ static void add(struct table *table, const char *shown, json_t *json)
 
 void table_text(struct table *table, const char *text)
 {
-    add(table, text, json_value_text(text));
+    add_cell(table, text, json_value_text(text));
 }
 
 void table_whole(struct table *table, int64_t number, const char *shown)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, number);
-    add(table, shown != NULL ? shown : text, json_value_whole(number));
+    add_cell(table, shown != NULL ? shown : text, json_value_whole(number));
 }
 
 void table_real(struct table *table, double number, const char *shown)
 {
     char text[336]; // 309 digits before the point
     snprintf(text, sizeof text, "%.3f", number);
-    add(table, shown != NULL ? shown : text, json_value_real(number));
+    add_cell(table, shown != NULL ? shown : text, json_value_real(number));
 }
 
 void table_value(struct table *table, json_t *value, const char *shown)
 {
-    add(table, shown, value);
+    add_cell(table, shown, value);
 }
 
 static json_t *rows_of(const struct table *table)

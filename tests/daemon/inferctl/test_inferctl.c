@@ -22,9 +22,10 @@ static const char *const verbs[] = {"status", "devices", "models", "load",
 
 // Runs inferctl and checks its exit code and that standard error has `wanted` in it.
 #define CHECK(code, wanted, socket, ...)                                                           \
-    check(code, wanted, socket, (const char *const[]){__VA_ARGS__, NULL})
+    check_command(code, wanted, socket, (const char *const[]){__VA_ARGS__, NULL})
 
-static void check(int code, const char *wanted, const char *socket, const char *const *arguments)
+static void check_command(int code, const char *wanted, const char *socket,
+                          const char *const *arguments)
 {
     struct inf_inferctl run;
     inf_inferctl_run(&run, socket, arguments);
@@ -35,21 +36,21 @@ static void check(int code, const char *wanted, const char *socket, const char *
     inf_inferctl_free(&run);
 }
 
-static json_int_t integer(const json_t *object, const char *key)
+static json_int_t read_integer(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     cr_assert(json_is_integer(value), "%s", key);
     return json_integer_value(value);
 }
 
-static double number(const json_t *object, const char *key)
+static double read_number(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     cr_assert(json_is_number(value), "%s", key);
     return json_number_value(value);
 }
 
-static const char *text(const json_t *object, const char *key)
+static const char *read_text(const json_t *object, const char *key)
 {
     const char *value = json_string_value(json_object_get(object, key));
     cr_assert_not_null(value, "%s", key);
@@ -61,7 +62,7 @@ static const json_t *find_row(const json_t *rows, const char *name)
 {
     size_t index;
     const json_t *row;
-    json_array_foreach(rows, index, row) if (strcmp(text(row, "name"), name) == 0) return row;
+    json_array_foreach(rows, index, row) if (strcmp(read_text(row, "name"), name) == 0) return row;
     cr_assert_fail("there is no row %s", name);
     return NULL;
 }
@@ -145,17 +146,17 @@ Test(inferctl, no_daemon_is_3)
 
 static struct inf_fixture fixture;
 
-static void start(void)
+static void start_fixture(void)
 {
     inf_fixture_start(&fixture, NULL);
 }
 
-static void stop(void)
+static void stop_fixture(void)
 {
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(inferctl_daemon, .init = start, .fini = stop);
+TestSuite(inferctl_daemon, .init = start_fixture, .fini = stop_fixture);
 
 Test(inferctl_daemon, shows_its_status)
 {
@@ -168,10 +169,10 @@ Test(inferctl_daemon, shows_its_status)
     inf_inferctl_free(&run);
     RUN(&run, fixture.socket, "status", "-o", "json");
     json_t *json = inf_inferctl_json(&run);
-    cr_assert_str_eq(text(json, "state"), "ready");
-    cr_assert_geq(integer(json, "models_ready"), 3); // add, conv, slow
-    cr_assert_gt(number(json, "uptime_s"), 0);
-    cr_assert_gt(integer(json, "resident_bytes"), 1000000);
+    cr_assert_str_eq(read_text(json, "state"), "ready");
+    cr_assert_geq(read_integer(json, "models_ready"), 3); // add, conv, slow
+    cr_assert_gt(read_number(json, "uptime_s"), 0);
+    cr_assert_gt(read_integer(json, "resident_bytes"), 1000000);
     json_decref(json);
     inf_inferctl_free(&run);
 }
@@ -187,8 +188,8 @@ Test(inferctl_daemon, prints_json_wherever_it_is_asked_for)
         cr_assert_eq(run.code, 0, "%s", run.err);
         json_t *rows = inf_inferctl_json(&run);
         const json_t *ref = find_row(rows, "ref");
-        cr_assert_str_eq(text(ref, "health"), "ok");
-        cr_assert_eq(integer(ref, "slots"), 1);
+        cr_assert_str_eq(read_text(ref, "health"), "ok");
+        cr_assert_eq(read_integer(ref, "slots"), 1);
         json_decref(rows);
         inf_inferctl_free(&run);
     }
@@ -199,16 +200,16 @@ Test(inferctl_daemon, lists_and_describes_models)
     struct inf_inferctl run;
     RUN(&run, fixture.socket, "models", "--json");
     json_t *rows = inf_inferctl_json(&run);
-    cr_assert_str_eq(text(find_row(rows, "conv"), "state"), "READY");
+    cr_assert_str_eq(read_text(find_row(rows, "conv"), "state"), "READY");
     json_decref(rows);
     inf_inferctl_free(&run);
     RUN(&run, fixture.socket, "models", "conv", "--json");
     rows = inf_inferctl_json(&run);
     cr_assert_eq(json_array_size(rows), 2u);
     const json_t *input = json_array_get(rows, 0);
-    cr_assert_str_eq(text(input, "direction"), "input");
-    cr_assert_str_eq(text(input, "name"), "x");
-    cr_assert_str_eq(text(input, "dtype"), "FP32");
+    cr_assert_str_eq(read_text(input, "direction"), "input");
+    cr_assert_str_eq(read_text(input, "name"), "x");
+    cr_assert_str_eq(read_text(input, "dtype"), "FP32");
     const json_t *shape = json_object_get(input, "shape");
     cr_assert(json_is_null(json_array_get(shape, 0)));
     cr_assert_eq(json_integer_value(json_array_get(shape, 3)), 3);
@@ -238,19 +239,19 @@ Test(inferctl_daemon, loads_and_unloads)
     inf_inferctl_free(&run);
     RUN(&run, fixture.admin_socket, "load", "sum", file, "-d", "ref", "-o", "json");
     json_t *json = inf_inferctl_json(&run);
-    cr_assert_str_eq(text(json, "model"), "sum");
-    cr_assert_str_eq(text(json, "state"), "READY");
-    cr_assert_geq(number(json, "seconds"), 0);
+    cr_assert_str_eq(read_text(json, "model"), "sum");
+    cr_assert_str_eq(read_text(json, "state"), "READY");
+    cr_assert_geq(read_number(json, "seconds"), 0);
     json_decref(json);
     inf_inferctl_free(&run);
     RUN(&run, fixture.socket, "models", "--json");
     json = inf_inferctl_json(&run);
-    cr_assert_str_eq(text(find_row(json, "sum"), "device"), "ref");
+    cr_assert_str_eq(read_text(find_row(json, "sum"), "device"), "ref");
     json_decref(json);
     inf_inferctl_free(&run);
     RUN(&run, fixture.admin_socket, "unload", "sum", "--json");
     json = inf_inferctl_json(&run);
-    cr_assert_str_eq(text(json, "state"), "UNLOADED");
+    cr_assert_str_eq(read_text(json, "state"), "UNLOADED");
     json_decref(json);
     inf_inferctl_free(&run);
     CHECK(4, "model 'sum' is not loaded", fixture.admin_socket, "unload", "sum");
@@ -345,19 +346,20 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
         RUN(&run, fixture.socket, "bench", "conv", "-n", "40", "-c", streams[i], "--json");
         cr_assert_eq(run.code, 0, "%s", run.err);
         json_t *json = inf_inferctl_json(&run);
-        cr_assert_str_eq(text(json, "model"), "conv");
-        cr_assert_eq(integer(json, "requests"), 40);
-        cr_assert_eq(integer(json, "streams"), atoi(streams[i]));
+        cr_assert_str_eq(read_text(json, "model"), "conv");
+        cr_assert_eq(read_integer(json, "requests"), 40);
+        cr_assert_eq(read_integer(json, "streams"), atoi(streams[i]));
         static const char *const rising[] = {"min_ms", "median_ms", "p95_ms", "p99_ms", "max_ms"};
-        cr_assert_gt(number(json, "min_ms"), 0);
+        cr_assert_gt(read_number(json, "min_ms"), 0);
         for (int k = 1; k < 5; k++)
-            cr_assert_leq(number(json, rising[k - 1]), number(json, rising[k]), "%s", run.out);
-        cr_assert_leq(number(json, "mean_ms"), number(json, "max_ms"));
-        cr_assert_leq(number(json, "compute_median_ms"), number(json, "median_ms"));
-        cr_assert_gt(number(json, "first_ms"), 0);
+            cr_assert_leq(read_number(json, rising[k - 1]), read_number(json, rising[k]), "%s",
+                          run.out);
+        cr_assert_leq(read_number(json, "mean_ms"), read_number(json, "max_ms"));
+        cr_assert_leq(read_number(json, "compute_median_ms"), read_number(json, "median_ms"));
+        cr_assert_gt(read_number(json, "first_ms"), 0);
         // One after the other, the mean is what a request takes of a second, or a little less.
         if (i == 0)
-            cr_assert_leq(number(json, "mean_ms") * number(json, "per_second"), 1000.5);
+            cr_assert_leq(read_number(json, "mean_ms") * read_number(json, "per_second"), 1000.5);
         json_decref(json);
         inf_inferctl_free(&run);
     }
@@ -367,9 +369,9 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
     cr_assert_eq(json_array_size(beside), 2);
     for (size_t i = 0; i < 2; i++) {
         const json_t *row = json_array_get(beside, i);
-        cr_assert_gt(number(row, "socket_median_ms"), 0);
-        cr_assert_gt(number(row, "added_median_ms"), 0);
-        cr_assert_leq(number(row, "added_median_ms"), number(row, "max_ms"));
+        cr_assert_gt(read_number(row, "socket_median_ms"), 0);
+        cr_assert_gt(read_number(row, "added_median_ms"), 0);
+        cr_assert_leq(read_number(row, "added_median_ms"), read_number(row, "max_ms"));
     }
     json_decref(beside);
     inf_inferctl_free(&run);
@@ -378,7 +380,7 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
     // Each time 40, and three to warm up; the last time 80.
     RUN(&run, fixture.socket, "models", "--json");
     json_t *rows = inf_inferctl_json(&run);
-    cr_assert_eq(integer(find_row(rows, "conv"), "requests"), 3 * 43 + 83);
+    cr_assert_eq(read_integer(find_row(rows, "conv"), "requests"), 3 * 43 + 83);
     json_decref(rows);
     inf_inferctl_free(&run);
 }
@@ -391,10 +393,10 @@ Test(inferctl_daemon, bench_times_the_engine_alone_beside_the_daemon)
     RUN(&run, fixture.socket, "bench", "conv", "-n", "40", "--beside", "--direct", file, "--json");
     cr_assert_eq(run.code, 0, "%s", run.err);
     json_t *json = inf_inferctl_json(&run);
-    cr_assert_gt(number(json, "socket_median_ms"), 0);
-    cr_assert_gt(number(json, "engine_median_ms"), 0);
+    cr_assert_gt(read_number(json, "socket_median_ms"), 0);
+    cr_assert_gt(read_number(json, "engine_median_ms"), 0);
     // It has no way to go to.
-    cr_assert_lt(number(json, "engine_median_ms"), number(json, "median_ms"));
+    cr_assert_lt(read_number(json, "engine_median_ms"), read_number(json, "median_ms"));
     json_decref(json);
     inf_inferctl_free(&run);
     CHECK(1, "No such file", fixture.socket, "bench", "conv", "-n", "5", "--direct", "/nowhere");
@@ -413,13 +415,13 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
     cr_assert_eq(json_array_size(rows), 2);
     for (size_t i = 0; i < 2; i++) {
         const json_t *row = json_array_get(rows, i);
-        cr_expect_eq(integer(row, "requests"), 60);
-        cr_expect_eq(integer(row, "rate"), i == 0 ? 200 : 600);
-        cr_expect_eq(integer(row, "refused"), 0);
+        cr_expect_eq(read_integer(row, "requests"), 60);
+        cr_expect_eq(read_integer(row, "rate"), i == 0 ? 200 : 600);
+        cr_expect_eq(read_integer(row, "refused"), 0);
         // 59 gaps take that long at least, whatever the machine does.
-        cr_expect_leq(number(row, "per_second"), (i == 0 ? 200 : 600) * 60.0 / 59.0 + 0.1);
-        cr_expect_gt(number(row, "min_ms"), 0);
-        cr_expect_leq(number(row, "median_ms"), number(row, "p99_ms"));
+        cr_expect_leq(read_number(row, "per_second"), (i == 0 ? 200 : 600) * 60.0 / 59.0 + 0.1);
+        cr_expect_gt(read_number(row, "min_ms"), 0);
+        cr_expect_leq(read_number(row, "median_ms"), read_number(row, "p99_ms"));
     }
     json_decref(rows);
     inf_inferctl_free(&run);
@@ -430,7 +432,7 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
     cr_assert_eq(run.code, 0, "%s", run.err);
     rows = inf_inferctl_json(&run);
     cr_assert_eq(json_array_size(rows), 3);
-    cr_expect_eq(integer(json_array_get(rows, 2), "streams"), 4);
+    cr_expect_eq(read_integer(json_array_get(rows, 2), "streams"), 4);
     json_decref(rows);
     inf_inferctl_free(&run);
     // Both kinds of loop: one table, one picture, and what only one kind has is null for the other.
@@ -445,11 +447,11 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
         cr_expect_eq(json_is_null(json_object_get(row, "rate")), i < 2);
         cr_expect_eq(json_is_null(json_object_get(row, "refused")), i < 2);
         cr_expect_eq(json_is_null(json_object_get(row, "compute_median_ms")), i >= 2);
-        cr_expect_gt(number(row, "median_ms"), 0);
-        cr_expect_gt(number(row, "socket_median_ms"), 0);
+        cr_expect_gt(read_number(row, "median_ms"), 0);
+        cr_expect_gt(read_number(row, "socket_median_ms"), 0);
     }
-    cr_expect_eq(integer(json_array_get(rows, 1), "streams"), 3);
-    cr_expect_eq(integer(json_array_get(rows, 2), "rate"), 400);
+    cr_expect_eq(read_integer(json_array_get(rows, 1), "streams"), 3);
+    cr_expect_eq(read_integer(json_array_get(rows, 2), "rate"), 400);
     json_decref(rows);
     inf_inferctl_free(&run);
     cr_assert_eq(unlink(plot), 0);
@@ -482,11 +484,11 @@ Test(inferctl_daemon, bench_compares_all_backends)
     cr_assert_eq(json_array_size(rows), json_array_size(devices));
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        cr_assert_str_eq(text(row, "device"), text(json_array_get(devices, i), "name"));
-        cr_assert_eq(integer(row, "requests"), 5);
-        cr_assert_gt(number(row, "median_ms"), 0);
-        cr_assert_gt(integer(row, "memory_bytes"), 0);
-        cr_assert_str_empty(text(row, "failure"));
+        cr_assert_str_eq(read_text(row, "device"), read_text(json_array_get(devices, i), "name"));
+        cr_assert_eq(read_integer(row, "requests"), 5);
+        cr_assert_gt(read_number(row, "median_ms"), 0);
+        cr_assert_gt(read_integer(row, "memory_bytes"), 0);
+        cr_assert_str_empty(read_text(row, "failure"));
     }
     json_decref(rows);
     json_decref(devices);
@@ -501,10 +503,10 @@ Test(inferctl_daemon, verify_compares_every_device_with_ref)
     cr_assert_geq(json_array_size(rows), 1u);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        bool full = strcmp(text(row, "asked"), "fp32") == 0;
-        cr_assert_leq(number(row, "max_abs"), full ? 1e-4 : 0.03, "%s", run.out);
-        cr_assert_float_eq(number(row, "cosine"), 1, full ? 1e-6 : 1e-3);
-        cr_assert_str_eq(text(row, "verdict"), "ok");
+        bool full = strcmp(read_text(row, "asked"), "fp32") == 0;
+        cr_assert_leq(read_number(row, "max_abs"), full ? 1e-4 : 0.03, "%s", run.out);
+        cr_assert_float_eq(read_number(row, "cosine"), 1, full ? 1e-6 : 1e-3);
+        cr_assert_str_eq(read_text(row, "verdict"), "ok");
     }
     // ref against itself, and nothing else.
     inf_inferctl_free(&run);
@@ -513,7 +515,7 @@ Test(inferctl_daemon, verify_compares_every_device_with_ref)
     cr_assert_eq(run.code, 0, "%s", run.err);
     rows = inf_inferctl_json(&run);
     cr_assert_eq(json_array_size(rows), 1u);
-    cr_assert_eq(number(json_array_get(rows, 0), "max_abs"), 0);
+    cr_assert_eq(read_number(json_array_get(rows, 0), "max_abs"), 0);
     inf_inferctl_free(&run);
     json_decref(rows);
     CHECK(4, "there is no device 'nope'", fixture.socket, "verify", "conv", "-d", "nope");

@@ -12,7 +12,7 @@
 #define RUN(run, socket, ...)                                                                      \
     inf_inferctl_run(run, socket, (const char *const[]){__VA_ARGS__, NULL})
 
-static json_t *ask(const char *socket, const char *const *arguments)
+static json_t *run_json(const char *socket, const char *const *arguments)
 {
     struct inf_inferctl run;
     inf_inferctl_run(&run, socket, arguments);
@@ -22,10 +22,11 @@ static json_t *ask(const char *socket, const char *const *arguments)
     return answer;
 }
 
-#define ASK(socket, ...) ask(socket, (const char *const[]){__VA_ARGS__, "--json", NULL})
+#define ASK(socket, ...) run_json(socket, (const char *const[]){__VA_ARGS__, "--json", NULL})
 
 // The text under `key` of the row whose `column` is `name`; NULL where there is none.
-static const char *find(const json_t *rows, const char *column, const char *name, const char *key)
+static const char *find_value(const json_t *rows, const char *column, const char *name,
+                              const char *key)
 {
     size_t i;
     const json_t *row;
@@ -38,8 +39,8 @@ static const char *find(const json_t *rows, const char *column, const char *name
 static void expect_flag(const char *socket, const char *name, const char *value, const char *origin)
 {
     json_t *flags = ASK(socket, "flags");
-    cr_expect_str_eq(find(flags, "name", name, "value"), value, "%s", name);
-    cr_expect_str_eq(find(flags, "name", name, "origin"), origin, "%s", name);
+    cr_expect_str_eq(find_value(flags, "name", name, "value"), value, "%s", name);
+    cr_expect_str_eq(find_value(flags, "name", name, "origin"), origin, "%s", name);
     json_decref(flags);
 }
 
@@ -60,12 +61,12 @@ Test(inferctl_flags, env_tells_what_the_machine_is)
     json_t *facts = ASK(fixture.socket, "env");
     char cores[16];
     snprintf(cores, sizeof cores, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
-    cr_expect_str_eq(find(facts, "fact", "cpu.cores_online", "value"), cores);
-    cr_expect_geq(atoi(find(facts, "fact", "cpu.cores_usable", "value")), 1);
-    cr_expect_gt(strtoull(find(facts, "fact", "memory.bytes", "value"), NULL, 10), 1u << 20);
-    cr_expect_str_eq(find(facts, "fact", "device.ref.kind", "value"), "host");
+    cr_expect_str_eq(find_value(facts, "fact", "cpu.cores_online", "value"), cores);
+    cr_expect_geq(atoi(find_value(facts, "fact", "cpu.cores_usable", "value")), 1);
+    cr_expect_gt(strtoull(find_value(facts, "fact", "memory.bytes", "value"), NULL, 10), 1u << 20);
+    cr_expect_str_eq(find_value(facts, "fact", "device.ref.kind", "value"), "host");
     // A model was placed, so that speeds are known.
-    cr_expect_gt(strtod(find(facts, "fact", "device.ref.gbytes_per_s", "value"), NULL), 0);
+    cr_expect_gt(strtod(find_value(facts, "fact", "device.ref.gbytes_per_s", "value"), NULL), 0);
     json_decref(facts);
     inf_fixture_stop(&fixture);
 }

@@ -18,26 +18,27 @@
 static struct inf_fixture fixture;
 
 // Files of a test have plain names in the fixture's directory.
-static void start(void)
+static void start_fixture(void)
 {
     inf_fixture_start(&fixture, NULL);
     cr_assert_eq(chdir(fixture.directory), 0);
 }
 
-static void stop(void)
+static void stop_fixture(void)
 {
     cr_assert_eq(chdir("/"), 0);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(inferctl_infer, .init = start, .fini = stop);
+TestSuite(inferctl_infer, .init = start_fixture, .fini = stop_fixture);
 
 #define RUN(run, ...)                                                                              \
     inf_inferctl_run(run, fixture.socket, (const char *const[]){__VA_ARGS__, NULL})
-#define CHECK(code, wanted, ...) check(code, wanted, (const char *const[]){__VA_ARGS__, NULL})
+#define CHECK(code, wanted, ...)                                                                   \
+    check_command(code, wanted, (const char *const[]){__VA_ARGS__, NULL})
 
 // Runs inferctl and checks its exit code and that standard error has `wanted` in it.
-static void check(int code, const char *wanted, const char *const *arguments)
+static void check_command(int code, const char *wanted, const char *const *arguments)
 {
     struct inf_inferctl run;
     inf_inferctl_run(&run, fixture.socket, arguments);
@@ -66,14 +67,14 @@ static void write_floats(const char *path, const struct inf_shape *shape, const 
     cr_assert_eq(inf_npy_save(path, INF_DTYPE_F32, shape, elements, NULL), INF_OK);
 }
 
-static const json_t *output(const json_t *answer, size_t index)
+static const json_t *read_output(const json_t *answer, size_t index)
 {
     const json_t *found = json_array_get(json_object_get(answer, "outputs"), index);
     cr_assert_not_null(found);
     return found;
 }
 
-static double number(const json_t *object, const char *key)
+static double read_number(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     cr_assert(json_is_number(value), "%s", key);
@@ -146,7 +147,7 @@ Test(inferctl_infer, shows_the_best_classes)
     inf_inferctl_free(&run);
     json_t *json = RUN_JSON("infer", "add", "-i", "a=a.npy", "-i", "b=zero.npy", "--labels",
                             "labels.txt", "--json");
-    const json_t *top = json_object_get(output(json, 0), "top");
+    const json_t *top = json_object_get(read_output(json, 0), "top");
     cr_assert_eq(json_array_size(top), 4u);
     static const int classes[] = {1, 3, 0, 2};
     static const char *const labels[] = {"dog \"Rex\"", "owl", "cat", ""};
@@ -155,10 +156,10 @@ Test(inferctl_infer, shows_the_best_classes)
         cr_expect_eq(json_integer_value(json_object_get(row, "class")), classes[i]);
         cr_expect_str_eq(json_string_value(json_object_get(row, "label")), labels[i]);
     }
-    cr_assert_float_eq(number(json_array_get(top, 0), "score"), 0.6, 1e-6);
+    cr_assert_float_eq(read_number(json_array_get(top, 0), "score"), 0.6, 1e-6);
     json_decref(json);
     json = RUN_JSON("-o", "json", "infer", "add", "-i", "a=a.npy", "-i", "b=zero.npy", "-k", "0");
-    cr_assert_null(json_object_get(output(json, 0), "top"));
+    cr_assert_null(json_object_get(read_output(json, 0), "top"));
     json_decref(json);
 }
 
@@ -167,7 +168,7 @@ Test(inferctl_infer, json_is_valid_with_nan_and_infinity)
     write_floats("a.npy", &INF_SHAPE(1, 4), (float[]){NAN, INFINITY, -INFINITY, 3});
     write_floats("zero.npy", &INF_SHAPE(1, 4), (float[]){0, 0, 0, 0});
     json_t *json = RUN_JSON("infer", "add", "-i", "a=a.npy", "-i", "b=zero.npy", "--json");
-    const json_t *y = output(json, 0);
+    const json_t *y = read_output(json, 0);
     cr_assert(json_is_null(json_object_get(y, "min")));
     cr_assert(json_is_null(json_object_get(y, "max")));
     cr_assert(json_is_null(json_object_get(y, "mean")));
@@ -175,9 +176,9 @@ Test(inferctl_infer, json_is_valid_with_nan_and_infinity)
     const json_t *top = json_object_get(y, "top");
     cr_assert_eq(json_array_size(top), 3u);
     cr_assert(json_is_null(json_object_get(json_array_get(top, 0), "score")));
-    cr_assert_eq(number(json_array_get(top, 1), "score"), 3.0);
-    cr_assert_gt(number(json, "compute_ns"), 0);
-    cr_assert_geq(number(json, "total_ns"), number(json, "compute_ns"));
+    cr_assert_eq(read_number(json_array_get(top, 1), "score"), 3.0);
+    cr_assert_gt(read_number(json, "compute_ns"), 0);
+    cr_assert_geq(read_number(json, "total_ns"), read_number(json, "compute_ns"));
     json_decref(json);
 }
 
@@ -213,8 +214,8 @@ Test(inferctl_infer, no_output_overwrites_another_or_leaves_the_directory)
     json_t *json = RUN_JSON("infer", "odd", "-i", "x.npy", "-o", "out", "--json");
     bool seen[3] = {0};
     for (size_t i = 0; i < 3; i++) {
-        const char *name = json_string_value(json_object_get(output(json, i), "name"));
-        const char *file = json_string_value(json_object_get(output(json, i), "file"));
+        const char *name = json_string_value(json_object_get(read_output(json, i), "name"));
+        const char *file = json_string_value(json_object_get(read_output(json, i), "file"));
         cr_assert_not_null(file);
         cr_assert_eq(strncmp(file, "out/", 4), 0);
         cr_assert_null(strchr(file + 4, '/'), "%s", file);

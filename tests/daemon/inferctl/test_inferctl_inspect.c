@@ -27,7 +27,7 @@ static void expect_text(const json_t *row, const char *key, const char *wanted)
     cr_expect_str_eq(json_string_value(json_object_get(row, key)), wanted, "%s", key);
 }
 
-static void load(const struct inf_fixture *fixture, const char *name, const char *directory)
+static void load_model(const struct inf_fixture *fixture, const char *name, const char *directory)
 {
     struct inf_inferctl run;
     RUN(&run, fixture->admin_socket, "load", name, directory);
@@ -94,7 +94,7 @@ Test(inferctl_inspect, debug_names_the_node_that_makes_nan)
     inf_fixture_start(&fixture, NULL);
     snprintf(directory, sizeof directory, "%s/bad", fixture.directory);
     write_bad_model(directory);
-    load(&fixture, "bad", directory);
+    load_model(&fixture, "bad", directory);
     RUN(&run, fixture.admin_socket, "debug", "bad", "--json");
     cr_expect_eq(run.code, 1);
     cr_expect(strstr(run.err, "node 'log' (unary) makes numbers that are not finite: 4 NaN") !=

@@ -14,7 +14,7 @@
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/daemon/inferctl.h"
 
-static const char *text(const json_t *object, const char *key)
+static const char *read_text(const json_t *object, const char *key)
 {
     const char *value = json_string_value(json_object_get(object, key));
     cr_assert_not_null(value, "the manifest lacks %s", key);
@@ -34,7 +34,7 @@ static const json_t *find_model(const json_t *manifest, const char *id)
     size_t index;
     const json_t *model;
     json_array_foreach(json_object_get(manifest, "models"), index,
-                       model) if (strcmp(text(model, "id"), id) == 0) return model;
+                       model) if (strcmp(read_text(model, "id"), id) == 0) return model;
     cr_assert_fail("the manifest has no model %s", id);
     return NULL;
 }
@@ -45,8 +45,8 @@ static const char *file_of(const json_t *answer, const char *name)
     size_t index;
     const json_t *output;
     json_array_foreach(json_object_get(answer, "outputs"), index,
-                       output) if (strcmp(text(output, "name"), name) == 0) return text(output,
-                                                                                        "file");
+                       output) if (strcmp(read_text(output, "name"), name) ==
+                                   0) return read_text(output, "file");
     cr_assert_fail("no output is called %s", name);
     return NULL;
 }
@@ -57,7 +57,7 @@ static void check_output(const char *models, const json_t *wanted, const char *g
     char path[PATH_MAX];
     struct inf_npy reference;
     struct inf_npy got;
-    snprintf(path, sizeof path, "%s/%s", models, text(wanted, "file"));
+    snprintf(path, sizeof path, "%s/%s", models, read_text(wanted, "file"));
     load_npy(&reference, path);
     load_npy(&got, got_path);
     cr_assert(inf_shape_equal(&got.shape, &reference.shape), "%s", path);
@@ -85,8 +85,8 @@ static void check_case(const struct inf_fixture *fixture, const char *models, co
     const json_t *output;
     const json_t *input = json_array_get(json_object_get(one, "inputs"), 0);
     snprintf(directory, sizeof directory, "%s/out", fixture->directory);
-    snprintf(assignment, sizeof assignment, "%s=%s/%s", text(input, "name"), models,
-             text(input, "file"));
+    snprintf(assignment, sizeof assignment, "%s=%s/%s", read_text(input, "name"), models,
+             read_text(input, "file"));
     struct inf_inferctl run;
     inf_inferctl_run(&run, fixture->socket,
                      (const char *const[]){"infer", name, "-i", assignment, "-o", directory,
@@ -94,10 +94,10 @@ static void check_case(const struct inf_fixture *fixture, const char *models, co
     cr_assert_eq(run.code, 0, "%s", run.err);
     json_t *answer = inf_inferctl_json(&run);
     if (device != NULL)
-        cr_assert_str_eq(text(answer, "device"), device);
+        cr_assert_str_eq(read_text(answer, "device"), device);
     cr_assert_gt(json_array_size(json_object_get(one, "outputs")), 0u);
     json_array_foreach(json_object_get(one, "outputs"), index, output)
-        check_output(models, output, file_of(answer, text(output, "name")));
+        check_output(models, output, file_of(answer, read_text(output, "name")));
     json_decref(answer);
     inf_inferctl_free(&run);
 }
@@ -115,7 +115,7 @@ static void check_model(const char *id, const char *device)
     json_t *manifest = json_load_file(path, 0, &error);
     cr_assert_not_null(manifest, "%s: %s", path, error.text);
     const json_t *model = find_model(manifest, id);
-    snprintf(path, sizeof path, "%s/%s", models, text(model, "model"));
+    snprintf(path, sizeof path, "%s/%s", models, read_text(model, "model"));
     struct inf_fixture fixture;
     inf_fixture_start(&fixture, NULL);
     struct inf_inferctl run;

@@ -18,7 +18,7 @@
     inf_inferctl_run(run, socket, (const char *const[]){__VA_ARGS__, NULL})
 
 // Runs inferctl, which has to succeed, and parses what it prints.
-static json_t *ask(const char *socket, const char *const *arguments)
+static json_t *run_json(const char *socket, const char *const *arguments)
 {
     struct inf_inferctl run;
     inf_inferctl_run(&run, socket, arguments);
@@ -28,21 +28,21 @@ static json_t *ask(const char *socket, const char *const *arguments)
     return answer;
 }
 
-#define ASK(socket, ...) ask(socket, (const char *const[]){__VA_ARGS__, "--json", NULL})
+#define ASK(socket, ...) run_json(socket, (const char *const[]){__VA_ARGS__, "--json", NULL})
 
-static const char *text(const json_t *object, const char *key)
+static const char *read_text(const json_t *object, const char *key)
 {
     const char *value = json_string_value(json_object_get(object, key));
     cr_assert_not_null(value, "%s", key);
     return value;
 }
 
-static const json_t *candidate(const json_t *answer, const char *device)
+static const json_t *find_candidate(const json_t *answer, const char *device)
 {
     size_t i;
     const json_t *row;
     json_array_foreach(json_object_get(answer, "candidates"), i,
-                       row) if (strcmp(text(row, "device"), device) == 0) return row;
+                       row) if (strcmp(read_text(row, "device"), device) == 0) return row;
     cr_assert_fail("there is no candidate %s", device);
     return NULL;
 }
@@ -52,7 +52,7 @@ static json_t *explain_raced(const char *socket, const char *model)
 {
     for (int tries = 0;; tries++) {
         json_t *answer = ASK(socket, "explain", model);
-        if (strcmp(text(answer, "source"), "rule") != 0 || tries == 2000)
+        if (strcmp(read_text(answer, "source"), "rule") != 0 || tries == 2000)
             return answer;
         json_decref(answer);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -64,18 +64,18 @@ Test(inferctl_place, explain_tells_how_a_race_went)
     struct inf_fixture fixture;
     inf_fixture_start(&fixture, (const char *const[]){"--race=always", NULL});
     json_t *answer = explain_raced(fixture.socket, "conv");
-    cr_expect_str_eq(text(answer, "source"), "race");
-    cr_expect_str_eq(text(answer, "policy"), "latency");
-    cr_expect_str_eq(text(answer, "precision"), "fp32");
+    cr_expect_str_eq(read_text(answer, "source"), "race");
+    cr_expect_str_eq(read_text(answer, "policy"), "latency");
+    cr_expect_str_eq(read_text(answer, "precision"), "fp32");
     cr_expect_gt(json_array_size(json_object_get(answer, "candidates")), 0u);
-    const json_t *chosen = candidate(answer, text(answer, "device"));
-    cr_expect_str_eq(text(chosen, "verdict"), "chosen");
+    const json_t *chosen = find_candidate(answer, read_text(answer, "device"));
+    cr_expect_str_eq(read_text(chosen, "verdict"), "chosen");
     cr_expect_gt(json_number_value(json_object_get(chosen, "median_ms")), 0);
     cr_expect_gt(json_number_value(json_object_get(chosen, "prior_ms")), 0);
     cr_expect_geq(json_integer_value(json_object_get(chosen, "runs")), 5);
     json_decref(answer);
     answer = ASK(fixture.socket, "advise", "conv");
-    cr_expect_str_eq(text(answer, "measured_device"), text(answer, "device"));
+    cr_expect_str_eq(read_text(answer, "measured_device"), read_text(answer, "device"));
     cr_expect_eq(json_array_size(json_object_get(answer, "rules")), 4u);
     json_decref(answer);
     struct inf_inferctl run;
@@ -134,19 +134,19 @@ Test(inferctl_place, a_model_moves_to_a_named_device_and_back)
     cr_expect_eq(run.code, 5, "the data socket: %s", run.err);
     inf_inferctl_free(&run);
     json_t *answer = ASK(fixture.admin_socket, "place", "add", "ref");
-    cr_expect_str_eq(text(answer, "device"), "ref");
-    cr_expect_str_eq(text(answer, "source"), "pinned");
+    cr_expect_str_eq(read_text(answer, "device"), "ref");
+    cr_expect_str_eq(read_text(answer, "source"), "pinned");
     json_decref(answer);
     answer = ASK(fixture.socket, "explain", "add");
-    cr_expect_str_eq(text(candidate(answer, "ref"), "verdict"), "chosen");
+    cr_expect_str_eq(read_text(find_candidate(answer, "ref"), "verdict"), "chosen");
     json_decref(answer);
     // A policy alone keeps the device.
     answer = ASK(fixture.admin_socket, "place", "add", "-p", "memory");
-    cr_expect_str_eq(text(answer, "device"), "ref");
-    cr_expect_str_eq(text(answer, "policy"), "memory");
+    cr_expect_str_eq(read_text(answer, "device"), "ref");
+    cr_expect_str_eq(read_text(answer, "policy"), "memory");
     json_decref(answer);
     answer = ASK(fixture.admin_socket, "place", "add", "auto", "--policy=stability");
-    cr_expect_str_neq(text(answer, "source"), "pinned");
+    cr_expect_str_neq(read_text(answer, "source"), "pinned");
     json_decref(answer);
     RUN(&run, fixture.admin_socket, "place", "add", "moon");
     cr_expect(strstr(run.err, "wanted one of:") != NULL, "%s", run.err);
@@ -223,9 +223,9 @@ Test(inferctl_place, half_precision_is_refused_with_what_it_would_do)
     json_decref(ASK(admin, "place", "overflow", "-P", "auto"));
     expect_right(fixture.socket);
     json_t *answer = ASK(fixture.socket, "explain", "overflow");
-    cr_expect_str_eq(text(answer, "precision"), "fp32");
+    cr_expect_str_eq(read_text(answer, "precision"), "fp32");
     // Where a device has bf16 there is something to try, and the race says how that went.
-    const char *reason = text(answer, "precision_reason");
+    const char *reason = read_text(answer, "precision_reason");
     cr_expect(strstr(reason, "weight 'big' reaches 80000") != NULL ||
                   strstr(reason, "less is tried in a race (") != NULL ||
                   strstr(reason, "bf16 on cpu: ") != NULL,
@@ -248,7 +248,7 @@ Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
     struct inf_crowd crowd;
     json_t *answer = ASK(fixture.socket, "explain", "add");
     size_t rivals = json_array_size(json_object_get(answer, "candidates"));
-    cr_expect_str_eq(text(answer, "source"), "rule");
+    cr_expect_str_eq(read_text(answer, "source"), "rule");
     json_decref(answer);
     json_decref(ASK(fixture.admin_socket, "flags", "set", "race", "always"));
     json_decref(ASK(fixture.admin_socket, "flags", "set", "drift_after_ms", "0"));
@@ -259,7 +259,7 @@ Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
     bool raced = false;
     for (int i = 0; i < 400 && !raced; i++) {
         answer = ASK(fixture.socket, "explain", "add");
-        raced = strcmp(text(answer, "source"), wanted) == 0;
+        raced = strcmp(read_text(answer, "source"), wanted) == 0;
         json_decref(answer);
         if (!raced)
             nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);

@@ -46,7 +46,7 @@ static inferd_client *connect_to(const char *socket)
     return client;
 }
 
-static inferd_placement *explain(inferd_client *client, const char *model)
+static inferd_placement *explain_model(inferd_client *client, const char *model)
 {
     struct inferd_error err;
     inferd_placement *placement;
@@ -54,7 +54,7 @@ static inferd_placement *explain(inferd_client *client, const char *model)
     return placement;
 }
 
-static const inferd_setting *setting(const inferd_placement *placement, const char *name)
+static const inferd_setting *find_setting(const inferd_placement *placement, const char *name)
 {
     for (size_t i = 0; i < placement->setting_count; i++)
         if (strcmp(placement->settings[i].name, name) == 0)
@@ -66,9 +66,9 @@ static const inferd_setting *setting(const inferd_placement *placement, const ch
 static void expect_setting(inferd_client *client, const char *model, const char *name,
                            const char *value, const char *origin)
 {
-    inferd_placement *placement = explain(client, model);
-    cr_expect_str_eq(setting(placement, name)->value, value, "%s %s", model, name);
-    cr_expect_str_eq(setting(placement, name)->origin, origin, "%s %s", model, name);
+    inferd_placement *placement = explain_model(client, model);
+    cr_expect_str_eq(find_setting(placement, name)->value, value, "%s %s", model, name);
+    cr_expect_str_eq(find_setting(placement, name)->origin, origin, "%s %s", model, name);
     inferd_placement_free(placement);
 }
 
@@ -84,8 +84,8 @@ static void reload_until(const struct inf_fixture *fixture, inferd_client *clien
     bool same = false;
     cr_assert_eq(kill(fixture->pid, SIGHUP), 0);
     for (int i = 0; i < 3000 && !same; i++) {
-        inferd_placement *placement = explain(client, model);
-        same = strcmp(setting(placement, name)->value, value) == 0;
+        inferd_placement *placement = explain_model(client, model);
+        same = strcmp(find_setting(placement, name)->value, value) == 0;
         inferd_placement_free(placement);
         if (!same)
             pause_briefly();
@@ -201,7 +201,7 @@ Test(model_conf, devices_that_are_denied_are_not_chosen)
     write_conf(&fixture, "add", "devices = ref, moon\n");
     reload_until(&fixture, client, "add", "devices", "ref, moon");
     expect_sum(client, "ref");
-    inferd_placement *placement = explain(client, "add");
+    inferd_placement *placement = explain_model(client, "add");
     cr_expect_str_neq(placement->source, "pinned");
     for (size_t i = 0; i < placement->candidate_count; i++)
         cr_expect_str_eq(placement->candidates[i].verdict,

@@ -15,7 +15,7 @@
 static struct inf_fixture fixture;
 static inferd_client *holder, *client;
 
-static void start(void)
+static void start_fixture(void)
 {
     inferd_memory *memory;
     inf_fixture_start(&fixture, (const char *const[]){"--regions-per-uid-max=2", NULL});
@@ -26,16 +26,16 @@ static void start(void)
     client = inf_library_connect(fixture.socket);
 }
 
-static void stop(void)
+static void stop_fixture(void)
 {
     inferd_close(client);
     inferd_close(holder);
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(libinferd_fallback, .init = start, .fini = stop, .timeout = 120);
+TestSuite(libinferd_fallback, .init = start_fixture, .fini = stop_fixture, .timeout = 120);
 
-static inferd_statistics statistics(void)
+static inferd_statistics read_statistics(void)
 {
     inferd_statistics now;
     inferd_client_statistics(client, &now);
@@ -45,18 +45,18 @@ static inferd_statistics statistics(void)
 Test(libinferd_fallback, large_tensors_go_through_the_socket_and_are_counted)
 {
     inf_library_add(client, 3);
-    cr_expect_eq(statistics().without_shared_memory, 0u);
+    cr_expect_eq(read_statistics().without_shared_memory, 0u);
     inf_library_add(client, 1024); // 16 KiB each: refused, and sent again without
-    cr_expect_eq(statistics().without_shared_memory, 1u);
-    cr_expect_eq(statistics().resent, 1u);
+    cr_expect_eq(read_statistics().without_shared_memory, 1u);
+    cr_expect_eq(read_statistics().resent, 1u);
     // Just after that nothing is tried that would be refused; beyond a frame the data go in pieces.
     static const int64_t rows[] = {1024, 65537, 200001, 1025};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         inf_library_add(client, rows[i]);
-    cr_expect_eq(statistics().without_shared_memory, 5u);
-    cr_expect_eq(statistics().resent, 1u);
-    cr_expect_eq(statistics().failed, 0u);
-    cr_expect_gt(statistics().bytes_sent, (uint64_t)2 * (65537 + 200001) * 16);
+    cr_expect_eq(read_statistics().without_shared_memory, 5u);
+    cr_expect_eq(read_statistics().resent, 1u);
+    cr_expect_eq(read_statistics().failed, 0u);
+    cr_expect_gt(read_statistics().bytes_sent, (uint64_t)2 * (65537 + 200001) * 16);
 }
 
 // Fills memory of the client's with a, b and room for y, and describes them.
@@ -96,8 +96,8 @@ Test(libinferd_fallback, memory_of_the_callers_works_all_the_same)
         for (int k = 0; k < ROWS * 4; k++)
             cr_assert_eq(y[k], (float)k + 1.0f);
         inferd_result_free(result);
-        cr_expect_eq(statistics().without_shared_memory, i);
-        cr_expect_eq(statistics().resent, 1u);
+        cr_expect_eq(read_statistics().without_shared_memory, i);
+        cr_expect_eq(read_statistics().resent, 1u);
     }
     // Nothing is written beyond the room that was given.
     y[2 * 4] = -1;
@@ -131,7 +131,7 @@ Test(libinferd_fallback, requests_under_way_when_it_is_refused_are_all_answered)
                      INFERD_OK);
     cr_assert_eq(inferd_wait(client, NULL), INFERD_OK);
     cr_expect_eq(counts[0], COUNT);
-    cr_expect_eq(statistics().without_shared_memory, (uint32_t)COUNT);
+    cr_expect_eq(read_statistics().without_shared_memory, (uint32_t)COUNT);
     free(zeros);
 }
 
@@ -154,16 +154,16 @@ Test(libinferd_fallback, a_request_with_an_order_fails_once_and_says_why)
 Test(libinferd_fallback, memory_is_shared_again_once_the_daemon_allows_it)
 {
     inf_library_add(client, 1024);
-    cr_expect_eq(statistics().without_shared_memory, 1u);
+    cr_expect_eq(read_statistics().without_shared_memory, 1u);
     inferd_close(holder);
     holder = NULL;
     uint32_t before = 1;
     for (int tries = 0; tries < 200; tries++) {
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
         inf_library_add(client, 1024);
-        if (statistics().without_shared_memory == before)
+        if (read_statistics().without_shared_memory == before)
             return;
-        before = statistics().without_shared_memory;
+        before = read_statistics().without_shared_memory;
     }
     cr_assert_fail("it still goes through the socket");
 }

@@ -163,7 +163,7 @@ Test(libinferd_models, asks_and_orders)
     inf_fixture_stop(&fixture);
 }
 
-static uint64_t accepted(inferd_client *client)
+static uint64_t count_accepted(inferd_client *client)
 {
     inferd_server_status status;
     struct inferd_error err;
@@ -211,22 +211,22 @@ Test(libinferd_models, tells_what_does_not_fit_a_model_before_it_is_sent)
     bool local = false;
     for (int i = 0; i < 100 && !local; i++) {
         inferd_model_info *info;
-        uint64_t before = accepted(client);
+        uint64_t before = count_accepted(client);
         cr_assert_eq(inferd_model_describe(client, "add", NULL, &info, &err), INFERD_OK);
         inferd_model_info_free(info);
         cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_INVALID_ARGUMENT);
         cr_assert_str_eq(err.reason, "DTYPE_MISMATCH");
-        local = accepted(client) == before + 2; // the description, and this question
+        local = count_accepted(client) == before + 2; // the description, and this question
     }
     cr_assert(local, "each was sent");
 
     // Another start of the daemon may have another model: it is the daemon that refuses.
     inf_fixture_restart(&fixture, NULL);
     cr_assert_eq(inferd_reconnect(client, 30000, &err), INFERD_OK, "%s", err.text);
-    uint64_t before = accepted(client);
+    uint64_t before = count_accepted(client);
     cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_INVALID_ARGUMENT);
     cr_assert_str_eq(err.reason, "DTYPE_MISMATCH");
-    cr_assert_eq(accepted(client), before + 2);
+    cr_assert_eq(count_accepted(client), before + 2);
     inferd_close(client);
     inf_fixture_stop(&fixture);
 }

@@ -18,7 +18,7 @@
 #define WITHIN_S     60
 #define SUM_ELEMENTS 4
 
-static inferd_client *start(struct inf_fixture *fixture)
+static inferd_client *start_client(struct inf_fixture *fixture)
 {
     struct inferd_error err;
     inf_fixture_start(fixture, NULL);
@@ -86,7 +86,7 @@ Test(libinferd_thread, brings_answers_to_who_does_not_poll)
     struct inf_fixture fixture;
     struct sums sums;
     struct inferd_error err;
-    inferd_client *client = start(&fixture);
+    inferd_client *client = start_client(&fixture);
     sums_init(&sums, client);
     sums.thread = pthread_self();
     sums.follow = 3;
@@ -107,7 +107,7 @@ Test(libinferd_thread, brings_answers_to_who_does_not_poll)
     inf_fixture_stop(&fixture);
 }
 
-static void *ask(void *context)
+static void *send_requests(void *context)
 {
     inferd_client *client = context;
     inferd_memory *memory = NULL;
@@ -125,9 +125,9 @@ Test(libinferd_thread, lets_threads_share_a_client)
     struct inf_fixture fixture;
     pthread_t threads[ASKERS];
     inferd_statistics statistics;
-    inferd_client *client = start(&fixture);
+    inferd_client *client = start_client(&fixture);
     for (int i = 0; i < ASKERS; i++)
-        cr_assert_eq(pthread_create(&threads[i], NULL, ask, client), 0);
+        cr_assert_eq(pthread_create(&threads[i], NULL, send_requests, client), 0);
     for (int i = 0; i < ASKERS; i++)
         pthread_join(threads[i], NULL);
     inferd_client_statistics(client, &statistics);
@@ -143,7 +143,7 @@ Test(libinferd_thread, waits_for_credit_and_for_all_answers)
     struct inf_fixture fixture;
     struct sums sums;
     struct inferd_error err;
-    inferd_client *client = start(&fixture);
+    inferd_client *client = start_client(&fixture);
     inferd_tensor input;
     float element = 1.0f;
     const inferd_request slow = inf_library_slow(&input, &element);
@@ -196,7 +196,7 @@ Test(libinferd_thread, ends_calls_of_others_when_one_closes_the_client)
     struct inf_fixture fixture;
     struct sums sums;
     pthread_t threads[ASKERS];
-    inferd_client *client = start(&fixture);
+    inferd_client *client = start_client(&fixture);
     sums_init(&sums, client);
     for (int i = 0; i < ASKERS; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, wait_long, client), 0);
@@ -230,7 +230,7 @@ Test(libinferd_thread, may_be_closed_by_a_callback)
     struct sums sums;
     pthread_t thread;
     void *code = NULL;
-    inferd_client *client = start(&fixture);
+    inferd_client *client = start_client(&fixture);
     sums_init(&sums, client);
     cr_assert_eq(pthread_create(&thread, NULL, wait_long, client), 0);
     wait_until_in_flight(client, 1);
@@ -241,7 +241,7 @@ Test(libinferd_thread, may_be_closed_by_a_callback)
     inf_fixture_stop(&fixture); // the daemon has nobody to wait for
 }
 
-static void *reconnect(void *context)
+static void *reconnect_client(void *context)
 {
     struct inferd_error err;
     cr_assert_eq(inferd_reconnect(context, 30000, &err), INFERD_OK, "%s", err.text);
@@ -253,7 +253,7 @@ Test(libinferd_thread, connects_anew_by_itself_and_when_told)
     struct inf_fixture fixture;
     struct sums sums;
     pthread_t thread;
-    inferd_client *client = start(&fixture);
+    inferd_client *client = start_client(&fixture);
     sums_init(&sums, client);
     inf_library_add(client, 5000);
     inferd_set_retry(client, 60000);
@@ -274,7 +274,7 @@ Test(libinferd_thread, connects_anew_by_itself_and_when_told)
     wait_for(&sums, 2);
     cr_assert_eq(atomic_load(&sums.right), 2);
     inf_fixture_restart(&fixture, NULL);
-    cr_assert_eq(pthread_create(&thread, NULL, reconnect, client), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, reconnect_client, client), 0);
     pthread_join(thread, NULL);
     inf_library_add(client, 5000);
     inferd_close(client);

@@ -41,7 +41,7 @@ __attribute__((constructor)) static void open_counter(void)
 }
 
 // Counts a call; whether it has to fail.
-static bool count(void)
+static bool count_call(void)
 {
     return counter != NULL &&
            atomic_fetch_add(&counter->calls, 1) + 1 == atomic_load(&counter->fail_at);
@@ -49,31 +49,31 @@ static bool count(void)
 
 EXPORT void *malloc(size_t size)
 {
-    return count() ? NULL : __libc_malloc(size);
+    return count_call() ? NULL : __libc_malloc(size);
 }
 
 EXPORT void *calloc(size_t number, size_t size)
 {
-    return count() ? NULL : __libc_calloc(number, size);
+    return count_call() ? NULL : __libc_calloc(number, size);
 }
 
 EXPORT void *realloc(void *old, size_t size)
 {
-    return count() ? NULL : __libc_realloc(old, size);
+    return count_call() ? NULL : __libc_realloc(old, size);
 }
 
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
-    return count() ? NULL : __libc_memalign(alignment, size);
+    return count_call() ? NULL : __libc_memalign(alignment, size);
 }
 
 EXPORT void *memalign(size_t alignment, size_t size)
 {
-    return count() ? NULL : __libc_memalign(alignment, size);
+    return count_call() ? NULL : __libc_memalign(alignment, size);
 }
 
 EXPORT int posix_memalign(void **memory, size_t alignment, size_t size)
 {
-    *memory = count() ? NULL : __libc_memalign(alignment, size);
+    *memory = count_call() ? NULL : __libc_memalign(alignment, size);
     return *memory != NULL ? 0 : ENOMEM;
 }

@@ -6,7 +6,7 @@
 
 #include "client/inferd.h"
 
-static void nap(unsigned ms)
+static void sleep_ms(unsigned ms)
 {
     nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
 }
@@ -38,7 +38,7 @@ static void *ask_on(void *context)
     cr_assert_eq(inferd_connect(&client, crowd->socket, &err), 0, "%s", err.text);
     while (!atomic_load(&crowd->stop)) {
         ask_once(crowd, client, &request);
-        nap(crowd->pause_ms);
+        sleep_ms(crowd->pause_ms);
     }
     inferd_close(client);
     return NULL;
@@ -55,7 +55,7 @@ void inf_crowd_await(struct inf_crowd *crowd, unsigned long count)
     unsigned long seen = atomic_load(&crowd->answers);
     for (int tries = 0; atomic_load(&crowd->answers) < seen + count; tries++) {
         cr_assert_lt(tries, 20000, "no answer comes");
-        nap(1);
+        sleep_ms(1);
     }
 }
 

@@ -152,7 +152,7 @@ static void keep_region(struct fake_daemon *daemon, int fd)
     close(fd);
 }
 
-static bool receive(struct fake_daemon *daemon)
+static bool receive_bytes(struct fake_daemon *daemon)
 {
     union {
         struct cmsghdr align;
@@ -184,7 +184,7 @@ bool fake_read(struct fake_daemon *daemon, struct fake_frame *frame)
 {
     struct inf_error err;
     do {
-        if (daemon->in_begin == daemon->in_end && !receive(daemon))
+        if (daemon->in_begin == daemon->in_end && !receive_bytes(daemon))
             return false;
         size_t consumed = 0;
         struct inf_span bytes = {daemon->in + daemon->in_begin, daemon->in_end - daemon->in_begin};
@@ -478,7 +478,7 @@ static void drop_connection(struct fake_daemon *daemon)
     }
 }
 
-static void *run(void *context)
+static void *run_daemon(void *context)
 {
     struct fake_daemon *daemon = context;
     uint32_t connections = daemon->options.connections != 0 ? daemon->options.connections : 1;
@@ -516,7 +516,7 @@ struct fake_daemon *fake_daemon_start(const struct fake_options *options)
     daemon->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int failed = bind(daemon->listen_fd, (struct sockaddr *)&address, sizeof address);
     failed = failed != 0 ? failed : listen(daemon->listen_fd, 16);
-    failed = failed != 0 ? failed : pthread_create(&daemon->thread, NULL, run, daemon);
+    failed = failed != 0 ? failed : pthread_create(&daemon->thread, NULL, run_daemon, daemon);
     assert(failed == 0);
     return daemon;
 }

@@ -43,7 +43,7 @@ static int make_terminal(int *out_slave)
     return master;
 }
 
-static void spawn(struct inf_inferctl *run, const char **argv, int out_fd, int err_fd)
+static void spawn_inferctl(struct inf_inferctl *run, const char **argv, int out_fd, int err_fd)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -81,13 +81,13 @@ void inf_inferctl_start(struct inf_inferctl *run, const struct inf_inferctl_sett
         run->err_fd = make_terminal(&err_fd);
     else
         err_fd = run->err_fd = make_sink();
-    spawn(run, argv, setting->out_fd != 0 ? setting->out_fd : run->out_fd, err_fd);
+    spawn_inferctl(run, argv, setting->out_fd != 0 ? setting->out_fd : run->out_fd, err_fd);
     if (setting->terminal)
         close(err_fd);
 }
 
 // Reads all there is and closes; a terminal ends with EIO.
-static char *collect(int fd)
+static char *read_all(int fd)
 {
     size_t size = 0;
     size_t capacity = 65536;
@@ -121,8 +121,8 @@ void inf_inferctl_wait(struct inf_inferctl *run)
         if (waited_ms == WAIT_MS)
             kill(run->pid, SIGKILL);
     }
-    run->out = collect(run->out_fd);
-    run->err = collect(run->err_fd);
+    run->out = read_all(run->out_fd);
+    run->err = read_all(run->err_fd);
     run->code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     cr_assert_lt(waited_ms, WAIT_MS, "inferctl does not end; it said: %s%s", run->out, run->err);
 }

@@ -138,7 +138,7 @@ static int64_t now_ms(void)
 }
 
 // Reads what there is; false at the end of the connection.
-static bool fill(struct inf_raw *raw)
+static bool fill_buffer(struct inf_raw *raw)
 {
     struct iovec part = {.iov_base = raw->waiting, .iov_len = sizeof raw->waiting};
     union {
@@ -166,7 +166,7 @@ static bool fill(struct inf_raw *raw)
 }
 
 // Feeds what was read; whether a frame is complete.
-static bool feed(struct inf_raw *raw)
+static bool feed_assembler(struct inf_raw *raw)
 {
     struct inf_error err;
     size_t used = 0;
@@ -185,13 +185,13 @@ bool inf_raw_next(struct inf_raw *raw, int timeout_ms)
     free(raw->frame.data);
     raw->frame.data = NULL;
     for (;;) {
-        if (raw->waiting_bytes > 0 && feed(raw)) {
+        if (raw->waiting_bytes > 0 && feed_assembler(raw)) {
             inf_assembler_take(&raw->assembler, &raw->frame);
             return true;
         }
         struct pollfd wait = {.fd = raw->fd, .events = POLLIN};
         int left = (int)(end - now_ms());
-        if (poll(&wait, 1, left > 0 ? left : 0) <= 0 || !fill(raw))
+        if (poll(&wait, 1, left > 0 ? left : 0) <= 0 || !fill_buffer(raw))
             return false;
     }
 }

@@ -53,8 +53,8 @@ static double element_at(const void *data, enum inf_dtype dtype, size_t index)
 }
 
 // Whether one element is close enough. What is no number must be so in both.
-static bool within(double got, double reference, bool is_float,
-                   const struct tool_tolerance *tolerance)
+static bool is_within(double got, double reference, bool is_float,
+                      const struct tool_tolerance *tolerance)
 {
     if (isnan(got) || isnan(reference))
         return isnan(got) && isnan(reference);
@@ -79,7 +79,7 @@ struct tool_difference tool_compare(const void *got, const struct inf_npy *refer
         double a = element_at(got, reference->dtype, i);
         double b = element_at(reference->data, reference->dtype, i);
         double distance = a == b ? 0 : fabs(a - b);
-        if (!within(a, b, is_float, tolerance))
+        if (!is_within(a, b, is_float, tolerance))
             difference.outside++;
         // Written so that a distance that is no number is kept.
         if (!(distance <= difference.max_abs))

@@ -19,7 +19,7 @@ double kernel_number(const json_t *json)
     return strcmp(text, "-inf") == 0 ? -INFINITY : INFINITY;
 }
 
-static void put(struct inf_blob *blob, enum inf_dtype dtype, size_t i, double value)
+static void put_element(struct inf_blob *blob, enum inf_dtype dtype, size_t i, double value)
 {
     if (dtype == INF_DTYPE_F32)
         ((float *)blob->data)[i] = (float)value;
@@ -53,7 +53,7 @@ struct inf_blob *kernel_tensor(const json_t *tensor, enum inf_dtype *dtype, stru
         return NULL;
     struct inf_blob *blob = inf_blob_create(size_bytes);
     for (size_t i = 0; blob != NULL && i < json_array_size(data); i++)
-        put(blob, *dtype, i, kernel_number(json_array_get(data, i)));
+        put_element(blob, *dtype, i, kernel_number(json_array_get(data, i)));
     return blob;
 }
 
@@ -74,7 +74,7 @@ bool kernel_flag(const struct kernel_case *call, const char *name)
 }
 
 // Adds the numbers of `json`, in whatever arrays, to a list.
-static int flatten(const json_t *json, int64_t *elements, int count, int capacity)
+static int flatten_json(const json_t *json, int64_t *elements, int count, int capacity)
 {
     if (!json_is_array(json)) {
         if (count < capacity)
@@ -82,7 +82,7 @@ static int flatten(const json_t *json, int64_t *elements, int count, int capacit
         return count + 1;
     }
     for (size_t i = 0; i < json_array_size(json); i++)
-        count = flatten(json_array_get(json, i), elements, count, capacity);
+        count = flatten_json(json_array_get(json, i), elements, count, capacity);
     return count;
 }
 
@@ -91,13 +91,13 @@ int kernel_list(const struct kernel_case *call, const char *name, int64_t *eleme
     const json_t *json = json_object_get(call->attrs, name);
     if (json == NULL || json_is_null(json))
         return -1;
-    int count = flatten(json, elements, 0, capacity);
+    int count = flatten_json(json, elements, 0, capacity);
     return INF_MIN(count, capacity);
 }
 
 // --- building ---
 
-static bool ok(struct kernel_case *call, enum inf_code code)
+static bool check_code(struct kernel_case *call, enum inf_code code)
 {
     if (call->code == INF_OK)
         call->code = code;
@@ -126,12 +126,13 @@ uint32_t kernel_input(struct kernel_case *call, const char *name)
                                 ? kernel_tensor(json_object_get(call->inputs, name), &dtype, &shape)
                                 : NULL;
     if (blob == NULL) {
-        ok(call, inf_fail(&call->err, INF_INVALID, "input '%s' is no tensor", name));
+        check_code(call, inf_fail(&call->err, INF_INVALID, "input '%s' is no tensor", name));
         return value;
     }
     call->data[call->given_count] = blob;
-    if (ok(call, inf_graph_add_value(call->graph, name, dtype, &shape, &value, &call->err)) &&
-        ok(call, inf_graph_add_input(call->graph, name, value, &call->err)))
+    if (check_code(call,
+                   inf_graph_add_value(call->graph, name, dtype, &shape, &value, &call->err)) &&
+        check_code(call, inf_graph_add_input(call->graph, name, value, &call->err)))
         call->given[call->given_count] = value;
     call->given_count++;
     return value;
@@ -153,13 +154,13 @@ static void *add_const(struct kernel_case *call, enum inf_dtype dtype, struct in
     if (call->code != INF_OK)
         return NULL;
     if (!inf_shape_bytes(&shape, dtype, &size_bytes)) {
-        ok(call, inf_fail(&call->err, INF_INVALID, "a constant is too large"));
+        check_code(call, inf_fail(&call->err, INF_INVALID, "a constant is too large"));
         return NULL;
     }
     struct inf_blob *blob = inf_blob_create(size_bytes);
     void *data = blob == NULL ? NULL : blob->data;
-    if (data == NULL ||
-        !ok(call, inf_graph_add_const(call->graph, "", dtype, &shape, blob, value, &call->err)))
+    if (data == NULL || !check_code(call, inf_graph_add_const(call->graph, "", dtype, &shape, blob,
+                                                              value, &call->err)))
         return NULL;
     return data;
 }
@@ -186,7 +187,7 @@ uint32_t kernel_scalar(struct kernel_case *call, enum inf_dtype dtype, double nu
     void *data = add_const(call, dtype, (struct inf_shape){0}, &value);
     struct inf_blob view = {.data = data};
     if (data != NULL)
-        put(&view, dtype, 0, number);
+        put_element(&view, dtype, 0, number);
     return value;
 }
 
@@ -213,12 +214,12 @@ uint32_t kernel_node(struct kernel_case *call, enum inf_op op, const union inf_a
     char name[24];
     snprintf(name, sizeof(name), "n%u", call->graph->node_count);
     if (call->code != INF_OK ||
-        !ok(call, inf_graph_add_node(call->graph, op, name, "", inputs, input_count, outputs, &node,
-                                     &call->err)))
+        !check_code(call, inf_graph_add_node(call->graph, op, name, "", inputs, input_count,
+                                             outputs, &node, &call->err)))
         return 0;
     if (attrs != NULL)
         call->graph->nodes[node].attrs = *attrs;
-    if (!ok(call, inf_shape_infer_node(call->graph, node, &call->err)))
+    if (!check_code(call, inf_shape_infer_node(call->graph, node, &call->err)))
         return 0;
     return call->graph->nodes[node].outputs[0];
 }
@@ -281,13 +282,13 @@ void kernel_result(struct kernel_case *call, uint32_t value)
     char name[24];
     snprintf(name, sizeof(name), "y%u", call->result_count);
     if (call->code == INF_OK &&
-        ok(call, inf_graph_add_output(call->graph, name, value, &call->err)))
+        check_code(call, inf_graph_add_output(call->graph, name, value, &call->err)))
         call->results[call->result_count++] = value;
 }
 
 void kernel_refuse(struct kernel_case *call, const char *why)
 {
-    ok(call, inf_fail_reason(&call->err, INF_UNSUPPORTED, INF_REASON_OPERATOR, "%s", why));
+    check_code(call, inf_fail_reason(&call->err, INF_UNSUPPORTED, INF_REASON_OPERATOR, "%s", why));
 }
 
 bool kernel_map(struct kernel_case *call, const char *kernel)

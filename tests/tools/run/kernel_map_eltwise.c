@@ -200,7 +200,7 @@ static bool read_axes(const struct kernel_case *call, const char *name, struct i
     return count != 0;
 }
 
-static void reduce(struct kernel_case *call, int kind, uint32_t x, const char *axes)
+static void build_reduce(struct kernel_case *call, int kind, uint32_t x, const char *axes)
 {
     union inf_attrs attrs = kernel_attrs(INF_OP_REDUCE);
     attrs.reduce.kind = (enum inf_reduce_kind)kind;
@@ -217,13 +217,13 @@ static void map_reduce(struct kernel_case *call, int kind)
         x = kernel_cast(call, x, INF_DTYPE_I32);
     if (kind == INF_REDUCE_MEAN)
         x = kernel_cast(call, x, INF_DTYPE_F32);
-    reduce(call, kind, x, "axis");
+    build_reduce(call, kind, x, "axis");
 }
 
 static void map_extreme(struct kernel_case *call, int kind)
 {
-    reduce(call, kind, kernel_input(call, "x"),
-           kind == INF_REDUCE_MAX ? "reductionIndices" : "axis");
+    build_reduce(call, kind, kernel_input(call, "x"),
+                 kind == INF_REDUCE_MAX ? "reductionIndices" : "axis");
 }
 
 static void map_arg(struct kernel_case *call, int kind)

@@ -22,7 +22,7 @@ static void map_concat(struct kernel_case *call, int unused)
                                     count != 0 ? count : total, 1));
 }
 
-static uint32_t expand(struct kernel_case *call, uint32_t x, int64_t axis)
+static uint32_t expand_axis(struct kernel_case *call, uint32_t x, int64_t axis)
 {
     union inf_attrs attrs = kernel_attrs(INF_OP_EXPAND_DIMS);
     attrs.expand_dims.axes = (struct inf_ints){.count = 1, .values = {axis}};
@@ -36,7 +36,7 @@ static void map_pack(struct kernel_case *call, int unused)
     attrs.concat.axis = (int32_t)kernel_attr(call, "axis");
     uint32_t inputs[KERNEL_TENSORS], count = 0;
     while (count < kernel_input_count(call) && count < KERNEL_TENSORS) {
-        inputs[count] = expand(call, kernel_input_at(call, count), attrs.concat.axis);
+        inputs[count] = expand_axis(call, kernel_input_at(call, count), attrs.concat.axis);
         count++;
     }
     kernel_result(call, kernel_node(call, INF_OP_CONCAT, &attrs, inputs, count, 1));
@@ -83,8 +83,8 @@ static void map_reshape(struct kernel_case *call, int unused)
 static void map_expand_dims(struct kernel_case *call, int unused)
 {
     (void)unused;
-    kernel_result(call,
-                  expand(call, kernel_input(call, "input"), (int64_t)kernel_attr(call, "dim")));
+    kernel_result(
+        call, expand_axis(call, kernel_input(call, "input"), (int64_t)kernel_attr(call, "dim")));
 }
 
 static void map_transpose(struct kernel_case *call, int unused)

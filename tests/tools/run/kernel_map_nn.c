@@ -159,7 +159,7 @@ static uint32_t add_bias(struct kernel_case *call, uint32_t y)
 }
 
 // Bias and activation are added as nodes of their own: fusing them is what passes are for.
-static void finish(struct kernel_case *call, uint32_t y)
+static void finish_output(struct kernel_case *call, uint32_t y)
 {
     kernel_result(call, add_activation(call, add_bias(call, y)));
 }
@@ -175,7 +175,7 @@ static void map_conv(struct kernel_case *call, int unused)
                                           kernel_shape(call, filter)->dims);
     SET_WINDOWS(&attrs.conv2d, &windows);
     uint32_t y = kernel_add(call, INF_OP_CONV2D, &attrs, to_nhwc(call, x), filter);
-    finish(call, to_nchw(call, y));
+    finish_output(call, to_nchw(call, y));
 }
 
 static void map_depthwise(struct kernel_case *call, int unused)
@@ -186,7 +186,7 @@ static void map_depthwise(struct kernel_case *call, int unused)
     struct windows windows =
         read_windows(call, kernel_shape(call, x), 1, 2, kernel_shape(call, filter)->dims);
     SET_WINDOWS(&attrs.depthwise_conv2d, &windows);
-    finish(call, kernel_add(call, INF_OP_DEPTHWISE_CONV2D, &attrs, x, filter));
+    finish_output(call, kernel_add(call, INF_OP_DEPTHWISE_CONV2D, &attrs, x, filter));
 }
 
 static void map_conv_backprop(struct kernel_case *call, int unused)
@@ -254,7 +254,7 @@ static bool is_identity(const struct kernel_case *call, const struct windows *wi
     return windows->axes == 2 && inf_shape_equal(&shape, kernel_shape(call, x));
 }
 
-static void pool(struct kernel_case *call, enum inf_pool_kind kind, int axes, bool indices)
+static void build_pool(struct kernel_case *call, enum inf_pool_kind kind, int axes, bool indices)
 {
     int64_t kernel[AXES_MAX];
     uint32_t x = kernel_input(call, "x");
@@ -294,18 +294,18 @@ static void pool(struct kernel_case *call, enum inf_pool_kind kind, int axes, bo
 
 static void map_pool(struct kernel_case *call, int kind)
 {
-    pool(call, (enum inf_pool_kind)kind, 2, false);
+    build_pool(call, (enum inf_pool_kind)kind, 2, false);
 }
 
 static void map_pool3d(struct kernel_case *call, int kind)
 {
-    pool(call, (enum inf_pool_kind)kind, 3, false);
+    build_pool(call, (enum inf_pool_kind)kind, 3, false);
 }
 
 static void map_pool_argmax(struct kernel_case *call, int unused)
 {
     (void)unused;
-    pool(call, INF_POOL_MAX, 2, true);
+    build_pool(call, INF_POOL_MAX, 2, true);
 }
 
 // --- matrices ---
@@ -338,7 +338,7 @@ static void map_einsum(struct kernel_case *call, int unused)
 // --- normalisation ---
 
 // An operand of batch normalisation, or a constant where it is left out.
-static uint32_t operand(struct kernel_case *call, const char *name, double otherwise)
+static uint32_t find_operand(struct kernel_case *call, const char *name, double otherwise)
 {
     return kernel_has(call, name) ? kernel_input(call, name)
                                   : kernel_scalar(call, INF_DTYPE_F32, otherwise);
@@ -348,8 +348,8 @@ static void map_batch_norm(struct kernel_case *call, int unused)
 {
     (void)unused;
     uint32_t x = kernel_input(call, "x"), mean = kernel_input(call, "mean");
-    uint32_t variance = kernel_input(call, "variance"), scale = operand(call, "scale", 1);
-    uint32_t offset = operand(call, "offset", 0);
+    uint32_t variance = kernel_input(call, "variance"), scale = find_operand(call, "scale", 1);
+    uint32_t offset = find_operand(call, "offset", 0);
     const struct inf_shape shape = *kernel_shape(call, x);
     int64_t channels = shape.dims[INF_MAX(shape.rank - 1, 0)];
     float epsilon = (float)kernel_attr(call, "varianceEpsilon");

@@ -90,7 +90,7 @@ static void map_search_sorted(struct kernel_case *call, int unused)
 }
 
 // The list of dimensions with ones in front, so that both have the same length.
-static uint32_t lengthen(struct kernel_case *call, uint32_t list, int64_t length)
+static uint32_t lengthen_list(struct kernel_case *call, uint32_t list, int64_t length)
 {
     int64_t missing = length - kernel_shape(call, list)->dims[0];
     uint32_t inputs[] = {kernel_fill(call, &missing, 1, INF_DTYPE_I32, 1), list};
@@ -103,8 +103,8 @@ static void map_broadcast_args(struct kernel_case *call, int unused)
     (void)unused;
     uint32_t a = kernel_input(call, "s0"), b = kernel_input(call, "s1");
     int64_t length = INF_MAX(kernel_shape(call, a)->dims[0], kernel_shape(call, b)->dims[0]);
-    a = lengthen(call, a, length);
-    b = lengthen(call, b, length);
+    a = lengthen_list(call, a, length);
+    b = lengthen_list(call, b, length);
     uint32_t one = kernel_scalar(call, INF_DTYPE_I32, 1);
     uint32_t stretches = kernel_add(call, INF_OP_COMPARE, NULL, a, one);
     kernel_result(call, kernel_add(call, INF_OP_SELECT, NULL, stretches, b, a));

@@ -76,19 +76,19 @@ static size_t cut_value(struct mutant_parts *parts, const struct mutant *m, size
     return at;
 }
 
-static void cut(struct mutant_parts *parts, const struct mutant *document)
+static void cut_parts(struct mutant_parts *parts, const struct mutant *document)
 {
     cut_value(parts, document, skip_space(document, 0), MUTANT_NO_PART, 0, 0);
 }
 
-static void replace(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
-                    const char *text, size_t size)
+static void replace_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
+                         const char *text, size_t size)
 {
     const struct mutant_part *p = &parts->items[part];
     mutant_splice(mutant, p->begin, p->end, text, size);
 }
 
-static void drop(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part)
+static void drop_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part)
 {
     const struct mutant_part *p = &parts->items[part];
     size_t begin = p->begin, end = skip_space(mutant, p->end);
@@ -102,8 +102,8 @@ static void drop(struct mutant *mutant, const struct mutant_parts *parts, uint32
     mutant_splice(mutant, begin, end, "", 0);
 }
 
-static void repeat(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
-                   unsigned times)
+static void repeat_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
+                        unsigned times)
 {
     // A key there twice is refused at once: of members, what they are in is said again.
     while (parts->items[part].parent != MUTANT_NO_PART &&
@@ -138,13 +138,13 @@ static const char *put_bomb(struct mutant *mutant, const struct mutant_parts *pa
         for (closes = unit; closes-- > 0;)
             if (open[closes] == '[' || open[closes] == '{')
                 *at++ = open[closes] == '[' ? ']' : '}';
-    replace(mutant, parts, part, text, (size_t)(at - text));
+    replace_part(mutant, parts, part, text, (size_t)(at - text));
     free(text);
     return "bomb";
 }
 
-static const char *estrange(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
-                            uint64_t *state)
+static const char *change_part(struct mutant *mutant, const struct mutant_parts *parts,
+                               uint32_t part, uint64_t *state)
 {
     static const char *const numbers[] = {"-1",          "0",
                                           "1",           "3",
@@ -169,8 +169,9 @@ static const char *estrange(struct mutant *mutant, const struct mutant_parts *pa
         snprintf(text, sizeof text, quoted ? "\"%s\"" : "%s", put);
         put = text;
     }
-    replace(mutant, parts, part, put, strlen(put));
+    replace_part(mutant, parts, part, put, strlen(put));
     return number ? "number" : "type";
 }
 
-const struct mutant_format mutant_json = {cut, replace, drop, repeat, estrange};
+const struct mutant_format mutant_json = {cut_parts, replace_part, drop_part, repeat_part,
+                                          change_part};

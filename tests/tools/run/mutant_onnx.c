@@ -98,14 +98,14 @@ static void cut_message(struct mutant_parts *parts, const struct mutant *m, size
     }
 }
 
-static void cut(struct mutant_parts *parts, const struct mutant *document)
+static void cut_parts(struct mutant_parts *parts, const struct mutant *document)
 {
     cut_message(parts, document, 0, document->size, MUTANT_NO_PART, MODEL, 0);
 }
 
 // Writes the length before the body of `part` and of what it is in anew, each `grown` bytes more.
-static void grow(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
-                 int64_t grown)
+static void grow_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
+                      int64_t grown)
 {
     for (; part != MUTANT_NO_PART; part = parts->items[part].parent) {
         const struct mutant_part *p = &parts->items[part];
@@ -118,39 +118,39 @@ static void grow(struct mutant *mutant, const struct mutant_parts *parts, uint32
     }
 }
 
-static void replace(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
-                    const char *text, size_t size)
+static void replace_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
+                         const char *text, size_t size)
 {
     const struct mutant_part *p = &parts->items[part];
     int64_t grown = (int64_t)size - (int64_t)(p->end - p->body);
     mutant_splice(mutant, p->body, p->end, text, size);
-    grow(mutant, parts, p->type == 'v' ? p->parent : part, grown);
+    grow_part(mutant, parts, p->type == 'v' ? p->parent : part, grown);
 }
 
-static void drop(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part)
+static void drop_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part)
 {
     const struct mutant_part *p = &parts->items[part];
     mutant_splice(mutant, p->begin, p->end, "", 0);
-    grow(mutant, parts, p->parent, -(int64_t)(p->end - p->begin));
+    grow_part(mutant, parts, p->parent, -(int64_t)(p->end - p->begin));
 }
 
-static void insert(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
-                   const char *text, size_t size)
+static void insert_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
+                        const char *text, size_t size)
 {
     const struct mutant_part *p = &parts->items[part];
     mutant_splice(mutant, p->begin, p->begin, text, size);
-    grow(mutant, parts, p->parent, (int64_t)size);
+    grow_part(mutant, parts, p->parent, (int64_t)size);
 }
 
-static void repeat(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
-                   unsigned times)
+static void repeat_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
+                        unsigned times)
 {
     const struct mutant_part *p = &parts->items[part];
     size_t unit = p->end - p->begin;
     char *text = malloc(unit * times + 1);
     for (unsigned i = 0; i < times; i++)
         memcpy(text + i * unit, mutant->data + p->begin, unit);
-    insert(mutant, parts, part, text, unit * times);
+    insert_part(mutant, parts, part, text, unit * times);
     free(text);
 }
 
@@ -182,7 +182,7 @@ static const char *put_bomb(struct mutant *mutant, const struct mutant_parts *pa
         text = outer;
         outer = swap;
     }
-    replace(mutant, parts, part, text, size);
+    replace_part(mutant, parts, part, text, size);
     free(text);
     free(outer);
     return "bomb";
@@ -212,8 +212,8 @@ static const char *add_function(struct mutant *mutant, const struct mutant_parts
     return "function";
 }
 
-static const char *estrange(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
-                            uint64_t *state)
+static const char *change_part(struct mutant *mutant, const struct mutant_parts *parts,
+                               uint32_t part, uint64_t *state)
 {
     static const uint64_t numbers[] = {0,
                                        1,
@@ -241,7 +241,7 @@ static const char *estrange(struct mutant *mutant, const struct mutant_parts *pa
     if (p->type == 'v' && ((uint8_t)mutant->data[p->begin] & 7) == 0) {
         size_t size = write_varint(
             text, numbers[inf_mutate_random(state) % (sizeof numbers / sizeof *numbers)]);
-        replace(mutant, parts, part, text, size);
+        replace_part(mutant, parts, part, text, size);
         return "number";
     }
     if (p->type == 'v' || (p->end - p->body > 8 && inf_mutate_random(state) % 2 == 0)) {
@@ -253,8 +253,9 @@ static const char *estrange(struct mutant *mutant, const struct mutant_parts *pa
         return "word";
     }
     const char *put = texts[inf_mutate_random(state) % (sizeof texts / sizeof *texts)];
-    replace(mutant, parts, part, put, strlen(put));
+    replace_part(mutant, parts, part, put, strlen(put));
     return "text";
 }
 
-const struct mutant_format mutant_onnx = {cut, replace, drop, repeat, estrange};
+const struct mutant_format mutant_onnx = {cut_parts, replace_part, drop_part, repeat_part,
+                                          change_part};

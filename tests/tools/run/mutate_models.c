@@ -270,7 +270,7 @@ static bool is_cheap(const struct inf_executable *executable)
 }
 
 // Runs on zeros; what the run gives is not looked at.
-static enum inf_code run(struct inf_executable *executable, struct inf_error *err)
+static enum inf_code run_executable(struct inf_executable *executable, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
     struct inf_blob *blobs[2 * INF_LIMIT_TENSORS] = {NULL};
@@ -314,7 +314,7 @@ static enum inf_code try_model(const struct tool_engine *engine, const char *pat
     tally->compiled++;
     enum inf_code code = INF_OK;
     if (is_cheap(executable)) {
-        code = run(executable, err);
+        code = run_executable(executable, err);
         tally->ran += code == INF_OK;
     }
     inf_model_release(model, &executable);
@@ -322,7 +322,7 @@ static enum inf_code try_model(const struct tool_engine *engine, const char *pat
 }
 
 // Leaves out of a text what differs from mutant to mutant: what is quoted, and numbers.
-static void generalise(const char *text, char *out, size_t size)
+static void generalise_text(const char *text, char *out, size_t size)
 {
     size_t used = 0;
     for (bool quoted = false; *text != '\0' && used + 2 < size; text++) {
@@ -340,7 +340,7 @@ static void generalise(const char *text, char *out, size_t size)
 static void note_refusal(struct tally *tally, const char *text, unsigned variant)
 {
     char general[sizeof((struct inf_error *)0)->text];
-    generalise(text, general, sizeof general);
+    generalise_text(text, general, sizeof general);
     size_t i = 0;
     while (i < tally->refusal_count && strcmp(tally->refusals[i].text, general) != 0)
         i++;
@@ -379,8 +379,8 @@ static const char *judge_refusal(enum inf_code code, const char *text)
     return names_something(text) ? NULL : "is refused without naming an object";
 }
 
-static void judge(struct tally *tally, const struct seed *seed, unsigned variant,
-                  enum inf_code code, const char *text, uint64_t document_bytes)
+static void record_outcome(struct tally *tally, const struct seed *seed, unsigned variant,
+                           enum inf_code code, const char *text, uint64_t document_bytes)
 {
     const char *wrong = code != INF_OK ? judge_refusal(code, text) : NULL;
     int64_t peak = atomic_load(&watch.peak_bytes);
@@ -424,7 +424,7 @@ static void try_variant(const struct tool_engine *engine, const struct seed *see
     if (save == NULL) {
         start_watch(variant);
         enum inf_code code = try_model(engine, path, tally, &err);
-        judge(tally, seed, variant, code, err.text, document_bytes);
+        record_outcome(tally, seed, variant, code, err.text, document_bytes);
     }
     if (of_weights && !write_all(shard, weights.data, weights.size))
         perror(shard);
@@ -437,7 +437,7 @@ static int compare_refusals(const void *a, const void *b)
     return (left->count < right->count) - (left->count > right->count);
 }
 
-static void report(struct tally *tally, bool texts)
+static void print_report(struct tally *tally, bool texts)
 {
     if (tally->refusal_count > 0)
         qsort(tally->refusals, tally->refusal_count, sizeof *tally->refusals, compare_refusals);
@@ -485,7 +485,7 @@ static int run_all(const struct choice *choice, char **paths, int path_count)
         close_seed(&seeds[i]);
     free(seeds);
     tool_engine_close(&engine);
-    report(&tally, choice->texts);
+    print_report(&tally, choice->texts);
     return tally.bad > 0;
 }
 

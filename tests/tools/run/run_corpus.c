@@ -73,8 +73,8 @@ static void choose_shapes(const struct corpus *corpus, const struct inf_graph *g
     }
 }
 
-static enum inf_code load(struct corpus *corpus, struct subject *subject, const char *path,
-                          struct inf_error *err)
+static enum inf_code load_model(struct corpus *corpus, struct subject *subject, const char *path,
+                                struct inf_error *err)
 {
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     uint64_t start_ns = inf_clock_ns();
@@ -99,7 +99,7 @@ static enum inf_code make_blob(struct inf_blob **out_blob, size_t size, struct i
 }
 
 // Fills element `i`: floats in [0,1), integers as pixels, bools either.
-static void randomise(struct inf_blob *blob, enum inf_dtype dtype, uint64_t *state)
+static void fill_random(struct inf_blob *blob, enum inf_dtype dtype, uint64_t *state)
 {
     size_t count = blob->size_bytes / inf_dtype_size(dtype);
     for (size_t i = 0; i < count; i++) {
@@ -129,8 +129,8 @@ static void fill_input(const struct corpus *corpus, const char *name, struct inf
         ((float *)blob->data)[i] = corpus->fill;
 }
 
-static enum inf_code run(const struct corpus *corpus, struct subject *subject, uint64_t seed,
-                         struct inf_error *err)
+static enum inf_code run_model(const struct corpus *corpus, struct subject *subject, uint64_t seed,
+                               struct inf_error *err)
 {
     const struct inf_graph *graph = subject->graph;
     const void *inputs[INF_LIMIT_TENSORS];
@@ -142,7 +142,7 @@ static enum inf_code run(const struct corpus *corpus, struct subject *subject, u
             return inf_fail(err, INF_INTERNAL, "input '%s' has no size", graph->inputs[i].name);
         INF_TRY(make_blob(&subject->inputs[i], size, err));
         if (seed != 0)
-            randomise(subject->inputs[i], value->dtype, &seed);
+            fill_random(subject->inputs[i], value->dtype, &seed);
         fill_input(corpus, graph->inputs[i].name, subject->inputs[i]);
         inputs[i] = subject->inputs[i]->data;
     }
@@ -172,12 +172,12 @@ static enum inf_code run(const struct corpus *corpus, struct subject *subject, u
     return INF_OK;
 }
 
-static enum inf_code judge(struct corpus *corpus, struct subject *subject, const char *path,
-                           struct inf_error *err)
+static enum inf_code check_model(struct corpus *corpus, struct subject *subject, const char *path,
+                                 struct inf_error *err)
 {
-    INF_TRY(load(corpus, subject, path, err));
+    INF_TRY(load_model(corpus, subject, path, err));
     for (unsigned i = 0; i <= corpus->runs; i++) {
-        enum inf_code code = run(corpus, subject, i, err);
+        enum inf_code code = run_model(corpus, subject, i, err);
         if (code != INF_OK)
             return inf_error_prefix(err, code, i == 0 ? "zeros" : "random");
     }
@@ -189,7 +189,7 @@ static void judge_model(struct corpus *corpus, const char *path)
     struct subject subject = {0};
     struct inf_error err = {0};
     const char *slash = strrchr(path, '/');
-    enum inf_code code = judge(corpus, &subject, path, &err);
+    enum inf_code code = check_model(corpus, &subject, path, &err);
     corpus->models++;
     corpus->failed += code != INF_OK;
     printf("%s %s", slash != NULL ? slash + 1 : path, code == INF_OK ? "ok" : "FAIL");
@@ -211,7 +211,7 @@ static void judge_model(struct corpus *corpus, const char *path)
 }
 
 // Cuts "NAME=VALUE" in two and returns the value; NULL without "=".
-static char *cut(char *text)
+static char *cut_line(char *text)
 {
     char *equals = strrchr(text, '=');
     if (equals == NULL)
@@ -220,7 +220,7 @@ static char *cut(char *text)
     return equals + 1;
 }
 
-static int usage(void)
+static int print_usage(void)
 {
     fputs(
         "usage: run_corpus --backend NAME [--dim N] [--threads N] [--runs N] [--rank NAME=N]\n"
@@ -254,17 +254,17 @@ int main(int argc, char **argv)
             threads = (uint32_t)strtoul(optarg, NULL, 10);
         else if (option == 'r')
             corpus.runs = (unsigned)strtoul(optarg, NULL, 10);
-        else if (option == 'R' && (value = cut(optarg)) != NULL) {
+        else if (option == 'R' && (value = cut_line(optarg)) != NULL) {
             corpus.rank_input = optarg;
             corpus.rank = (int32_t)(strtoul(value, NULL, 10) % (INF_LIMIT_RANK + 1));
-        } else if (option == 'f' && (value = cut(optarg)) != NULL) {
+        } else if (option == 'f' && (value = cut_line(optarg)) != NULL) {
             corpus.fill_input = optarg;
             corpus.fill = strtof(value, NULL);
         } else
-            return usage();
+            return print_usage();
     }
     if (backend == NULL || optind == argc)
-        return usage();
+        return print_usage();
     struct inf_error err = {0};
     if (tool_engine_open(&corpus.engine, backend, threads, &err) != INF_OK) {
         fprintf(stderr, "run_corpus: %s\n", err.text);

@@ -58,8 +58,8 @@ static bool float_ok(double got, double wanted)
     return fabs(got - wanted) <= 1e-5 + 1e-4 * fabs(wanted);
 }
 
-static enum inf_code compare(const struct answer *answer, const json_t *recorded, size_t index,
-                             struct inf_error *err)
+static enum inf_code compare_output(const struct answer *answer, const json_t *recorded,
+                                    size_t index, struct inf_error *err)
 {
     enum inf_dtype dtype;
     struct inf_shape shape;
@@ -110,13 +110,13 @@ static enum inf_code judge_outputs(const struct inf_executable *executable,
             answer.data = blobs[i]->data;
         else
             return inf_fail(err, INF_INVALID, "output %u was not made", i);
-        INF_TRY(compare(&answer, json_array_get(recorded, i), i, err));
+        INF_TRY(compare_output(&answer, json_array_get(recorded, i), i, err));
     }
     return INF_OK;
 }
 
-static enum inf_code execute(struct inf_executable *executable, const struct kernel_case *call,
-                             struct inf_error *err)
+static enum inf_code run_executable(struct inf_executable *executable,
+                                    const struct kernel_case *call, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
     const void *inputs[KERNEL_TENSORS] = {0};
@@ -154,7 +154,7 @@ static enum inf_code run_graph(const struct judge *judge, struct kernel_case *ca
                              &options, err));
     enum inf_code code = inf_model_acquire(model, judge->engine.device, shapes, &executable, err);
     if (code == INF_OK)
-        code = execute(executable, call, err);
+        code = run_executable(executable, call, err);
     if (executable != NULL)
         inf_model_release(model, &executable);
     inf_model_unref(&model);
@@ -203,7 +203,7 @@ static void judge_line(struct judge *judge, const json_t *line)
 
 // --- the file ---
 
-static int report(const struct judge *judge)
+static int print_report(const struct judge *judge)
 {
     unsigned passed = 0, wrong = 0, refused = 0, kernels = 0;
     for (unsigned i = 0; i < judge->kernel_count; i++) {
@@ -245,10 +245,10 @@ static int judge_file(struct judge *judge, const char *path, const char *only)
     }
     free(text);
     fclose(file);
-    return readable ? report(judge) : 2;
+    return readable ? print_report(judge) : 2;
 }
 
-static int usage(void)
+static int print_usage(void)
 {
     fputs("usage: run_kernels CASES.jsonl --backend NAME [--only KERNEL]\n", stderr);
     return 2;
@@ -267,10 +267,10 @@ int main(int argc, char **argv)
         else if (option == 'o')
             only = optarg;
         else
-            return usage();
+            return print_usage();
     }
     if (backend == NULL || argc - optind != 1)
-        return usage();
+        return print_usage();
     struct judge *judge = calloc(1, sizeof(*judge));
     struct inf_error err = {0};
     if (judge == NULL || tool_engine_open(&judge->engine, backend, 1, &err) != INF_OK) {

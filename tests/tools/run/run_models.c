@@ -39,17 +39,17 @@ struct run {
     struct inf_blob *outputs[INF_LIMIT_TENSORS];
 };
 
-static const char *text(const json_t *object, const char *key)
+static const char *read_text(const json_t *object, const char *key)
 {
     const char *value = json_string_value(json_object_get(object, key));
     return value != NULL ? value : "";
 }
 
-static enum inf_code load(const struct judge *judge, const json_t *tensor, struct inf_npy *npy,
-                          struct inf_error *err)
+static enum inf_code load_tensor(const struct judge *judge, const json_t *tensor,
+                                 struct inf_npy *npy, struct inf_error *err)
 {
     char path[4096];
-    snprintf(path, sizeof(path), "%s/%s", judge->directory, text(tensor, "file"));
+    snprintf(path, sizeof(path), "%s/%s", judge->directory, read_text(tensor, "file"));
     return inf_npy_load(npy, path, err);
 }
 
@@ -71,11 +71,11 @@ static enum inf_code load_inputs(const struct judge *judge, const struct inf_gra
     json_t *input;
     json_array_foreach(inputs, index, input)
     {
-        const char *name = text(input, "name");
+        const char *name = read_text(input, "name");
         uint32_t port = find_port(graph->inputs, graph->input_count, name);
         if (port == graph->input_count || npys[port].data != NULL)
             return inf_fail(err, INF_NOT_FOUND, "the model has no input '%s'", name);
-        INF_TRY(load(judge, input, &npys[port], err));
+        INF_TRY(load_tensor(judge, input, &npys[port], err));
         const struct inf_value *value = &graph->values[graph->inputs[port].value];
         if (npys[port].dtype != value->dtype)
             return inf_fail(err, INF_INVALID, "input '%s' is %s, the file holds %s", name,
@@ -84,7 +84,7 @@ static enum inf_code load_inputs(const struct judge *judge, const struct inf_gra
     return INF_OK;
 }
 
-static enum inf_code execute(struct run *run, atomic_bool *overflowed, struct inf_error *err)
+static enum inf_code run_executable(struct run *run, atomic_bool *overflowed, struct inf_error *err)
 {
     const void *inputs[INF_LIMIT_TENSORS];
     void *outputs[INF_LIMIT_TENSORS];
@@ -124,7 +124,7 @@ static struct tool_tolerance read_tolerance(const json_t *output)
 static enum inf_code judge_output(struct judge *judge, const struct run *run, const json_t *output,
                                   struct inf_error *err)
 {
-    const char *name = text(output, "name");
+    const char *name = read_text(output, "name");
     uint32_t port = find_port(run->graph->outputs, run->graph->output_count, name);
     if (port == run->graph->output_count)
         return inf_fail(err, INF_NOT_FOUND, "the model has no output '%s'", name);
@@ -139,7 +139,7 @@ static enum inf_code judge_output(struct judge *judge, const struct run *run, co
         result.data = run->outputs[port]->data;
     else if (!inf_executable_result(run->executable, 0, port, &result))
         return inf_fail(err, INF_INTERNAL, "output '%s' has no result", name);
-    INF_TRY(load(judge, output, &reference, err));
+    INF_TRY(load_tensor(judge, output, &reference, err));
     if (reference.dtype != result.dtype || !inf_shape_equal(&reference.shape, &result.shape)) {
         char has[INF_SHAPE_TEXT_SIZE];
         char wants[INF_SHAPE_TEXT_SIZE];
@@ -193,7 +193,7 @@ static enum inf_code run_guarded(struct judge *judge, struct inf_model *model, s
                                  const struct inf_shape *shapes, struct inf_error *err)
 {
     atomic_bool overflowed = false;
-    INF_TRY(execute(run, &overflowed, err));
+    INF_TRY(run_executable(run, &overflowed, err));
     if (!atomic_load(&overflowed))
         return INF_OK;
     const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
@@ -205,7 +205,7 @@ static enum inf_code run_guarded(struct judge *judge, struct inf_model *model, s
     INF_TRY(
         inf_model_acquire_with(model, judge->engine.device, &fp32, shapes, &run->executable, err));
     run->graph = inf_executable_graph(run->executable);
-    return execute(run, NULL, err);
+    return run_executable(run, NULL, err);
 }
 
 static enum inf_code run_case(struct judge *judge, struct inf_model *model, struct run *run,
@@ -240,7 +240,7 @@ static void judge_case(struct judge *judge, struct inf_model *model, const char 
     if (run == NULL)
         abort();
     run->id = id;
-    run->name = text(entry, "case");
+    run->name = read_text(entry, "case");
     enum inf_code code = run_case(judge, model, run, entry, &err);
     if (code == INF_PRECONDITION) {
         printf("%s %s refused: %s\n", run->id, run->name, err.text);
@@ -260,9 +260,9 @@ static void judge_case(struct judge *judge, struct inf_model *model, const char 
 
 static void judge_model(struct judge *judge, const json_t *entry)
 {
-    const char *id = text(entry, "id");
+    const char *id = read_text(entry, "id");
     char path[4096];
-    snprintf(path, sizeof(path), "%s/%s", judge->directory, text(entry, "model"));
+    snprintf(path, sizeof(path), "%s/%s", judge->directory, read_text(entry, "model"));
     struct inf_error err = {0};
     struct inf_model *model = NULL;
     judge->models++;
@@ -304,7 +304,7 @@ static int judge_manifest(struct judge *judge, const char *manifest, const char 
     json_t *entry;
     json_array_foreach(json_object_get(root, "models"), index, entry)
     {
-        if (only == NULL || strcmp(only, text(entry, "id")) == 0)
+        if (only == NULL || strcmp(only, read_text(entry, "id")) == 0)
             judge_model(judge, entry);
     }
     json_decref(root);
@@ -320,7 +320,7 @@ static int judge_manifest(struct judge *judge, const char *manifest, const char 
     return judge->failed > 0 ? 1 : 0;
 }
 
-static int usage(void)
+static int print_usage(void)
 {
     fputs(
         "usage: run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] "
@@ -350,10 +350,10 @@ int main(int argc, char **argv)
         else if (option == 't')
             wanted.threads = (uint32_t)strtoul(optarg, NULL, 10);
         else
-            return usage();
+            return print_usage();
     }
     if (backend == NULL || argc - optind != 1)
-        return usage();
+        return print_usage();
     const char *manifest = argv[optind];
     const char *slash = strrchr(manifest, '/');
     char directory[4096] = ".";

@@ -167,8 +167,8 @@ static void drop_set(struct test *test)
 
 // --- running ---
 
-static enum inf_code load(const struct judge *judge, const struct test *test,
-                          struct inf_model **out_model, struct inf_error *err)
+static enum inf_code load_model(const struct judge *judge, const struct test *test,
+                                struct inf_model **out_model, struct inf_error *err)
 {
     struct inf_bound_input bound[INF_LIMIT_TENSORS];
     struct inf_import_options options = {.evaluator = inf_registry_evaluator(), .bound = bound};
@@ -243,8 +243,8 @@ static enum inf_code compare_outputs(struct test *test, struct inf_executable *e
     return INF_OK;
 }
 
-static enum inf_code execute(struct test *test, struct inf_executable *executable, unsigned set,
-                             struct inf_error *err)
+static enum inf_code run_executable(struct test *test, struct inf_executable *executable,
+                                    unsigned set, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
     struct inf_blob *blobs[INF_LIMIT_TENSORS] = {0};
@@ -291,13 +291,13 @@ static enum inf_code try_set(const struct judge *judge, struct test *test, unsig
     struct inf_executable *executable = NULL;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     uint32_t count = 0;
-    INF_TRY(load(judge, test, &model, err));
+    INF_TRY(load_model(judge, test, &model, err));
     for (uint32_t i = 0; i < test->input_count; i++)
         if (!test->is_bound[i])
             shapes[count++] = test->given[i].shape;
     enum inf_code code = inf_model_acquire(model, judge->engine.device, shapes, &executable, err);
     if (code == INF_OK) {
-        code = execute(test, executable, set, err);
+        code = run_executable(test, executable, set, err);
         inf_model_release(model, &executable);
     }
     inf_model_unref(&model);
@@ -472,7 +472,7 @@ static char *read_list(const char *path)
     return text;
 }
 
-static int usage(void)
+static int print_usage(void)
 {
     fputs(
         "usage: run_onnx DIR --backend NAME [--list FILE] [--label TEXT] [--only TEST] "
@@ -509,10 +509,10 @@ int main(int argc, char **argv)
         else if (option == 't')
             threads = (uint32_t)strtoul(optarg, NULL, 10);
         else
-            return usage();
+            return print_usage();
     }
     if (backend == NULL || argc - optind != 1)
-        return usage();
+        return print_usage();
     judge.known = read_list(list);
     if (tool_engine_open(&judge.engine, backend, threads, &err) != INF_OK) {
         fprintf(stderr, "run_onnx: %s\n", err.text);

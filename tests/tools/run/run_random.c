@@ -42,7 +42,7 @@ static const struct inf_tensor *tensor_of(const struct part *part, uint32_t valu
 
 // --- comparing ---
 
-static double element(enum inf_dtype dtype, const void *data, size_t i)
+static double read_element(enum inf_dtype dtype, const void *data, size_t i)
 {
     switch (dtype) {
     case INF_DTYPE_F32:
@@ -64,8 +64,9 @@ static bool is_near(double got, double wanted, double tolerance)
     return fabs(got - wanted) <= tolerance + 1.2e-38;
 }
 
-static enum inf_code compare(const struct part *part, uint32_t output, const struct inf_tensor *got,
-                             const void *data, struct inf_error *err)
+static enum inf_code compare_output(const struct part *part, uint32_t output,
+                                    const struct inf_tensor *got, const void *data,
+                                    struct inf_error *err)
 {
     uint32_t index = part->graph->outputs[output].value;
     const struct inf_tensor *wanted = tensor_of(part, index);
@@ -85,7 +86,7 @@ static enum inf_code compare(const struct part *part, uint32_t output, const str
                                 inf_dtype_name(wanted->dtype));
             continue;
         }
-        double a = element(wanted->dtype, data, i), b = element(wanted->dtype, right, i);
+        double a = read_element(wanted->dtype, data, i), b = read_element(wanted->dtype, right, i);
         if (!is_near(a, b, tolerance))
             return inf_fail(err, INF_INVALID,
                             "output '%s', element %zu is %.9g, wanted %.9g within %.3g", name, i, a,
@@ -111,13 +112,13 @@ static enum inf_code judge_outputs(const struct part *part, const struct inf_exe
         }
         if (data == NULL)
             return inf_fail(err, INF_INVALID, "output %u was not made", i);
-        INF_TRY(compare(part, i, &got, data, err));
+        INF_TRY(compare_output(part, i, &got, data, err));
     }
     return INF_OK;
 }
 
-static enum inf_code execute(const struct part *part, struct inf_executable *executable,
-                             struct inf_error *err)
+static enum inf_code run_executable(const struct part *part, struct inf_executable *executable,
+                                    struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
     const void **inputs = calloc(graph->input_count + 1, sizeof *inputs);
@@ -183,7 +184,7 @@ static enum inf_code run_part(const struct tool_engine *engine, const struct par
     if (code == INF_OK)
         code = inf_model_acquire(model, subject->device, shapes, &executable, err);
     if (code == INF_OK)
-        code = execute(part, executable, err);
+        code = run_executable(part, executable, err);
     if (executable != NULL)
         inf_model_release(model, &executable);
     inf_model_unref(&model);
@@ -200,7 +201,7 @@ struct cut {
     uint32_t output; // UINT32_MAX: all
 };
 
-static void mark(const struct inf_graph *graph, const struct cut *cut, bool *live)
+static void mark_live(const struct inf_graph *graph, const struct cut *cut, bool *live)
 {
     bool *wanted = calloc(graph->value_count + 1, sizeof *wanted);
     if (wanted == NULL)
@@ -254,7 +255,7 @@ static struct part cut_down(const struct random_graph *random, const struct cut 
     if (map == NULL || live == NULL || inf_graph_clone(&part.graph, random->graph, NULL) != INF_OK)
         abort();
     struct inf_graph *graph = part.graph;
-    mark(graph, cut, live);
+    mark_live(graph, cut, live);
     for (uint32_t i = 0, next = 0; i < count; i++) {
         bool kept = live[i] && !cut->nodes[i];
         map[i] = kept ? next++ : INF_NODE_NONE;
@@ -289,8 +290,9 @@ static bool still_fails(const struct tool_engine *engine, const struct random_gr
 }
 
 // Prints the smallest part found that still fails.
-static void tell(const struct tool_engine *engine, const struct random_graph *random,
-                 const struct subject *subject, uint64_t seed, const struct inf_error *first)
+static void print_failure(const struct tool_engine *engine, const struct random_graph *random,
+                          const struct subject *subject, uint64_t seed,
+                          const struct inf_error *first)
 {
     struct inf_error err;
     struct cut cut = {.nodes = calloc(random->graph->node_count + 1, sizeof(bool)),
@@ -358,7 +360,7 @@ static void try_seed(const struct tool_engine *engine, const struct choice *choi
         if (run_part(engine, &part, &subjects[i], &err) == INF_OK)
             continue;
         tally->faults++;
-        tell(engine, &random, &subjects[i], seed, &err);
+        print_failure(engine, &random, &subjects[i], seed, &err);
         break;
     }
     random_graph_free(&random);

@@ -20,7 +20,7 @@ static inferd_tensor bytes_tensor(const char *name, void *data, size_t size)
                            .size = size};
 }
 
-static void fill(uint8_t *bytes, size_t size, unsigned seed)
+static void fill_pattern(uint8_t *bytes, size_t size, unsigned seed)
 {
     for (size_t i = 0; i < size; i++)
         bytes[i] = (uint8_t)(i * 31 + seed);
@@ -30,7 +30,7 @@ static void fill(uint8_t *bytes, size_t size, unsigned seed)
 static void check_echo(inferd_client *client, size_t size, unsigned seed)
 {
     uint8_t *bytes = malloc(size + 1);
-    fill(bytes, size, seed);
+    fill_pattern(bytes, size, seed);
     inferd_tensor in = bytes_tensor("in", bytes, size);
     inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1};
     inferd_result *result = NULL;
@@ -201,7 +201,7 @@ Test(client, uses_the_callers_memory_in_place)
     cr_assert_eq(inferd_memory_alloc(client, 300000, &memory, NULL), INFERD_OK);
     cr_assert_eq(inferd_memory_size(memory), 300000u);
     uint8_t *data = inferd_memory_data(memory);
-    fill(data, 100001, 3);
+    fill_pattern(data, 100001, 3);
     inferd_tensor in = bytes_tensor("in", data, 100001);
     in.memory = memory;
     inferd_tensor out = {.name = "out", .data = data + 102400, .size = 197600, .memory = memory};
@@ -414,7 +414,7 @@ Test(client, does_not_block_on_a_daemon_that_does_not_read)
         &(struct fake_options){.on_frame = wait_for_gate, .context = &gate, .credit = 500});
     inferd_client *client = client_case_connect(daemon);
     uint8_t bytes[15000];
-    fill(bytes, sizeof bytes, 1);
+    fill_pattern(bytes, sizeof bytes, 1);
     inferd_tensor in = bytes_tensor("in", bytes, sizeof bytes);
     inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1};
     struct tally tally = {0};
@@ -515,7 +515,7 @@ Test(client, needs_no_more_memory_after_warming_up)
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
     inferd_client *client = client_case_connect(daemon);
     uint8_t bytes[1000];
-    fill(bytes, sizeof bytes, 1);
+    fill_pattern(bytes, sizeof bytes, 1);
     inferd_tensor in = bytes_tensor("in", bytes, sizeof bytes);
     inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1};
     size_t used[2] = {0};

@@ -9,8 +9,8 @@
 
 #include "tests/support/daemon/client_case.h"
 
-static void answer(struct fake_daemon *daemon, const struct fake_frame *frame, bool final,
-                   const union inf_message *message, enum inf_message_kind kind)
+static void send_answer(struct fake_daemon *daemon, const struct fake_frame *frame, bool final,
+                        const union inf_message *message, enum inf_message_kind kind)
 {
     struct inf_frame_header header = {.type = INF_FRAME_RESPONSE,
                                       .stream_id = frame->header.stream_id,
@@ -24,7 +24,7 @@ struct asked {
     char name[80], version[80], device[80], path[PATH_MAX];
 };
 
-static void note(struct asked *asked, const struct inf_model_request *request)
+static void note_request(struct asked *asked, const struct inf_model_request *request)
 {
     snprintf(asked->name, sizeof asked->name, "%s", request->name);
     snprintf(asked->version, sizeof asked->version, "%s", request->version);
@@ -32,7 +32,7 @@ static void note(struct asked *asked, const struct inf_model_request *request)
     snprintf(asked->path, sizeof asked->path, "%s", request->path);
 }
 
-static void load(struct fake_daemon *daemon, const struct fake_frame *frame)
+static void answer_load(struct fake_daemon *daemon, const struct fake_frame *frame)
 {
     static const struct inf_load_progress steps[] = {
         {"read", 0}, {"read", 100}, {"compile", 50}, {"warm-up", 100}};
@@ -44,9 +44,9 @@ static void load(struct fake_daemon *daemon, const struct fake_frame *frame)
         return;
     }
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-        answer(daemon, frame, false, &(union inf_message){.load_progress = steps[i]},
-               INF_MESSAGE_LOAD_PROGRESS);
-    answer(daemon, frame, true, NULL, INF_MESSAGE_EMPTY);
+        send_answer(daemon, frame, false, &(union inf_message){.load_progress = steps[i]},
+                    INF_MESSAGE_LOAD_PROGRESS);
+    send_answer(daemon, frame, true, NULL, INF_MESSAGE_EMPTY);
 }
 
 static void list_models(struct fake_daemon *daemon, const struct fake_frame *frame)
@@ -61,8 +61,8 @@ static void list_models(struct fake_daemon *daemon, const struct fake_frame *fra
          .requests = 12,
          .macs = 31000000},
         {.name = "broken", .version = "7", .state = "UNAVAILABLE", .reason = "operator Foo"}};
-    answer(daemon, frame, true, &(union inf_message){.model_index = {2, models}},
-           INF_MESSAGE_MODEL_INDEX);
+    send_answer(daemon, frame, true, &(union inf_message){.model_index = {2, models}},
+                INF_MESSAGE_MODEL_INDEX);
 }
 
 static void list_devices(struct fake_daemon *daemon, const struct fake_frame *frame)
@@ -80,8 +80,8 @@ static void list_devices(struct fake_daemon *daemon, const struct fake_frame *fr
                                       .requests = UINT64_MAX,
                                       .busy_ns = 5,
                                       .memory_bytes = 6};
-    answer(daemon, frame, true, &(union inf_message){.device_index = {1, &device}},
-           INF_MESSAGE_DEVICE_INDEX);
+    send_answer(daemon, frame, true, &(union inf_message){.device_index = {1, &device}},
+                INF_MESSAGE_DEVICE_INDEX);
 }
 
 static void tell_status(struct fake_daemon *daemon, const struct fake_frame *frame)
@@ -100,8 +100,8 @@ static void tell_status(struct fake_daemon *daemon, const struct fake_frame *fra
                                        .region_bytes = 10,
                                        .resident_bytes = 11,
                                        .log_lines_dropped = 12};
-    answer(daemon, frame, true, &(union inf_message){.server_status = status},
-           INF_MESSAGE_SERVER_STATUS);
+    send_answer(daemon, frame, true, &(union inf_message){.server_status = status},
+                INF_MESSAGE_SERVER_STATUS);
 }
 
 static void tell_memory(struct fake_daemon *daemon, const struct fake_frame *frame)
@@ -116,10 +116,11 @@ static void tell_memory(struct fake_daemon *daemon, const struct fake_frame *fra
                                       .budget_bytes = 6,
                                       .peak_bytes = 7};
     struct inf_memory_info info = {1, &device, 8, 9};
-    answer(daemon, frame, true, &(union inf_message){.memory_info = info}, INF_MESSAGE_MEMORY_INFO);
+    send_answer(daemon, frame, true, &(union inf_message){.memory_info = info},
+                INF_MESSAGE_MEMORY_INFO);
 }
 
-static bool administer(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
+static bool answer_admin(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
 {
     if (frame->header.type != INF_FRAME_REQUEST)
         return false;
@@ -137,26 +138,26 @@ static bool administer(struct fake_daemon *daemon, const struct fake_frame *fram
         tell_memory(daemon, frame);
         return true;
     case INF_METHOD_MODEL_READY:
-        note(context, &frame->message->model);
-        answer(daemon, frame, true, &(union inf_message){.flag = {true}},
-               INF_MESSAGE_MODEL_READY_REPLY);
+        note_request(context, &frame->message->model);
+        send_answer(daemon, frame, true, &(union inf_message){.flag = {true}},
+                    INF_MESSAGE_MODEL_READY_REPLY);
         return true;
     case INF_METHOD_REPOSITORY_MODEL_LOAD:
-        note(context, &frame->message->model);
-        load(daemon, frame);
+        note_request(context, &frame->message->model);
+        answer_load(daemon, frame);
         return true;
     case INF_METHOD_REPOSITORY_MODEL_UNLOAD:
-        note(context, &frame->message->model);
-        answer(daemon, frame, true, NULL, INF_MESSAGE_EMPTY);
+        note_request(context, &frame->message->model);
+        send_answer(daemon, frame, true, NULL, INF_MESSAGE_EMPTY);
         return true;
     default:
         return false;
     }
 }
 
-static struct fake_daemon *start(struct asked *asked)
+static struct fake_daemon *start_daemon(struct asked *asked)
 {
-    return fake_daemon_start(&(struct fake_options){.on_frame = administer, .context = asked});
+    return fake_daemon_start(&(struct fake_options){.on_frame = answer_admin, .context = asked});
 }
 
 Test(client_admin, describes_a_model)
@@ -190,7 +191,7 @@ Test(client_admin, describes_a_model)
 
 Test(client_admin, lists_models_and_devices)
 {
-    struct fake_daemon *daemon = start(NULL);
+    struct fake_daemon *daemon = start_daemon(NULL);
     inferd_client *client = client_case_connect(daemon);
     inferd_model_row *models = NULL;
     inferd_device_row *devices = NULL;
@@ -220,7 +221,7 @@ Test(client_admin, lists_models_and_devices)
 Test(client_admin, tells_what_devices_hold)
 {
     struct asked asked;
-    struct fake_daemon *daemon = start(&asked);
+    struct fake_daemon *daemon = start_daemon(&asked);
     inferd_client *client = client_case_connect(daemon);
     inferd_memory_row *rows = NULL;
     inferd_memory_total total;
@@ -248,7 +249,7 @@ Test(client_admin, tells_what_devices_hold)
 Test(client_admin, tells_how_the_daemon_fares)
 {
     struct asked asked;
-    struct fake_daemon *daemon = start(&asked);
+    struct fake_daemon *daemon = start_daemon(&asked);
     inferd_client *client = client_case_connect(daemon);
     inferd_server_status status;
     cr_assert_eq(inferd_status(client, &status, NULL), INFERD_OK);
@@ -273,7 +274,7 @@ struct seen {
     int status_code;
 };
 
-static void see(void *context, const char *stage, unsigned percent)
+static void note_progress(void *context, const char *stage, unsigned percent)
 {
     struct seen *seen = context;
     snprintf(seen->stages[seen->count], sizeof seen->stages[0], "%s", stage);
@@ -283,10 +284,11 @@ static void see(void *context, const char *stage, unsigned percent)
 Test(client_admin, loads_with_progress_and_unloads)
 {
     struct asked asked;
-    struct fake_daemon *daemon = start(&asked);
+    struct fake_daemon *daemon = start_daemon(&asked);
     struct seen seen = {.client = client_case_connect(daemon)};
     struct inferd_error err;
-    int code = inferd_load(seen.client, "face", "/models/face.json", "cpu0", see, &seen, &err);
+    int code =
+        inferd_load(seen.client, "face", "/models/face.json", "cpu0", note_progress, &seen, &err);
     cr_assert_eq(code, INFERD_OK, "%s", err.text);
     cr_assert_str_eq(asked.name, "face");
     cr_assert_str_eq(asked.path, "/models/face.json");
@@ -312,14 +314,14 @@ static void see_and_ask(void *context, const char *stage, unsigned percent)
 {
     struct seen *seen = context;
     inferd_server_status status;
-    see(context, stage, percent);
+    note_progress(context, stage, percent);
     seen->status_code = inferd_status(seen->client, &status, NULL);
 }
 
 Test(client_admin, lets_a_progress_callback_use_the_client)
 {
     struct asked asked;
-    struct fake_daemon *daemon = start(&asked);
+    struct fake_daemon *daemon = start_daemon(&asked);
     struct seen seen = {.client = client_case_connect(daemon), .status_code = -1};
     cr_assert_eq(inferd_load(seen.client, "face", NULL, NULL, see_and_ask, &seen, NULL), INFERD_OK);
     cr_assert_eq(seen.status_code, INFERD_OK);
@@ -334,7 +336,7 @@ Test(client_admin, lets_a_progress_callback_use_the_client)
 Test(client_admin, makes_a_path_absolute)
 {
     struct asked asked;
-    struct fake_daemon *daemon = start(&asked);
+    struct fake_daemon *daemon = start_daemon(&asked);
     inferd_client *client = client_case_connect(daemon);
     struct inferd_error err;
     cr_assert_eq(chdir("/usr"), 0);

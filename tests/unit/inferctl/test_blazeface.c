@@ -23,8 +23,8 @@ static struct blazeface_grid *small_grid(struct small *small)
     return &small->grid;
 }
 
-static void set(struct small *small, int anchor, float score, float x, float y, float width,
-                float height)
+static void set_anchor(struct small *small, int anchor, float score, float x, float y, float width,
+                       float height)
 {
     small->scores[anchor] = score;
     small->boxes[anchor][0] = x;
@@ -46,8 +46,8 @@ Test(blazeface, boxes_are_relative_to_their_anchors)
     struct small small;
     struct face faces[BLAZEFACE_FACES_MAX];
     struct blazeface_grid *grid = small_grid(&small);
-    set(&small, 0, 0, 0, 0, 2, 4);     // anchor (2,2)
-    set(&small, 3, 2, 0.5f, -1, 1, 1); // anchor (6,6)
+    set_anchor(&small, 0, 0, 0, 0, 2, 4);     // anchor (2,2)
+    set_anchor(&small, 3, 2, 0.5f, -1, 1, 1); // anchor (6,6)
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.3f, faces), 2u);
     // Best first: the logits 2 and 0 are scores 0.880797 and 0.5.
     cr_expect_float_eq(faces[0].score, 0.880797f, 1e-5f);
@@ -61,7 +61,7 @@ Test(blazeface, columns_run_faster_than_rows)
     struct small small;
     struct face faces[BLAZEFACE_FACES_MAX];
     struct blazeface_grid *grid = small_grid(&small);
-    set(&small, 1, 5, 0, 0, 2, 2);
+    set_anchor(&small, 1, 5, 0, 0, 2, 2);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.3f, faces), 1u);
     check_box(&faces[0], 5, 1, 7, 3);
 }
@@ -71,11 +71,11 @@ Test(blazeface, low_scores_and_nans_are_no_faces)
     struct small small;
     struct face faces[BLAZEFACE_FACES_MAX];
     struct blazeface_grid *grid = small_grid(&small);
-    set(&small, 0, -0.01f, 0, 0, 2, 2);
-    set(&small, 1, NAN, 0, 0, 2, 2);
-    set(&small, 2, -INFINITY, 0, 0, 2, 2);
+    set_anchor(&small, 0, -0.01f, 0, 0, 2, 2);
+    set_anchor(&small, 1, NAN, 0, 0, 2, 2);
+    set_anchor(&small, 2, -INFINITY, 0, 0, 2, 2);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.3f, faces), 0u);
-    set(&small, 3, INFINITY, 0, 0, 2, 2);
+    set_anchor(&small, 3, INFINITY, 0, 0, 2, 2);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.3f, faces), 1u);
     cr_assert_eq(faces[0].score, 1.0f);
 }
@@ -86,13 +86,13 @@ Test(blazeface, of_overlapping_boxes_the_best_stays)
     struct face faces[BLAZEFACE_FACES_MAX];
     struct blazeface_grid *grid = small_grid(&small);
     // [0,4] and [1,5] wide, both 4 high: 12 of 20 shared, 0.6.
-    set(&small, 0, 1, 0, 0, 4, 4);
-    set(&small, 1, 3, -3, 0, 4, 4);
+    set_anchor(&small, 0, 1, 0, 0, 4, 4);
+    set_anchor(&small, 1, 3, -3, 0, 4, 4);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.59f, faces), 1u);
     check_box(&faces[0], 1, 0, 5, 4);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.61f, faces), 2u);
     // Boxes that only touch share nothing.
-    set(&small, 1, 3, 0, 0, 4, 4);
+    set_anchor(&small, 1, 3, 0, 0, 4, 4);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0, faces), 2u);
 }
 

@@ -4,7 +4,7 @@
 
 #include "client/inferctl/cli/nearest.h"
 
-static const char *find(const char *name)
+static const char *find_nearest(const char *name)
 {
     static const char *const known[] = {"status", "devices", "models", "load",
                                         "unload", "infer",   "bench"};
@@ -16,21 +16,21 @@ static const char *find(const char *name)
 
 Test(nearest, finds_slips_of_the_finger)
 {
-    cr_assert_str_eq(find("statsu"), "status"); // exchanged
-    cr_assert_str_eq(find("modles"), "models");
-    cr_assert_str_eq(find("device"), "devices"); // left out
-    cr_assert_str_eq(find("infeer"), "infer");   // added
-    cr_assert_str_eq(find("bemch"), "bench");    // wrong
-    cr_assert_str_eq(find("unloda"), "unload");
-    cr_assert_str_eq(find("load"), "load");
+    cr_assert_str_eq(find_nearest("statsu"), "status"); // exchanged
+    cr_assert_str_eq(find_nearest("modles"), "models");
+    cr_assert_str_eq(find_nearest("device"), "devices"); // left out
+    cr_assert_str_eq(find_nearest("infeer"), "infer");   // added
+    cr_assert_str_eq(find_nearest("bemch"), "bench");    // wrong
+    cr_assert_str_eq(find_nearest("unloda"), "unload");
+    cr_assert_str_eq(find_nearest("load"), "load");
 }
 
 Test(nearest, finds_nothing_where_nothing_is_near)
 {
-    cr_assert_null(find("frobnicate"));
-    cr_assert_null(find(""));
-    cr_assert_null(find("x"));
-    cr_assert_null(find("qq"));
+    cr_assert_null(find_nearest("frobnicate"));
+    cr_assert_null(find_nearest(""));
+    cr_assert_null(find_nearest("x"));
+    cr_assert_null(find_nearest("qq"));
 }
 
 Test(nearest, bears_long_names)
@@ -38,7 +38,7 @@ Test(nearest, bears_long_names)
     char name[1000];
     memset(name, 'a', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    cr_assert_null(find(name));
+    cr_assert_null(find_nearest(name));
     struct nearest nearest = nearest_start("aaaa");
     nearest_consider(&nearest, name);
     cr_assert_null(nearest.found);

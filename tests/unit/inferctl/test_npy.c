@@ -8,8 +8,8 @@
 #include "client/inferctl/tensor/npy.h"
 
 // Parses version-1 file bytes with the given dictionary and returns what came of it.
-static enum inf_code parse(const char *dictionary, struct inf_npy *npy, size_t *offset,
-                           struct inf_error *err)
+static enum inf_code parse_header(const char *dictionary, struct inf_npy *npy, size_t *offset,
+                                  struct inf_error *err)
 {
     uint8_t file[INF_NPY_HEADER_MAX] = "\x93NUMPY\x01";
     size_t length = strlen(dictionary);
@@ -53,12 +53,14 @@ Test(npy, reads_version_2_and_other_spellings)
                  INF_OK);
     cr_assert_eq(npy.dtype, INF_DTYPE_BOOL);
     cr_assert(inf_shape_equal(&npy.shape, &INF_SHAPE(7)));
-    cr_assert_eq(parse("{'descr':'<i8','fortran_order':False,'shape':()}", &npy, &offset, NULL),
-                 INF_OK);
+    cr_assert_eq(
+        parse_header("{'descr':'<i8','fortran_order':False,'shape':()}", &npy, &offset, NULL),
+        INF_OK);
     cr_assert_eq(npy.shape.rank, 0);
     cr_assert_eq(npy.size_bytes, 8u);
-    cr_assert_eq(parse("{'descr':'<f2','fortran_order':False,'shape':(0,5)}", &npy, &offset, NULL),
-                 INF_OK);
+    cr_assert_eq(
+        parse_header("{'descr':'<f2','fortran_order':False,'shape':(0,5)}", &npy, &offset, NULL),
+        INF_OK);
     cr_assert_eq(npy.size_bytes, 0u);
 }
 
@@ -82,7 +84,7 @@ Test(npy, every_element_type_has_its_numpy_name)
         char header[INF_NPY_HEADER_MAX];
         snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }",
                  types[i].name);
-        cr_assert_eq(parse(text, &npy, &offset, NULL), INF_OK, "%s", types[i].name);
+        cr_assert_eq(parse_header(text, &npy, &offset, NULL), INF_OK, "%s", types[i].name);
         cr_assert_eq(npy.dtype, types[i].dtype);
         cr_assert_eq(npy.size_bytes, 3 * types[i].size);
         cr_assert_eq(inf_npy_format_header(header, &size, types[i].dtype, &INF_SHAPE(3), NULL),
@@ -133,7 +135,7 @@ Test(npy, refuses_headers_that_make_no_sense)
         struct inf_npy npy;
         size_t offset;
         struct inf_error err = {0};
-        cr_assert_eq(parse(bad[i].dictionary, &npy, &offset, &err), bad[i].code, "%s: %s",
+        cr_assert_eq(parse_header(bad[i].dictionary, &npy, &offset, &err), bad[i].code, "%s: %s",
                      bad[i].dictionary, err.text);
     }
 }
@@ -158,7 +160,7 @@ Test(npy, refuses_every_truncation_of_a_good_header)
         INF_UNSUPPORTED);
 }
 
-static char *temporary(void)
+static char *make_temporary(void)
 {
     char *path = strdup("/tmp/inf_test_npy_XXXXXX");
     int fd = mkstemp(path);
@@ -169,7 +171,7 @@ static char *temporary(void)
 
 Test(npy, a_saved_tensor_loads_again)
 {
-    char *path = temporary();
+    char *path = make_temporary();
     const float data[6] = {1, -2, 3.5f, 0, 1e30f, -1e-30f};
     cr_assert_eq(inf_npy_save(path, INF_DTYPE_F32, &INF_SHAPE(1, 2, 3), data, NULL), INF_OK);
     struct inf_npy npy;
@@ -190,7 +192,7 @@ Test(npy, a_saved_tensor_loads_again)
 
 Test(npy, a_file_must_hold_exactly_its_data)
 {
-    char *path = temporary();
+    char *path = make_temporary();
     struct inf_error err = {0};
     struct inf_npy npy;
     for (size_t size = 23; size <= 25; size++) {

@@ -9,8 +9,8 @@
 #include "client/inferctl/text/table.h"
 
 // Prints the table and gives back what it printed.
-static void capture(struct table *table, enum output_format format, bool single, char *text,
-                    size_t size)
+static void capture_output(struct table *table, enum output_format format, bool single, char *text,
+                           size_t size)
 {
     fflush(stdout);
     FILE *file = tmpfile();
@@ -44,7 +44,7 @@ static struct table *two_rows(void)
 Test(table, columns_are_aligned_and_lines_end_without_blanks)
 {
     char text[1000];
-    capture(two_rows(), OUTPUT_TABLE, false, text, sizeof text);
+    capture_output(two_rows(), OUTPUT_TABLE, false, text, sizeof text);
     cr_assert_str_eq(text,
                      "name           count  ms\n"
                      "a longer name  7      0.250\n"
@@ -59,7 +59,7 @@ Test(table, one_row_is_lines_of_name_and_value)
     table_whole(table, INT64_MAX, NULL);
     table_real(table, 1.0 / 3, NULL);
     char text[1000];
-    capture(table, OUTPUT_TABLE, true, text, sizeof text);
+    capture_output(table, OUTPUT_TABLE, true, text, sizeof text);
     cr_assert_str_eq(text,
                      "name   x\n"
                      "count  9223372036854775807\n"
@@ -70,9 +70,9 @@ Test(table, one_row_is_lines_of_name_and_value)
 Test(table, without_rows_is_its_head_or_an_empty_array)
 {
     char text[1000];
-    capture(table_create(columns, 3), OUTPUT_TABLE, false, text, sizeof text);
+    capture_output(table_create(columns, 3), OUTPUT_TABLE, false, text, sizeof text);
     cr_assert_str_eq(text, "name  count  ms\n");
-    capture(table_create(columns, 3), OUTPUT_JSON, false, text, sizeof text);
+    capture_output(table_create(columns, 3), OUTPUT_JSON, false, text, sizeof text);
     cr_assert_str_eq(text, "[]\n");
 }
 
@@ -84,7 +84,7 @@ Test(table, letters_are_counted_not_bytes)
     table_text(table, "brie");
     table_whole(table, 2, NULL);
     char text[1000];
-    capture(table, OUTPUT_TABLE, false, text, sizeof text);
+    capture_output(table, OUTPUT_TABLE, false, text, sizeof text);
     cr_assert_str_eq(text, "name  count\nk\xc3\xa4se  1\nbrie  2\n", "%s", text);
 }
 
@@ -93,14 +93,14 @@ Test(table, names_cannot_steer_the_terminal)
     struct table *table = table_create(columns, 1);
     table_text(table, "a\x1b[2Jb\nc\x7f");
     char text[1000];
-    capture(table, OUTPUT_TABLE, false, text, sizeof text);
+    capture_output(table, OUTPUT_TABLE, false, text, sizeof text);
     cr_assert_str_eq(text, "name\na?[2Jb?c?\n");
 }
 
 Test(table, json_has_the_values)
 {
     char text[1000];
-    capture(two_rows(), OUTPUT_JSON, false, text, sizeof text);
+    capture_output(two_rows(), OUTPUT_JSON, false, text, sizeof text);
     json_t *rows = json_loads(text, 0, NULL);
     cr_assert_eq(json_array_size(rows), 2u, "%s", text);
     const char *name;
@@ -123,7 +123,7 @@ Test(table, json_is_valid_whatever_is_in_it)
     table_real(table, (double)NAN, NULL);
     table_real(table, -(double)INFINITY, NULL);
     char text[1000];
-    capture(table, OUTPUT_JSON, true, text, sizeof text);
+    capture_output(table, OUTPUT_JSON, true, text, sizeof text);
     json_t *row = json_loads(text, 0, NULL);
     cr_assert(json_is_object(row), "%s", text);
     cr_assert_str_eq(json_string_value(json_object_get(row, "name")), "say \"hi\"\\\n\x01");
@@ -134,7 +134,7 @@ Test(table, json_is_valid_whatever_is_in_it)
     table_text(table, "no utf-8: \xff\xfe.");
     table_whole(table, INT64_MIN, NULL);
     table_real(table, 1e300, NULL);
-    capture(table, OUTPUT_JSON, true, text, sizeof text);
+    capture_output(table, OUTPUT_JSON, true, text, sizeof text);
     row = json_loads(text, 0, NULL);
     cr_assert_str_eq(json_string_value(json_object_get(row, "name")), "no utf-8: ??.");
     cr_assert_eq(json_integer_value(json_object_get(row, "count")), INT64_MIN);

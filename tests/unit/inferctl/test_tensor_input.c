@@ -13,14 +13,14 @@
 #define PICTURE "picture.png"
 
 // Goes to a directory of the test's own; files have plain names there.
-static void enter(void)
+static void enter_folder(void)
 {
     char directory[] = "/tmp/inf-input-XXXXXX";
     cr_assert_not_null(mkdtemp(directory));
     cr_assert_eq(chdir(directory), 0);
 }
 
-static void leave(void)
+static void leave_folder(void)
 {
     char command[] = "rm -rf -- \"$PWD\"";
     cr_assert_eq(system(command), 0);
@@ -51,7 +51,7 @@ static void write_colours(void)
     write_picture(pixels, 3, 1);
 }
 
-static inferd_tensor wanted(inferd_dtype dtype, int rank, const int64_t *shape)
+static inferd_tensor make_wanted(inferd_dtype dtype, int rank, const int64_t *shape)
 {
     inferd_tensor tensor = {.name = "x", .dtype = dtype, .rank = rank};
     memcpy(tensor.shape, shape, (size_t)rank * sizeof *shape);
@@ -59,12 +59,12 @@ static inferd_tensor wanted(inferd_dtype dtype, int rank, const int64_t *shape)
 }
 
 #define WANTED(dtype, ...)                                                                         \
-    wanted(dtype, (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)),                         \
-           (const int64_t[]){__VA_ARGS__})
+    make_wanted(dtype, (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)),                    \
+                (const int64_t[]){__VA_ARGS__})
 
 // Adds `assignment` to the inputs of a model with one input; returns the exit code.
-static int add(struct tensor_inputs *inputs, const char *assignment, inferd_tensor input,
-               struct picture_options options)
+static int add_input(struct tensor_inputs *inputs, const char *assignment, inferd_tensor input,
+                     struct picture_options options)
 {
     inferd_model_info model = {.input_count = 1, .inputs = &input};
     return tensor_inputs_add(inputs, assignment, &model, &options);
@@ -75,7 +75,7 @@ static void check_picture(inferd_tensor input, struct picture_options options, c
                           size_t size)
 {
     struct tensor_inputs inputs = {0};
-    cr_assert_eq(add(&inputs, "x=" PICTURE, input, options), EXIT_OK);
+    cr_assert_eq(add_input(&inputs, "x=" PICTURE, input, options), EXIT_OK);
     cr_assert_eq(inputs.count, 1u);
     cr_assert_eq(inputs.tensors[0].dtype, input.dtype);
     cr_assert_eq(inputs.tensors[0].size, size);
@@ -83,7 +83,7 @@ static void check_picture(inferd_tensor input, struct picture_options options, c
     tensor_inputs_fini(&inputs);
 }
 
-TestSuite(tensor_input, .init = enter, .fini = leave);
+TestSuite(tensor_input, .init = enter_folder, .fini = leave_folder);
 
 Test(tensor_input, pixels_become_elements_of_any_type)
 {
@@ -165,17 +165,18 @@ Test(tensor_input, inputs_that_take_no_picture_say_so)
     };
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
         struct tensor_inputs made = {0};
-        cr_expect_eq(add(&made, PICTURE, inputs[i], (struct picture_options){0}), EXIT_USAGE,
+        cr_expect_eq(add_input(&made, PICTURE, inputs[i], (struct picture_options){0}), EXIT_USAGE,
                      "input %zu", i);
         cr_expect_eq(made.count, 0u);
     }
     // A side that no picture may have.
     struct tensor_inputs made = {0};
-    cr_expect_eq(add(&made, PICTURE, WANTED(INFERD_UINT8, 1, 100000, 100000, 3),
-                     (struct picture_options){0}),
+    cr_expect_eq(add_input(&made, PICTURE, WANTED(INFERD_UINT8, 1, 100000, 100000, 3),
+                           (struct picture_options){0}),
                  EXIT_FILE);
-    cr_expect_eq(add(&made, PICTURE, WANTED(INFERD_UINT8, 1, 0, 3, 3), (struct picture_options){0}),
-                 EXIT_FILE);
+    cr_expect_eq(
+        add_input(&made, PICTURE, WANTED(INFERD_UINT8, 1, 0, 3, 3), (struct picture_options){0}),
+        EXIT_FILE);
 }
 
 Test(tensor_input, files_that_are_no_use_have_their_exit_code)
@@ -203,8 +204,8 @@ Test(tensor_input, files_that_are_no_use_have_their_exit_code)
         {"short.npy", EXIT_FILE}};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct tensor_inputs inputs = {0};
-        cr_expect_eq(add(&inputs, files[i].path, WANTED(INFERD_FP32, 1, 1, 3, 3),
-                         (struct picture_options){0}),
+        cr_expect_eq(add_input(&inputs, files[i].path, WANTED(INFERD_FP32, 1, 1, 3, 3),
+                               (struct picture_options){0}),
                      files[i].code, "%s", files[i].path);
         cr_expect_eq(inputs.count, 0u);
     }
@@ -217,7 +218,7 @@ Test(tensor_input, npy_files_stay_as_they_are)
     cr_assert_eq(inf_npy_save("d.npy", INF_DTYPE_F64, &INF_SHAPE(3, 2), numbers, NULL), INF_OK);
     struct tensor_inputs inputs = {0};
     cr_assert_eq(
-        add(&inputs, "d.npy", WANTED(INFERD_FP32, 1, 1, 3, 3), (struct picture_options){0}),
+        add_input(&inputs, "d.npy", WANTED(INFERD_FP32, 1, 1, 3, 3), (struct picture_options){0}),
         EXIT_OK);
     const inferd_tensor *tensor = &inputs.tensors[0];
     cr_assert_str_eq(tensor->name, "x");

@@ -5,7 +5,7 @@
 
 #include "client/inferctl/tensor/text.h"
 
-static inferd_tensor row(inferd_dtype dtype, void *data, size_t size)
+static inferd_tensor make_row(inferd_dtype dtype, void *data, size_t size)
 {
     return (inferd_tensor){.name = "t",
                            .dtype = dtype,
@@ -73,12 +73,12 @@ Test(tensor_text, elements_of_every_type_are_read)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         inferd_tensor tensor =
-            row(cases[i].dtype, cases[i].data, 2 * inferd_dtype_size(cases[i].dtype));
+            make_row(cases[i].dtype, cases[i].data, 2 * inferd_dtype_size(cases[i].dtype));
         cr_assert_eq(tensor_count(&tensor), 2u, "case %zu", i);
         cr_expect_eq(tensor_element(&tensor, 0), cases[i].first, "case %zu", i);
         cr_expect_eq(tensor_element(&tensor, 1), cases[i].second, "case %zu", i);
     }
-    inferd_tensor odd = row(INFERD_FP16, (uint16_t[]){0xfc00, 0x7e00}, 4);
+    inferd_tensor odd = make_row(INFERD_FP16, (uint16_t[]){0xfc00, 0x7e00}, 4);
     cr_assert_eq(tensor_element(&odd, 0), -(double)INFINITY);
     cr_assert(isnan(tensor_element(&odd, 1)));
 }
@@ -86,21 +86,21 @@ Test(tensor_text, elements_of_every_type_are_read)
 Test(tensor_text, summary_counts_nans_apart)
 {
     float numbers[] = {2, NAN, -4, 8, NAN};
-    inferd_tensor tensor = row(INFERD_FP32, numbers, sizeof numbers);
+    inferd_tensor tensor = make_row(INFERD_FP32, numbers, sizeof numbers);
     struct tensor_summary summary = tensor_summarise(&tensor);
     cr_assert_eq(summary.min, -4.0);
     cr_assert_eq(summary.max, 8.0);
     cr_assert_eq(summary.mean, 2.0);
     cr_assert_eq(summary.nan_count, 2u);
     float infinite[] = {1, INFINITY, -INFINITY};
-    tensor = row(INFERD_FP32, infinite, sizeof infinite);
+    tensor = make_row(INFERD_FP32, infinite, sizeof infinite);
     summary = tensor_summarise(&tensor);
     cr_assert_eq(summary.min, -(double)INFINITY);
     cr_assert_eq(summary.max, (double)INFINITY);
     cr_assert(isnan(summary.mean));
     cr_assert_eq(summary.nan_count, 0u);
     for (size_t size = 0; size <= 4; size += 4) { // nothing, and nothing but a NaN
-        tensor = row(INFERD_FP32, (float[]){NAN}, size);
+        tensor = make_row(INFERD_FP32, (float[]){NAN}, size);
         summary = tensor_summarise(&tensor);
         cr_assert(isnan(summary.min) && isnan(summary.max) && isnan(summary.mean));
         cr_assert_eq(summary.nan_count, size / 4);
@@ -110,7 +110,7 @@ Test(tensor_text, summary_counts_nans_apart)
 Test(tensor_text, top_is_sorted_and_stable)
 {
     float scores[] = {0.5f, NAN, 0.9f, 0.5f, -INFINITY, 0.9f, 0.1f};
-    inferd_tensor tensor = row(INFERD_FP32, scores, sizeof scores);
+    inferd_tensor tensor = make_row(INFERD_FP32, scores, sizeof scores);
     size_t indices[10];
     static const size_t wanted[] = {2, 5, 0, 3, 6, 4};
     cr_assert_eq(tensor_top(&tensor, 10, indices), 6u);
@@ -126,7 +126,7 @@ Test(tensor_text, top_is_sorted_and_stable)
 Test(tensor_text, class_vectors_are_one_row_of_floats)
 {
     float scores[6] = {0};
-    inferd_tensor tensor = row(INFERD_FP32, scores, sizeof scores);
+    inferd_tensor tensor = make_row(INFERD_FP32, scores, sizeof scores);
     cr_assert(tensor_is_class_vector(&tensor)); // [1,6]
     tensor.shape[0] = 2;
     tensor.shape[1] = 3;
@@ -134,9 +134,9 @@ Test(tensor_text, class_vectors_are_one_row_of_floats)
     tensor.rank = 1;
     tensor.shape[0] = 6;
     cr_assert(tensor_is_class_vector(&tensor)); // [6]
-    tensor = row(INFERD_FP32, scores, sizeof scores[0]);
+    tensor = make_row(INFERD_FP32, scores, sizeof scores[0]);
     cr_assert_not(tensor_is_class_vector(&tensor)); // [1,1]
-    tensor = row(INFERD_INT32, scores, sizeof scores);
+    tensor = make_row(INFERD_INT32, scores, sizeof scores);
     cr_assert_not(tensor_is_class_vector(&tensor));
     tensor = (inferd_tensor){.dtype = INFERD_FP32, .data = scores, .size = 4};
     cr_assert_not(tensor_is_class_vector(&tensor)); // []

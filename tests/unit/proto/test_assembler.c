@@ -121,7 +121,7 @@ Test(assembler, takes_frames_at_the_limit)
 }
 
 // An oversize frame, fed in odd pieces and with another frame behind it.
-static void skips(uint32_t meta, uint32_t data)
+static void expect_skipped(uint32_t meta, uint32_t data)
 {
     struct assembly assembly;
     assembly_begin(&assembly);
@@ -146,13 +146,13 @@ static void skips(uint32_t meta, uint32_t data)
 
 Test(assembler, skips_and_reports_an_oversize_frame)
 {
-    skips(INF_LIMIT_META_BYTES + 1, 0);
-    skips(0, INF_LIMIT_DATA_BYTES + 1);
-    skips(10, 5u << 20);
-    skips(0, INF_LIMIT_SKIP_BYTES);
+    expect_skipped(INF_LIMIT_META_BYTES + 1, 0);
+    expect_skipped(0, INF_LIMIT_DATA_BYTES + 1);
+    expect_skipped(10, 5u << 20);
+    expect_skipped(0, INF_LIMIT_SKIP_BYTES);
 }
 
-static void breaks(uint32_t meta, uint32_t data)
+static void expect_broken(uint32_t meta, uint32_t data)
 {
     struct assembly assembly;
     assembly_begin(&assembly);
@@ -170,10 +170,10 @@ static void breaks(uint32_t meta, uint32_t data)
 
 Test(assembler, breaks_on_a_frame_beyond_skipping)
 {
-    breaks(1, INF_LIMIT_SKIP_BYTES);
-    breaks(INF_LIMIT_SKIP_BYTES + 1, 0);
-    breaks(UINT32_MAX, UINT32_MAX);
-    breaks(0, UINT32_MAX);
+    expect_broken(1, INF_LIMIT_SKIP_BYTES);
+    expect_broken(INF_LIMIT_SKIP_BYTES + 1, 0);
+    expect_broken(UINT32_MAX, UINT32_MAX);
+    expect_broken(0, UINT32_MAX);
 }
 
 Test(assembler, skips_a_frame_that_finds_no_memory)

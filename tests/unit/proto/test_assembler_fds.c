@@ -201,7 +201,7 @@ static void send_with_fd(int socket, const uint8_t *bytes, size_t size, int fd)
 
 // Reads once, at most `size` bytes, and feeds what came; the streams of whole frames go to `seen`,
 // with 1000 added for each descriptor.
-static size_t receive(struct assembly *assembly, int socket, size_t size, uint64_t *seen)
+static size_t receive_bytes(struct assembly *assembly, int socket, size_t size, uint64_t *seen)
 {
     uint8_t buffer[4096];
     union {
@@ -259,7 +259,7 @@ Test(assembler_fds, follows_what_linux_does_with_fds)
         uint64_t seen[16] = {0};
         size_t count = 0;
         for (int reads = 0; count < 5 && reads < 1000; reads++)
-            count += receive(&assembly, sockets[1], piece, seen + count);
+            count += receive_bytes(&assembly, sockets[1], piece, seen + count);
         cr_assert_eq(count, 5, "pieces of %zu", piece);
         static const uint64_t wanted[5] = {1, 1002, 1003, 4, 5};
         cr_assert_arr_eq(seen, wanted, sizeof wanted, "pieces of %zu", piece);

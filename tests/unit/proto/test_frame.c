@@ -57,7 +57,7 @@ Test(frame, carries_the_extremes)
 }
 
 // Changes one byte of the request and wants it refused with `text`.
-static void refuses(size_t at, uint8_t byte, const char *text)
+static void expect_refused(size_t at, uint8_t byte, const char *text)
 {
     uint8_t bytes[INF_FRAME_HEADER_BYTES];
     memcpy(bytes, request_bytes, sizeof bytes);
@@ -72,16 +72,16 @@ static void refuses(size_t at, uint8_t byte, const char *text)
 
 Test(frame, refuses_what_makes_no_sense)
 {
-    refuses(22, 1, "reserved field is 0x0001");
-    refuses(23, 0x80, "reserved field is 0x8000");
-    refuses(18, 0x08, "flags are 0x0008");
-    refuses(19, 0x80, "flags are 0x8005");
-    refuses(17, 1, "REQUEST frame: 1 file descriptors");
-    refuses(17, 17, "17 file descriptors declared, at most 16");
-    refuses(17, 255, "255 file descriptors declared, at most 16");
-    refuses(16, 0, "type 0");
-    refuses(16, 17, "type 17 is not known"); // CRITICAL is set in the request
-    refuses(16, 255, "type 255 is not known");
+    expect_refused(22, 1, "reserved field is 0x0001");
+    expect_refused(23, 0x80, "reserved field is 0x8000");
+    expect_refused(18, 0x08, "flags are 0x0008");
+    expect_refused(19, 0x80, "flags are 0x8005");
+    expect_refused(17, 1, "REQUEST frame: 1 file descriptors");
+    expect_refused(17, 17, "17 file descriptors declared, at most 16");
+    expect_refused(17, 255, "255 file descriptors declared, at most 16");
+    expect_refused(16, 0, "type 0");
+    expect_refused(16, 17, "type 17 is not known"); // CRITICAL is set in the request
+    expect_refused(16, 255, "type 255 is not known");
 }
 
 Test(frame, wants_a_stream_id_where_one_is_needed)

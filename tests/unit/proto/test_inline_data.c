@@ -4,22 +4,23 @@
 
 #include "proto/wire/message.h"
 
-static struct inf_tensor_entry entry(const char *name, enum inf_dtype dtype, struct inf_shape shape)
+static struct inf_tensor_entry make_entry(const char *name, enum inf_dtype dtype,
+                                          struct inf_shape shape)
 {
     return (struct inf_tensor_entry){.name = name, .dtype = dtype, .shape = shape};
 }
 
-static struct inf_tensor_entry placed(uint64_t region_id, uint64_t offset, uint64_t length)
+static struct inf_tensor_entry make_placed(uint64_t region_id, uint64_t offset, uint64_t length)
 {
-    struct inf_tensor_entry result = entry("x", INF_DTYPE_F32, INF_SHAPE(5, 5));
+    struct inf_tensor_entry result = make_entry("x", INF_DTYPE_F32, INF_SHAPE(5, 5));
     result.location = (struct inf_location){
         .present = true, .region_id = region_id, .offset = offset, .length = length};
     return result;
 }
 
 // Resolves one input and wants that code and reason.
-static void gives(struct inf_tensor_entry input, uint64_t data_bytes, enum inf_code code,
-                  enum inf_reason reason)
+static void expect_result(struct inf_tensor_entry input, uint64_t data_bytes, enum inf_code code,
+                          enum inf_reason reason)
 {
     static struct inf_infer_request request;
     request.input_count = 1;
@@ -33,12 +34,12 @@ static void gives(struct inf_tensor_entry input, uint64_t data_bytes, enum inf_c
 Test(inline_data, lies_one_behind_the_other_at_multiples_of_64)
 {
     static struct inf_infer_request request = {.input_count = 6};
-    request.inputs[0] = entry("a", INF_DTYPE_F32, INF_SHAPE(1, 7)); // 28 bytes
-    request.inputs[1] = entry("b", INF_DTYPE_U8, INF_SHAPE(64));    // 64 bytes
-    request.inputs[2] = entry("c", INF_DTYPE_I64, INF_SHAPE(0, 3)); // none
-    request.inputs[3] = entry("d", INF_DTYPE_F16, (struct inf_shape){0});
-    request.inputs[4] = placed(9, 3, 100);
-    request.inputs[5] = entry("e", INF_DTYPE_F64, INF_SHAPE(2));
+    request.inputs[0] = make_entry("a", INF_DTYPE_F32, INF_SHAPE(1, 7)); // 28 bytes
+    request.inputs[1] = make_entry("b", INF_DTYPE_U8, INF_SHAPE(64));    // 64 bytes
+    request.inputs[2] = make_entry("c", INF_DTYPE_I64, INF_SHAPE(0, 3)); // none
+    request.inputs[3] = make_entry("d", INF_DTYPE_F16, (struct inf_shape){0});
+    request.inputs[4] = make_placed(9, 3, 100);
+    request.inputs[5] = make_entry("e", INF_DTYPE_F64, INF_SHAPE(2));
     cr_assert_eq(inf_infer_request_resolve_inline(&request, 192 + 16, NULL), INF_OK);
     static const uint64_t wanted[6][2] = {{0, 28}, {64, 64}, {0, 0}, {128, 2}, {3, 100}, {192, 16}};
     for (int i = 0; i < 6; i++) {
@@ -52,8 +53,8 @@ Test(inline_data, lies_one_behind_the_other_at_multiples_of_64)
 Test(inline_data, follows_a_given_location)
 {
     static struct inf_infer_reply reply = {.output_count = 2};
-    reply.outputs[0] = placed(0, 128, 100);
-    reply.outputs[1] = entry("b", INF_DTYPE_U8, INF_SHAPE(3));
+    reply.outputs[0] = make_placed(0, 128, 100);
+    reply.outputs[1] = make_entry("b", INF_DTYPE_U8, INF_SHAPE(3));
     cr_assert_eq(inf_infer_reply_resolve_inline(&reply, 256 + 3, NULL), INF_OK);
     cr_assert_eq(reply.outputs[1].location.offset, 256);
     cr_assert_eq(reply.outputs[1].location.length, 3);
@@ -61,45 +62,46 @@ Test(inline_data, follows_a_given_location)
 
 Test(inline_data, checks_lengths)
 {
-    struct inf_tensor_entry plain = entry("x", INF_DTYPE_F32, INF_SHAPE(5, 5)); // 100 bytes
-    gives(plain, 100, INF_OK, 0);
-    gives(plain, 127, INF_OK, 0);
-    gives(plain, 99, INF_INVALID, INF_REASON_SIZE_MISMATCH);
-    gives(plain, 0, INF_INVALID, INF_REASON_SIZE_MISMATCH);
-    gives(plain, 164, INF_INVALID, INF_REASON_SIZE_MISMATCH);
-    gives(placed(0, 0, 100), 100, INF_OK, 0);
-    gives(placed(0, 0, 99), 100, INF_INVALID, INF_REASON_SIZE_MISMATCH);
-    gives(placed(0, 0, 101), 101, INF_INVALID, INF_REASON_SIZE_MISMATCH);
-    gives(placed(7, 0, 100), 0, INF_OK, 0);
-    gives(placed(7, 1, 100), 0, INF_OK, 0);
-    gives(placed(7, 0, 0), 0, INF_INVALID, INF_REASON_SIZE_MISMATCH);
-    gives(placed(7, 0, UINT64_MAX), 0, INF_INVALID, INF_REASON_SIZE_MISMATCH);
-    gives(placed(7, 0, 100), 64, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    struct inf_tensor_entry plain = make_entry("x", INF_DTYPE_F32, INF_SHAPE(5, 5)); // 100 bytes
+    expect_result(plain, 100, INF_OK, 0);
+    expect_result(plain, 127, INF_OK, 0);
+    expect_result(plain, 99, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(plain, 0, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(plain, 164, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(make_placed(0, 0, 100), 100, INF_OK, 0);
+    expect_result(make_placed(0, 0, 99), 100, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(make_placed(0, 0, 101), 101, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(make_placed(7, 0, 100), 0, INF_OK, 0);
+    expect_result(make_placed(7, 1, 100), 0, INF_OK, 0);
+    expect_result(make_placed(7, 0, 0), 0, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(make_placed(7, 0, UINT64_MAX), 0, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(make_placed(7, 0, 100), 64, INF_INVALID, INF_REASON_SIZE_MISMATCH);
 }
 
 Test(inline_data, checks_alignment_and_bounds)
 {
-    gives(placed(0, 64, 100), 164, INF_OK, 0);
-    gives(placed(0, 32, 100), 164, INF_INVALID, INF_REASON_BAD_PARAMETER);
-    gives(placed(0, 65, 100), 200, INF_INVALID, INF_REASON_BAD_PARAMETER);
-    gives(placed(0, 64, 100), 163, INF_RANGE, INF_REASON_REGION_BOUNDS);
-    gives(placed(0, 128, 100), 100, INF_RANGE, INF_REASON_REGION_BOUNDS);
-    gives(placed(0, UINT64_MAX - 63, 100), 100, INF_RANGE, INF_REASON_REGION_BOUNDS);
+    expect_result(make_placed(0, 64, 100), 164, INF_OK, 0);
+    expect_result(make_placed(0, 32, 100), 164, INF_INVALID, INF_REASON_BAD_PARAMETER);
+    expect_result(make_placed(0, 65, 100), 200, INF_INVALID, INF_REASON_BAD_PARAMETER);
+    expect_result(make_placed(0, 64, 100), 163, INF_RANGE, INF_REASON_REGION_BOUNDS);
+    expect_result(make_placed(0, 128, 100), 100, INF_RANGE, INF_REASON_REGION_BOUNDS);
+    expect_result(make_placed(0, UINT64_MAX - 63, 100), 100, INF_RANGE, INF_REASON_REGION_BOUNDS);
 }
 
 Test(inline_data, refuses_shapes_without_a_size)
 {
-    gives(entry("x", INF_DTYPE_F32, INF_SHAPE(1 << 30, 1 << 30, 1 << 30)), 0, INF_INVALID,
-          INF_REASON_BAD_PARAMETER);
-    gives(entry("x", INF_DTYPE_U8, INF_SHAPE(INF_DIM_UNKNOWN)), 0, INF_INVALID,
-          INF_REASON_BAD_PARAMETER);
-    gives(entry("x", INF_DTYPE_NONE, INF_SHAPE(1)), 0, INF_INVALID, INF_REASON_BAD_PARAMETER);
+    expect_result(make_entry("x", INF_DTYPE_F32, INF_SHAPE(1 << 30, 1 << 30, 1 << 30)), 0,
+                  INF_INVALID, INF_REASON_BAD_PARAMETER);
+    expect_result(make_entry("x", INF_DTYPE_U8, INF_SHAPE(INF_DIM_UNKNOWN)), 0, INF_INVALID,
+                  INF_REASON_BAD_PARAMETER);
+    expect_result(make_entry("x", INF_DTYPE_NONE, INF_SHAPE(1)), 0, INF_INVALID,
+                  INF_REASON_BAD_PARAMETER);
 }
 
 Test(inline_data, names_the_tensor_and_the_sizes)
 {
     static struct inf_infer_request request = {.input_count = 1};
-    request.inputs[0] = entry("images", INF_DTYPE_F32, INF_SHAPE(1, 4));
+    request.inputs[0] = make_entry("images", INF_DTYPE_F32, INF_SHAPE(1, 4));
     struct inf_error err;
     cr_assert_eq(inf_infer_request_resolve_inline(&request, 15, &err), INF_INVALID);
     cr_assert_str_eq(

@@ -24,7 +24,7 @@ static void close_scratch(void)
 
 TestSuite(message_checks, .init = open_scratch, .fini = close_scratch);
 
-static void accepts(enum inf_message_kind kind, const struct wire_bytes *bytes)
+static void expect_accepted(enum inf_message_kind kind, const struct wire_bytes *bytes)
 {
     struct inf_error err = {0};
     cr_assert_eq(inf_message_decode(&got, kind, wire_span(bytes), scratch, &err), INF_OK, "%s",
@@ -42,7 +42,8 @@ static void refuses_with(enum inf_message_kind kind, const struct wire_bytes *by
     cr_assert_null(strpbrk(err.text, "\n\r\x1b"), "one line");
 }
 
-static void refuses(enum inf_message_kind kind, const struct wire_bytes *bytes, const char *text)
+static void expect_refused(enum inf_message_kind kind, const struct wire_bytes *bytes,
+                           const char *text)
 {
     refuses_with(kind, bytes, INF_INVALID, INF_REASON_BAD_PARAMETER, text);
 }
@@ -89,12 +90,12 @@ static struct wire_bytes *request_with(const struct input *input)
 
 static void refuses_input(struct input input, const char *text)
 {
-    refuses(INF_MESSAGE_INFER_REQUEST, request_with(&input), text);
+    expect_refused(INF_MESSAGE_INFER_REQUEST, request_with(&input), text);
 }
 
 Test(message_checks, inputs)
 {
-    accepts(INF_MESSAGE_INFER_REQUEST, request_with(&plain));
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, request_with(&plain));
     refuses_input((struct input){"", "FP32", "\x01", 1}, "input without a name");
     refuses_input((struct input){long_text(257), "FP32", "\x01", 1}, "has 257 bytes, at most 256");
     refuses_input((struct input){"a\nb", "", "\x01", 1}, "input 'a?b': datatype '' is not known");
@@ -103,9 +104,9 @@ Test(message_checks, inputs)
     refuses_input((struct input){"x", "NONE", "\x01", 1}, "datatype 'NONE' is not known");
     refuses_input((struct input){"x", "BYTES", "\x01", 1}, "datatype 'BYTES' is not known");
     refuses_input((struct input){"x", "FP32", "\1\1\1\1\1\1\1\1\1", 9}, "shape has 9 dimensions");
-    accepts(INF_MESSAGE_INFER_REQUEST,
-            request_with(&(struct input){long_text(256), "FP32", "\1\1\1\1\1\1\1\1", 8}));
-    accepts(INF_MESSAGE_INFER_REQUEST, request_with(&(struct input){"x", "FP32", "", 0}));
+    expect_accepted(INF_MESSAGE_INFER_REQUEST,
+                    request_with(&(struct input){long_text(256), "FP32", "\1\1\1\1\1\1\1\1", 8}));
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, request_with(&(struct input){"x", "FP32", "", 0}));
 }
 
 Test(message_checks, dimensions)
@@ -115,8 +116,8 @@ Test(message_checks, dimensions)
                   "dimension 1 of the shape is -1, wanted 0 to 2147483647");
     refuses_input((struct input){"x", "UINT8", "\x80\x80\x80\x80\x08", 5},
                   "dimension 0 of the shape is 2147483648");
-    accepts(INF_MESSAGE_INFER_REQUEST,
-            request_with(&(struct input){"x", "UINT8", "\xff\xff\xff\xff\x07", 5}));
+    expect_accepted(INF_MESSAGE_INFER_REQUEST,
+                    request_with(&(struct input){"x", "UINT8", "\xff\xff\xff\xff\x07", 5}));
     refuses_input((struct input){"x", "UINT8", "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 10},
                   "is -9223372036854775808");
     // 2^31 - 1 doubles are above 4 GiB; so is the product of eight large dimensions; 0 among them
@@ -127,8 +128,8 @@ Test(message_checks, dimensions)
                                  "\xff\xff\xff\xff\x07\xff\xff\xff\xff\x07\xff\xff\xff\xff\x07",
                                  15},
                   "is above the 4294967296 bytes");
-    accepts(INF_MESSAGE_INFER_REQUEST,
-            request_with(&(struct input){"x", "FP64", "\xff\xff\xff\xff\x07\x00", 6}));
+    expect_accepted(INF_MESSAGE_INFER_REQUEST,
+                    request_with(&(struct input){"x", "FP64", "\xff\xff\xff\xff\x07\x00", 6}));
 }
 
 Test(message_checks, tensor_bytes_inside_the_metadata)
@@ -139,19 +140,19 @@ Test(message_checks, tensor_bytes_inside_the_metadata)
     wire_block(&tensor, 5, "", 0);
     wire_text(&bytes, 1, "m");
     wire_message(&bytes, 5, &tensor);
-    refuses(INF_MESSAGE_INFER_REQUEST, &bytes,
-            "input 'x': contents are not read: tensor bytes "
-            "follow the metadata");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes,
+                   "input 'x': contents are not read: tensor bytes "
+                   "follow the metadata");
     bytes.size = 0;
     wire_text(&bytes, 1, "m");
     wire_block(&bytes, 7, "abcd", 4);
-    refuses(INF_MESSAGE_INFER_REQUEST, &bytes, "raw_input_contents is not read");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes, "raw_input_contents is not read");
     bytes.size = 0;
     wire_block(&bytes, 6, "", 0);
-    refuses(INF_MESSAGE_INFER_REPLY, &bytes, "raw_output_contents is not read");
+    expect_refused(INF_MESSAGE_INFER_REPLY, &bytes, "raw_output_contents is not read");
     bytes.size = 0;
     wire_message(&bytes, 5, &tensor);
-    refuses(INF_MESSAGE_INFER_REPLY, &bytes, "output 'x': contents are not read");
+    expect_refused(INF_MESSAGE_INFER_REPLY, &bytes, "output 'x': contents are not read");
 }
 
 // The request with `count` inputs, or outputs, of different names.
@@ -176,11 +177,11 @@ static struct wire_bytes *request_of_many(uint32_t field, int count)
 
 Test(message_checks, number_of_tensors)
 {
-    accepts(INF_MESSAGE_INFER_REQUEST, request_of_many(5, 64));
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, request_of_many(5, 64));
     cr_assert_eq(got.infer_request.input_count, 64);
-    refuses(INF_MESSAGE_INFER_REQUEST, request_of_many(5, 65), "65 inputs, at most 64");
-    accepts(INF_MESSAGE_INFER_REQUEST, request_of_many(6, 64));
-    refuses(INF_MESSAGE_INFER_REQUEST, request_of_many(6, 65), "65 outputs, at most 64");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, request_of_many(5, 65), "65 inputs, at most 64");
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, request_of_many(6, 64));
+    expect_refused(INF_MESSAGE_INFER_REQUEST, request_of_many(6, 65), "65 outputs, at most 64");
 }
 
 Test(message_checks, names_given_twice)
@@ -189,12 +190,12 @@ Test(message_checks, names_given_twice)
     struct wire_bytes *bytes = request_of_many(5, 3);
     put_input(&tensor, &(struct input){"t1", "FP16", "", 0});
     wire_message(bytes, 5, &tensor);
-    refuses(INF_MESSAGE_INFER_REQUEST, bytes, "input 't1' is named twice");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, bytes, "input 't1' is named twice");
     bytes = request_of_many(6, 3);
     tensor.size = 0;
     wire_text(&tensor, 1, "t0");
     wire_message(bytes, 6, &tensor);
-    refuses(INF_MESSAGE_INFER_REQUEST, bytes, "output 't0' is named twice");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, bytes, "output 't0' is named twice");
 }
 
 // A request whose tensor (field 5 input, 6 output) has that location.
@@ -223,14 +224,14 @@ static struct wire_bytes *request_at(uint32_t field, uint64_t region_id, uint64_
 
 Test(message_checks, locations)
 {
-    accepts(INF_MESSAGE_INFER_REQUEST, request_at(5, 0, 64, 24));
-    accepts(INF_MESSAGE_INFER_REQUEST, request_at(6, 1, UINT64_MAX, 0));
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, request_at(5, 0, 64, 24));
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, request_at(6, 1, UINT64_MAX, 0));
     refuses_with(INF_MESSAGE_INFER_REQUEST, request_at(5, 3, UINT64_MAX, 24), INF_RANGE,
                  INF_REASON_REGION_BOUNDS, "input 'x': 24 bytes at offset 18446744073709551615");
     refuses_with(INF_MESSAGE_INFER_REQUEST, request_at(6, 3, 32, UINT64_MAX - 31), INF_RANGE,
                  INF_REASON_REGION_BOUNDS, "output 'y': 18446744073709551584 bytes at offset 32");
-    refuses(INF_MESSAGE_INFER_REQUEST, request_at(6, 0, 0, 100),
-            "output 'y': location names no region_id");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, request_at(6, 0, 0, 100),
+                   "output 'y': location names no region_id");
 }
 
 // --- names ---
@@ -240,13 +241,13 @@ static void refuses_model(const char *name)
     static struct wire_bytes bytes;
     bytes.size = 0;
     wire_text(&bytes, 1, name);
-    refuses(INF_MESSAGE_INFER_REQUEST, &bytes, "is no model name");
-    refuses(INF_MESSAGE_MODEL_READY_REQUEST, &bytes, "is no model name");
-    refuses(INF_MESSAGE_MODEL_METADATA_REQUEST, &bytes, "is no model name");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes, "is no model name");
+    expect_refused(INF_MESSAGE_MODEL_READY_REQUEST, &bytes, "is no model name");
+    expect_refused(INF_MESSAGE_MODEL_METADATA_REQUEST, &bytes, "is no model name");
     bytes.size = 0;
     wire_text(&bytes, 2, name);
-    refuses(INF_MESSAGE_MODEL_LOAD_REQUEST, &bytes, "is no model name");
-    refuses(INF_MESSAGE_MODEL_UNLOAD_REQUEST, &bytes, "is no model name");
+    expect_refused(INF_MESSAGE_MODEL_LOAD_REQUEST, &bytes, "is no model name");
+    expect_refused(INF_MESSAGE_MODEL_UNLOAD_REQUEST, &bytes, "is no model name");
 }
 
 Test(message_checks, model_names)
@@ -272,24 +273,24 @@ Test(message_checks, versions_ids_devices_and_paths)
     static struct wire_bytes bytes;
     wire_text(&bytes, 1, "m");
     wire_text(&bytes, 2, "../1");
-    refuses(INF_MESSAGE_INFER_REQUEST, &bytes, "model_version '../1' is no version");
-    refuses(INF_MESSAGE_MODEL_READY_REQUEST, &bytes, "version '../1' is no version");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes, "model_version '../1' is no version");
+    expect_refused(INF_MESSAGE_MODEL_READY_REQUEST, &bytes, "version '../1' is no version");
     bytes.size = 0;
     wire_text(&bytes, 1, "m");
     wire_text(&bytes, 3, long_text(257));
-    refuses(INF_MESSAGE_INFER_REQUEST, &bytes, "id 'nnnn");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes, "id 'nnnn");
     bytes.size = 0;
     wire_text(&bytes, 1, "m");
     wire_text(&bytes, 101, long_text(257));
-    refuses(INF_MESSAGE_INFER_REQUEST, &bytes, "device 'nnnn");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes, "device 'nnnn");
     bytes.size = 0;
     wire_text(&bytes, 2, "m");
     wire_text(&bytes, 101, long_text(4096));
-    refuses(INF_MESSAGE_MODEL_LOAD_REQUEST, &bytes, "has 4096 bytes, at most 4095");
+    expect_refused(INF_MESSAGE_MODEL_LOAD_REQUEST, &bytes, "has 4096 bytes, at most 4095");
     bytes.size = 0;
     wire_text(&bytes, 2, "m");
     wire_text(&bytes, 100, "a/b");
-    refuses(INF_MESSAGE_MODEL_UNLOAD_REQUEST, &bytes, "version 'a/b' is no version");
+    expect_refused(INF_MESSAGE_MODEL_UNLOAD_REQUEST, &bytes, "version 'a/b' is no version");
 }
 
 // --- connection ---
@@ -298,16 +299,16 @@ Test(message_checks, hello)
 {
     static struct wire_bytes bytes;
     wire_text(&bytes, 3, long_text(257));
-    refuses(INF_MESSAGE_HELLO, &bytes, "client_name 'nnn");
+    expect_refused(INF_MESSAGE_HELLO, &bytes, "client_name 'nnn");
     bytes.size = 0;
     wire_repeat(&bytes, "\x32\x01x", 3, 32);
-    accepts(INF_MESSAGE_HELLO, &bytes);
+    expect_accepted(INF_MESSAGE_HELLO, &bytes);
     wire_raw(&bytes, "\x32\x01x", 3);
-    refuses(INF_MESSAGE_HELLO, &bytes, "features has 33 entries, at most 32");
-    refuses(INF_MESSAGE_HELLO_ACK, &bytes, "features has 33 entries");
+    expect_refused(INF_MESSAGE_HELLO, &bytes, "features has 33 entries, at most 32");
+    expect_refused(INF_MESSAGE_HELLO_ACK, &bytes, "features has 33 entries");
     bytes.size = 0;
     wire_text(&bytes, 6, long_text(257));
-    refuses(INF_MESSAGE_HELLO, &bytes, "features 'nnn");
+    expect_refused(INF_MESSAGE_HELLO, &bytes, "features 'nnn");
 }
 
 Test(message_checks, regions)
@@ -316,14 +317,14 @@ Test(message_checks, regions)
     for (int kind = INF_MESSAGE_REGION_REGISTER; kind <= INF_MESSAGE_REGION_RELEASED; kind++) {
         bytes.size = 0;
         wire_number(&bytes, 2, 4096);
-        refuses((enum inf_message_kind)kind, &bytes, "region_id is 0");
+        expect_refused((enum inf_message_kind)kind, &bytes, "region_id is 0");
     }
     static const uint64_t sizes[] = {0, (4ull << 30) + 1, UINT64_MAX};
     for (size_t i = 0; i < 3; i++) {
         bytes.size = 0;
         wire_number(&bytes, 1, 5);
         wire_number(&bytes, 2, sizes[i]);
-        refuses(INF_MESSAGE_REGION_REGISTER, &bytes, "region 5: size is ");
+        expect_refused(INF_MESSAGE_REGION_REGISTER, &bytes, "region 5: size is ");
     }
 }
 
@@ -334,18 +335,19 @@ Test(message_checks, model_metadata)
     put_input(&tensor,
               &(struct input){"x", "FP32", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10});
     wire_message(&bytes, 4, &tensor);
-    accepts(INF_MESSAGE_MODEL_METADATA, &bytes);
+    expect_accepted(INF_MESSAGE_MODEL_METADATA, &bytes);
     cr_assert_eq(got.model_metadata.inputs[0].shape.dims[0], -1);
     put_input(&tensor,
               &(struct input){"x", "FP32", "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10});
     bytes.size = 0;
     wire_message(&bytes, 5, &tensor);
-    refuses(INF_MESSAGE_MODEL_METADATA, &bytes, "output 'x': dimension 0 of the shape is -2");
+    expect_refused(INF_MESSAGE_MODEL_METADATA, &bytes,
+                   "output 'x': dimension 0 of the shape is -2");
     put_input(&tensor, &plain);
     wire_number(&tensor, 100, 1);
     bytes.size = 0;
     wire_message(&bytes, 4, &tensor);
-    refuses(INF_MESSAGE_MODEL_METADATA, &bytes, "input 'x' is unranked, but has a shape");
+    expect_refused(INF_MESSAGE_MODEL_METADATA, &bytes, "input 'x' is unranked, but has a shape");
 }
 
 // --- budget ---
@@ -365,7 +367,7 @@ Test(message_checks, memory_of_unpacking_is_bounded)
     refuses_with(INF_MESSAGE_INFER_REQUEST, &bytes, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,
                  "more than 1048576 bytes of memory");
     // The scratch is as good as new.
-    accepts(INF_MESSAGE_INFER_REQUEST, request_with(&plain));
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, request_with(&plain));
 }
 
 Test(message_checks, budget_ends_where_it_says)
@@ -393,7 +395,7 @@ Test(message_checks, unknown_fields_up_to_the_limit_are_skipped)
     bytes.size = 0;
     wire_text(&bytes, 1, "m");
     wire_repeat(&bytes, "\x78\x01", 2, 4095);
-    accepts(INF_MESSAGE_INFER_REQUEST, &bytes);
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, &bytes);
     cr_assert_str_eq(got.infer_request.model_name, "m");
     wire_raw(&bytes, "\x78\x01", 2);
     refuses_with(INF_MESSAGE_INFER_REQUEST, &bytes, INF_INVALID, INF_REASON_BAD_FRAME,

@@ -25,7 +25,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 // Changes `bytes` of `*size` in one way.
-static void mutate(uint8_t *bytes, size_t *size, uint64_t *state)
+static void mutate_bytes(uint8_t *bytes, size_t *size, uint64_t *state)
 {
     size_t at = next_random(state) % (*size + 1);
     size_t length = next_random(state) % (*size - at + 1);
@@ -107,7 +107,7 @@ Test(message_mutation, never_crashes, .timeout = 110)
             size_t size = sample_size;
             memcpy(bytes, sample, size);
             for (uint64_t i = next_random(&state) % 4 + 1; i > 0; i--)
-                mutate(bytes, &size, &state);
+                mutate_bytes(bytes, &size, &state);
             try_bytes((enum inf_message_kind)kind, bytes, size, scratch, &tally);
         }
         cr_assert_gt(tally.accepted, ROUNDS / 100, "kind %d", kind);

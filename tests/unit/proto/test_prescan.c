@@ -37,25 +37,26 @@ const ProtobufCMessageDescriptor nest = {
     .field_ranges = nest_ranges,
 };
 
-static enum inf_code scan(const ProtobufCMessageDescriptor *descriptor,
-                          const struct wire_bytes *bytes, struct inf_error *err)
+static enum inf_code scan_bytes(const ProtobufCMessageDescriptor *descriptor,
+                                const struct wire_bytes *bytes, struct inf_error *err)
 {
     return inf_prescan(descriptor, wire_span(bytes), err);
 }
 
 // Wants the bytes accepted as the message.
-static void accepts(const ProtobufCMessageDescriptor *descriptor, const struct wire_bytes *bytes)
+static void expect_accepted(const ProtobufCMessageDescriptor *descriptor,
+                            const struct wire_bytes *bytes)
 {
     struct inf_error err;
-    cr_assert_eq(scan(descriptor, bytes, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(scan_bytes(descriptor, bytes, &err), INF_OK, "%s", err.text);
 }
 
 // Wants the bytes refused, with `text` in the error.
-static void refuses(const ProtobufCMessageDescriptor *descriptor, const struct wire_bytes *bytes,
-                    const char *text)
+static void expect_refused(const ProtobufCMessageDescriptor *descriptor,
+                           const struct wire_bytes *bytes, const char *text)
 {
     struct inf_error err;
-    cr_assert_eq(scan(descriptor, bytes, &err), INF_INVALID, "wanted: %s", text);
+    cr_assert_eq(scan_bytes(descriptor, bytes, &err), INF_INVALID, "wanted: %s", text);
     cr_assert_eq(err.reason, INF_REASON_BAD_FRAME);
     cr_assert_not_null(strstr(err.text, text), "'%s' does not say '%s'", err.text, text);
 }
@@ -66,7 +67,7 @@ static void refuses_literal(const ProtobufCMessageDescriptor *descriptor, const 
     static struct wire_bytes bytes;
     bytes.size = 0;
     wire_raw(&bytes, data, size);
-    refuses(descriptor, &bytes, text);
+    expect_refused(descriptor, &bytes, text);
 }
 
 #define INFER  (&inference__model_infer_request__descriptor)
@@ -92,11 +93,11 @@ Test(prescan, bounds_the_depth)
     static struct wire_bytes bytes;
     for (uint32_t field = 1; field <= 2; field++) {
         put_nest(&bytes, field, INF_LIMIT_META_DEPTH);
-        accepts(&nest, &bytes);
+        expect_accepted(&nest, &bytes);
         put_nest(&bytes, field, INF_LIMIT_META_DEPTH + 1);
-        refuses(&nest, &bytes, "nest too deeply");
+        expect_refused(&nest, &bytes, "nest too deeply");
         put_nest(&bytes, field, 3000);
-        refuses(&nest, &bytes, "nest too deeply");
+        expect_refused(&nest, &bytes, "nest too deeply");
     }
 }
 
@@ -107,7 +108,7 @@ Test(prescan, does_not_look_into_unknown_fields)
     put_nest(&bytes, 9, 3000);
     outer.size = 0;
     wire_message(&outer, 9, &bytes);
-    accepts(&nest, &outer);
+    expect_accepted(&nest, &outer);
 }
 
 Test(prescan, bounds_the_number_of_fields)
@@ -126,12 +127,12 @@ Test(prescan, bounds_the_number_of_fields)
     for (size_t i = 0; i < sizeof bombs / sizeof bombs[0]; i++) {
         bytes.size = 0;
         wire_repeat(&bytes, bombs[i].data, 2, INF_LIMIT_META_FIELDS);
-        accepts(bombs[i].descriptor, &bytes);
+        expect_accepted(bombs[i].descriptor, &bytes);
         wire_raw(&bytes, bombs[i].data, 2);
-        refuses(bombs[i].descriptor, &bytes, "too many fields");
+        expect_refused(bombs[i].descriptor, &bytes, "too many fields");
         bytes.size = 0;
         wire_repeat(&bytes, bombs[i].data, 2, INF_LIMIT_META_BYTES / 2);
-        refuses(bombs[i].descriptor, &bytes, "too many fields");
+        expect_refused(bombs[i].descriptor, &bytes, "too many fields");
     }
 }
 
@@ -144,9 +145,9 @@ Test(prescan, counts_fields_of_all_depths_together)
     bytes.size = 0;
     for (int i = 0; i < 40; i++)
         wire_message(&bytes, 5, &tensor); // 100 fields each
-    accepts(INFER, &bytes);
+    expect_accepted(INFER, &bytes);
     wire_message(&bytes, 5, &tensor);
-    refuses(INFER, &bytes, "too many fields");
+    expect_refused(INFER, &bytes, "too many fields");
 }
 
 Test(prescan, refuses_a_singular_message_twice_in_no_time)
@@ -161,7 +162,7 @@ Test(prescan, refuses_a_singular_message_twice_in_no_time)
     struct timespec before;
     struct timespec after;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-    refuses(INFER, &bytes, "InferInputTensor.location at byte");
+    expect_refused(INFER, &bytes, "InferInputTensor.location at byte");
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
     double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 +
                 (double)(after.tv_nsec - before.tv_nsec) / 1e6;
@@ -173,7 +174,7 @@ Test(prescan, tells_the_same_field_of_two_messages_from_a_repetition)
     static struct wire_bytes bytes;
     bytes.size = 0;
     wire_repeat(&bytes, "\x2a\x05\xa2\x06\x02\x08\x01", 7, 2);
-    accepts(INFER, &bytes);
+    expect_accepted(INFER, &bytes);
 }
 
 Test(prescan, reads_a_full_block_of_packed_numbers_in_linear_time)
@@ -186,7 +187,7 @@ Test(prescan, reads_a_full_block_of_packed_numbers_in_linear_time)
     wire_block(&tensor, 3, ones, sizeof ones);
     bytes.size = 0;
     wire_message(&bytes, 5, &tensor);
-    accepts(INFER, &bytes);
+    expect_accepted(INFER, &bytes);
 }
 
 // --- what protobuf is ---
@@ -195,20 +196,20 @@ Test(prescan, accepts_what_protobuf_allows)
 {
     static struct wire_bytes bytes;
     bytes.size = 0;
-    accepts(INFER, &bytes);
+    expect_accepted(INFER, &bytes);
     cr_assert_eq(inf_prescan(INFER, (struct inf_span){0}, NULL), INF_OK);
     // int32 -1 in ten bytes, an unknown field of each wire type, the highest field number.
     wire_raw(&bytes, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11);
     wire_raw(&bytes, "\x78\x00\x79........\x7d....\x7a\x03...", 21);
     wire_raw(&bytes, "\xf8\xff\xff\xff\x0f\x00", 6);
-    accepts(STATUS, &bytes);
+    expect_accepted(STATUS, &bytes);
     // A list of numbers packed, not packed, and packed to nothing.
     bytes.size = 0;
     wire_raw(&bytes, "\x1a\x03\x01\x80\x01\x18\x05\x1a\x00", 9);
-    accepts(INPUT, &bytes);
+    expect_accepted(INPUT, &bytes);
     bytes.size = 0;
     wire_raw(&bytes, "\x1a\x08........\x1d....\x21........", 24);
-    accepts(&nest, &bytes);
+    expect_accepted(&nest, &bytes);
 }
 
 Test(prescan, refuses_broken_bytes)
@@ -277,14 +278,14 @@ Test(prescan, refuses_text_that_is_not_utf8)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         bytes.size = 0;
         wire_block(&bytes, 2, bad[i].text, bad[i].size);
-        refuses(STATUS, &bytes, "string is not UTF-8");
+        expect_refused(STATUS, &bytes, "string is not UTF-8");
     }
     // U+7FF, U+800, U+D7FF, U+E000, U+FFFD, U+10000, U+10FFFF
     bytes.size = 0;
     wire_text(&bytes, 2,
               "\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbd\xf0\x90\x80\x80"
               "\xf4\x8f\xbf\xbf");
-    accepts(STATUS, &bytes);
+    expect_accepted(STATUS, &bytes);
 }
 
 Test(prescan, refuses_every_truncation_but_those_between_fields)
@@ -299,11 +300,11 @@ Test(prescan, refuses_every_truncation_but_those_between_fields)
     wire_text(&bytes, 1, "m");
     wire_message(&bytes, 5, &tensor);
     wire_number(&bytes, 100, 1000000);
-    accepts(INFER, &bytes);
+    expect_accepted(INFER, &bytes);
     size_t whole = bytes.size;
     for (bytes.size = 0; bytes.size < whole; bytes.size++) {
         bool between = bytes.size == 0 || bytes.size == 3 || bytes.size == 5 + tensor.size;
-        cr_assert_eq(scan(INFER, &bytes, NULL), between ? INF_OK : INF_INVALID, "cut at %zu",
+        cr_assert_eq(scan_bytes(INFER, &bytes, NULL), between ? INF_OK : INF_INVALID, "cut at %zu",
                      bytes.size);
     }
 }

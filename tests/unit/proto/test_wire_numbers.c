@@ -38,8 +38,8 @@ static const char *type_name(const ProtobufCFieldDescriptor *field)
 }
 
 // "string name=1; repeated int64 shape=3; " of the fields whose numbers are in [first, last].
-static void describe(const ProtobufCMessageDescriptor *descriptor, uint32_t first, uint32_t last,
-                     char *text, size_t room)
+static void describe_fields(const ProtobufCMessageDescriptor *descriptor, uint32_t first,
+                            uint32_t last, char *text, size_t room)
 {
     size_t size = 0;
     text[0] = '\0';
@@ -63,11 +63,11 @@ struct row {
     const char *fields;
 };
 
-static void check(const struct row *rows, size_t count, uint32_t first, uint32_t last)
+static void check_rows(const struct row *rows, size_t count, uint32_t first, uint32_t last)
 {
     for (size_t i = 0; i < count; i++) {
         char text[2048];
-        describe(rows[i].descriptor, first, last, text, sizeof text);
+        describe_fields(rows[i].descriptor, first, last, text, sizeof text);
         cr_expect_str_eq(text, rows[i].fields, "%s:\n%s\nwanted\n%s", rows[i].name, text,
                          rows[i].fields);
         cr_expect_str_eq(rows[i].descriptor->short_name, strrchr(rows[i].name, '.') + 1);
@@ -152,7 +152,7 @@ Test(wire_numbers, are_those_of_the_open_inference_protocol)
         {&inference__repository_model_unload_response__descriptor,
          "inference.RepositoryModelUnloadResponse", ""},
     };
-    check(rows, sizeof rows / sizeof rows[0], 1, 99);
+    check_rows(rows, sizeof rows / sizeof rows[0], 1, 99);
 }
 
 Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
@@ -185,7 +185,7 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
         {&inference__repository_model_unload_request__descriptor,
          "inference.RepositoryModelUnloadRequest", "string version=100; "},
     };
-    check(rows, sizeof rows / sizeof rows[0], 100, UINT32_MAX);
+    check_rows(rows, sizeof rows / sizeof rows[0], 100, UINT32_MAX);
 }
 
 Test(wire_numbers, of_the_connections_messages_stay)
@@ -285,5 +285,5 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "string model=102; string version=103; string tensor=104; string expected=105; "
          "string actual=106; string phase=107; "},
     };
-    check(rows, sizeof rows / sizeof rows[0], 1, UINT32_MAX);
+    check_rows(rows, sizeof rows / sizeof rows[0], 1, UINT32_MAX);
 }
