@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has a model run many times without waiting for each answer: a thread of the library takes them in, and
-// the program does what it likes meanwhile (this one waits until the daemon takes more).
+// Runs a model many times without waiting for each answer. A background thread of the library
+// receives the answers, so that the program is free to do other work (this one waits until the
+// daemon accepts more requests).
 //
 //   background [--socket PATH] MODEL COUNT
 #include <getopt.h>
@@ -14,7 +15,7 @@
 
 #define CREDIT_WAIT_MS 60000
 
-// What callbacks count; they are called by the client's thread.
+// Counters of the callbacks, which run on the thread of the library.
 struct answers {
     atomic_ulong good, bad;
 };
@@ -45,7 +46,7 @@ static void on_answer(void *context, inferd_result *result, const struct inferd_
     inferd_result_free(result);
 }
 
-// Gives the inputs zeros, in memory that the daemon reads in place; what a model leaves open is 1.
+// Makes inputs of zeros, in memory that the daemon reads without copies. Open dimensions become 1.
 static int make_inputs(inferd_client *client, inferd_model_info *info, struct inferd_error *err)
 {
     for (size_t i = 0; i < info->input_count; i++) {

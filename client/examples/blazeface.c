@@ -17,7 +17,7 @@ static float measure_overlap(const struct face *a, const struct face *b)
     return shared / (area_a + area_b - shared);
 }
 
-// Inserts a candidate by score; the worst falls off a full list.
+// Inserts a candidate in the order of scores. If the list is full, the worst one is dropped.
 static size_t insert_face(struct face *faces, size_t count, const struct face *face)
 {
     size_t at = count < BLAZEFACE_FACES_MAX ? count : BLAZEFACE_FACES_MAX - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What BlazeFace's raw outputs mean: anchors, decoding, non-maximum suppression. The daemon runs
-// networks; meaning is the application's, so it lives here.
+// Decodes the raw outputs of BlazeFace: anchors, boxes, non-maximum suppression. The daemon runs
+// networks; interpreting their outputs is the application's work.
 #ifndef INF_CLIENT_EXAMPLES_BLAZEFACE_H
 #define INF_CLIENT_EXAMPLES_BLAZEFACE_H
 
@@ -14,8 +14,8 @@ struct face {
     float x0, y0, x1, y1;
 };
 
-// One grid of anchors: `scores` [rows * columns * anchors] and `boxes` [the same, 16] as the network
-// gives them. The grid is square.
+// One square grid of anchors, as the network returns it: `scores` [rows * columns * anchors] and
+// `boxes` [rows * columns * anchors, 16].
 struct blazeface_grid {
     const float *scores; // logits
     const float *boxes;  // x and y of the centre relative to the anchor, width, height, 6 points
@@ -23,9 +23,9 @@ struct blazeface_grid {
     size_t anchors_per_cell;
 };
 
-// Decodes the grids of a network with input `side` x `side` and keeps, best first, faces that score
-// at least `score_min` and overlap no better one by more than `overlap_max` (intersection over
-// union). Returns how many there are, at most BLAZEFACE_FACES_MAX.
+// Decodes the grids of a network with an input of `side` x `side`. Keeps faces with a score of at
+// least `score_min` that overlap no better face by more than `overlap_max` (intersection over
+// union), the best first. Returns their number, at most BLAZEFACE_FACES_MAX.
 size_t blazeface_decode(const struct blazeface_grid *grids, size_t grid_count, float side,
                         float score_min, float overlap_max, struct face faces[BLAZEFACE_FACES_MAX]);
 

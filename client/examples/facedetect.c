@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds faces in a picture with BlazeFace, served by inferd: a whole client in one file. The network
-// wants 256x256 RGB in -1..1 and gives, for 512 + 384 anchors, a score and a box each.
+// Finds faces in a picture with BlazeFace, served by inferd: a complete client in one file. The
+// input of the network is 256x256 RGB in -1..1. Its outputs are a score and a box for each of 512 +
+// 384 anchors.
 //
 //   facedetect [--socket PATH] [--model NAME] PICTURE OUT.png
 #include <getopt.h>
@@ -38,7 +39,7 @@ static int report_failure(const struct inferd_error *err)
     return -1;
 }
 
-// The picture as the network wants it: letterboxed, channels in -1..1.
+// Converts the picture to the input of the network: letterboxed, channels in -1..1.
 static int prepare_input(const struct inf_picture *picture, float *input,
                          struct inf_picture_box *inside)
 {
@@ -54,7 +55,8 @@ static int prepare_input(const struct inf_picture *picture, float *input,
     return 0;
 }
 
-// Sorts the outputs into grids by their sizes: scores end in 1, boxes in 16.
+// Assigns the outputs to grids by their sizes (the last dimension of scores is 1, of boxes 16), and
+// decodes them.
 static int find_faces(const inferd_result *result, struct face *faces)
 {
     struct blazeface_grid grids[2] = {{.anchor_count = 512, .anchors_per_cell = 2},
@@ -80,7 +82,7 @@ static int find_faces(const inferd_result *result, struct face *faces)
     return (int)blazeface_decode(grids, 2, SIDE, SCORE_MIN, OVERLAP_MAX, faces);
 }
 
-// Prints the faces in pixels of the picture and draws them.
+// Prints the faces in pixels of the picture, and draws them.
 static void show_faces(struct inf_picture *picture, const struct inf_picture_box *inside,
                        const struct face *faces, int count)
 {
@@ -107,7 +109,7 @@ static int compare_ascending(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Runs the model on one device a few times and prints the middle of what it took.
+// Runs the model on one device a few times and prints the median time.
 static int time_device(inferd_client *client, inferd_request request, const char *device)
 {
     struct inferd_error err;

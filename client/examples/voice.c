@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells speech from silence with Silero VAD, served by inferd: how a recurrent model keeps its state
-// in a session, so that only audio goes to the daemon.
+// Detects speech with Silero VAD, served by inferd. Shows how a recurrent model keeps its state in
+// a session, so that only audio is sent to the daemon.
 //
 //   ffmpeg -i talk.mp3 -f s16le -ac 1 -ar 16000 - | voice
 #include <getopt.h>
@@ -11,7 +11,7 @@
 
 #define RATE    16000
 #define CHUNK   512 // samples: 32 ms
-#define CONTEXT 64  // samples before a chunk that the network looks at again
+#define CONTEXT 64  // samples before a chunk that are part of its input
 
 static int print_usage(FILE *out, int code)
 {
@@ -31,7 +31,7 @@ static int report_failure(const struct inferd_error *err)
     return 1;
 }
 
-// Appends a chunk of standard input to the context. False at its end.
+// Appends a chunk of standard input to the context. Returns false at the end of the input.
 static bool read_chunk(float audio[CONTEXT + CHUNK])
 {
     unsigned char bytes[2 * CHUNK];
@@ -100,6 +100,6 @@ int main(int argc, char **argv)
     int code = inferd_session_open(client, &state, 1, &session, &err) == INFERD_OK
                    ? process_audio(client, session, model)
                    : report_failure(&err);
-    inferd_close(client); // and with it the session
+    inferd_close(client); // closes the session, too
     return code;
 }

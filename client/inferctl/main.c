@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl: arguments before the verb, then the verb.
+// inferctl: parses the options before the verb, and runs the verb.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static int run_command(int argc, char **argv)
         {"json", no_argument, NULL, 'j'},         {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},         {0}};
     struct context context = {0};
-    // "+": options behind the verb are the verb's.
+    // "+" stops at the verb: the options behind it belong to the verb.
     for (int c; (c = getopt_long(argc, argv, "+s:o:h", longs, NULL)) != -1;) {
         if (c == 's')
             context.socket = optarg;
@@ -78,15 +78,15 @@ static int run_command(int argc, char **argv)
         return EXIT_USAGE;
     int verb_argc = argc - optind;
     char **verb_argv = argv + optind;
-    verb_argv[0] = argv[0]; // messages of getopt start with it
-    optind = 0;             // getopt starts anew
+    verb_argv[0] = argv[0]; // the prefix of getopt's messages
+    optind = 0;             // resets getopt
     return command_run(&context, command, verb_argc, verb_argv);
 }
 
 int main(int argc, char **argv)
 {
     int code = run_command(argc, argv);
-    // A result that a full disk swallowed is none.
+    // Fail if the output could not be written, for example because the disk is full.
     if (fflush(stdout) != 0 || ferror(stdout))
         return command_say(code == EXIT_OK ? EXIT_FILE : code, "standard output: %s",
                            strerror(errno));

@@ -48,7 +48,7 @@ void inf_picture_destroy(struct inf_picture **picture)
     *picture = NULL;
 }
 
-// Where a sample lies along one axis: between `low` and `high`, `weight` of the way.
+// A sample along one axis: between the pixels `low` and `high`, at the fraction `weight`.
 struct sample {
     uint32_t low, high;
     double weight;
@@ -63,7 +63,7 @@ static struct sample sample_at(uint32_t index, uint32_t from, uint32_t to)
         .low = low, .high = INF_MIN(low + 1, from - 1), .weight = position - low};
 }
 
-// Writes `from` stretched to width x height into `to`, its corner at (left, top).
+// Resizes `from` to width x height, and writes it into `to` with its corner at (left, top).
 static void resize_box(const struct inf_picture *from, struct inf_picture *to, uint32_t left,
                        uint32_t top, uint32_t width, uint32_t height)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures for the command line and the examples: JPEG and PNG in, PNG out, resizing, boxes. The
-// daemon knows no pictures.
+// Pictures for inferctl and the examples: reads JPEG and PNG, writes PNG, resizes, draws boxes. The
+// daemon does not use pictures.
 #ifndef INF_CLIENT_PICTURE_PICTURE_H
 #define INF_CLIENT_PICTURE_PICTURE_H
 
@@ -10,9 +10,9 @@
 
 #include "proto/core/status.h"
 
-// A side's length that is still taken: larger ones are a mistake or an attack on memory.
+// The maximum width and height: larger pictures are a mistake or an attack on memory.
 #define INF_PICTURE_SIDE_MAX 16384
-// Bytes of a picture's file that are still taken.
+// The maximum size of a file in bytes.
 #define INF_PICTURE_FILE_BYTES (256u << 20)
 
 // RGB, 8 bits a channel, rows from the top, no padding: [height, width, 3].
@@ -21,21 +21,21 @@ struct inf_picture {
     uint8_t *pixels; // width * height * 3
 };
 
-// Reads a JPEG or PNG file, told apart by content; alpha is dropped, grey becomes RGB. *out_picture is
-// the caller's to destroy.
+// Reads a JPEG or PNG file, decided by its content. Alpha is dropped, and grey becomes RGB. The
+// caller destroys *out_picture.
 //
 // INF_NOT_FOUND    there is no such file.
 // INF_UNSUPPORTED  it is neither JPEG nor PNG.
-// INF_INVALID      it is broken.
+// INF_INVALID      it is damaged.
 // INF_EXHAUSTED    it is too large.
 enum inf_code inf_picture_load(struct inf_picture **out_picture, const char *path,
                                struct inf_error *err) INF_NODISCARD;
 
-// A picture of one colour.
+// Creates a picture of one colour.
 enum inf_code inf_picture_create(struct inf_picture **out_picture, uint32_t width, uint32_t height,
                                  const uint8_t rgb[3], struct inf_error *err) INF_NODISCARD;
 
-// Frees the picture. NULL is fine.
+// Frees the picture and sets the pointer to NULL. A NULL picture is allowed.
 void inf_picture_destroy(struct inf_picture **picture);
 
 // Writes a PNG file.
@@ -47,14 +47,14 @@ struct inf_picture_box {
     double x0, y0, x1, y1; // left, top, right, bottom
 };
 
-// The whole picture stretched to `width` x `height`: bilinear with half-pixel centres, no
+// Creates a copy that is stretched to `width` x `height`: bilinear with half-pixel centres, without
 // antialiasing, rounded to 8 bits.
 enum inf_code inf_picture_resize(struct inf_picture **out_picture,
                                  const struct inf_picture *picture, uint32_t width, uint32_t height,
                                  struct inf_error *err) INF_NODISCARD;
 
-// The picture scaled to fit `width` x `height` with its aspect ratio kept, centred on black.
-// *out_inside tells where it lies.
+// Creates a picture of `width` x `height` that contains `picture` scaled with its aspect ratio
+// kept, centred on black. Sets *out_inside to the place of the scaled picture.
 enum inf_code inf_picture_letterbox(struct inf_picture **out_picture,
                                     const struct inf_picture *picture, uint32_t width,
                                     uint32_t height, struct inf_picture_box *out_inside,

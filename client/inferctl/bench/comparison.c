@@ -12,7 +12,7 @@
 struct echo {
     int fd;
     size_t read_bytes, write_bytes;
-    char *buffer; // room for either
+    char *buffer; // for sending and for receiving
 };
 
 static double now_ms(void)
@@ -66,7 +66,7 @@ static int measure_round_trips(struct echo *here, struct echo *there, unsigned l
 int beside_socket(size_t send_bytes, size_t receive_bytes, unsigned long runs, double *total_ms)
 {
     int fds[2];
-    // A byte each way at least, or nobody would wait for anybody.
+    // At least one byte each way: with none, a side would not wait for the other.
     size_t out = send_bytes + 1, in = receive_bytes + 1;
     size_t room = out > in ? out : in;
     struct echo here = {.read_bytes = in, .write_bytes = out, .buffer = calloc(1, room)};

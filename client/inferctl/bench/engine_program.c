@@ -19,7 +19,8 @@ const char *engine_program_path(void)
     return program != NULL && program[0] != '\0' ? program : INFERD_CHECK_PROGRAM;
 }
 
-// The shapes of the inputs: "x=1x3x224x224 y=scalar". The caller's to free; NULL without memory.
+// Returns the shapes of the inputs as text: "x=1x3x224x224 y=scalar". The caller frees it. NULL: no
+// memory.
 static char *write_shapes(const inferd_request *request)
 {
     char *text = NULL;
@@ -36,7 +37,8 @@ static char *write_shapes(const inferd_request *request)
     return fclose(file) == 0 ? text : NULL;
 }
 
-// Starts it with its output in a pipe, of which *fd is the other end. 0, or an error of errno.
+// Starts the program with its output in a pipe, and sets *fd to the reading end. Returns 0 or an
+// errno value.
 static int start_program(const char *const *words, pid_t *pid, int *fd)
 {
     int ends[2];
@@ -55,7 +57,7 @@ static int start_program(const char *const *words, pid_t *pid, int *fd)
     return error;
 }
 
-// Takes the times out of what it printed; false where they are not there.
+// Parses the times that the program has printed. Returns false if they are missing.
 static bool take_times(FILE *output, unsigned long runs, double *total_ms)
 {
     json_t *report = json_loadf(output, 0, NULL);

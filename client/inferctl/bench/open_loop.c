@@ -7,16 +7,16 @@
 #include <string.h>
 #include <time.h>
 
-// One run.
+// The state of one run.
 struct loop {
     inferd_client *const *clients;
-    size_t client_count, turn; // whose turn it is to send
+    size_t client_count, turn; // `turn`: the client that sends next
     const inferd_request *request;
-    struct pending *pending; // by request
+    struct pending *pending; // one for each request
     double *total_ms, *refused_ms;
     struct open_loop_result *result;
     unsigned long wanted, sent, ended;
-    double next_ms; // when the next one is meant to be sent
+    double next_ms; // when the next request is scheduled
 };
 
 struct pending {
@@ -35,7 +35,7 @@ double open_loop_gap_ms(double rate, bool poisson, uint64_t *state)
 {
     if (!poisson)
         return 1e3 / rate;
-    // splitmix64: a number in (0, 1].
+    // splitmix64, scaled to (0, 1].
     uint64_t value = *state += 0x9e3779b97f4a7c15u;
     value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
     value = (value ^ value >> 27) * 0x94d049bb133111ebu;
@@ -43,7 +43,7 @@ double open_loop_gap_ms(double rate, bool poisson, uint64_t *state)
     return -log(((double)(value >> 11) + 1) / 9007199254740992.0) * 1e3 / rate;
 }
 
-// Counts a request that the daemon would not serve; false where it failed in another way.
+// Counts a request that the daemon refused. Returns false if it failed in another way.
 static bool handle_refusal(struct loop *loop, double meant_ms, const struct inferd_error *err)
 {
     if (err->code == INFERD_DEADLINE_EXCEEDED && strcmp(err->reason, "PREDICTED") != 0) {
@@ -70,8 +70,8 @@ static void on_answer(void *context, inferd_result *result, const struct inferd_
     inferd_result_free(result);
 }
 
-// Sends one request on the first connection, from the next in turn on, that has credit; false where
-// none has, and where it fails.
+// Sends one request on the first connection that has credit, beginning with the next in turn.
+// Returns false if none has credit, or if sending fails.
 static bool send_one(struct loop *loop, struct pending *pending)
 {
     struct inferd_error err = {0};
@@ -88,7 +88,8 @@ static bool send_one(struct loop *loop, struct pending *pending)
     return false;
 }
 
-// Sends what is due; false where the credit is used up, so that answers have to be read first.
+// Sends the requests that are due. Returns false if the credit is used up, so that answers must be
+// read first.
 static bool send_due(struct loop *loop, const struct open_loop_options *options, uint64_t *state)
 {
     while (loop->sent < loop->wanted && loop->next_ms <= now_ms() && loop->result->err.code == 0) {
@@ -145,7 +146,7 @@ int open_loop_run(inferd_client *const *clients, size_t client_count, const infe
                                             .text = "no memory for so many requests"};
     while (result->err.code == 0 && loop.ended < loop.wanted)
         wait_and_process(&loop, !send_due(&loop, options, &state));
-    // After a failure, answers that still come must find their context.
+    // After a failure, wait for the answers in flight: their callbacks use this loop.
     struct inferd_error ignored;
     for (size_t i = 0; i < client_count && result->err.code != 0; i++)
         (void)inferd_wait(clients[i], &ignored);

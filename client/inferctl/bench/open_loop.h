@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests at times that do not hang on the answers, as those of many independent users. Latency counts
-// from when a request was meant to be sent: a daemon that stalls cannot hide it by holding up the one
-// who measures.
+// An open loop: requests are sent by a schedule, whether or not earlier ones were answered, as many
+// independent users do.
+//
+// A closed loop (send, wait, send) hides stalls: while the daemon stalls for a second, the loop
+// sends nothing, so that one request is slow instead of the thousand that users would have sent in
+// that second. This error is called coordinated omission. An open loop avoids it by measuring each
+// latency from the time at which the request was scheduled, not from when it could be sent:
+//
+//   scheduled   1 2 3 4 5 6          latency of 3 = answer 3 - scheduled 3,
+//   sent        1 2 3 . . . 4 5 6    also if sending was late
+//   answered     1 2 . . . 3 4 5 6
+//
+// late_ms reports how late requests were sent: if it is large, this program was too slow, and not
+// the daemon.
 #ifndef INF_CLIENT_INFERCTL_BENCH_OPEN_LOOP_H
 #define INF_CLIENT_INFERCTL_BENCH_OPEN_LOOP_H
 
@@ -11,33 +22,35 @@
 
 #include "client/inferd.h"
 
-// Connections that one loop may use.
+// The maximum number of connections of one loop.
 #define OPEN_LOOP_CLIENTS_MAX 64
 
 struct open_loop_options {
-    double rate;            // requests a second, above 0
-    bool poisson;           // times between them are random; else all the same
+    double rate;            // requests per second, above 0
+    bool poisson;           // random intervals (exponential); otherwise all are equal
     unsigned long requests; // 1 or more
     uint64_t seed;
-    double *refused_ms; // room for as many: how long after it was meant each was refused; or NULL
+    double *
+        refused_ms; // array of `requests`: time from schedule to refusal, by refusal; NULL: not wanted
 };
 
 struct open_loop_result {
     unsigned long answered;
     unsigned long refused;   // at once: RESOURCE_EXHAUSTED, or a deadline that could not be kept
-    unsigned long expired;   // DEADLINE_EXCEEDED later on
-    double elapsed_ms;       // from the first request meant to the last answer
-    double late_ms;          // by which a request was sent too late, at most
-    struct inferd_error err; // any other failure, which ends it; code 0: none
+    unsigned long expired;   // later: DEADLINE_EXCEEDED
+    double elapsed_ms;       // from the first scheduled request to the last answer
+    double late_ms;          // the maximum delay between schedule and sending
+    struct inferd_error err; // any other failure, which ends the loop; code 0: none
 };
 
-// Milliseconds to the next request: 1000 / rate, or with `poisson` random with that mean. `state` is
-// the seed to begin with.
+// Returns the milliseconds to the next request: 1000 / rate, or with `poisson` a random value with
+// that mean. *state is the seed at first, and the state of the generator later.
 double open_loop_gap_ms(double rate, bool poisson, uint64_t *state);
 
-// Sends the requests, each on the next of `client_count` connections that has credit left, and fills
-// total_ms[0 ... answered - 1], by answer. 0, or a failure in result->err. There must be nothing else in
-// flight on the clients; with more than one, inputs must not lie in inferd_memory.
+// Sends the requests, each on the next of `client_count` connections that has credit. Sets
+// total_ms[0 ... answered - 1] to the latencies, in the order of the answers. Returns 0, or the
+// failure in result->err. No other request may be in flight on the clients. With more than one
+// client, inputs must not be in inferd_memory.
 int open_loop_run(inferd_client *const *clients, size_t client_count, const inferd_request *request,
                   const struct open_loop_options *options, double *total_ms,
                   struct open_loop_result *result);

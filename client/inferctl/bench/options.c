@@ -11,7 +11,7 @@
 #define STREAMS_MAX  1024
 #define RATE_MAX     1000000
 
-// Reads "1,2,4": a row each.
+// Parses "1,2,4": the load of each row.
 static int take_loads(struct bench_loads *loads, const char *name, const char *list,
                       unsigned long most)
 {
@@ -82,7 +82,7 @@ static int take_option(struct bench_options *options, const struct option_given 
     }
 }
 
-// A device that does not run the model makes a row of its own, which knows no rates.
+// Refuses combinations of options that exclude each other.
 static int check_options(const struct bench_options *options)
 {
     if (options->all_backends && (options->rates.count > 0 || options->streams.count > 1))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inferctl bench is told.
+// The options of inferctl bench.
 #ifndef INF_CLIENT_INFERCTL_BENCH_OPTIONS_H
 #define INF_CLIENT_INFERCTL_BENCH_OPTIONS_H
 
@@ -16,14 +16,15 @@ struct bench_loads {
 struct bench_options {
     struct request_options request;
     unsigned long runs, timeout_ms, queue_timeout_ms;
-    struct bench_loads streams, rates; // of closed loops, of open ones: a row each
+    struct bench_loads streams, rates; // of closed loops; of open loops. Each load is a row
     bool even, all_backends, beside;
     unsigned long connections; // of an open loop
     const char *plot;          // file; NULL: none
-    const char *direct;        // the model's file, for the engine alone; NULL: not wanted
+    const char *direct;        // file of the model, to time the engine alone; NULL: not wanted
 };
 
-// Reads what was given, over the defaults. Prints what is wrong and returns an exit code.
+// Fills the options from the arguments and the defaults. Prints what is wrong and returns an exit
+// code.
 int bench_options_read(struct bench_options *options, const struct arguments *arguments);
 
 // For struct command.

@@ -8,7 +8,7 @@
 
 #include "client/inferctl/cli/command.h"
 
-// Pixels: the picture, and what is left around the field of the curves.
+// Sizes in pixels: the picture, and the margins around the curves.
 #define WIDTH  720.0
 #define HEIGHT 440.0
 #define LEFT   70.0
@@ -20,19 +20,20 @@
 #define MEDIAN_COLOUR "#36c"
 #define P99_COLOUR    "#c33"
 
-// Throughput from 0 on, times on a logarithmic scale.
+// The axes: throughput from 0, times on a logarithmic scale.
 struct scale {
     double x_max;
     double y_min, y_max;
 };
 
-// The next of 1, 2, 5, 10, 20 ... that is at least `value` or, `down`, at most.
+// Returns the nearest of 1, 2, 5, 10, 20, ... that is at least `value` or, if `down`, at most
+// `value`.
 static double round_to(double value, bool down)
 {
     static const double factors[] = {1, 2, 5, 10};
     double step = pow(10, floor(log10(fmax(value, 1e-9))));
     double last = step;
-    // A hair's breadth: powers of ten are not exact.
+    // With a tolerance, because powers of ten are not exact.
     for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
         double next = step * factors[i];
         if (next >= value * (1 - 1e-9))
@@ -68,7 +69,7 @@ static double to_y(const struct scale *scale, double ms)
     return HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
 }
 
-// Text between tags: what XML reads otherwise is written as it wants.
+// Writes text with the special characters of XML escaped.
 static void write_text(FILE *file, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -108,7 +109,7 @@ static void write_axes(FILE *file, const struct scale *scale)
 
 // --- curves ---
 
-// A point's mark: a disc of a closed loop, a square of an open one.
+// Draws the mark of a point: a disc for a closed loop, a square for an open loop.
 static void write_mark(FILE *file, double x, double y, bool open, const char *colour)
 {
     if (open)
@@ -120,7 +121,7 @@ static void write_mark(FILE *file, double x, double y, bool open, const char *co
         fprintf(file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n", x, y, colour);
 }
 
-// The points of one kind of loop, joined.
+// Draws the points of one kind of loop, joined by lines.
 static void write_curve(FILE *file, const struct scale *scale, const struct plot_point *points,
                         size_t count, bool open, bool p99)
 {
@@ -138,7 +139,7 @@ static void write_curve(FILE *file, const struct scale *scale, const struct plot
                        to_y(scale, p99 ? points[i].p99_ms : points[i].median_ms), open, colour);
 }
 
-// A hairline ties a load's median to its p99, so that the label at one tells both.
+// Draws a thin line from the median of each load to its p99, so that one label serves both.
 static void write_ties(FILE *file, const struct scale *scale, const struct plot_point *points,
                        size_t count)
 {
@@ -163,7 +164,8 @@ static bool boxes_overlap(const struct box *a, const struct box *b)
     return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
 }
 
-// Where a label may stand beside its point, the best place first: its middle, in widths of itself and lines.
+// The possible places of a label, the best one first: the offset of its middle from the point, in
+// widths of the label and in lines.
 static const struct place {
     double widths, lines;
 } places[] = {{0, -1},     {0.5, -0.7},  {-0.5, -0.7}, {0.5, 0.4}, {-0.5, 0.4},
@@ -189,8 +191,8 @@ static bool is_free(const struct box *box, const struct box *taken, size_t count
     return true;
 }
 
-// Writes what load each point is beside its p99, clear of marks and of other labels; one for which there is no
-// room is left out.
+// Labels each p99 with its load. Labels must not cover marks and other labels; a label without a
+// free place is left out.
 static void write_loads(FILE *file, const struct scale *scale, const struct plot_point *points,
                         size_t count)
 {
@@ -239,7 +241,8 @@ static FILE *begin_plot(const char *path, const char *title, double height)
     return file;
 }
 
-// `file` NULL: it could not be opened.
+// Ends the file. Prints what is wrong and returns an exit code. `file` NULL: it could not be
+// opened.
 static int end_plot(FILE *file, const char *path)
 {
     if (file != NULL)
@@ -250,7 +253,7 @@ static int end_plot(FILE *file, const char *path)
     return EXIT_OK;
 }
 
-// Tells colours and marks apart, right of the title and below it.
+// Draws the legend of colours and marks, to the right of the title and below it.
 static void write_legend(FILE *file, const bool *has)
 {
     static const char *const loops[] = {"4: requests in flight", "4/s: requests sent a second"};
@@ -294,7 +297,7 @@ int plot_write(const char *path, const char *title, const struct plot_point *poi
 #define BAR_LEFT   110.0
 #define BAR_RIGHT  120.0
 
-// The powers of ten that all times lie between.
+// The powers of ten that enclose all times.
 struct decades {
     double first, last;
 };

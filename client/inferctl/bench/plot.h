@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latency against throughput as a picture: an SVG file that stands alone.
+// Draws latency against throughput as an SVG file.
 #ifndef INF_CLIENT_INFERCTL_BENCH_PLOT_H
 #define INF_CLIENT_INFERCTL_BENCH_PLOT_H
 
@@ -17,18 +17,20 @@ struct plot_point {
     double median_ms, p99_ms;
 };
 
-// Writes the points (1 to PLOT_POINTS_MAX), those of closed loops and those of open ones joined in the order
-// they come; throughput from 0, times logarithmic. Prints what is wrong and returns an exit code.
+// Writes a picture of 1 to PLOT_POINTS_MAX points. The points of closed loops are joined in the
+// order of the array, and so are those of open loops. Prints what is wrong and returns an exit
+// code.
 int plot_write(const char *path, const char *title, const struct plot_point *points, size_t count);
 
-// One device's times.
+// The times of one device.
 struct plot_bar {
     const char *name;
     double median_ms, p99_ms;
 };
 
-// Writes a bar for each device, as long as its median, with a line up to the p99; lengths are
-// logarithmic, since devices differ a hundredfold. Prints what is wrong and returns an exit code.
+// Writes a picture with a bar for each device: its length is the median, and a line goes up to the
+// p99. The scale is logarithmic, because devices differ by a factor of a hundred. Prints what is
+// wrong and returns an exit code.
 int plot_write_bars(const char *path, const char *title, const struct plot_bar *bars, size_t count);
 
 #endif

@@ -9,13 +9,14 @@ enum kind {
     TEXT,
     WHOLE,
     REAL,
-    BYTES // a whole number, 0 where it is not known
+    BYTES // a whole number; 0: unknown
 };
 
-// In the table's order.
+// The columns in the order of the table.
 static const struct column {
     const char *name;
-    unsigned parts; // tables that have it; of loops also the rows
+    unsigned
+        parts; // enum bench_part of the tables that have the column, and of the rows that fill it
     enum kind kind;
     size_t offset; // in the row
 } columns[] = {
@@ -54,7 +55,7 @@ struct table *bench_table_start(unsigned parts)
     return table_create(names, count);
 }
 
-// Whether a row has a value in a column.
+// Returns whether a row has a value in a column.
 static bool is_known(const struct bench_row *row, const struct column *column)
 {
     unsigned loop = row->streams != 0 ? BENCH_CLOSED : BENCH_OPEN;

@@ -12,7 +12,7 @@
 #define DATA_SOCKET  "/run/inferd/inferd.sock"
 #define ADMIN_SOCKET "/run/inferd/admin.sock"
 
-// Options of every verb; letters are the verb's own to use.
+// Options that every verb has. Their values are not letters, so that verbs may use all letters.
 enum {
     OPTION_HELP = 0x1000,
     OPTION_JSON,
@@ -28,7 +28,7 @@ static const struct option common_options[] = {{"help", no_argument, NULL, OPTIO
 
 // --- parsing ---
 
-// Whether -o is the verb's own, as the directory of infer.
+// Returns whether the verb has its own option -o.
 static bool has_own_output(const struct command *command)
 {
     return command->short_options != NULL && strchr(command->short_options, 'o') != NULL;
@@ -56,7 +56,7 @@ static int print_usage(const struct command *command, bool asked)
     return EXIT_OK;
 }
 
-// What getopt_long() is given: the verb's options and those of every verb.
+// The options for getopt_long(): those of the verb and those that every verb has.
 struct option_set {
     char shorts[64];
     struct option longs[LONG_OPTIONS_MAX];
@@ -78,7 +78,8 @@ static void collect_options(struct option_set *set, const struct command *comman
     set->longs[count] = (struct option){0};
 }
 
-// Takes an option of every verb; false where it is one of the verb's own. *code tells how it went.
+// Handles an option that every verb has, and sets *code. Returns false if the option is the verb's
+// own.
 static bool take_common(struct context *context, const struct command *command, int option,
                         int *code)
 {
@@ -162,7 +163,7 @@ bool command_number(const char *option, const char *text, unsigned long low, uns
 
 // --- the daemon ---
 
-// Whether the connection failed, not the request.
+// Returns whether the connection failed, and not the request.
 static bool is_gone(const struct inferd_error *err)
 {
     return err->code == INFERD_UNAVAILABLE &&
@@ -206,7 +207,7 @@ int command_connect(const struct context *context, bool admin, inferd_client **c
     return err.code == INFERD_UNAVAILABLE ? EXIT_NO_DAEMON : code;
 }
 
-// The loaded model with the name nearest to `name`; NULL where none is near.
+// Returns the loaded model whose name is most similar to `name`, or NULL. The caller frees it.
 static const char *nearest_model(inferd_client *client, const char *name, inferd_model_row **rows)
 {
     size_t count;

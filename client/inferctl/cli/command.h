@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a verb of inferctl is, and what every verb is given.
+// Verbs of inferctl: their description, their parsed arguments, and what they share.
 #ifndef INF_CLIENT_INFERCTL_CLI_COMMAND_H
 #define INF_CLIENT_INFERCTL_CLI_COMMAND_H
 
@@ -14,10 +14,10 @@ enum exit_code {
     EXIT_OK = 0,
     EXIT_FAILED = 1,    // the daemon refused or the request failed
     EXIT_USAGE = 2,     // wrong arguments
-    EXIT_NO_DAEMON = 3, // nobody listens on the socket, or the daemon went away
+    EXIT_NO_DAEMON = 3, // no daemon listens on the socket, or it closed the connection
     EXIT_NOT_FOUND = 4, // no such model, version, device or file
     EXIT_DENIED = 5,    // needs the admin socket
-    EXIT_DEADLINE = 6,  // out of time
+    EXIT_DEADLINE = 6,  // the timeout passed
     EXIT_FILE = 7,      // a file could not be read or written
 };
 
@@ -27,7 +27,7 @@ enum output_format {
     OUTPUT_JSON,
 };
 
-// What the arguments say that every verb takes.
+// The options that every verb has.
 struct context {
     const char *socket; // NULL: the verb's default
     enum output_format format;
@@ -36,9 +36,9 @@ struct context {
 #define COMMAND_OPTIONS_MAX 128
 #define COMMAND_NAMES_MAX   16
 
-// The rest of the arguments, sorted.
+// The other arguments of a verb.
 struct arguments {
-    const char *names[COMMAND_NAMES_MAX]; // NULL where left out
+    const char *names[COMMAND_NAMES_MAX]; // arguments that are no options; NULL: not given
     struct option_given {
         int option; // the `val` of struct option
         const char *value;
@@ -50,11 +50,11 @@ struct arguments {
 struct command {
     const char *name;
     const char *names;                 // "MODEL [FILE]"
-    size_t names_least, names_most;    // how many there may be, at most COMMAND_NAMES_MAX
+    size_t names_least, names_most;    // minimum and maximum number; at most COMMAND_NAMES_MAX
     const char *summary;               // one line
-    const char *help;                  // its own options, as indented lines; "" for none
-    const char *short_options;         // its own options, as getopt_long() wants them; NULL: none
-    const struct option *long_options; // NULL exactly where short_options is
+    const char *help;                  // help for its own options, as indented lines; "": none
+    const char *short_options;         // its own options for getopt_long(); NULL: none
+    const struct option *long_options; // NULL if and only if short_options is
     // Runs the verb and returns an exit code.
     int (*run)(const struct context *context, const struct arguments *arguments);
 };
@@ -84,19 +84,19 @@ extern const struct command command_profile;
 extern const struct command command_debug;
 extern const struct command command_diff;
 
-// Parses the arguments of a verb (argv[0] is what goes in front of messages) and runs it. -o FORMAT,
-// --json, --socket and --help are understood behind every verb that has no such option of its own.
+// Parses the arguments of a verb and runs it. argv[0] is the prefix of messages. Every verb
+// understands -o FORMAT, --json, --socket and --help, unless it has such an option itself.
 int command_run(struct context *context, const struct command *command, int argc, char **argv);
 
-// Parses "table" or "json"; false, with a message, for anything else.
+// Parses "table" or "json". Otherwise prints a message and returns false.
 bool command_format(enum output_format *format, const char *text);
 
-// Connects to the daemon's data socket, or to its admin socket where `admin`; --socket and
-// $INFERD_SOCKET (which name either) go first. Prints why it failed and returns the exit code.
+// Connects to the daemon's data socket, or to its admin socket if `admin`. --socket and
+// $INFERD_SOCKET replace either. Prints why it failed and returns the exit code.
 int command_connect(const struct context *context, bool admin, inferd_client **client);
 
-// Describes a model; where there is none, prints that and the name that is nearest. Returns an exit
-// code; *info is the caller's to free where that is EXIT_OK.
+// Returns the description of a model in *info, which the caller frees. If there is no such model,
+// prints that and the most similar name. Returns an exit code.
 int command_describe(inferd_client *client, const char *model, const char *version,
                      inferd_model_info **info);
 
@@ -106,7 +106,7 @@ int command_failed(const struct inferd_error *err);
 // Prints "inferctl: " and the text; returns `code`.
 int command_say(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Reads a whole number between `low` and `high`; false, with a message, for anything else.
+// Parses a whole number from `low` to `high`. Otherwise prints a message and returns false.
 bool command_number(const char *option, const char *text, unsigned long low, unsigned long high,
                     unsigned long *number);
 

@@ -10,8 +10,8 @@ static size_t find_minimum(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-// How many letters must be put in, left out or changed, or neighbours exchanged, to make `a` of `b`,
-// with three rows of the usual matrix, used in turn.
+// Returns the edit distance: how many letters must be inserted, deleted or replaced, or neighbours
+// exchanged, to make `a` into `b`. Keeps three rows of the matrix.
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[3][NAME_MAX_BYTES + 1];
@@ -42,7 +42,7 @@ void nearest_consider(struct nearest *nearest, const char *known)
 {
     size_t length = strlen(nearest->name);
     size_t known_length = strlen(known);
-    // "m" is not near to "y": something has to be left of the name.
+    // Names of one letter are never similar: nothing of the name would be left.
     if (length < 2 || length > NAME_MAX_BYTES || known_length > NAME_MAX_BYTES)
         return;
     size_t distance = edit_distance(nearest->name, length, known, known_length);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The known name that somebody may have meant.
+// Finding the known name that is most similar to a misspelled one.
 #ifndef INF_CLIENT_INFERCTL_CLI_NEAREST_H
 #define INF_CLIENT_INFERCTL_CLI_NEAREST_H
 
 #include <stddef.h>
 
-// A search among names; `found` is the best so far, NULL where none is near.
+// A search. `found` is the most similar name so far; NULL: none is similar enough.
 struct nearest {
     const char *name;
     const char *found;
     size_t distance;
 };
 
-// Starts a search for names near `name`: those that a third of its letters (two at least) put wrong,
-// left out, added or exchanged turn into it.
+// Starts a search for names whose edit distance to `name` is at most a third of its letters, but at
+// least two.
 struct nearest nearest_start(const char *name);
 
-// Looks at one known name.
+// Compares `name` with one known name.
 void nearest_consider(struct nearest *nearest, const char *known);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl backends: what is built in, and why some of it is left out.
+// inferctl backends: lists the backends that are built in, and why some are not used.
 #include <stdlib.h>
 #include <string.h>
 

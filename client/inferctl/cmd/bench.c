@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl bench: how long a model takes through the daemon. In a closed loop each of N streams sends
-// its next request when its answer is there; in an open one requests come at a rate of their own.
+// inferctl bench: measures how long a model takes through the daemon. In a closed loop, each of N
+// streams sends its next request when its answer has come. In an open loop, requests are sent at a
+// fixed rate (bench/open_loop.h).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +18,18 @@
 
 #define WARMUP_RUNS 3
 
-// One benchmark under way.
+// The state of one benchmark.
 struct bench {
     inferd_client *client;
-    inferd_client *const *clients; // the same, and others of an open loop
+    inferd_client *const *clients; // `client`, and the other connections of an open loop
     inferd_request request;
     struct table *table;       // of `parts`
     unsigned parts;            // of enum bench_part
     struct plot_point *points; // measured so far
     size_t point_count;
     double *total_ms, *queue_ms, *compute_ms, *added_ms; // by answer
-    double *engine_ms; // runs of the engine alone; NULL: not wanted
-    double *socket_ms; // round trips of as many bytes through a bare socket; NULL: not wanted
+    double *engine_ms; // times of the engine alone; NULL: not wanted
+    double *socket_ms; // times of round trips through a bare socket; NULL: not wanted
     size_t sent_bytes, received_bytes; // of tensors, in one request and its answer
     unsigned long sent, answered, wanted;
     double first_ms;
@@ -84,8 +85,8 @@ static void note_sizes(struct bench *bench, const inferd_result *result)
         bench->received_bytes += inferd_result_output(result, i)->size;
 }
 
-// The first request compiles; a few more settle caches. Neither is counted. Where one fails,
-// bench->err says why.
+// Sends the first request, which compiles, and a few more to warm up caches. They are not counted.
+// Returns false if one fails; bench->err says why.
 static bool warm_up(struct bench *bench)
 {
     progress_show(&bench->progress, "warm-up", 0);
@@ -115,7 +116,7 @@ static unsigned parts_of(const struct bench_options *options)
            (options->all_backends ? BENCH_DEVICES : 0u);
 }
 
-// What the model takes on the device it was measured on; 0 where the daemon does not say.
+// Returns the bytes that the model takes on the measured device; 0: unknown.
 static int64_t find_memory(const struct bench *bench)
 {
     struct inferd_error err;
@@ -123,7 +124,7 @@ static int64_t find_memory(const struct bench *bench)
     uint64_t bytes = 0;
     if (inferd_explain(bench->client, bench->request.model, bench->request.version, &placement,
                        &err) == 0)
-        // A device may be there several times, in several precisions: the most that it took.
+        // A device may be listed with several precisions: use the largest.
         for (size_t i = 0; i < placement->candidate_count; i++)
             if (strcmp(placement->candidates[i].device, bench->device) == 0 &&
                 placement->candidates[i].memory_bytes > bytes)
@@ -132,7 +133,8 @@ static int64_t find_memory(const struct bench *bench)
     return (int64_t)bytes;
 }
 
-// Adds what was measured to the table and to the points: `row` has what only its kind of loop has.
+// Adds the measurements to the table and to the points. `row` has the values that depend on the
+// kind of loop.
 static void add_row(struct bench *bench, struct bench_row row, double elapsed_ms)
 {
     row.model = bench->request.model;
@@ -154,7 +156,7 @@ static void add_row(struct bench *bench, struct bench_row row, double elapsed_ms
                             .p99_ms = row.total.p99};
 }
 
-// A device that does not run the model.
+// Adds a row for a device that does not run the model.
 static void add_failure(const struct bench *bench)
 {
     bench_table_add(bench->table, bench->parts,
@@ -163,9 +165,9 @@ static void add_failure(const struct bench *bench)
                                         .failure = bench->err.text});
 }
 
-// --- what stands beside ---
+// --- comparisons ---
 
-// How many threads a run of the model has where it was measured.
+// Returns how many threads a run of the model uses on the measured device.
 static unsigned find_threads(struct bench *bench)
 {
     inferd_placement *placement;
@@ -183,7 +185,8 @@ static unsigned find_threads(struct bench *bench)
     return threads;
 }
 
-// What stands beside a row; where it fails, prints why and returns an exit code.
+// Measures the engine alone and the bare socket, if they are wanted. Prints why it failed and
+// returns an exit code.
 static int measure_beside(struct bench *bench, const struct bench_options *options)
 {
     if (bench->socket_ms != NULL && beside_socket(bench->sent_bytes, bench->received_bytes,
@@ -202,7 +205,7 @@ static int measure_beside(struct bench *bench, const struct bench_options *optio
 
 // --- loops ---
 
-// Sends the requests of a closed loop; where it fails, bench->err says why.
+// Sends the requests of a closed loop. Returns false if one fails; bench->err says why.
 static bool send_all(struct bench *bench, unsigned long streams, double *elapsed_ms)
 {
     struct inferd_error err;
@@ -217,8 +220,8 @@ static bool send_all(struct bench *bench, unsigned long streams, double *elapsed
     return bench->err.code == 0;
 }
 
-// Adds a row of what a closed loop measures. Where it fails, bench->err says why, or *code is an exit code and the
-// reason has been printed.
+// Measures a closed loop and adds a row. If it fails, returns false: bench->err says why, or *code
+// is an exit code and the reason has been printed.
 static bool measure_closed(struct bench *bench, const struct bench_options *options,
                            unsigned long streams, int *code)
 {
@@ -239,7 +242,7 @@ static bool measure_closed(struct bench *bench, const struct bench_options *opti
     return *code == EXIT_OK;
 }
 
-// As measure_closed(), with requests at a rate.
+// As measure_closed(), for an open loop.
 static bool measure_open(struct bench *bench, const struct bench_options *options,
                          unsigned long rate, int *code)
 {
@@ -270,7 +273,7 @@ static bool measure_open(struct bench *bench, const struct bench_options *option
     return *code == EXIT_OK;
 }
 
-// All rows, one after the other.
+// Measures all rows, one after the other.
 static bool measure_all(struct bench *bench, const struct bench_options *options, int *code)
 {
     bool measured = warm_up(bench);
@@ -281,13 +284,13 @@ static bool measure_all(struct bench *bench, const struct bench_options *options
     return measured;
 }
 
-// Measures on the device that the request names. Prints why it failed, but with --all-backends, where
-// that becomes a row, and *out_point what was measured: all 0 where nothing was.
+// Measures on the device that the request names, and sets *out_point (all 0 if nothing was
+// measured). Prints why it failed; with --all-backends the failure becomes a row instead.
 static int bench_device(struct table *table, inferd_client *const *clients,
                         const inferd_request *request, const struct bench_options *options,
                         struct plot_point *out_point)
 {
-    // Six times of each run.
+    // Six values for each run.
     double *samples = calloc(options->runs, 6 * sizeof *samples);
     if (samples == NULL)
         return command_say(EXIT_FAILED, "no memory for %lu runs", options->runs);

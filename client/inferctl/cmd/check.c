@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl check and inspect: what would become of a model file here, and in detail. The engine is in
-// a program of its own, so that this one stays small and needs no daemon.
+// inferctl check and inferctl inspect: examine a model file without the daemon. Both run the
+// program inferd-check, which contains the engine, so that inferctl need not link it. Nodes of a
+// served model are reported by the verbs profile, debug and diff (nodes.c).
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 #include "client/inferctl/bench/engine_program.h"
 
-// Becomes that program.
+// Replaces this process by that program.
 static int run_program(const struct context *context, const char *file, bool inspect)
 {
     const char *program = engine_program_path();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl devices: what computes, in order of preference.
+// inferctl devices: lists the devices in the order of preference.
 #include <stdio.h>
 #include <stdlib.h>
 

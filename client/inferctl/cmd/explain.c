@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl explain, inferctl advise: where a model runs and why; rules of thumb beside what was
-// measured.
+// inferctl explain prints where a model runs and why. inferctl advise compares rules of thumb with
+// what was measured.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/table.h"
 
-// The thresholds of TensorFlow.js's documents, as backends/place/prior.h has them.
+// The thresholds in the documents of TensorFlow.js, as in backends/place/prior.h.
 #define LITE_BYTES     ((uint64_t)3 << 20)
 #define LITE_MACS      ((uint64_t)60000000)
 #define WEBGL_HANDOFF  128
@@ -71,7 +71,7 @@ static struct table *list_declined(const inferd_placement *placement)
     return table;
 }
 
-// What was told; `all`: what nobody did, too.
+// Returns a table of the settings of the model; `all`: also those with their default value.
 static struct table *list_settings(const inferd_placement *placement, bool all)
 {
     static const char *const columns[] = {"setting", "value", "origin"};
@@ -176,7 +176,7 @@ static int print_explanation(const struct context *context, const inferd_placeme
 
 // --- advise ---
 
-// What a rule of the documents says about this model.
+// The result of one rule for this model.
 struct advice {
     const char *rule;
     char found[64];
@@ -205,7 +205,7 @@ static void collect_advice(struct advice advice[ADVICES], const inferd_placement
     advice[3].says = placement->small_ops_webgpu > 0 ? "these on the CPU" : "-";
 }
 
-// The candidate of the least median; NULL where none was measured.
+// Returns the candidate with the smallest median, or NULL if none was measured.
 static const inferd_candidate *find_fastest(const inferd_placement *placement)
 {
     const inferd_candidate *best = NULL;

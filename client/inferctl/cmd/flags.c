@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl env, inferctl flags: what the daemon found, and what it was told.
+// inferctl env prints what the daemon found out about the machine. inferctl flags prints or changes
+// its flags.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl infer: files in, files and a summary out.
+// inferctl infer: runs a model with files as inputs; prints a summary of the outputs and writes
+// them to files.
 #include <stdio.h>
 #include <string.h>
 
@@ -13,12 +14,12 @@
 struct options {
     struct request_options request;
     unsigned long timeout_ms, queue_timeout_ms;
-    const char *mode; // NULL: the model's
+    const char *mode; // NULL: the mode of the model
     struct result_view view;
     const char *trace; // file; NULL: none
 };
 
-// Runs once more, apart from all requests, for the times of each node.
+// Runs the model again, separately from all requests, to measure the time of each node.
 static int write_trace(inferd_client *client, const inferd_request *request, const char *precision,
                        const char *path)
 {
@@ -121,7 +122,7 @@ static int run_infer(const struct context *context, const struct arguments *argu
     int code = EXIT_OK;
     for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
         code = take_option(&options, &arguments->options[i], &labels_path);
-    // What can go wrong here should, before a model runs for nothing.
+    // Load files and check directories first, so that mistakes show before the model runs.
     if (code == EXIT_OK && labels_path != NULL)
         code = labels_load(&labels, labels_path);
     if (code == EXIT_OK && options.view.directory != NULL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl limits: what the daemon allows, and changing it while it runs.
+// inferctl limits: prints the limits of the daemon, or changes them while it runs.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "client/inferctl/cli/command.h"
 #include "client/inferctl/text/table.h"
 
-// Decimal digits and at most one of K, M, G (powers of 1024), as in inferd.conf.
+// Parses decimal digits with at most one of K, M, G (powers of 1024), as in inferd.conf.
 static bool parse_value(const char *text, uint64_t *value)
 {
     static const char units[] = "KMG";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl memory: what each device holds.
+// inferctl memory: prints the memory of each device.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl models: what is served, or one model's inputs and outputs.
+// inferctl models: lists the models, or the inputs and outputs of one model.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

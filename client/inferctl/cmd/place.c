@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl place: a model to another device.
+// inferctl place: moves a model to another device.
 #include <stdio.h>
 
 #include "client/inferctl/cli/command.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl status: how the daemon fares.
+// inferctl status: prints the state of the daemon.
 #include <stdio.h>
 
 #include "client/inferctl/cli/command.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl verify: the same input on every device in every precision, judged by what the plainest one
-// answers.
+// inferctl verify: runs the same input on every device in every precision, and compares the answers
+// with that of the reference device.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #include "client/inferctl/text/fact.h"
 #include "client/inferctl/text/table.h"
 
-// TensorFlow.js judges its own backends by the same figure.
+// The tolerance of the tests of TensorFlow.js.
 #define TOLERANCE_DEFAULT 1e-3
 
-// What the daemon allows precisions that are named (docs/reference/requirements.md, R44).
+// The tolerance of the daemon for requested precisions (docs/reference/requirements.md, R44).
 #define TOLERANCE_FP16 1e-2
 #define TOLERANCE_BF16 3e-2
 
@@ -26,10 +26,10 @@
 
 struct options {
     struct request_options request;
-    double tolerance; // below 0: by precision
+    double tolerance; // negative: depends on the precision
 };
 
-// One device in one precision, and what it answered: NULL where it refused.
+// The answer of one device in one precision; no result if the device refused.
 struct answer {
     const char *device;
     char precision[PRECISION_SIZE];
@@ -54,7 +54,7 @@ static void answers_fini(struct answers *answers)
     inferd_environment_free(answers->environment);
 }
 
-// Lists a device in each of its precisions ("fp32,fp16"), fp32 last.
+// Adds an entry for each precision of a device ("fp32,fp16"), fp32 last.
 static void add_device(struct answers *answers, const inferd_device_row *device,
                        const char *precisions)
 {
@@ -74,7 +74,7 @@ static void add_device(struct answers *answers, const inferd_device_row *device,
     }
 }
 
-// Leaves what the options ask for, and the reference.
+// Removes entries that the options do not ask for, except for the reference.
 static int keep_asked(struct answers *answers, const struct request_options *request)
 {
     size_t kept = 0;
@@ -121,7 +121,7 @@ static int request_answers(struct answers *answers, inferd_client *client,
             inferd_infer(client, &pinned, &answer->result, &answer->error) == 0)
             continue;
         answer->result = NULL;
-        if (i + 1 == answers->count) // nothing to judge by
+        if (i + 1 == answers->count) // the reference failed: there is nothing to compare with
             return command_failed(&answer->error);
     }
     return EXIT_OK;
@@ -160,8 +160,9 @@ static bool add_difference(struct table *table, const inferd_tensor *got,
     return difference.within;
 }
 
-// Prints a row for each output of each answer; whether all are near enough. An answer that says another
-// precision than was asked for was computed again, or nothing of the model can be computed so.
+// Prints a row for each output of each answer. Returns whether all are within the tolerance. If an
+// answer has another precision than requested, it was computed again in fp32, or the model has no
+// operator for that precision.
 static bool print_comparison(const struct answers *answers, double tolerance,
                              enum output_format format)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl warm: a model compiled ahead.
+// inferctl warm: compiles a model for given shapes before requests need them.
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/progress.h"
 
-// As much as a request takes.
+// The maximum length of the shapes in a request, in bytes.
 #define SHAPES_SIZE 256
 
 static void show_progress(void *context, const char *stage, unsigned percent)
@@ -27,7 +27,7 @@ static void print_outcome(const struct context *context, const char *name, const
     json_value_print(answer);
 }
 
-// Adds a set of shapes to those before it; false where there is no room.
+// Appends a set of shapes. Returns false if it does not fit.
 static bool add_shapes(char shapes[SHAPES_SIZE], const char *set)
 {
     size_t used = strlen(shapes);

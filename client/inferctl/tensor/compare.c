@@ -5,7 +5,7 @@
 
 #include "client/inferctl/tensor/text.h"
 
-// Below it a wanted value is noise, and so is what it is divided by.
+// Expected values below this are noise: the relative difference is not computed for them.
 #define RELATIVE_LEAST 1e-6
 
 static double measure_distance(double got, double wanted)
@@ -16,7 +16,7 @@ static double measure_distance(double got, double wanted)
     return isnan(difference) ? (double)INFINITY : difference;
 }
 
-// Sums that make the cosine; what is not finite would drown the rest.
+// The sums for the cosine, over finite elements only.
 struct products {
     double both, got, wanted;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far two tensors are from each other.
+// The difference between two tensors.
 #ifndef INF_CLIENT_INFERCTL_TENSOR_COMPARE_H
 #define INF_CLIENT_INFERCTL_TENSOR_COMPARE_H
 
@@ -16,8 +16,8 @@ struct tensor_difference {
     bool within;    // every |got - wanted| is at most tolerance * max(1, |wanted|)
 };
 
-// Compares two tensors of the same size element by element. NaNs at the same place are equal, as are
-// infinities of the same sign.
+// Compares two tensors of the same size element by element. NaN equals NaN at the same position,
+// and so do infinities of the same sign.
 struct tensor_difference tensor_compare(const inferd_tensor *got, const inferd_tensor *wanted,
                                         double tolerance);
 

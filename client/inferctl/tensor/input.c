@@ -47,7 +47,7 @@ static bool is_given(const struct tensor_inputs *inputs, const char *name)
     return false;
 }
 
-// Finds the model's input that an assignment means, and where its file name starts.
+// Finds the input of the model that an assignment names, and the start of its file name.
 static const inferd_tensor *find_input(const char *assignment, const inferd_model_info *model,
                                        const char **file)
 {
@@ -58,7 +58,7 @@ static const inferd_tensor *find_input(const char *assignment, const inferd_mode
             return &model->inputs[i];
         }
     }
-    // A file's name may have a '=' in it too.
+    // The name of a file may contain '=', too.
     if (model->input_count == 1 &&
         (strchr(assignment, '=') == NULL || access(assignment, F_OK) == 0)) {
         *file = assignment;
@@ -73,10 +73,10 @@ static const inferd_tensor *find_input(const char *assignment, const inferd_mode
 
 enum file_kind {
     FILE_NPY,
-    FILE_PICTURE, // or anything else
+    FILE_PICTURE, // anything that is not .npy
 };
 
-// Looks at the first bytes of a file. Prints what is wrong and returns an exit code.
+// Finds the kind of a file by its first bytes. Prints what is wrong and returns an exit code.
 static int look_at_file(const char *path, enum file_kind *kind)
 {
     *kind = FILE_PICTURE;
@@ -96,7 +96,7 @@ static int look_at_file(const char *path, enum file_kind *kind)
     return code;
 }
 
-// Fills a tensor from a dtype and shape of proto/core; its elements are left zero.
+// Allocates a tensor with this type and shape. Its elements are zero.
 static bool allocate_tensor(inferd_tensor *tensor, const char *name, enum inf_dtype dtype,
                             const struct inf_shape *shape)
 {
@@ -124,13 +124,14 @@ static int load_npy(inferd_tensor *tensor, const char *name, const char *path)
     return code;
 }
 
-// Where channels, rows and columns are in an input that takes pictures.
+// Which axes of an input are the rows, columns and channels of a picture.
 struct picture_layout {
     int height, width, channel; // axes
     bool channels_first;
 };
 
-// The last three axes are a picture; one in front of them, if any, counts pictures.
+// Finds the layout of an input: its last three axes are a picture, and an axis before them is the
+// batch. Returns false if it is not a picture.
 static bool find_layout(const inferd_tensor *wanted, struct picture_layout *layout)
 {
     int first = wanted->rank - 3;
@@ -146,12 +147,12 @@ static bool find_layout(const inferd_tensor *wanted, struct picture_layout *layo
     return true;
 }
 
-// What an element can hold.
+// The values that an element can have.
 struct element_range {
     double least, most;
 };
 
-// The range of a dtype that pictures can be made into; 0 to 0 for others.
+// Returns the range of a dtype that pictures can be converted to; 0 to 0 for other dtypes.
 static struct element_range element_range(inferd_dtype dtype)
 {
     switch (dtype) {
@@ -168,7 +169,7 @@ static struct element_range element_range(inferd_dtype dtype)
     }
 }
 
-// What the 256 values of a channel become.
+// Computes the element for each of the 256 values of a channel.
 static void fill_levels(double levels[256], inferd_dtype dtype,
                         const struct picture_options *options)
 {
@@ -246,7 +247,7 @@ static int picture_to_tensor(inferd_tensor *tensor, const inferd_tensor *wanted,
     memcpy(shape.dims, wanted->shape, sizeof shape.dims);
     if (shape.rank == 4)
         shape.dims[0] = 1;
-    if (shape.dims[layout.height] < 0) // any size: the picture's own
+    if (shape.dims[layout.height] < 0) // any size: use that of the picture
         shape.dims[layout.height] = picture->height;
     if (shape.dims[layout.width] < 0)
         shape.dims[layout.width] = picture->width;

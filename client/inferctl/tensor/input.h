@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as inputs of a model: .npy as they are, pictures as the model wants them.
+// Files as inputs of a model: .npy files unchanged, pictures converted to the type and shape of the
+// input.
 #ifndef INF_CLIENT_INFERCTL_TENSOR_INPUT_H
 #define INF_CLIENT_INFERCTL_TENSOR_INPUT_H
 
@@ -9,34 +10,34 @@
 
 #define TENSOR_INPUTS_MAX 64
 
-// How a picture becomes a tensor.
+// How a picture is converted to a tensor.
 struct picture_options {
     bool has_range;   // else 0:1 for floats, and for integers what a channel's byte is, 0:255
                       // (INT8: -128:127)
-    double low, high; // what black and white become
+    double low, high; // the values of black and white
     bool bgr;         // blue first
-    bool letterbox;   // keep the aspect ratio, black around; else stretched
+    bool letterbox;   // keep the aspect ratio, with a black border; otherwise stretch
 };
 
-// The inputs of a request. Their data is the struct's.
+// The inputs of a request. The struct owns their data.
 struct tensor_inputs {
     inferd_tensor tensors[TENSOR_INPUTS_MAX];
     size_t count;
 };
 
-// Adds the input that `assignment` names: "NAME=FILE", or "FILE" alone where the model has one input.
-// FILE is .npy, JPEG or PNG, told apart by content. Prints what is wrong and returns an exit code.
+// Adds the input that `assignment` names: "NAME=FILE", or "FILE" if the model has one input. FILE
+// is .npy, JPEG or PNG, decided by its content. Prints what is wrong and returns an exit code.
 int tensor_inputs_add(struct tensor_inputs *inputs, const char *assignment,
                       const inferd_model_info *model, const struct picture_options *options);
 
-// What an input that has not been given is made of.
+// The elements of inputs that were not given.
 enum tensor_fill {
     TENSOR_ZEROS,
     TENSOR_RANDOM, // floats (FP32, FP64) of 0 to 1 and UINT8 of any value, the same each time; else
                    // zeros, since whole numbers often are indices
 };
 
-// Adds every input of the model that has not been given; unknown dimensions become 1. Returns an exit
+// Adds every input of the model that was not given. Unknown dimensions become 1. Returns an exit
 // code.
 int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info *model,
                            enum tensor_fill fill);
@@ -44,7 +45,7 @@ int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info
 // Frees the data.
 void tensor_inputs_fini(struct tensor_inputs *inputs);
 
-// Parses "LOW:HIGH" into the options; false, with a message, for anything else.
+// Parses "LOW:HIGH" into the options. Otherwise prints a message and returns false.
 bool picture_options_range(struct picture_options *options, const char *text);
 
 #endif

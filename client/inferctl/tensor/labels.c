@@ -11,7 +11,7 @@
 
 #define LABELS_BYTES_MAX (16u << 20)
 
-// Makes line ends, "\n" or "\r\n", NUL.
+// Replaces line ends ("\n" or "\r\n") by NUL.
 static void split_lines(struct labels *labels)
 {
     size_t kept = 0;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of classes, a line each.
+// Names of classes: a text file with one name per line.
 #ifndef INF_CLIENT_INFERCTL_TENSOR_LABELS_H
 #define INF_CLIENT_INFERCTL_TENSOR_LABELS_H
 
 #include <stddef.h>
 
 struct labels {
-    char *text; // the file, line ends made NUL
+    char *text; // the file, with NUL in place of line ends
     size_t size;
 };
 
 // Reads the file; prints what is wrong and returns an exit code.
 int labels_load(struct labels *labels, const char *path);
 
-// The name of class `index`; "" where there is none.
+// Returns the name of class `index`, or "".
 const char *labels_get(const struct labels *labels, size_t index);
 
 // Frees the names.

@@ -34,7 +34,7 @@ static void skip_space(struct cursor *cursor)
         cursor->at++;
 }
 
-// Takes `symbol`, after white space; false where something else comes.
+// Skips white space and `symbol`. Returns false if something else follows.
 static bool accept_symbol(struct cursor *cursor, char symbol)
 {
     skip_space(cursor);
@@ -44,7 +44,7 @@ static bool accept_symbol(struct cursor *cursor, char symbol)
     return true;
 }
 
-// Takes a quoted string without escapes, shorter than `size`.
+// Parses a quoted string without escapes, shorter than `size`.
 static bool take_string(struct cursor *cursor, char *text, size_t size)
 {
     char quote = accept_symbol(cursor, '\'') ? '\'' : '"';
@@ -85,7 +85,7 @@ static bool take_dim(struct cursor *cursor, int64_t *dim)
     return cursor->at > start;
 }
 
-// Takes "(2, 3)", "(2,)" or "()".
+// Parses "(2, 3)", "(2,)" or "()".
 static bool take_shape(struct cursor *cursor, struct inf_shape *shape)
 {
     *shape = (struct inf_shape){0};
@@ -95,7 +95,7 @@ static bool take_shape(struct cursor *cursor, struct inf_shape *shape)
         if (shape->rank == INF_LIMIT_RANK || !take_dim(cursor, &shape->dims[shape->rank]))
             return false;
         shape->rank++;
-        // One comma between two; a tuple of one has it behind.
+        // Elements are separated by commas; a tuple of one element ends with a comma.
         if (!accept_symbol(cursor, ','))
             return accept_symbol(cursor, ')') && shape->rank != 1;
     }
@@ -108,7 +108,8 @@ static enum inf_dtype parse_description(const char *text)
         const char *known = descriptions[dtype];
         if (known == NULL || strcmp(known + 1, text + 1) != 0)
             continue;
-        // The order of bytes says nothing where there is one; "=" is the machine's, which is little.
+        // The byte order does not matter for elements of one byte. "=" is the order of the machine:
+        // little.
         bool single = inf_dtype_size(dtype) == 1;
         if (text[0] == known[0] || text[0] == '=' || (single && strchr("<>", text[0]) != NULL))
             return dtype;
@@ -137,7 +138,7 @@ static enum inf_code parse_descr(struct inf_npy *npy, struct cursor *cursor, str
     return INF_OK;
 }
 
-// Takes "'key': value" and says in *seen which it was.
+// Parses "'key': value" and records the key in *seen.
 static enum inf_code parse_entry(struct inf_npy *npy, struct cursor *cursor, unsigned *seen,
                                  struct inf_error *err)
 {
@@ -233,7 +234,7 @@ enum inf_code inf_npy_format_header(char header[INF_NPY_HEADER_MAX], size_t *siz
     if ((unsigned)dtype >= INF_DTYPE_COUNT || descriptions[dtype] == NULL)
         return inf_fail(err, INF_UNSUPPORTED, ".npy has no element type for %s",
                         inf_dtype_name(dtype));
-    // 8 dimensions of 10 digits are far below the limit, so nothing is ever cut short.
+    // 8 dimensions of 10 digits always fit.
     char *text = header + MAGIC_SIZE + 4;
     size_t room = INF_NPY_HEADER_MAX - MAGIC_SIZE - 4;
     size_t used = (size_t)snprintf(text, room, "{'descr': '%s', 'fortran_order': False, 'shape': (",
@@ -242,7 +243,7 @@ enum inf_code inf_npy_format_header(char header[INF_NPY_HEADER_MAX], size_t *siz
         used += (size_t)snprintf(text + used, room - used, "%s%" PRId64, i > 0 ? ", " : "",
                                  shape->dims[i]);
     used += (size_t)snprintf(text + used, room - used, "%s), }", shape->rank == 1 ? "," : "");
-    // Blanks and an end of line, so that the data behind is aligned.
+    // Pad with blanks and a line end, so that the data is aligned.
     *size = inf_size_align(MAGIC_SIZE + 4 + used + 1, ALIGNMENT);
     size_t length = *size - MAGIC_SIZE - 4;
     memset(text + used, ' ', length - used - 1);

@@ -21,8 +21,8 @@ struct inf_npy {
     void *data; // inf_npy_load(): aligned to 64, the caller's until inf_npy_unload()
 };
 
-// Reads the header at the start of `file` into dtype, shape and size_bytes, and *data_offset = where
-// the elements start. `file` may end behind the header; data is not looked at.
+// Reads the header at the start of `file` into dtype, shape and size_bytes, and *data_offset =
+// where the elements start. `file` may end behind the header; data is not looked at.
 //
 // INF_INVALID      no .npy file, or a header that is cut short or makes no sense.
 // INF_UNSUPPORTED  version, element type, byte order or Fortran order.
@@ -40,8 +40,8 @@ enum inf_code inf_npy_format_header(char header[INF_NPY_HEADER_MAX], size_t *siz
 // Reads the file `path`. On success `npy` is given back with inf_npy_unload().
 //
 // INF_NOT_FOUND    it cannot be opened.
-// INF_INVALID      as inf_npy_parse_header(), or more or fewer bytes than the header says, or a BOOL
-//                  that is neither 0 nor 1.
+// INF_INVALID      as inf_npy_parse_header(), or more or fewer bytes than the header says, or a
+//                  BOOL that is neither 0 nor 1.
 // INF_UNSUPPORTED  as inf_npy_parse_header().
 // INF_EXHAUSTED    memory.
 enum inf_code inf_npy_load(struct inf_npy *npy, const char *path,

@@ -25,7 +25,7 @@ int output_files_prepare(const char *directory)
     return EXIT_OK;
 }
 
-// The output's name with what is unusual in file names replaced.
+// Copies the name of an output, with unusual characters replaced by '_'.
 static void plain_name(const char *name, char out[FILE_NAME_SIZE])
 {
     snprintf(out, FILE_NAME_SIZE, "%s", name[0] != '\0' ? name : "_");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a verb that sends requests, and what comes of them.
+// The options that all verbs share that send requests.
 #ifndef INF_CLIENT_INFERCTL_TENSOR_REQUEST_OPTIONS_H
 #define INF_CLIENT_INFERCTL_TENSOR_REQUEST_OPTIONS_H
 
@@ -14,7 +14,7 @@ struct request_options {
     struct picture_options picture;
 };
 
-// Entries of a verb's long options, and its short ones.
+// Entries for the long and short options of a verb.
 #define REQUEST_LONG_OPTIONS                                                                       \
     {"input", required_argument, NULL, 'i'}, {"version", required_argument, NULL, 'v'},            \
         {"device", required_argument, NULL, 'd'}, {"precision", required_argument, NULL, 'P'},     \
@@ -24,7 +24,7 @@ struct request_options {
     }
 #define REQUEST_SHORT_OPTIONS "i:v:d:P:r:"
 
-// Their help.
+// The help for these options.
 #define REQUEST_HELP                                                                               \
     "  -i, --input NAME=FILE  an input from a .npy, JPEG or PNG file; NAME= may be left out\n"     \
     "                         where the model has one input. Pictures are resized to the\n"        \
@@ -36,18 +36,18 @@ struct request_options {
     "  -d, --device NAME      run on this device (inferctl devices lists them)\n"                  \
     "  -P, --precision P      compute in fp32, fp16, bf16 or int8, where the device can\n"
 
-// Takes an option; *code is EXIT_OK, or EXIT_USAGE with a message where it makes no sense. False
-// where the option is none of these.
+// Handles one option and sets *code: EXIT_OK, or EXIT_USAGE after a message. Returns false if it is
+// none of these options.
 bool request_options_take(struct request_options *options, const struct option_given *given,
                           int *code);
 
-// Has requests from now on computed as the options say; `mode` may be NULL. Prints what is wrong and returns an
-// exit code.
+// Sets the run options of the client; `mode` may be NULL. Prints what is wrong and returns an exit
+// code.
 int request_options_apply(const struct request_options *options, inferd_client *client,
                           const char *mode);
 
-// Loads the inputs that the options name. Prints what is wrong and returns an exit code; `inputs` is
-// to be ended with tensor_inputs_fini() in either case.
+// Loads the inputs that the options name. Prints what is wrong and returns an exit code. Call
+// tensor_inputs_fini() in any case.
 int request_options_load(struct tensor_inputs *inputs, const struct request_options *options,
                          const inferd_model_info *model);
 

@@ -8,7 +8,7 @@
 #include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/table.h"
 
-// How a request may have been computed.
+// The texts for enum inferd_result_flag.
 static const struct {
     unsigned flag;
     const char *name, *text;

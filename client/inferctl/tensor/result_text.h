@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to an inference, for people or for programs.
+// Prints the result of an inference, as text or as JSON.
 #ifndef INF_CLIENT_INFERCTL_TENSOR_RESULT_TEXT_H
 #define INF_CLIENT_INFERCTL_TENSOR_RESULT_TEXT_H
 
@@ -8,15 +8,15 @@
 
 #define RESULT_TOP_MAX 100
 
-// What is shown of it.
+// What to print.
 struct result_view {
-    unsigned long top;           // that many best classes, at most RESULT_TOP_MAX
+    unsigned long top;           // number of best classes, at most RESULT_TOP_MAX
     const struct labels *labels; // of classes
-    const char *directory;       // where output_files_save() has put the outputs; NULL: nowhere
+    const char *directory;       // where output_files_save() wrote the outputs; NULL: nowhere
 };
 
-// Prints, for each output, name, dtype, shape, a summary of its elements and, for a class vector, the
-// best classes; then what ran where for how long.
+// Prints name, dtype, shape and a summary of each output and, for a vector of class scores, the
+// best classes; then the device and the times.
 void result_print(const inferd_result *result, const struct result_view *view,
                   enum output_format format);
 

@@ -37,7 +37,7 @@ size_t tensor_count(const inferd_tensor *tensor)
     return element == 0 ? 0 : tensor->size / element;
 }
 
-// A binary16's value: sign, 5 bits of exponent, 10 of mantissa.
+// Returns the value of a binary16: sign, 5 bits of exponent, 10 bits of mantissa.
 static double half_value(uint16_t bits)
 {
     int exponent = bits >> 10 & 0x1f;

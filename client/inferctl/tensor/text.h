@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as text: shapes, a summary of the elements, the best classes.
+// Tensors as text: shapes, summaries of elements, best classes.
 #ifndef INF_CLIENT_INFERCTL_TENSOR_TEXT_H
 #define INF_CLIENT_INFERCTL_TENSOR_TEXT_H
 
@@ -10,32 +10,33 @@
 
 #define TENSOR_SHAPE_TEXT 128
 
-// Writes "[1,128,128,3]" ("?" for dimensions that may be anything) and returns `text`.
+// Writes "[1,128,128,3]" to `text`, with "?" for dimensions of any size, and returns `text`.
 const char *tensor_shape_text(const inferd_tensor *tensor, char text[TENSOR_SHAPE_TEXT]);
 
-// The shape as an array; null for dimensions that may be anything.
+// Returns the shape as an array, with null for dimensions of any size.
 json_t *tensor_shape_json(const inferd_tensor *tensor);
 
-// Element `index` of the tensor as a double.
+// Returns element `index` of the tensor.
 double tensor_element(const inferd_tensor *tensor, size_t index);
 
-// How many elements the tensor has.
+// Returns the number of elements of the tensor.
 size_t tensor_count(const inferd_tensor *tensor);
 
-// What the elements of a tensor are like; NaNs count apart and are left out of the rest.
+// Statistics of the elements of a tensor. NaNs are counted, and not part of the other values.
 struct tensor_summary {
     double min, max, mean;
     size_t nan_count;
 };
 
-// Looks at every element.
+// Computes the statistics of all elements.
 struct tensor_summary tensor_summarise(const inferd_tensor *tensor);
 
-// Whether the tensor looks like scores of classes: one row, 2 to 100000 columns, floating point.
+// Returns whether the tensor may be scores of classes: one row, 2 to 100000 columns, floating
+// point.
 bool tensor_is_class_vector(const inferd_tensor *tensor);
 
-// The indices of the `count` largest elements, largest first; fewer where there are fewer. Returns
-// how many.
+// Sets indices[] to the `count` largest elements, the largest first, or to all if there are fewer.
+// Returns how many.
 size_t tensor_top(const inferd_tensor *tensor, size_t count, size_t *indices);
 
 #endif

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon found: all of it, or of one thing.
+// Facts that the daemon found out about the machine and itself.
 #ifndef INF_CLIENT_INFERCTL_TEXT_FACT_H
 #define INF_CLIENT_INFERCTL_TEXT_FACT_H
 
 #include "client/inferctl/cli/command.h"
 
-// The value of the fact "GROUP.NAME.WHAT" ("device.cpu.precisions"), valid as long as the environment; ""
-// where there is none.
+// Returns the value of the fact "GROUP.NAME.WHAT" ("device.cpu.precisions"), or "". It is valid as
+// long as the environment.
 const char *fact_find(const inferd_environment *environment, const char *group, const char *name,
                       const char *what);
 
-// Asks the daemon what it found, and has it printed. Prints what goes wrong and returns an exit code.
+// Reads the facts from the daemon and prints them with `print`. Prints what is wrong and returns an
+// exit code.
 int fact_show(const struct context *context,
               void (*print)(const inferd_environment *environment, enum output_format format));
 

@@ -30,7 +30,7 @@ json_t *json_value_text(const char *text)
     json_t *json = json_string(text);
     if (json != NULL)
         return json;
-    // Not UTF-8: rather lose the letters that are not ASCII than all of it.
+    // Not UTF-8: replace all characters that are not ASCII.
     char *plain = json_value_must(strdup(text));
     for (char *at = plain; *at != '\0'; at++)
         *at = (*at & 0x80) != 0 ? '?' : *at;

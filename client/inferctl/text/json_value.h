@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values for JSON output, valid whatever the daemon says.
+// Values for JSON output. They are valid for any text and number of the daemon.
 #ifndef INF_CLIENT_INFERCTL_TEXT_JSON_VALUE_H
 #define INF_CLIENT_INFERCTL_TEXT_JSON_VALUE_H
 
 #include <jansson.h>
 #include <stdint.h>
 
-// The number; null for infinities and NaN, which JSON does not have. Like all functions here it dies
-// where memory is short.
+// Returns the number, or null for infinities and NaN, which JSON does not have. All functions here
+// end the program if there is no memory.
 json_t *json_value_real(double number);
 
-// A whole number.
+// Returns a whole number.
 json_t *json_value_whole(int64_t number);
 
-// The text; bytes that are no UTF-8 become "?".
+// Returns the text. If it is not UTF-8, characters that are not ASCII become "?".
 json_t *json_value_text(const char *text);
 
 // Prints the value to stdout, indented, and frees it.
 void json_value_print(json_t *value);
 
-// Gives `memory` back unless it is NULL, which ends the program.
+// Returns `memory`. If it is NULL, ends the program.
 void *json_value_must(void *memory);
 
 #endif

@@ -41,7 +41,7 @@ uint64_t node_list_total_ns(const struct node_list *list)
     return total_ns;
 }
 
-// The first node that runs on the same device: its index numbers the device.
+// Returns the index of the first node on the same device, which serves as the number of the device.
 static int device_number(const struct node_list *list, const inferd_node *node)
 {
     size_t i = 0;
@@ -70,7 +70,7 @@ static json_t *make_event(const struct node_list *list, const inferd_node *node)
     return event;
 }
 
-// Names a line of the trace, or all of it.
+// Makes the event that names a line of the trace, or the whole trace.
 static json_t *make_name(const char *what, const char *name, int line)
 {
     json_t *event = json_value_must(json_object()), *details = json_value_must(json_object());
@@ -90,7 +90,7 @@ int node_list_trace(const struct node_list *list, const char *model, const char 
     for (size_t i = 0; i < list->count; i++) {
         const inferd_node *node = &list->nodes[i];
         if (node->kernel[0] == '\0')
-            continue; // a part of another step
+            continue; // fused into another node
         if (device_number(list, node) == (int)i)
             json_array_append_new(events, make_name("thread_name", node->device, (int)i));
         json_array_append_new(events, make_event(list, node));

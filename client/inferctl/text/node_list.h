@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes of a model that was looked into: collected, and written as a trace for Perfetto or
-// chrome://tracing.
+// The nodes of an inspected model, in a list, and as a trace for Perfetto or chrome://tracing.
 #ifndef INF_CLIENT_INFERCTL_TEXT_NODE_LIST_H
 #define INF_CLIENT_INFERCTL_TEXT_NODE_LIST_H
 
 #include "client/inferctl/cli/command.h"
 
-// All zero is an empty one.
+// Zero-initialised, it is empty.
 struct node_list {
     inferd_node *nodes;
     size_t count, capacity;
 };
 
-// Looks into a model and collects its nodes. Prints why it failed and returns the exit code.
+// Inspects a model and collects its nodes. Prints why it failed and returns the exit code.
 int node_list_collect(struct node_list *list, inferd_client *client,
                       const inferd_inspect_request *request);
 
 // Frees the nodes.
 void node_list_fini(struct node_list *list);
 
-// The sum of their times.
+// Returns the sum of the times of all nodes.
 uint64_t node_list_total_ns(const struct node_list *list);
 
-// Writes the trace: an event for each step, a line for each device. Prints what went wrong and returns
-// an exit code.
+// Writes the trace, with an event for each step and a line for each device. Prints what is wrong
+// and returns an exit code.
 int node_list_trace(const struct node_list *list, const char *model, const char *path);
 
 #endif

@@ -23,7 +23,7 @@ void progress_show(struct progress *progress, const char *stage, unsigned percen
 {
     if (!progress->wanted)
         return;
-    // Cut so that the line never wraps: only one line can be cleared.
+    // Truncated so that the line never wraps: only one line can be cleared.
     fprintf(stderr, "\r\033[K%.40s: %.20s %u %%", progress->what, stage, percent);
     progress->shown_ns = now_ns();
 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line on the terminal that tells how far something is; nothing where stderr is no terminal.
+// A progress line on the terminal. If stderr is not a terminal, nothing is printed.
 #ifndef INF_CLIENT_INFERCTL_TEXT_PROGRESS_H
 #define INF_CLIENT_INFERCTL_TEXT_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// One thing under way.
+// The progress of one activity.
 struct progress {
     const char *what;
     bool wanted;       // stderr is a terminal
     uint64_t shown_ns; // when the line was last written; 0: never
 };
 
-// Starts to tell about `what`.
+// Starts the progress of `what`.
 struct progress progress_start(const char *what);
 
-// Shows "WHAT: STAGE 40 %" in place of what was shown before.
+// Replaces the line by "WHAT: STAGE 40 %".
 void progress_show(struct progress *progress, const char *stage, unsigned percent);
 
-// The same, unless something was shown less than a tenth of a second ago: for what changes fast.
+// As progress_show(), but at most ten times per second.
 void progress_tick(struct progress *progress, const char *stage, unsigned percent);
 
 // Clears the line.

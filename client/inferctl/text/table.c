@@ -8,7 +8,7 @@
 
 #include "client/inferctl/text/json_value.h"
 
-// A cell: what a person sees, and what a program gets.
+// A cell: the text in a table, and the value in JSON.
 struct cell {
     char *shown;
     json_t *json;
@@ -97,7 +97,7 @@ static void print_json(const struct table *table, bool single)
     }
 }
 
-// How many columns of a terminal a text takes: letters, not bytes.
+// Returns how many columns of a terminal a text takes: one for each character.
 static size_t columns_of(const char *text)
 {
     size_t count = 0;
@@ -106,7 +106,7 @@ static size_t columns_of(const char *text)
     return count;
 }
 
-// Prints a text and as many blanks as `width` asks for.
+// Prints a text, padded with blanks to `width`.
 static void print_padded(const char *text, size_t width)
 {
     printf("%s%*s", text, (int)(width - columns_of(text)), "");
@@ -122,7 +122,7 @@ static void print_aligned(const struct table *table)
         if (width > widths[i % table->column_count])
             widths[i % table->column_count] = width;
     }
-    // Nothing is padded at the end of a line.
+    // The last column is not padded.
     unsigned last = table->column_count - 1;
     for (unsigned c = 0; c < last; c++)
         print_padded(table->columns[c], widths[c] + 2);
@@ -136,7 +136,7 @@ static void print_aligned(const struct table *table)
     }
 }
 
-// One row reads better as lines of "name: value".
+// Prints a single row as lines of "name: value".
 static void print_lines(const struct table *table)
 {
     size_t width = 0;

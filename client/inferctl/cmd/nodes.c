@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl profile, inferctl debug, inferctl diff: models looked into, node by node.
+// inferctl profile, inferctl debug, inferctl diff: report about each node of a served model.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -144,7 +144,7 @@ static int load_inputs(inferd_client *client, const char *model, const struct op
     int code = command_describe(client, model, options->request.version, &info);
     if (code != EXIT_OK)
         return code;
-    if (options->request.input_count > 0) { // else the daemon makes them
+    if (options->request.input_count > 0) { // otherwise the daemon generates them
         code = request_options_load(inputs, &options->request, info);
         if (code == EXIT_OK)
             code = tensor_inputs_complete(inputs, info, TENSOR_RANDOM);
