@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decodes the outputs of BlazeFace: the anchors are the centres of a grid, each output is relative
+// to its anchor, and of overlapping faces the one with the best score is kept.
 #include "client/examples/blazeface.h"
 
 #include <math.h>

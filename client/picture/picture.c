@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pictures in memory: allocation, bilinear resizing, and drawing boxes.
 #include "client/picture/picture.h"
 
 #include <math.h>

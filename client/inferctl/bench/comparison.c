@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Round trips through a bare socket pair, with a thread at the other end that computes nothing.
+// They are the part of a request's time that no daemon can avoid.
 #include "client/inferctl/bench/comparison.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Times the engine alone, by starting inferd-check and parsing the times that it prints.
 #include "client/inferctl/bench/engine_program.h"
 
 #include <errno.h>

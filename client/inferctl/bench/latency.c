@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Statistics of measured times: they are sorted, then read at fixed positions.
 #include "client/inferctl/bench/latency.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// An open loop: requests are sent when they are scheduled. If the credit of all connections is used
+// up, the loop waits for answers, and the latency of the delayed requests grows by that time.
 #include "client/inferctl/bench/open_loop.h"
 
 #include <math.h>

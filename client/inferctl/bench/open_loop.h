@@ -30,8 +30,8 @@ struct open_loop_options {
     bool poisson;           // random intervals (exponential); otherwise all are equal
     unsigned long requests; // 1 or more
     uint64_t seed;
-    double *
-        refused_ms; // array of `requests`: time from schedule to refusal, by refusal; NULL: not wanted
+    // Array of `requests` elements for the times from schedule to refusal; NULL: not wanted.
+    double *refused_ms;
 };
 
 struct open_loop_result {

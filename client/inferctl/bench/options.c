@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The options of inferctl bench: parsing them, and refusing combinations that exclude each other.
 #include "client/inferctl/bench/options.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws measurements as SVG without a library: curves of latency against throughput with labels
+// that do not overlap, or bars of devices. All coordinates are pixels from the top left.
 #include "client/inferctl/bench/plot.h"
 
 #include <errno.h>

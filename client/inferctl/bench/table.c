@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of inferctl bench. Its columns are listed once, with the kinds of tables that have them
+// and their offset in struct bench_row.
 #include "client/inferctl/bench/table.h"
 
 #include <stddef.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What all verbs of inferctl share: parsing of options and arguments, connecting to the daemon, and
+// error messages with their exit codes.
 #include "client/inferctl/cli/command.h"
 
 #include <errno.h>

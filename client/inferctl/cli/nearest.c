@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the name with the smallest edit distance (Damerau-Levenshtein), for "did you mean"
+// messages.
 #include "client/inferctl/cli/nearest.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compares two tensors: the largest absolute and relative difference, the cosine, and whether the
+// largest element is at the same position.
 #include "client/inferctl/tensor/compare.h"
 
 #include <math.h>

@@ -8,8 +8,8 @@
 #include "client/inferd.h"
 
 struct tensor_difference {
-    double
-        max_abs; // the largest |got - wanted|; infinite where only one of two is a NaN, or an infinity
+    // The largest |got - wanted|; infinite if only one of the two is NaN or infinite.
+    double max_abs;
     double max_rel; // the largest |got - wanted| / |wanted|, over wanted ones of 1e-6 and more
     double cosine;  // of the angle between the two as vectors; 1 where both are zero
     bool same_top;  // the largest element is at the same place

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Inputs from files. A picture is scaled to the size of the input, and each of its bytes becomes an
+// element by a table of 256 levels. Inputs that were not given are zeros or pseudo-random values.
 #include "client/inferctl/tensor/input.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads names of classes from a text file: one allocation for the text and one for the pointers.
 #include "client/inferctl/tensor/labels.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads and writes NumPy's .npy files. The header is a Python dictionary as text; only the form
+// that NumPy writes is accepted.
 #include "client/inferctl/tensor/npy.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The options that choose inputs, device, version and precision of a request.
 #include "client/inferctl/tensor/request_options.h"
 
 static int add_input(struct request_options *options, const char *assignment)

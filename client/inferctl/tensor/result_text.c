@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prints a result: as lines for people, or as one JSON object.
 #include "client/inferctl/tensor/result_text.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tensors as text. Elements of every type are read as doubles.
 #include "client/inferctl/tensor/text.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads facts from the daemon and finds one by its name.
 #include "client/inferctl/text/fact.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// JSON values that are always valid: text of the daemon may not be UTF-8, and numbers may not be
+// finite.
 #include "client/inferctl/text/json_value.h"
 
 #include <math.h>

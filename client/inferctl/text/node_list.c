@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Collects the reports about the nodes of a model, and writes them as a trace in the Trace Event
+// Format.
 #include "client/inferctl/text/node_list.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A progress line that is rewritten in place with terminal escape sequences.
 #include "client/inferctl/text/progress.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tables. Each cell has a text and a JSON value, so that one description serves both formats.
+// Column widths are known when all rows have been added.
 #include "client/inferctl/text/table.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A client that is connected to a fake daemon, for unit tests of libinferd.
 #include "tests/support/daemon/client_case.h"
 
 #include <criterion/criterion.h>

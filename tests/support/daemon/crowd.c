@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Many clients that send requests at the same time, each on its own thread.
 #include "tests/support/daemon/crowd.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A daemon for unit tests of libinferd: a thread that speaks the protocol on a socket and answers
+// as the test says.
 #include "tests/support/daemon/fake_daemon.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Starts a real daemon in a temporary folder for one test, and stops it.
 #include "tests/support/daemon/fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs inferctl and collects its output and its exit code.
 #include "tests/support/daemon/inferctl.h"
 
 #include <criterion/criterion.h>

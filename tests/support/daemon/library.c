@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Calls of libinferd that the tests of the daemon share.
 #include "tests/support/daemon/library.h"
 
 #include <criterion/criterion.h>

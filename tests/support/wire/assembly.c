@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// An assembler that is fed in pieces of any size, and checks what comes out.
 #include "tests/support/wire/assembly.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Encodes a message, decodes the bytes, and compares both.
 #include "tests/support/wire/wire_round.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One message of each kind with every field set, for tests of encoding and decoding.
 #include "tests/support/wire/wire_samples.h"
 
 #include <string.h>

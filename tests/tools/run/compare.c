@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compares outputs with recorded ones within a tolerance.
 #include "tests/tools/run/compare.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A device and its threads, as the tools use them without a daemon.
 #include "tests/tools/run/engine.h"
 
 #include <stdio.h>

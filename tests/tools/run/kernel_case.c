@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One recorded call of a TensorFlow.js kernel: its inputs become constants of a graph, and its
+// attributes those of a node.
 #include "tests/tools/run/kernel_case.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes broken model files from valid ones, by changing one part at a time.
 #include "tests/tools/run/mutant.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of decoding the outputs of BlazeFace.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

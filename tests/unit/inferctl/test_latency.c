@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the statistics of measured times.
 #include <criterion/criterion.h>
 
 #include "client/inferctl/bench/latency.h"

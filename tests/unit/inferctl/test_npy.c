@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of reading and writing .npy files.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of tables, as text and as JSON.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

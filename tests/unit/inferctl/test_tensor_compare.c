@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of comparing tensors.
 #include <criterion/criterion.h>
 #include <math.h>
 

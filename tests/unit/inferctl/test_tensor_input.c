@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of inputs from files and of generated inputs.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

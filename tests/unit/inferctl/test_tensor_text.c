@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of tensors as text.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of cutting a byte stream into frames.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of file descriptors that come with frames, through real sockets.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

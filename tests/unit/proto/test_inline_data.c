@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the places of tensors in a data segment.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of encoding and decoding the messages of inference.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the check of protobuf bytes before they are unpacked.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <time.h>
