@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a daemon: counts the calls that allocate memory, of all threads, in the file that
-// $INF_COUNT_ALLOC names, which a test has mapped too; and fails the one that the test chooses.
+// Preloaded into a daemon: counts the calls of all threads that allocate memory, in the file that
+// $INF_COUNT_ALLOC names, and makes one of them fail if the test asks for it. The test maps the
+// same file.
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -12,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// What glibc's own functions are called beneath.
+// The names of glibc's own functions.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -20,7 +21,7 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 #define EXPORT __attribute__((visibility("default")))
 
-// What the file holds; the test has the same.
+// The contents of the file; the test has the same struct.
 struct counter {
     _Atomic uint64_t calls;
     _Atomic uint64_t fail_at; // the call that fails, counted from 1; 0: none does
@@ -40,7 +41,7 @@ __attribute__((constructor)) static void open_counter(void)
     close(fd);
 }
 
-// Counts a call; whether it has to fail.
+// Counts a call. Returns whether it must fail.
 static bool count_call(void)
 {
     return counter != NULL &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody who asks while a test does something else: for tests that no request may fail meanwhile.
+// Threads that send requests while a test does something else: for tests in which no request may
+// fail.
 #ifndef INF_TESTS_SUPPORT_DAEMON_CROWD_H
 #define INF_TESTS_SUPPORT_DAEMON_CROWD_H
 
@@ -8,20 +9,21 @@
 
 struct inf_crowd {
     const char *socket;
-    unsigned pause_ms; // between an answer and the next question
+    unsigned pause_ms; // between an answer and the next request
     atomic_bool stop;
     atomic_ulong answers;
     pthread_t thread;
 };
 
-// Asks the fixture's model add for 1 + 2 and so on, on a thread of its own, until inf_crowd_stop(): every
-// answer has to be there, right, in fp32, and name its device. `socket` outlives it.
+// Starts a thread that sends requests to the fixture's model "add" until inf_crowd_stop(). Each
+// answer must come, must be right, computed in fp32, and name its device. `socket` must be valid
+// until then.
 void inf_crowd_start(struct inf_crowd *crowd, const char *socket, unsigned pause_ms);
 
-// Waits until there are `count` more answers; fails after 20 s.
+// Waits for `count` more answers. Fails after 20 s.
 void inf_crowd_await(struct inf_crowd *crowd, unsigned long count);
 
-// Ends it.
+// Stops the thread.
 void inf_crowd_stop(struct inf_crowd *crowd);
 
 #endif

@@ -68,7 +68,7 @@ void fake_send_bytes(struct fake_daemon *daemon, const void *bytes, size_t size)
         size_t part = daemon->options.byte_at_a_time ? 1 : size;
         ssize_t sent = send(daemon->fd, next, part, MSG_NOSIGNAL);
         if (sent < 0)
-            return; // the client has gone; reading finds out
+            return; // the client has closed the connection; reading reports that
         next += sent;
         size -= (size_t)sent;
     }
@@ -134,7 +134,7 @@ static enum inf_message_kind kind_of(const struct inf_frame_header *header)
     }
 }
 
-// Checks what the real daemon checks, and maps it.
+// Checks a memfd as the real daemon does, and maps it.
 static void keep_region(struct fake_daemon *daemon, int fd)
 {
     const struct inf_region_message *region = &daemon->message.region;
@@ -248,7 +248,7 @@ static struct fake_region *find_region(struct fake_daemon *daemon, uint64_t id)
 static uint8_t *bytes_at(struct fake_daemon *daemon, const struct inf_location *location,
                          uint8_t *data)
 {
-    // An empty tensor may lie nowhere.
+    // An empty tensor needs no location.
     if (location->region_id == 0)
         return data == NULL ? NULL : data + location->offset;
     struct fake_region *region = find_region(daemon, location->region_id);
@@ -281,7 +281,7 @@ static void refuse_room(struct fake_daemon *daemon, uint64_t stream, const char 
     fake_refuse(daemon, stream, &status);
 }
 
-// Puts one output where it was asked for; false where it does not fit.
+// Writes one output to the location in the request. Returns false if it does not fit.
 static bool put_output(struct fake_daemon *daemon, uint64_t stream,
                        const struct fake_output *output, const struct inf_location *wanted,
                        struct inf_tensor_entry *entry, uint8_t *data, size_t *end)
@@ -464,7 +464,7 @@ void fake_serve(struct fake_daemon *daemon)
     }
 }
 
-// --- life ---
+// --- start and stop ---
 
 static void drop_connection(struct fake_daemon *daemon)
 {

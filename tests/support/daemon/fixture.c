@@ -23,8 +23,8 @@
 
 // --- models ---
 
-// y = sum of (x + W) W ... W, of [SLOW_SIZE, SLOW_SIZE]: plain loops take some 30 ms a product, and
-// can be stopped between two of them.
+// The size of W in the model y = sum of (x + W) W ... W. The reference device takes about 30 ms for
+// a product, and can be stopped between two products.
 #define SLOW_SIZE 320
 
 static void write_products(const char *directory, int count)
@@ -125,7 +125,7 @@ static void spawn_daemon(struct inf_fixture *fixture, const char *const *argumen
     fixture->pid = fork();
     cr_assert_geq(fixture->pid, 0);
     if (fixture->pid == 0) {
-        // A test that fails leaves no daemon behind.
+        // If the test fails, the daemon is killed.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         execv(argv[0], (char **)argv);
         _exit(127);
@@ -171,7 +171,7 @@ static void wait_for_models(const struct inf_fixture *fixture)
             union inf_message message = {.model = {.name = models[i].name}};
             inf_raw_call(&raw, INF_METHOD_MODEL_READY, INF_MESSAGE_MODEL_READY_REQUEST, &message,
                          (struct inf_span){0});
-            // A model that the loader has not come to is NOT_FOUND.
+            // A model that the loader has not begun with is NOT_FOUND.
             if ((raw.frame.header.flags & INF_FRAME_FLAG_ERROR) == 0) {
                 inf_raw_decode(&raw, INF_MESSAGE_MODEL_READY_REPLY);
                 ready = raw.message.flag.value;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real daemon for a test: spawned on a private directory with a repository of small models, and
-// spoken to in raw frames. Whatever goes wrong in here fails the test.
+// A real daemon for a test, in its own directory with a repository of small models, and a client
+// that speaks raw frames to it. Every failure in here fails the test.
 #ifndef INF_TESTS_SUPPORT_DAEMON_FIXTURE_H
 #define INF_TESTS_SUPPORT_DAEMON_FIXTURE_H
 
@@ -14,22 +14,23 @@
 // --- the daemon ---
 
 struct inf_fixture {
-    char directory[64]; // removed at the end
+    char directory[64]; // removed by inf_fixture_stop()
     char repository[96];
     char socket[96];
     char admin_socket[96];
     pid_t pid;
 };
 
-// Writes the models add, brief, conv and slow, starts the daemon ($INFERD) with one slot a device, no races and
-// whatever settings `arguments` adds (ended by NULL; NULL: none), and waits until all models are
-// ready.
+// Writes the models add, brief, conv and slow, starts the daemon ($INFERD) with one slot per
+// device, without races, and with the settings in `arguments` (the last element is NULL; NULL:
+// none), and waits until all models are ready.
 void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments);
 
-// Ends the daemon with SIGTERM, checks that it says 0, and starts another one in its place.
+// Ends the daemon with SIGTERM, checks that its exit status is 0, and starts another one in the
+// same directory.
 void inf_fixture_restart(struct inf_fixture *fixture, const char *const *arguments);
 
-// Ends the daemon with SIGTERM, checks that it says 0, and removes the directory.
+// Ends the daemon with SIGTERM, checks that its exit status is 0, and removes the directory.
 void inf_fixture_stop(struct inf_fixture *fixture);
 
 // Waits for the daemon to end by itself, and returns its exit status.
@@ -38,10 +39,10 @@ int inf_fixture_wait(struct inf_fixture *fixture);
 // Removes the directory of a daemon that has ended.
 void inf_fixture_remove(struct inf_fixture *fixture);
 
-// How many file descriptors the daemon has open.
+// Returns how many file descriptors the daemon has open.
 uint32_t inf_fixture_fds(const struct inf_fixture *fixture);
 
-// How many mappings of memfds it has.
+// Returns how many mappings of memfds the daemon has.
 uint32_t inf_fixture_memfds(const struct inf_fixture *fixture);
 
 // --- a client of raw frames ---
@@ -52,29 +53,29 @@ struct inf_raw {
     struct inf_assembler assembler;
     struct inf_scratch *scratch;
     uint64_t last_stream;
-    struct inf_frame frame;    // the last one that came; its data is the client's
-    union inf_message message; // the last one decoded
-    uint8_t waiting[4096];     // read, not yet fed
+    struct inf_frame frame;    // the last frame; owns its data
+    union inf_message message; // the last decoded message
+    uint8_t waiting[4096];     // bytes that were read and not fed
     size_t waiting_bytes;
 };
 
-// Connects and says nothing.
+// Connects without sending HELLO.
 void inf_raw_connect(struct inf_raw *raw, const char *path);
 
 // Connects and exchanges HELLO; raw->message holds the HELLO_ACK.
 void inf_raw_open(struct inf_raw *raw, const char *path);
 
-// As above, with a HELLO of one's own.
+// As inf_raw_open(), with this HELLO.
 void inf_raw_open_as(struct inf_raw *raw, const char *path, const struct inf_hello *hello);
 
-// Closes the connection and frees what came.
+// Closes the connection and frees the last frame.
 void inf_raw_close(struct inf_raw *raw);
 
-// Sends bytes as they are, with file descriptor `fd` if that is not -1. False where the daemon has
-// closed the connection.
+// Sends bytes that need not be a valid frame, with the file descriptor `fd` unless it is -1.
+// Returns false if the daemon has closed the connection.
 bool inf_raw_send_bytes(struct inf_raw *raw, const void *bytes, size_t size, int fd);
 
-// Encodes a whole frame; sizes in `header` are set here. Returns the frame's size.
+// Encodes a whole frame. Sets the sizes in `header`. Returns the size of the frame.
 size_t inf_raw_encode(struct inf_raw *raw, struct inf_frame_header header,
                       enum inf_message_kind kind, const union inf_message *message,
                       struct inf_span data, uint8_t *bytes, size_t capacity);
@@ -83,52 +84,54 @@ size_t inf_raw_encode(struct inf_raw *raw, struct inf_frame_header header,
 void inf_raw_send(struct inf_raw *raw, struct inf_frame_header header, enum inf_message_kind kind,
                   const union inf_message *message, struct inf_span data, int fd);
 
-// Waits for the next frame, at most `timeout_ms`; false where none comes, or the connection ends.
+// Waits for the next frame, at most `timeout_ms`. Returns false if none comes or the connection
+// ends.
 bool inf_raw_next(struct inf_raw *raw, int timeout_ms);
 
-// Waits for the next frame, which has to be of this type.
+// Waits for the next frame, which must be of this type.
 void inf_raw_expect(struct inf_raw *raw, uint8_t type);
 
-// Decodes the frame that came into raw->message.
+// Decodes the last frame into raw->message.
 void inf_raw_decode(struct inf_raw *raw, enum inf_message_kind kind);
 
-// Checks that the frame that came is a failure with this code and reason; raw->message.status holds
-// it.
+// Checks that the last frame is a failure with this code and reason, and decodes it to
+// raw->message.status.
 void inf_raw_check_failure(struct inf_raw *raw, enum inf_code code, enum inf_reason reason);
 
 // Waits for an ERROR frame with this code and reason, and then for the end of the connection.
 void inf_raw_expect_error(struct inf_raw *raw, enum inf_code code, enum inf_reason reason);
 
-// Sends a request of any method on a new stream, which is returned.
+// Sends a request of any method on a new stream. Returns the stream.
 uint64_t inf_raw_request(struct inf_raw *raw, uint16_t method, enum inf_message_kind kind,
                          const union inf_message *message, struct inf_span data);
 
-// Sends such a request and waits for its final reply.
+// Sends a request of any method and waits for its final reply.
 void inf_raw_call(struct inf_raw *raw, uint16_t method, enum inf_message_kind kind,
                   const union inf_message *message, struct inf_span data);
 
 // --- ready-made requests ---
 
-// A request for the model add: `rows` rows of a and b, one behind the other in the data segment.
+// Fills a request for the model add: `rows` rows of a, then `rows` rows of b, in the data segment.
 void inf_add_request(union inf_message *message, int64_t rows);
 
-// A request for the model slow, which runs for longer than a second on the device ref. The model
-// brief has the same input and takes an eighth of the time, for tests that wait for its end.
+// Fills a request for the model slow, which runs for more than a second on the device ref. The
+// model brief has the same input and takes an eighth of that time, for tests that wait for its end.
 void inf_slow_request(union inf_message *message);
 
-// Its data segment.
+// Returns the data segment of inf_slow_request().
 struct inf_span inf_slow_data(void);
 
-// Waits for the final reply of an inference, which has to be OK, and decodes it.
+// Waits for the final reply of an inference, which must be OK, and decodes it.
 void inf_raw_expect_infer(struct inf_raw *raw, uint64_t stream_id);
 
 // Reads the daemon's counters.
 struct inf_server_status inf_raw_server_status(struct inf_raw *raw);
 
-// Waits until the counters say so many requests in flight, and regions; fails after ten seconds.
+// Waits until the daemon's counters have these numbers of requests in flight and of regions. Fails
+// after ten seconds.
 void inf_raw_wait_for(struct inf_raw *raw, uint32_t requests_in_flight, uint32_t regions);
 
-// A memfd of `size` bytes, all of them written, sealed with `seals`.
+// Returns a memfd of `size` written bytes, sealed with `seals`.
 int inf_memfd(size_t size, int seals);
 
 // Registers a memfd as region `id` and checks that it is accepted. Closes `fd`.

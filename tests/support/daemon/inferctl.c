@@ -22,7 +22,8 @@
 
 extern char **environ;
 
-// A file for what is printed: nobody has to read while the program runs.
+// Opens a temporary file for the output, so that the output need not be read while the program
+// runs.
 static int make_sink(void)
 {
     int fd = memfd_create("inferctl-output", MFD_CLOEXEC);
@@ -30,7 +31,7 @@ static int make_sink(void)
     return fd;
 }
 
-// The two ends of a terminal; output is not changed on its way.
+// Opens both ends of a terminal that does not change the output.
 static int make_terminal(int *out_slave)
 {
     int master;
@@ -50,7 +51,7 @@ static void spawn_inferctl(struct inf_inferctl *run, const char **argv, int out_
     posix_spawnattr_t attributes;
     sigset_t defaults;
     sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE); // as a shell leaves it
+    sigaddset(&defaults, SIGPIPE); // a shell starts programs with the default action
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
@@ -87,7 +88,7 @@ void inf_inferctl_start(struct inf_inferctl *run, const struct inf_inferctl_sett
         close(err_fd);
 }
 
-// Reads all there is and closes; a terminal ends with EIO.
+// Reads everything and closes the descriptor. A terminal ends with EIO.
 static char *read_all(int fd)
 {
     size_t size = 0;

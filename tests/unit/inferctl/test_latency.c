@@ -26,7 +26,7 @@ Test(latency, median_is_the_middle_or_between_the_two)
 
 Test(latency, percentiles_are_of_the_nearest_rank)
 {
-    // 200 down to 1: so many percent of 200 are rank 190 and 198.
+    // The values 200 down to 1: the percentiles 95 and 99 are rank 190 and 198.
     double samples[200];
     for (int i = 0; i < 200; i++)
         samples[i] = 200 - i;

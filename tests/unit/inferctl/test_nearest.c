@@ -15,7 +15,7 @@ static const char *find_nearest(const char *name)
     return nearest.found;
 }
 
-Test(nearest, finds_slips_of_the_finger)
+Test(nearest, finds_misspelled_names)
 {
     cr_assert_str_eq(find_nearest("statsu"), "status"); // exchanged
     cr_assert_str_eq(find_nearest("modles"), "models");
@@ -26,7 +26,7 @@ Test(nearest, finds_slips_of_the_finger)
     cr_assert_str_eq(find_nearest("load"), "load");
 }
 
-Test(nearest, finds_nothing_where_nothing_is_near)
+Test(nearest, finds_nothing_if_no_name_is_similar)
 {
     cr_assert_null(find_nearest("frobnicate"));
     cr_assert_null(find_nearest(""));
@@ -34,7 +34,7 @@ Test(nearest, finds_nothing_where_nothing_is_near)
     cr_assert_null(find_nearest("qq"));
 }
 
-Test(nearest, bears_long_names)
+Test(nearest, accepts_long_names)
 {
     char name[1000];
     memset(name, 'a', sizeof name - 1);

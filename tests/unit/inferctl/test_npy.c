@@ -8,7 +8,7 @@
 
 #include "client/inferctl/tensor/npy.h"
 
-// Parses version-1 file bytes with the given dictionary and returns what came of it.
+// Parses the bytes of a version-1 file with this dictionary, and returns the code.
 static enum inf_code parse_header(const char *dictionary, struct inf_npy *npy, size_t *offset,
                                   struct inf_error *err)
 {
@@ -20,7 +20,7 @@ static enum inf_code parse_header(const char *dictionary, struct inf_npy *npy, s
     return inf_npy_parse_header(npy, offset, (struct inf_span){file, 10 + length}, err);
 }
 
-// What numpy 1.24 writes for numpy.zeros((2, 3), '<f4'): 128 bytes before the data.
+// The header that numpy 1.24 writes for numpy.zeros((2, 3), '<f4'): 128 bytes before the data.
 static const char numpy_header[] =
     "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
     "                                                          \n";
@@ -101,7 +101,7 @@ Test(npy, every_element_type_has_its_numpy_name)
                  INF_UNSUPPORTED);
 }
 
-Test(npy, refuses_headers_that_make_no_sense)
+Test(npy, refuses_invalid_headers)
 {
     static const struct {
         const char *dictionary;
@@ -146,7 +146,7 @@ Test(npy, refuses_every_truncation_of_a_good_header)
     for (size_t size = 0; size < sizeof(numpy_header) - 1; size++) {
         struct inf_npy npy;
         size_t offset;
-        // A copy of that very size: the sanitizer sees a read past its end.
+        // A copy of exactly this size, so that the sanitizer sees reads beyond its end.
         uint8_t *copy = malloc(size + (size == 0));
         memcpy(copy, numpy_header, size);
         cr_assert_eq(inf_npy_parse_header(&npy, &offset, (struct inf_span){copy, size}, NULL),

@@ -9,7 +9,7 @@
 #include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/table.h"
 
-// Prints the table and gives back what it printed.
+// Prints the table and copies the output to `text`.
 static void capture_output(struct table *table, enum output_format format, bool single, char *text,
                            size_t size)
 {
@@ -117,7 +117,7 @@ Test(table, json_has_the_values)
     json_decref(rows);
 }
 
-Test(table, json_is_valid_whatever_is_in_it)
+Test(table, json_is_valid_for_any_text)
 {
     struct table *table = table_create(columns, 3);
     table_text(table, "say \"hi\"\\\n\x01");

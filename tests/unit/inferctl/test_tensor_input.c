@@ -13,7 +13,7 @@
 
 #define PICTURE "picture.png"
 
-// Goes to a directory of the test's own; files have plain names there.
+// Changes to a temporary directory, in which the test writes its files.
 static void enter_folder(void)
 {
     char directory[] = "/tmp/inf-input-XXXXXX";
@@ -35,7 +35,7 @@ static void write_bytes(const char *path, const void *bytes, size_t size)
     fclose(file);
 }
 
-// Writes a picture of these pixels.
+// Writes a picture with these pixels.
 static void write_picture(const uint8_t *pixels, uint32_t width, uint32_t height)
 {
     struct inf_picture *picture;
@@ -45,7 +45,7 @@ static void write_picture(const uint8_t *pixels, uint32_t width, uint32_t height
     inf_picture_destroy(&picture);
 }
 
-// Red, green and blue side by side.
+// Writes a picture of three pixels: red, green and blue.
 static void write_colours(void)
 {
     static const uint8_t pixels[] = {255, 0, 0, 0, 255, 0, 0, 0, 255};
@@ -71,7 +71,7 @@ static int add_input(struct tensor_inputs *inputs, const char *assignment, infer
     return tensor_inputs_add(inputs, assignment, &model, &options);
 }
 
-// Checks what the picture in PICTURE becomes.
+// Checks the elements that the picture in PICTURE is converted to.
 static void check_picture(inferd_tensor input, struct picture_options options, const void *elements,
                           size_t size)
 {
@@ -133,7 +133,8 @@ Test(tensor_input, planes_come_one_behind_the_other)
 
 Test(tensor_input, pictures_are_stretched_or_letterboxed)
 {
-    // One row of four: stretched all rows are it, letterboxed it is row 1 of 4.
+    // A picture with one row of four pixels: stretched, it fills all rows; letterboxed, it is row 1
+    // of 4.
     write_picture((const uint8_t[]){9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}, 4, 1);
     uint8_t all[48];
     memset(all, 9, sizeof all);
@@ -142,7 +143,7 @@ Test(tensor_input, pictures_are_stretched_or_letterboxed)
     memset(boxed + 12, 9, 12);
     check_picture(WANTED(INFERD_UINT8, 1, 4, 4, 3), (struct picture_options){.letterbox = true},
                   boxed, 48);
-    // Black around it is what black becomes.
+    // The border has the value of black.
     float floats[48];
     for (int i = 0; i < 48; i++)
         floats[i] = i < 12 || i >= 24 ? -1.0f : (float)(-1 + 2.0 * 9 / 255);
@@ -170,7 +171,7 @@ Test(tensor_input, inputs_that_take_no_picture_say_so)
                      "input %zu", i);
         cr_expect_eq(made.count, 0u);
     }
-    // A side that no picture may have.
+    // A height that exceeds the maximum of pictures.
     struct tensor_inputs made = {0};
     cr_expect_eq(add_input(&made, PICTURE, WANTED(INFERD_UINT8, 1, 100000, 100000, 3),
                            (struct picture_options){0}),
@@ -214,7 +215,7 @@ Test(tensor_input, files_that_are_no_use_have_their_exit_code)
 
 Test(tensor_input, npy_files_stay_as_they_are)
 {
-    // The daemon tells what is wrong with a dtype or shape; here nothing is converted.
+    // Nothing is converted: the daemon reports a wrong dtype or shape.
     static const double numbers[] = {1, 2, 3, 4, 5, 6};
     cr_assert_eq(inf_npy_save("d.npy", INF_DTYPE_F64, &INF_SHAPE(3, 2), numbers, NULL), INF_OK);
     struct tensor_inputs inputs = {0};
@@ -254,7 +255,7 @@ Test(tensor_input, assignments_name_inputs)
     cr_assert_str_eq(inputs.tensors[1].name, "a");
     cr_assert_eq(inputs.count, 2u);
     tensor_inputs_fini(&inputs);
-    // With one input a file's name may look like an assignment.
+    // If the model has one input, the name of a file may look like an assignment.
     model.input_count = 1;
     cr_assert_eq(tensor_inputs_add(&inputs, "q=f.npy", &model, &none), EXIT_OK);
     cr_assert_str_eq(inputs.tensors[0].name, "a");

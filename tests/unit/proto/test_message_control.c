@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about the daemon and orders to it, there and back.
+// Tests of encoding and decoding the messages about models and the daemon.
 #include <criterion/criterion.h>
 
 #include "tests/support/wire/wire_round.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Valid messages with bits flipped, bytes cut, doubled and swapped: no crash, no read beyond the
-// end (the bytes lie at the end of a heap block of their size), and whatever is still accepted can
-// be encoded again. For the sanitizers.
+// Mutates valid messages: bits flipped, bytes removed, repeated and swapped. Decoding must not
+// crash and not read beyond the end (the bytes fill a heap block of their size, so that sanitizers
+// see it), and a message that is still accepted can be encoded again.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

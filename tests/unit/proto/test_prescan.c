@@ -10,8 +10,8 @@
 #include "proto/wire/prescan.h"
 #include "tests/support/wire/wire_bytes.h"
 
-// A message that holds itself (field 1, once) and a list of itself (field 2), as ONNX's do. Ours do
-// not, so that the limit on depth has to be tested on another.
+// A message that contains itself (field 1, singular) and a list of itself (field 2), as those of
+// ONNX do. No message of inferd does, so that the limit on depth needs this one.
 extern const ProtobufCMessageDescriptor nest;
 static const ProtobufCFieldDescriptor nest_fields[] = {
     {.name = "one",
@@ -44,7 +44,7 @@ static enum inf_code scan_bytes(const ProtobufCMessageDescriptor *descriptor,
     return inf_prescan(descriptor, wire_span(bytes), err);
 }
 
-// Wants the bytes accepted as the message.
+// Expects that the bytes are accepted as the message.
 static void expect_accepted(const ProtobufCMessageDescriptor *descriptor,
                             const struct wire_bytes *bytes)
 {
@@ -52,7 +52,7 @@ static void expect_accepted(const ProtobufCMessageDescriptor *descriptor,
     cr_assert_eq(scan_bytes(descriptor, bytes, &err), INF_OK, "%s", err.text);
 }
 
-// Wants the bytes refused, with `text` in the error.
+// Expects that the bytes are refused, with `text` in the error.
 static void expect_refused(const ProtobufCMessageDescriptor *descriptor,
                            const struct wire_bytes *bytes, const char *text)
 {
@@ -75,7 +75,7 @@ static void refuses_literal(const ProtobufCMessageDescriptor *descriptor, const 
 #define STATUS (&inference__status__descriptor)
 #define INPUT  (&inference__model_infer_request__infer_input_tensor__descriptor)
 
-// --- bombs (sizes of a full metadata block) ---
+// --- attacks, of the size of a full metadata block ---
 
 // `levels` messages, each in field `field` of the one around it.
 static void put_nest(struct wire_bytes *bytes, uint32_t field, size_t levels)
@@ -156,7 +156,7 @@ Test(prescan, refuses_a_singular_message_twice_in_no_time)
     static struct wire_bytes bytes;
     static struct wire_bytes tensor;
     tensor.size = 0;
-    // InferInputTensor.location, each to be merged into the last.
+    // InferInputTensor.location, 4000 times: protobuf-c would merge each into the one before.
     wire_repeat(&tensor, "\xa2\x06\x02\x08\x01", 5, 4000);
     bytes.size = 0;
     wire_message(&bytes, 5, &tensor);
@@ -191,7 +191,7 @@ Test(prescan, reads_a_full_block_of_packed_numbers_in_linear_time)
     expect_accepted(INFER, &bytes);
 }
 
-// --- what protobuf is ---
+// --- valid and invalid protobuf ---
 
 Test(prescan, accepts_what_protobuf_allows)
 {
@@ -204,7 +204,7 @@ Test(prescan, accepts_what_protobuf_allows)
     wire_raw(&bytes, "\x78\x00\x79........\x7d....\x7a\x03...", 21);
     wire_raw(&bytes, "\xf8\xff\xff\xff\x0f\x00", 6);
     expect_accepted(STATUS, &bytes);
-    // A list of numbers packed, not packed, and packed to nothing.
+    // A list of numbers: packed, not packed, and packed without elements.
     bytes.size = 0;
     wire_raw(&bytes, "\x1a\x03\x01\x80\x01\x18\x05\x1a\x00", 9);
     expect_accepted(INPUT, &bytes);

@@ -50,7 +50,7 @@ static void pool_free(void *context, void *memory, size_t size)
     (void)size;
 }
 
-// Puts the frame of the sample request together and gives its size.
+// Writes the frame of the sample request and returns its size.
 static size_t put_request(uint8_t *frame, size_t room, struct inf_scratch *scratch)
 {
     static union inf_message message;
@@ -108,7 +108,7 @@ Test(wire_alloc, request_and_reply_allocate_nothing)
         if (code == INF_OK)
             code = inf_message_encode(&reply, INF_MESSAGE_INFER_REPLY, buffer, sizeof buffer, &used,
                                       scratch, NULL);
-        // A passing assertion of Criterion's allocates, so only a failure may reach one.
+        // Assertions of Criterion allocate even if they pass, so that only a failure may reach one.
         if (code != INF_OK)
             cr_assert_fail("round %d", i);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The field numbers and types of the Open Inference Protocol, written down from
-// open_inference_grpc.proto (and Triton's grpc_service.proto for the repository), against what was
-// generated from inferd.proto.
+// Compares the field numbers and types of the Open Inference Protocol, copied from
+// open_inference_grpc.proto (and from Triton's grpc_service.proto for the repository), with the
+// code generated from inferd.proto.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static const char *type_name(const ProtobufCFieldDescriptor *field)
     }
 }
 
-// "string name=1; repeated int64 shape=3; " of the fields whose numbers are in [first, last].
+// Writes the fields with numbers in [first, last] as text: "string name=1; repeated int64 shape=3;
+// ".
 static void describe_fields(const ProtobufCMessageDescriptor *descriptor, uint32_t first,
                             uint32_t last, char *text, size_t room)
 {
