@@ -211,7 +211,7 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__mem_registered__descriptor, "inference.MemRegistered",
          "uint64 region_id=1; uint64 size=2; "},
         {&inference__live_limit__descriptor, "inference.LiveLimit",
-         "string name=1; uint64 value=2; uint64 least=3; uint64 most=4; "},
+         "string name=1; uint64 value=2; uint64 min=3; uint64 max=4; "},
         {&inference__server_limits_request__descriptor, "inference.ServerLimitsRequest",
          "repeated LiveLimit limits=1; "},
         {&inference__server_limits_response__descriptor, "inference.ServerLimitsResponse",
@@ -253,7 +253,7 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 shadow_dropped=222; string shadow_alarm=223; uint64 recomputed=224; "},
         {&inference__model_placement_response__setting__descriptor,
          "inference.ModelPlacementResponse.Setting",
-         "string name=1; string value=2; string origin=3; string initial=220; string wanted=221; "},
+         "string name=1; string value=2; string origin=3; string default_value=220; string allowed=221; "},
         {&inference__model_placement_response__candidate__descriptor,
          "inference.ModelPlacementResponse.Candidate",
          "string device=1; string backend=2; string kind=3; string precision=4; "
@@ -270,8 +270,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__environment_response__fact__descriptor, "inference.EnvironmentResponse.Fact",
          "string name=1; string value=2; "},
         {&inference__environment_response__flag__descriptor, "inference.EnvironmentResponse.Flag",
-         "string name=1; string type=2; string value=3; string initial=4; string origin=5; "
-         "string stability=6; bool live=7; string wanted=8; string help=9; "},
+         "string name=1; string type=2; string value=3; string default_value=4; string origin=5; "
+         "string stability=6; bool live=7; string allowed=8; string help=9; "},
         {&inference__flag_set_request__descriptor, "inference.FlagSetRequest",
          "string name=1; string value=2; "},
         {&inference__load_progress__descriptor, "inference.LoadProgress",
@@ -279,7 +279,7 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__node_report__descriptor, "inference.NodeReport",
          "string name=1; string op=2; string kernel=3; string device=4; string shape=5; "
          "string inputs=6; uint64 start_ns=7; uint64 time_ns=8; uint64 macs=9; uint64 bytes=10; "
-         "uint64 nan_count=11; uint64 inf_count=12; double least=13; double largest=14; "
+         "uint64 nan_count=11; uint64 inf_count=12; double min=13; double max=14; "
          "double max_abs=15; double max_rel=16; string verdict=17; "},
         {&inference__status__descriptor, "inference.Status",
          "int32 code=1; string message=2; uint32 reason=100; uint32 retry_after_ms=101; "
