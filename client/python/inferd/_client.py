@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection to the daemon: what goes, what comes, and what can be asked."""
+"""The client: its connection, its requests in flight, and questions to the daemon."""
 import collections.abc
 import math
 import numbers
@@ -46,23 +46,24 @@ def _tensors(name, tensors):
 
 
 class Client:
-    """A connection to the daemon. For one thread at a time; a context manager.
+    """A connection to the daemon. Not thread-safe. A context manager.
 
         with inferd.Client() as client:
             result = client.infer('mobilenet', {'input': pixels})
             print(result['output'].argmax(), result.device)
 
-    statistics counts the inferences: 'requests' asked for, 'resent' (for more room, or since they had not been
-    begun), 'without_shared_memory' (their large tensors went through the socket, since the daemon had no shared memory
-    for them); and 'reconnects'.
+    `statistics` counts inferences: 'requests' (all), 'resent' (sent again, with more room or because they had
+    not been started), 'without_shared_memory' (large tensors went through the socket, because the daemon had
+    no shared memory); and 'reconnects'.
     """
 
     def __init__(self, path=None, connect_timeout=10.0, retry=0.0):
-        """`path`: the socket; None: $INFERD_SOCKET, or /run/inferd/inferd.sock. `retry`: for so many
-        seconds inferences that have certainly not been begun are sent again, over another connection
-        where the first is gone: the daemon drains or had no room, the model is still loading, or the
-        request never left this process. What may have run is never sent again, nor what has a session
-        or an order key."""
+        """`path`: the socket; None: $INFERD_SOCKET, or /run/inferd/inferd.sock.
+
+        `retry`: for how many seconds inferences are sent again that were certainly not started: the daemon
+        is shutting down or had no room, the model is still loading, or the request was not sent. The client
+        reconnects if necessary. Inferences that may have been started, and those with a session or an
+        order key, are never sent again."""
         self._path = path or os.environ.get('INFERD_SOCKET') or '/run/inferd/inferd.sock'
         self._connect_timeout, self.retry = connect_timeout, retry
         self._calls = {}
@@ -88,7 +89,7 @@ class Client:
             raise
 
     def _break(self, error):
-        # What is true of the frame at fault is not of all that were in flight.
+        # The failing request was not started, but other requests in flight may have been.
         if error.unbegun:
             error = Disconnected(error.message)
         self._broken = True
@@ -96,9 +97,9 @@ class Client:
         self._fail_all(error)
 
     def reconnect(self, timeout=10.0):
-        """Connects anew to the same path, trying for `timeout` seconds until a daemon answers. What is in
-        flight is waited for, as long as the old connection stands. Arrays of empty() stay as they are;
-        sessions are gone."""
+        """Connects to the same path again. Waits until a daemon answers, at most `timeout` seconds. Requests
+        in flight are waited for while the old connection works. Arrays of empty() keep their contents;
+        sessions are lost."""
         end = time.monotonic() + timeout
         while self._calls and not self._broken and time.monotonic() < end:
             self._pump(next(iter(self._calls.values())), end - time.monotonic())
@@ -132,24 +133,24 @@ class Client:
         self.close()
 
     def close(self):
-        """Ends the connection: what is in flight is cancelled. Arrays that were got stay valid."""
+        """Closes the connection. Requests in flight are cancelled. Arrays of results stay valid."""
         self.closed = True
         self._break(Disconnected('the client was closed'))
 
     def fileno(self):
-        """The socket, for an event loop: readable when answers wait, which process() reads."""
+        """The socket, for an event loop: if it is readable, call process()."""
         return self._connection.fileno()
 
     @property
     def epoch(self):
-        """A number that is new at every start of the daemon."""
+        """A number that the daemon chooses at each start."""
         return self._greeting['epoch_high'] << 64 | self._greeting['epoch_low']
 
     @property
     def features(self):
         return tuple(self._greeting['features'])
 
-    # --- what comes ---
+    # --- receiving ---
 
     def _fail_all(self, error):
         calls, self._calls = self._calls, {}
@@ -189,7 +190,7 @@ class Client:
         call.done = True
 
     def _take_piece(self, call, frame):
-        """Puts data of an answer behind what came before."""
+        """Appends a part of the data of an answer."""
         if call.pieces is None:
             call.pieces = numpy.empty(decode('Data', frame.meta)['total_bytes'], numpy.uint8)
         end = call.got + len(frame.data)
@@ -199,7 +200,7 @@ class Client:
         call.got = end
 
     def _drain(self, last_stream):
-        """The daemon begins nothing behind `last_stream`."""
+        """Ends the requests after `last_stream`, which the daemon does not start."""
         self._draining = True
         for stream in [stream for stream in self._calls if stream > last_stream]:
             call = self._calls.pop(stream)
@@ -214,7 +215,7 @@ class Client:
         call.done = True
 
     def _pump(self, call, timeout):
-        """Reads until `call` (None: whatever has come) is done; False where time ran out before."""
+        """Reads until `call` is answered (None: what has arrived). Returns False if the time ran out."""
         end = None if timeout is None else time.monotonic() + timeout
         while call is None or not call.done:
             try:
@@ -229,10 +230,10 @@ class Client:
         return True
 
     def process(self):
-        """Reads the answers that have come, without waiting."""
+        """Reads the answers that have arrived, without waiting."""
         self._pump(None, 0)
 
-    # --- what goes ---
+    # --- sending ---
 
     def _has_credit(self, data_bytes):
         bytes_most = self._greeting['credit_bytes'] or math.inf
@@ -256,7 +257,7 @@ class Client:
                 data_bytes_last = data_bytes
             self._connection.send(wire.REQUEST, self._last_stream, meta, parts, data_bytes_last, number)
         except Disconnected:
-            self._draining = True  # answers may still be there to be read
+            self._draining = True  # answers may still be readable
             raise
         self._calls[self._last_stream] = call
         call.data_bytes = data_bytes
@@ -264,7 +265,7 @@ class Client:
         return call, self._last_stream
 
     def _send_pieces(self, parts, data_bytes):
-        """Sends all but the last of a request's data ahead; the last piece as a list of parts, and its size."""
+        """Sends all but the last part of a request's data. Returns the last part as a list, and its size."""
         limits = self._greeting['limits']
         if 'inferd.data' not in self.features or data_bytes > limits['stream_bytes']:
             raise Error('RESOURCE_EXHAUSTED', 'FRAME_TOO_LARGE',
@@ -310,57 +311,56 @@ class Client:
     # --- the server ---
 
     def ready(self):
-        """Whether the daemon takes requests."""
+        """Returns whether the daemon accepts requests."""
         return self._ask('ready')['ready']
 
     def status(self):
-        """What the daemon counts of itself, as a dict."""
+        """Returns the state and the counters of the daemon as a dict."""
         return self._ask('status')
 
     def devices(self):
-        """The devices, as a list of dicts."""
+        """Returns the devices as a list of dicts."""
         return self._ask('devices')['devices']
 
     def models(self):
-        """What is in the repository and served, as a list of dicts."""
+        """Returns the models as a list of dicts."""
         return self._ask('models')['models']
 
     def metadata(self, model, version=''):
-        """What a model takes and gives: 'inputs' and 'outputs' have name, datatype and shape (-1: any)."""
+        """Returns the description of a model: 'inputs' and 'outputs' have name, datatype and shape (-1: any size)."""
         told = self._ask('metadata', {'name': model, 'version': version})
         self._known[model, version] = told, time.monotonic()
         return told
 
     def check(self, model, inputs, outputs=None, *, version=''):
-        """Raises the Error that a request would get which does not fit its model. Asks about a model once,
-        and again after another version has answered, or a restart; from then on, as after metadata(),
-        requests that do not fit are refused before anything is sent."""
+        """Raises an Error if a request does not fit its model. Asks for the description of the model the first
+        time, after another version has answered, and after a restart of the daemon. Afterwards, as after
+        metadata(), requests that do not fit fail before they are sent."""
         if (model, version) not in self._known:
             self.metadata(model, version)
         Inference(self, {'model_name': model, 'model_version': version, 'session_id': 0, 'timeout_ns': 0}, inputs, outputs,
                   {}, {}, {}).check()
 
     def load(self, model, path='', device='', progress=None):
-        """Loads a model and waits for it. On the admin socket only. `progress(stage, percent)` is told."""
+        """Loads a model and waits until it is ready. Calls `progress(stage, percent)`. Needs the admin socket."""
         path = os.path.abspath(path) if path else ''
         self._ask('load', {'model_name': model, 'path': path, 'device': device}, progress)
 
     def unload(self, model, version=''):
-        """Takes a model away; what is in flight still finishes. On the admin socket only."""
+        """Unloads a model after its requests in flight. Needs the admin socket."""
         self._ask('unload', {'model_name': model, 'version': version})
 
     def limits(self, **changed):
-        """The limits that can be changed while the daemon runs, as a list of dicts, after those named have
-        been changed: limits(queue_requests_max=100). On the admin socket only."""
+        """Changes the named limits, limits(queue_requests_max=100), and returns all limits that can be changed
+        while the daemon runs, as a list of dicts. Needs the admin socket."""
         return self._ask('limits', {'limits': [{'name': name, 'value': value} for name, value in changed.items()]})['limits']
 
     # --- inference ---
 
     def empty(self, shape, dtype=numpy.float32):
-        """An array in memory shared with the daemon: as an input or in `out` it is not copied. The
-        memory comes back for the next one when the array is gone; until the answer has come, do not
-        let it go, nor write to an input. Where the daemon refuses to share memory it is an ordinary array,
-        which works the same but for the copies."""
+        """Returns an array in memory shared with the daemon: as an input or in `out` it is not copied. Keep it, and
+        do not write to it, until the answer has come. Its memory is reused when the array is freed. If the
+        daemon refuses shared memory, the array is an ordinary one, which is copied."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if any(size < 0 for size in shape):
             raise ValueError(f'shape {shape}, wanted sizes from 0')
@@ -372,34 +372,34 @@ class Client:
               queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode=''):
         """Runs a model and waits for the Result.
 
-        inputs    {name: array}; what is no array is made one. Arrays of empty() are not copied
-        outputs   the names wanted; None: all
-        out       {name: array}: written there, and not copied where it is one of empty()
-        timeout   seconds that it may take, in the queue and on the device
-        queue_timeout  seconds that it may wait until it is begun
+        inputs    {name: array}; other objects are converted to arrays. Arrays of empty() are not copied
+        outputs   names of the outputs to return; None: all
+        out       {name: array}: arrays for outputs; those of empty() are written without a copy
+        timeout   seconds for the queue and the run together
+        queue_timeout  seconds in the queue, until the run starts
         priority  'high', 'normal' or 'low', among the requests of this user
-        order_key not 0: answers of equal keys come in the order of the requests
-        precision 'fp32', 'fp16', 'bf16' or 'int8', where the device offers it; the result tells what was done
-        mode      'normal', 'prod' (not checked again) or 'debug' (each node goes to the log; admins)
+        order_key requests with the same key are answered in order; 0: none
+        precision 'fp32', 'fp16', 'bf16' or 'int8', if the device supports it; see Result.precision
+        mode      'normal', 'prod' (answers are not checked) or 'debug' (logs each node; admins only)
         """
         return self.submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
                            queue_timeout=queue_timeout, priority=priority, id=id, order_key=order_key, precision=precision, mode=mode).result()
 
     def submit(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None,
                queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode=''):
-        """As infer(), without waiting: returns a Pending. Where the daemon's credit is used up, waits
-        for an answer first."""
+        """As infer(), but returns a Pending at once. If the daemon's credit is used up, waits for an answer
+        first."""
         return self._submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
                             queue_timeout=queue_timeout, priority=priority, id=id, order_key=order_key, precision=precision, mode=mode)
 
     def session(self, states=None, shapes=None, model='', version=''):
         """Opens a Session: tensors that the daemon keeps between requests.
 
-        states    {output: input}: what a model gives as `output` its next request takes as `input`
-        shapes    {input: shape} of the zeros that the first request takes, where the model does not
-                  say it and the request does not send the input itself
-        model     instead of both: the states are those of this model, which its settings (session_pairs)
-                  or the names of its tensors tell
+        states    {output: input}: the output of one request is the input of the next one
+        shapes    {input: shape} of the zeros that the first request gets, if the model does not define the
+                  shape and the request does not send the input
+        model     instead of both: use the pairs of this model, from its settings (session_pairs) or from the
+                  names of its tensors
         """
         return Session(self, states or {}, shapes or {}, model, version)
 

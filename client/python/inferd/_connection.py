@@ -66,7 +66,7 @@ class Connection:
                     self._socket.sendall(rest)
             self._socket.settimeout(wait)
         except OSError as problem:
-            # The daemon acts on whole frames only.
+            # The daemon handles whole frames only.
             raise Disconnected(f'sending: {problem.strerror or problem}', 'UNSENT') from None
 
     def _fill(self, buffer, may_time_out):

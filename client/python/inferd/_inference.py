@@ -18,7 +18,7 @@ _DTYPES = {
 _NAMES = {numpy.dtype(dtype): name for name, dtype in _DTYPES.items() if name != 'BF16'}
 
 _FLAGS = {1: 'padded', 2: 'split', 4: 'again', 8: 'moved'}
-_FRESH_S = 1.0  # for so long what is known of a model is believed when it speaks against a request
+_FRESH_S = 1.0  # an older description that refuses a request is read again
 _INLINE_BYTES = 16 << 10  # larger tensors go through shared memory, as in libinferd
 
 
@@ -60,7 +60,7 @@ class Inference:
         self._key = message['model_name'], message['model_version']
         self._held = []  # regions with copies of inputs
         self._rooms = {}  # regions for outputs
-        self._plain = False  # what should lie in shared memory goes through the socket
+        self._plain = False  # large tensors go through the socket
         self._began = time.monotonic()
         self._until = self._began + message['timeout_ns'] / 1e9
 
@@ -213,7 +213,7 @@ class Inference:
                 return self._keep_out(name, data[offset:offset + size], shape, dtype), offset + size
             if len(data) > self._client._greeting['limits']['data_bytes'] and size >= _INLINE_BYTES and not (
                     self._message['session_id'] or self._message['order_key']):
-                self._client._outputs.setdefault(self._key, {})[name] = size  # next time it has a room
+                self._client._outputs.setdefault(self._key, {})[name] = size  # the next request reserves a region
             return data[offset:offset + size].view(dtype).reshape(shape), offset + size
         if name in self._rooms:
             return self._client._memory.array(self._rooms.pop(name), shape, dtype), at
@@ -240,7 +240,7 @@ class Inference:
             learnt[failure.tensor] = int(failure.expected)
             return True
         if failure.reason == 'FRAME_TOO_LARGE' and not learnt:
-            # Which one was it? All get a room that is surely too small, and are told apart by that.
+            # The failure does not name the output: give each a different room that is too small, to tell them apart.
             names = self._wanted or [output['name'] for output in self._client.metadata(*self._key)['outputs']]
             learnt.update((name, 1) for name in names if name not in self._out)
             return bool(learnt)

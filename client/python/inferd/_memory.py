@@ -12,9 +12,9 @@ import numpy
 from ._errors import Error
 
 _ADD_SEALS = 1033
-_SEALS = 1 | 2 | 4  # SEAL, SHRINK, GROW: the daemon wants all three
+_SEALS = 1 | 2 | 4  # SEAL, SHRINK, GROW: the daemon needs all three
 _SMALLEST = 64 << 10
-_REFUSED_S = 1.0  # for so long after a refusal no other region is tried
+_REFUSED_S = 1.0  # after a refusal, no region is registered for this time
 
 
 class Region:
@@ -30,7 +30,7 @@ class Region:
         except BaseException:
             os.close(self.fd)
             raise
-        # Another connection has to be told of it too.
+        # A new connection needs its own registration.
         weakref.finalize(self, os.close, self.fd).atexit = False
         self.address = numpy.frombuffer(self._map, numpy.uint8).__array_interface__['data'][0]
 
@@ -46,10 +46,10 @@ class Memory:
     def __init__(self, register, unregister):
         self._register, self._unregister = register, unregister
         self._last_id = 0
-        self._addresses = []  # sorted, with the regions beside them
+        self._addresses = []  # sorted, parallel to the regions
         self._regions = []
         self._unused = {}  # size: regions
-        self._returned = []  # filled by finalizers, which may run anywhere
+        self._returned = []  # filled by finalizers, which may run at any point
         self._try_from = 0.0
 
     def take(self, size):
