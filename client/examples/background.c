@@ -25,7 +25,8 @@ static int print_usage(FILE *out, int code)
     fputs(
         "usage: background [--socket PATH] MODEL COUNT\n"
         "Runs MODEL on zeros COUNT times, as many at once as the daemon takes.\n"
-        "  --socket PATH   the daemon's socket (default: $INFERD_SOCKET, /run/inferd/inferd.sock)\n",
+        "  --socket PATH   the daemon's socket (default: $INFERD_SOCKET, "
+        "/run/inferd/inferd.sock)\n",
         out);
     return code;
 }

@@ -347,7 +347,7 @@ enum inf_code inf_client_region_table_register(inferd_client *client, struct inf
         int fd;
         if (memory == NULL)
             continue;
-        // A device of the old daemon may still write to the old memfd; nobody reads it.
+        // A device of the old daemon may still write to the old memfd, which is not read again.
         INF_TRY(inf_client_memfd_replace(memory->data, memory->capacity, &fd, err));
         memory->tainted = false;
         INF_TRY(send_register(memory, fd, err));

@@ -106,7 +106,7 @@ static void print_placement(const inferd_placement *placement)
     printf("work       %.3f M multiply-adds, %.2f MB of weights, %u steps",
            (double)placement->macs / 1e6, (double)placement->const_bytes / 1e6, placement->steps);
     if (placement->interpreted > 0)
-        printf(", %u nodes interpreted since sizes hang on values", placement->interpreted);
+        printf(", %u nodes interpreted, because shapes depend on values", placement->interpreted);
     printf("\n");
     if (placement->shadow_checked + placement->shadow_dropped > 0)
         printf("checked    %" PRIu64 " answers, %" PRIu64 " differ, %" PRIu64 " left out\n",
@@ -308,7 +308,8 @@ const struct command command_explain = {
     .names_most = 1,
     .summary = "tell where MODEL runs and why there, and what speaks against the others",
     .help =
-        "Times are those of the race that chose the device, now or at an earlier start; prior_ms is\n"
+        "Times are those of the race that chose the device, now or at an earlier start; prior_ms "
+        "is\n"
         "what the device's speed promises. What the device leaves to others is listed with the\n"
         "reason.\n\n"
         "  -v, --version V        of the model\n",

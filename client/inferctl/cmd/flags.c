@@ -139,7 +139,8 @@ const struct command command_flags = {
     .summary =
         "show the daemon's flags, or a model's, and where their values come from, or change one",
     .help =
-        "A flag that is live changes at once, until the daemon ends; the others are read at start.\n"
+        "A flag that is live changes at once, until the daemon ends; the others are read at "
+        "start.\n"
         "Changing one needs the admin socket.\n\n"
         "  -M, --model MODEL      the settings of MODEL instead, which its model.conf and\n"
         "                         inferctl place tell\n",

@@ -249,7 +249,8 @@ const struct command command_profile = {
     .names_most = 1,
     .summary = "show how long each node of MODEL takes",
     .help =
-        "The quickest of five runs, apart from all requests. Inputs that are not given are random.\n"
+        "The quickest of five runs, apart from all requests. Inputs that are not given are "
+        "random.\n"
         "Needs the admin socket.\n\n" TRACE_HELP REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "T:",
     .long_options = trace_options,
@@ -263,9 +264,10 @@ const struct command command_debug = {
     .names_most = 1,
     .summary = "run MODEL once and look at every value: where numbers stop being finite",
     .help =
-        "Every value is kept, so that nothing is fused. Fails where a node makes NaN or infinity of\n"
-        "finite numbers. Inputs that are not given are random. Needs the admin socket.\n\n" TRACE_HELP
-            REQUEST_HELP,
+        "Every value is kept, so that nothing is fused. Fails where a node makes NaN or infinity "
+        "of\n"
+        "finite numbers. Inputs that are not given are random. Needs the admin "
+        "socket.\n\n" TRACE_HELP REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "T:",
     .long_options = trace_options,
     .run = run_debug,

@@ -78,9 +78,11 @@ const struct command command_place = {
         "socket.\n\n"
         "  -p, --policy POLICY    what the best device is best in: latency, throughput, stability\n"
         "                         (the processor) or memory\n"
-        "  -P, --precision P      auto, fp32, fp16, bf16 or int8: what the model may compute in; what\n"
+        "  -P, --precision P      auto, fp32, fp16, bf16 or int8: what the model may compute in; "
+        "what\n"
         "                         it would lose is tried, and told by inferctl explain\n"
-        "  -m, --mode MODE        normal, debug (each node of each answer goes to the log) or prod\n"
+        "  -m, --mode MODE        normal, debug (each node of each answer goes to the log) or "
+        "prod\n"
         "                         (no answer is checked again)\n",
     .short_options = "p:P:m:",
     .long_options = long_options,

@@ -268,11 +268,15 @@ const struct command command_verify = {
     .names_most = 1,
     .summary = "compare MODEL's answers on every device in every precision with the plainest one's",
     .help =
-        "The same input on every device (with -d: on that one) in every precision that it offers (with\n"
-        "-P: in that one), judged by the last of inferctl devices in fp32. Inputs that are not given\n"
+        "The same input on every device (with -d: on that one) in every precision that it offers "
+        "(with\n"
+        "-P: in that one), judged by the last of inferctl devices in fp32. Inputs that are not "
+        "given\n"
         "are random, the same each time. Fails where an answer differs.\n\n"
-        "  -e, --tolerance T      how far elements may be apart, in units or, where that is more, as\n"
-        "                         a part of the element (default 0.001; of bf16 0.03, of less than\n"
+        "  -e, --tolerance T      how far elements may be apart, in units or, where that is "
+        "more, as\n"
+        "                         a part of the element (default 0.001; of bf16 0.03, of less "
+        "than\n"
         "                         fp32 else 0.01)\n" REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "e:",
     .long_options = long_options,

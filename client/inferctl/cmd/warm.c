@@ -79,7 +79,8 @@ const struct command command_warm = {
     .summary = "compile MODEL for shapes before anybody asks for them, without running it",
     .help =
         "Needs the admin socket.\n\n"
-        "  -s, --shape SHAPES     INPUT=1x3x224x224, with blanks between inputs; may come again for\n"
+        "  -s, --shape SHAPES     INPUT=1x3x224x224, with blanks between inputs; may come again "
+        "for\n"
         "                         further sets (default: the model's own shapes)\n"
         "  -d, --device NAME      on this device (default: where the model is placed)\n"
         "  -v, --version V        this version\n",

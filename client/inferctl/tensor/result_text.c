@@ -14,7 +14,7 @@ static const struct {
     unsigned flag;
     const char *name, *text;
 } flag_texts[] = {
-    {INFERD_PADDED, "padded", "with rows that are nobody's"},
+    {INFERD_PADDED, "padded", "with padding rows"},
     {INFERD_SPLIT, "split", "in several runs"},
     {INFERD_RECOMPUTED, "again", "once more in fp32, since what came was not finite"},
     {INFERD_MOVED, "moved", "after another device had failed"},
