@@ -9,7 +9,7 @@
 
 #include "client/lib/client_lock.h"
 #include "client/lib/error.h"
-#include "client/lib/poll_state.h"
+#include "client/lib/io/poll_state.h"
 #include "proto/core/span.h"
 #include "proto/wire/scratch.h"
 

@@ -23,17 +23,17 @@
 #include <stdint.h>
 
 #include "client/inferd.h"
-#include "client/lib/call.h"
-#include "client/lib/connection.h"
-#include "client/lib/credit.h"
-#include "client/lib/data_pool.h"
-#include "client/lib/metadata_cache.h"
-#include "client/lib/outgoing.h"
-#include "client/lib/receive.h"
-#include "client/lib/region.h"
-#include "client/lib/result_pool.h"
-#include "client/lib/retry_queue.h"
-#include "client/lib/send_queue.h"
+#include "client/lib/infer/call.h"
+#include "client/lib/infer/metadata_cache.h"
+#include "client/lib/infer/result_pool.h"
+#include "client/lib/infer/retry_queue.h"
+#include "client/lib/io/connection.h"
+#include "client/lib/io/credit.h"
+#include "client/lib/io/data_pool.h"
+#include "client/lib/io/outgoing.h"
+#include "client/lib/io/receive.h"
+#include "client/lib/io/region.h"
+#include "client/lib/io/send_queue.h"
 #include "proto/wire/message.h"
 
 struct inf_client_lock;

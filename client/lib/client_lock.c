@@ -21,7 +21,7 @@
 
 #include "client/lib/client.h"
 #include "client/lib/error.h"
-#include "client/lib/poll_state.h"
+#include "client/lib/io/poll_state.h"
 
 static uintptr_t find_self(void)
 {

@@ -11,9 +11,9 @@
 #include "client/lib/background_thread.h"
 #include "client/lib/client.h"
 #include "client/lib/client_lock.h"
-#include "client/lib/connection.h"
 #include "client/lib/error.h"
 #include "client/lib/event_loop.h"
+#include "client/lib/io/connection.h"
 #include "proto/core/span.h"
 
 #define DEFAULT_PATH    "/run/inferd/inferd.sock"

@@ -11,9 +11,9 @@
 #include "client/lib/client.h"
 #include "client/lib/client_lock.h"
 #include "client/lib/error.h"
-#include "client/lib/poll_state.h"
-#include "client/lib/receive.h"
-#include "client/lib/retry.h"
+#include "client/lib/infer/retry.h"
+#include "client/lib/io/poll_state.h"
+#include "client/lib/io/receive.h"
 #include "proto/core/span.h"
 
 bool inf_client_event_loop_dispatch(inferd_client *client)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/lib/client.h"
-#include "client/lib/reply.h"
+#include "client/lib/infer/reply.h"
 #include "proto/core/span.h"
 
 static enum inf_code decode_message(inferd_client *client, enum inf_message_kind kind,

@@ -5,8 +5,8 @@
 #include "client/inferd.h"
 #include "client/lib/client.h"
 #include "client/lib/error.h"
-#include "client/lib/region.h"
-#include "client/lib/send_queue.h"
+#include "client/lib/io/region.h"
+#include "client/lib/io/send_queue.h"
 
 int inferd_memory_alloc(inferd_client *client, size_t size, inferd_memory **memory,
                         struct inferd_error *err)

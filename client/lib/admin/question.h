@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A question to the daemon, or an order, and its answer: for functions that block until it is
+// there.
+#ifndef INF_CLIENT_LIB_ADMIN_QUESTION_H
+#define INF_CLIENT_LIB_ADMIN_QUESTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/inferd.h"
+#include "proto/core/status.h"
+#include "proto/wire/message.h"
+
+// The message of a question that is small; the members are those of union inf_message.
+union inf_client_question_body {
+    struct inf_model_request model;
+    struct inf_placement_request placement_request;
+    struct inf_flag_set_request flag_set;
+    struct inf_precompile_message precompile;
+};
+
+struct inf_client_question {
+    uint16_t method;
+    enum inf_message_kind kind;
+    union inf_client_question_body
+        body; // unused if the kind has no fields, or one of the next three is set
+    // Large messages, instead of `body`; NULL: none.
+    const struct inf_session_message *session;
+    const struct inf_limit_list *limits;
+    const struct inf_infer_request *infer;
+    const void *data; // sent behind the metadata; NULL: none
+    size_t data_bytes;
+    enum inf_message_kind reply_kind;
+    uint64_t limit_ns; // how long to wait; 0: without a limit
+    // Called with each answer: several with `final` false may come before the last one. NULL:
+    // answers are ignored.
+    enum inf_code (*on_reply)(void *context, const union inf_message *message, bool final,
+                              struct inf_error *err);
+    void *context;
+};
+
+// Sends the question as soon as there is credit, and blocks until the answer has come. Returns a
+// code of enum inferd_code.
+int inf_client_question_ask(inferd_client *client, const struct inf_client_question *question,
+                            struct inferd_error *err);
+
+// Fails because `name` (which may be NULL) is not the name of a model. Returns the code.
+int inf_client_question_refuse_name(struct inferd_error *err, const char *name);
+
+// Returns whether `name` (which may be NULL) can be the name of a model.
+bool inf_client_question_is_model_name(const char *name);
+
+// Fails because there is no memory for the answer. Returns the code.
+enum inf_code inf_client_question_fail_memory(struct inf_error *err);
+
+// Copies a string to a fixed array, and truncates it if it is too long.
+#define INF_COPY_TEXT(field, text) snprintf((field), sizeof(field), "%s", (text))
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Access to results (public functions).
+#include <stddef.h>
+#include <string.h>
+
+#include "client/inferd.h"
+#include "client/lib/client.h"
+#include "client/lib/infer/result_pool.h"
+
+void inferd_result_free(inferd_result *result)
+{
+    if (result == NULL)
+        return;
+    inferd_client *client = result->client;
+    inf_client_enter(client);
+    inf_client_result_release(result);
+    inf_client_leave(client);
+}
+
+size_t inferd_result_output_count(const inferd_result *result)
+{
+    return result->output_count;
+}
+
+const inferd_tensor *inferd_result_output(const inferd_result *result, size_t index)
+{
+    return index < result->output_count ? &result->outputs[index] : NULL;
+}
+
+const inferd_tensor *inferd_result_find(const inferd_result *result, const char *name)
+{
+    for (size_t i = 0; i < result->output_count; i++)
+        if (strcmp(result->outputs[i].name, name) == 0)
+            return &result->outputs[i];
+    return NULL;
+}
+
+const char *inferd_result_model_version(const inferd_result *result)
+{
+    return result->model_version;
+}
+
+const char *inferd_result_device(const inferd_result *result)
+{
+    return result->device;
+}
+
+const char *inferd_result_precision(const inferd_result *result)
+{
+    return result->precision;
+}
+
+const char *inferd_result_id(const inferd_result *result)
+{
+    return result->id;
+}
+
+inferd_timing inferd_result_timing(const inferd_result *result)
+{
+    return result->timing;
+}
+
+unsigned inferd_result_batch_size(const inferd_result *result)
+{
+    return result->batch_size;
+}
+
+unsigned inferd_result_padded_size(const inferd_result *result)
+{
+    return result->padded_size;
+}
+
+unsigned inferd_result_flags(const inferd_result *result)
+{
+    return result->flags;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results of inferences: structs, lists of outputs and strings, kept for reuse.
+#ifndef INF_CLIENT_LIB_INFER_RESULT_POOL_H
+#define INF_CLIENT_LIB_INFER_RESULT_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/inferd.h"
+#include "proto/core/status.h"
+
+struct inferd_result {
+    inferd_client *client;
+    inferd_result *next, **link; // in the list of used or of unused results
+    uint8_t *data;               // data segment of the answer, from the data pool; NULL: none
+    size_t data_size;
+    inferd_memory *output_region; // the library's region that outputs are in; NULL: none
+    inferd_tensor *outputs;
+    size_t output_count, output_capacity;
+    char *text; // holds every string below and the names of the outputs
+    size_t text_capacity;
+    const char *model_version, *device, *precision, *id;
+    inferd_timing timing;
+    unsigned batch_size, padded_size, flags; // as in inferd.h
+};
+
+// Zero-initialise.
+struct inf_client_result_pool {
+    inferd_result *used, *unused;
+};
+
+// Returns in *result an empty result with room for `output_count` outputs and `text_size` bytes of
+// text.
+//
+// INF_EXHAUSTED  no memory.
+enum inf_code inf_client_result_acquire(inferd_client *client, size_t output_count,
+                                        size_t text_size, inferd_result **result,
+                                        struct inf_error *err) INF_NODISCARD;
+
+// Gives a result, its data and its region back to their pools.
+void inf_client_result_release(inferd_result *result);
+
+// Frees all results, used or not.
+void inf_client_result_pool_fini(inferd_client *client);
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sending queued requests again, on a new connection if the old one is over.
+//
+// A request gets here if it has certainly not been started (retry_queue.c). Each round of the event
+// loop goes one step further: open a socket, wait for the greeting, register the regions again,
+// send. If a step fails, the next attempt begins CONNECT_EVERY_NS later. A request that has no time
+// left ends with the error it failed with last.
+#include "client/lib/infer/retry.h"
+
+#include <stddef.h>
+
+#include "client/lib/client.h"
+#include "client/lib/error.h"
+#include "client/lib/infer/infer.h"
+#include "client/lib/io/credit.h"
+#include "client/lib/io/poll_state.h"
+#include "client/lib/io/receive.h"
+#include "proto/core/span.h"
+
+#define CONNECT_EVERY_NS ((uint64_t)10 * 1000 * 1000)
+
+// Removes a call from the queue and ends it, with `error` or, if that is NULL, with its last
+// failure.
+static void end_queued(inferd_client *client, struct inf_client_call **place,
+                       const struct inf_error *error)
+{
+    struct inf_client_call *call = *place;
+    *place = call->next;
+    inf_client_call_end(client, call, error, 0);
+    inf_client_call_release(client, call, true);
+}
+
+bool inf_client_retry_cancel(inferd_client *client, uint64_t handle)
+{
+    struct inf_error error;
+    for (struct inf_client_call **place = &client->retry.head; *place != NULL;
+         place = &(*place)->next) {
+        if ((*place)->handle != handle)
+            continue;
+        inf_fail_reason(&error, INF_CANCELLED, INF_REASON_BY_CLIENT, "cancelled by the client");
+        end_queued(client, place, &error);
+        return true;
+    }
+    return false;
+}
+
+// Goes one step towards a connection that accepts requests. Returns whether there is one.
+static bool advance_connection(inferd_client *client, uint64_t now_ns)
+{
+    struct inf_error err;
+    bool over = inf_client_poll_state_needs_connection(client);
+    if (over && now_ns >= client->connection.attempt_ns) {
+        client->connection.attempt_ns = now_ns + CONNECT_EVERY_NS;
+        inf_client_connection_fail(
+            client,
+            &(struct inf_error){.code = INF_UNAVAILABLE, .text = "the connection was given up"});
+        inf_client_connection_begin(client, now_ns);
+        inf_client_send_queue_flush(client);
+        inf_client_receive_frames(client);
+    } else if (!over && client->connection.needs_registration && !client->connection.greeted &&
+               now_ns >= client->connection.attempt_ns + INF_CLIENT_ANSWER_NS) {
+        inf_client_connection_fail(
+            client,
+            &(struct inf_error){.code = INF_UNAVAILABLE, .text = "the daemon did not answer"});
+    }
+    if (client->connection.failure.code != INF_OK || !client->connection.greeted)
+        return false;
+    if (client->connection.needs_registration &&
+        inf_client_region_table_register(client, &err) != INF_OK)
+        inf_client_connection_fail(client, &err);
+    client->connection.needs_registration = false;
+    return inf_client_credit_check_request(client, NULL) == INF_OK;
+}
+
+void inf_client_retry_send(inferd_client *client)
+{
+    if (client->retry.head == NULL || client->closing)
+        return;
+    uint64_t now_ns = inf_client_now_ns();
+    bool connected = advance_connection(client, now_ns);
+    for (struct inf_client_call **place = &client->retry.head; *place != NULL;) {
+        struct inf_client_call *call = *place;
+        struct inf_error err = {.code = INF_OK};
+        if (now_ns >= call->retry_until_ns) {
+            end_queued(client, place, NULL);
+        } else if (connected && now_ns >= call->retry_at_ns &&
+                   inf_client_credit_check_request(client, NULL) == INF_OK) {
+            *place = call->next;
+            if (inf_client_infer_resend(client, call, &err) == INF_OK)
+                continue;
+            inf_client_call_end(client, call, &err, 0);
+            inf_client_call_release(client, call, true);
+        } else {
+            place = &call->next;
+        }
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames to the daemon: buffers from a pool, with reference counts.
+//
+// The send queue holds a reference to a frame while it is being sent; a call holds another one, so
+// that it can send the request again.
+#ifndef INF_CLIENT_LIB_IO_OUTGOING_H
+#define INF_CLIENT_LIB_IO_OUTGOING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/inferd.h"
+#include "proto/core/status.h"
+#include "proto/wire/message.h"
+
+struct inf_client_outgoing {
+    struct inf_client_outgoing *next; // in the send queue or in the pool
+    uint8_t *bytes;                   // header, metadata, data
+    size_t capacity;                  // of `bytes`
+    size_t size;                      // used bytes
+    size_t sent;                      // bytes that the socket took
+    size_t meta_size;                 // bytes of metadata
+    int fd;                           // sent with the first byte and then closed; -1: none
+    uint32_t references;
+    // A request whose data exceed one frame is sent as several slices. A slice has a header and
+    // metadata of its own in `bytes`; its data are those of `whole`, so that nothing is copied.
+    struct inf_client_outgoing
+        *whole;           // the frame whose data this slice sends, with a reference; NULL: none
+    const uint8_t *slice; // the data, inside of whole->bytes
+    size_t slice_size;
+    size_t whole_bytes; // how much whole->sent grows when this slice has been sent
+};
+
+// Zero-initialise.
+struct inf_client_outgoing_pool {
+    struct inf_client_outgoing *unused; // linked list
+    size_t unused_bytes;
+};
+
+// Returns in *outgoing a frame with room for `capacity` bytes, header included, and one reference.
+//
+// INF_EXHAUSTED  no memory.
+enum inf_code inf_client_outgoing_acquire(inferd_client *client, size_t capacity,
+                                          struct inf_client_outgoing **outgoing,
+                                          struct inf_error *err) INF_NODISCARD;
+
+// Gives one reference back and sets the pointer to NULL. A NULL frame is allowed.
+void inf_client_outgoing_release(inferd_client *client, struct inf_client_outgoing **outgoing);
+
+// Encodes `message` behind the room for the header and sets meta_size and size.
+enum inf_code inf_client_outgoing_encode(inferd_client *client,
+                                         struct inf_client_outgoing *outgoing,
+                                         const union inf_message *message,
+                                         enum inf_message_kind kind,
+                                         struct inf_error *err) INF_NODISCARD;
+
+// Returns the bytes of data behind the metadata in `outgoing->bytes`.
+size_t inf_client_outgoing_data_size(const struct inf_client_outgoing *outgoing);
+
+// Returns the first byte behind the metadata.
+uint8_t *inf_client_outgoing_data(const struct inf_client_outgoing *outgoing);
+
+// Frees the pool.
+void inf_client_outgoing_pool_fini(inferd_client *client);
+
+#endif
