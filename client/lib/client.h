@@ -13,6 +13,9 @@
 //                          |          |
 //                      outgoing -> send_queue                         bytes
 //
+// io/ has the modules that move bytes, infer/ those of inferences, and admin/ the questions about the
+// daemon.
+//
 // Public functions stand between inf_client_enter() and inf_client_leave(). Functions of a lower
 // layer never call a higher one.
 #ifndef INF_CLIENT_LIB_CLIENT_H

@@ -128,18 +128,18 @@ Test(inferctl, wrong_arguments_are_2)
 
 Test(inferctl, no_daemon_is_3)
 {
-    static const char *const socket = "/tmp/inf-nobody-listens-here.sock";
+    static const char *const socket = "/tmp/inf-no-daemon-listens.sock";
     for (size_t i = 0; i < VERB_COUNT; i++) {
         bool takes_model = i >= 3;
-        CHECK(3, "no daemon listens on '/tmp/inf-nobody-listens-here.sock'", socket, verbs[i],
+        CHECK(3, "no daemon listens on '/tmp/inf-no-daemon-listens.sock'", socket, verbs[i],
               takes_model ? "m" : NULL);
     }
     CHECK(3, "no daemon listens on", NULL, "status", "--socket", socket);
     setenv("INFERD_SOCKET", socket, 1);
-    CHECK(3, "/tmp/inf-nobody-listens-here.sock", NULL, "status");
-    CHECK(3, "/tmp/inf-nobody-listens-here.sock", NULL, "load", "m");
+    CHECK(3, "/tmp/inf-no-daemon-listens.sock", NULL, "status");
+    CHECK(3, "/tmp/inf-no-daemon-listens.sock", NULL, "load", "m");
     setenv("INFERD_SOCKET", "/nonexistent/other.sock", 1); // the option goes first
-    CHECK(3, "/tmp/inf-nobody-listens-here.sock", socket, "status");
+    CHECK(3, "/tmp/inf-no-daemon-listens.sock", socket, "status");
 }
 
 // --- with one ---

@@ -171,7 +171,7 @@ Test(inferctl_flags, a_live_flag_changes_what_loads_do)
             placement = ASK(fixture.socket, "explain", "add");
         }
         const char *source = source_of(placement);
-        // Without a second device a race has nobody to run.
+        // Without a second device there is no race.
         size_t rivals = json_array_size(json_object_get(placement, "candidates"));
         if (i < 2 || rivals > 1)
             cr_expect_str_eq(source, settings[i][2], "%s = %s", settings[i][0], settings[i][1]);

@@ -254,7 +254,7 @@ Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
     json_decref(ASK(fixture.admin_socket, "flags", "set", "drift_after_ms", "0"));
     json_decref(ASK(fixture.admin_socket, "flags", "set", "drift_factor", "0.001"));
     inf_crowd_start(&crowd, fixture.socket, 0);
-    // Without a second device there is nobody to race.
+    // Without a second device there is no race.
     const char *wanted = rivals > 1 ? "race" : "rule";
     bool raced = false;
     for (int i = 0; i < 400 && !raced; i++) {

@@ -382,7 +382,7 @@ Test(model_conf, a_model_is_compiled_for_the_shapes_of_its_file)
     infer_rows(client, 9);
     cr_expect_eq(memory_of(client, "add"), ready, "nothing is compiled with requests");
     infer_rows(client, 6);
-    cr_expect_gt(memory_of(client, "add"), ready, "but with those that nobody named");
+    cr_expect_gt(memory_of(client, "add"), ready, "shapes that were not named are compiled, too");
 
     write_conf(&fixture, "add", "warmup_shapes = a=1x5 b=1x5\n");
     cr_assert_eq(kill(fixture.pid, SIGHUP), 0);

@@ -99,7 +99,7 @@ Test(libinferd_restart, connects_anew_with_its_memory_and_without_its_sessions)
     inferd_epoch(client, epochs[0]);
     inf_fixture_restart(&fixture, NULL);
 
-    // Nothing is sent again that nobody asked to be.
+    // Without inferd_set_retry() nothing is sent again.
     float ones[4] = {1, 1, 1, 1};
     inferd_tensor inputs[] = {inf_library_rows("a", 1, ones), inf_library_rows("b", 1, ones)};
     inferd_request request = {.model = "add", .inputs = inputs, .input_count = 2};

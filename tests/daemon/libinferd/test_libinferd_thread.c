@@ -238,7 +238,7 @@ Test(libinferd_thread, may_be_closed_by_a_callback)
     wait_for(&sums, 1);
     pthread_join(thread, &code);
     cr_assert_eq((intptr_t)code, INFERD_CANCELLED);
-    inf_fixture_stop(&fixture); // the daemon has nobody to wait for
+    inf_fixture_stop(&fixture); // no client is connected
 }
 
 static void *reconnect_client(void *context)

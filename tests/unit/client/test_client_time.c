@@ -68,7 +68,7 @@ Test(client_cancel, ends_with_cancelled_and_gives_the_memory_up)
     fake_daemon_stop(daemon);
 }
 
-// Hangs on the first request; answers it together with the second.
+// Does not answer the first request until the second one has come.
 static bool hang_on_first(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
 {
     struct sleeper *sleeper = context;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 // What decoding refuses, and with which reason.
 #include <criterion/criterion.h>
 #include <stdio.h>

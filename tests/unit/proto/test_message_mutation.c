@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 // Mutates valid messages: bits flipped, bytes removed, repeated and swapped. Decoding must not
 // crash and not read beyond the end (the bytes fill a heap block of their size, so that sanitizers
 // see it), and a message that is still accepted can be encoded again.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 // The steady path of a request allocates nothing: malloc() and its like are replaced by ones that
 // count, for this process and the libraries in it.
 #include <criterion/criterion.h>

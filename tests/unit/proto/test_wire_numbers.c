@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 // Compares the field numbers and types of the Open Inference Protocol, copied from
 // open_inference_grpc.proto (and from Triton's grpc_service.proto for the repository), with the
 // code generated from inferd.proto.
