@@ -13,8 +13,8 @@
 //                          |          |
 //                      outgoing -> send_queue                         bytes
 //
-// io/ has the modules that move bytes, infer/ those of inferences, and admin/ the questions about the
-// daemon.
+// io/ has the modules that move bytes, infer/ those of inferences, and admin/ the questions about
+// the daemon.
 //
 // Public functions stand between inf_client_enter() and inf_client_leave(). Functions of a lower
 // layer never call a higher one.

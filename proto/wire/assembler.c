@@ -10,8 +10,8 @@
 //
 //               24 bytes            meta_bytes          data_bytes
 //   HEADER -> header_bytes -> META -> meta -> DATA -> memory.alloc() -> READY -> take() -> HEADER
-//     |            |                             |                        ^
-//     |            +-- larger than limits, or no memory --> SKIP (dropped)+  (frame.rejected is set)
+//     |            |                             |                     ^
+//     |            +-- larger than limits, no memory --> SKIP (dropped)+  (frame.rejected is set)
 //     +-- invalid header, wrong number of descriptors, larger than INF_LIMIT_SKIP_BYTES --> BROKEN
 //
 // Memory is bounded by the limits, not by the headers: nothing is allocated before the sizes in the

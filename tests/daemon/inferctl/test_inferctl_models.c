@@ -51,7 +51,8 @@ static const char *file_of(const json_t *answer, const char *name)
     return NULL;
 }
 
-// Checks an output as the manifest says: |got - wanted| <= atol + rtol |wanted|, element by element.
+// Checks an output as the manifest says: |got - wanted| <= atol + rtol |wanted|, element by
+// element.
 static void check_output(const char *models, const json_t *wanted, const char *got_path)
 {
     char path[PATH_MAX];

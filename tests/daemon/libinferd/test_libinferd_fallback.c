@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libinferd when the daemon refuses shared memory, because another client of the same user has all of
-// the regions that one user may have.
+// libinferd when the daemon refuses shared memory, because another client of the same user has all
+// of the regions that one user may have.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,8 +136,8 @@ Test(libinferd_fallback, requests_under_way_when_it_is_refused_are_all_answered)
     free(zeros);
 }
 
-// Later requests of a session have run when the refusal comes: a request that is sent again would be
-// out of order.
+// Later requests of a session have run when the refusal comes: a request that is sent again would
+// be out of order.
 Test(libinferd_fallback, a_request_with_an_order_fails_once_and_says_why)
 {
     inferd_memory *memory;

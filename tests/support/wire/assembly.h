@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An assembler of frames and what it is fed, for tests of it. Whatever goes wrong beside it fails the test
-// at once.
+// An assembler of frames and what it is fed, for tests of it. Whatever goes wrong beside it fails
+// the test at once.
 #ifndef INF_TESTS_SUPPORT_WIRE_ASSEMBLY_H
 #define INF_TESTS_SUPPORT_WIRE_ASSEMBLY_H
 
@@ -35,8 +35,8 @@ size_t assembly_feed_some(struct assembly *assembly, const uint8_t *bytes, size_
 void assembly_feed_bad(struct assembly *assembly, const uint8_t *bytes, size_t size,
                        enum inf_code code, enum inf_reason reason, struct inf_error *err);
 
-// Takes a frame that must be rejected, with code INF_EXHAUSTED and this reason, and whose bytes and descriptors must
-// be gone.
+// Takes a frame that must be rejected, with code INF_EXHAUSTED and this reason, and whose bytes and
+// descriptors must be gone.
 void assembly_take_rejected(struct assembly *assembly, uint64_t stream, enum inf_reason reason);
 
 // Takes the frame that must be ready. Its data is the caller's, to give to assembly_free().

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that go there and back: filled, encoded, and decoded again. For tests of encoding and decoding.
+// Messages that go there and back: filled, encoded, and decoded again. For tests of encoding and
+// decoding.
 #ifndef INF_TESTS_SUPPORT_WIRE_WIRE_ROUND_H
 #define INF_TESTS_SUPPORT_WIRE_WIRE_ROUND_H
 

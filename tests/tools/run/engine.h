@@ -16,8 +16,8 @@ struct tool_engine {
     FILE *report; // NULL, or where the operators that a model lacks go, all of them
 };
 
-// Opens `backend` ("cpu", or "vulkan:fp16" where another precision than fp32 is meant) and what it falls
-// back on, with one slot and `threads` threads (0: the backend's choice).
+// Opens `backend` ("cpu", or "vulkan:fp16" where another precision than fp32 is meant) and what it
+// falls back on, with one slot and `threads` threads (0: the backend's choice).
 enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, uint32_t threads,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

@@ -44,8 +44,8 @@ static void round_output(const struct kernel_case *call, int axis, int64_t input
         windows->after[axis] += needed - has;
 }
 
-// Reads strides, dilations and padding for windows of `kernel` over the spatial axes of `shape`, the
-// first of which is axis `first`.
+// Reads strides, dilations and padding for windows of `kernel` over the spatial axes of `shape`,
+// the first of which is axis `first`.
 static struct windows read_windows(const struct kernel_case *call, const struct inf_shape *shape,
                                    int first, int axes, const int64_t *kernel)
 {
@@ -240,8 +240,8 @@ static bool fits_pool2d(const struct windows *windows)
     return fits;
 }
 
-// Windows of one element that make as many as there are: TensorFlow.js copies then, even where padding
-// would have moved them.
+// Windows of one element that make as many as there are: TensorFlow.js copies then, even where
+// padding would have moved them.
 static bool is_identity(const struct kernel_case *call, const struct windows *windows, uint32_t x)
 {
     enum inf_dtype dtype;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow.js kernels that pick and place elements by index, choose boxes and find what is unique;
-// and those that a daemon cannot mean.
+// TensorFlow.js kernels that pick and place elements by index, choose boxes and find what is
+// unique; and those that a daemon cannot mean.
 #include <string.h>
 
 #include "tests/tools/run/kernel_case.h"

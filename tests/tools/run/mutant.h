@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways to break a model file that keep it a model in most respects: a document is cut into its parts
-// (values of JSON, fields of protobuf), and one part is left out, said again, swapped for another of
-// its kind or for something that has no business there. The same numbers give the same mutant.
+// Ways to break a model file that keep it a model in most respects: a document is cut into its
+// parts (values of JSON, fields of protobuf), and one part is left out, said again, swapped for
+// another of its kind or for something that has no business there. The same numbers give the same
+// mutant.
 #ifndef INF_TESTS_TOOLS_RUN_MUTANT_H
 #define INF_TESTS_TOOLS_RUN_MUTANT_H
 

@@ -4,14 +4,14 @@
 // Breaks model files in many ways and takes each mutant as far as it goes: import, passes, plan,
 // compilation, and a run where that costs little. Variant N is always the same mutant, of seed N
 // modulo the number of seeds; of TF.js seeds, some mutants have the weights changed instead. DIR is
-// an empty folder for the mutants, best in memory. A mutant must be served or refused with a text of
-// one line that names an object; in TIME_MOST_S of processor time; and, where a sanitizer counts
+// an empty folder for the mutants, best in memory. A mutant must be served or refused with a text
+// of one line that names an object; in TIME_MOST_S of processor time; and, where a sanitizer counts
 // allocations, in INF_LIMIT_ARENA_BYTES and INF_LIMIT_LOAD_EXTRA_BYTES beyond INF_LIMIT_LOAD_FACTOR
 // times its files. (An arena of that size alone takes a sanitizer longer than that: its
-// max_allocation_size_mb=512:allocator_may_return_null=1 makes such arenas fail.)
-// --texts prints each kind of refusal with how often it came and one variant; --save writes the
-// mutant `--from` to a file and goes no further.
-// Exit status: 0 all as it should be, 1 something was not, 2 usage, 3 a mutant took too long.
+// max_allocation_size_mb=512:allocator_may_return_null=1 makes such arenas fail.) --texts prints
+// each kind of refusal with how often it came and one variant; --save writes the mutant `--from` to
+// a file and goes no further. Exit status: 0 all as it should be, 1 something was not, 2 usage, 3 a
+// mutant took too long.
 #include <dirent.h>
 #include <getopt.h>
 #include <signal.h>
@@ -352,7 +352,8 @@ static void note_refusal(struct tally *tally, const char *text, unsigned variant
     tally->refusals[i].count++;
 }
 
-// Whether a text says what it is about: by its name, by the way to it in the document, or as operators.
+// Whether a text says what it is about: by its name, by the way to it in the document, or as
+// operators.
 static bool names_something(const char *text)
 {
     static const char *const wholes[] = {

@@ -3,8 +3,8 @@
 //
 // Maps every recorded TensorFlow.js kernel call of shared/tfjs-kernels to a graph, runs it on a
 // device and judges it as that folder's README says: type and shape equal, integers and booleans
-// equal, floats within 1e-5 + 1e-4 * |wanted|. Prints failures by id, refusals by kernel, and counts.
-// Exit status: 0 no wrong answer, 1 there is one, 2 usage.
+// equal, floats within 1e-5 + 1e-4 * |wanted|. Prints failures by id, refusals by kernel, and
+// counts. Exit status: 0 no wrong answer, 1 there is one, 2 usage.
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>

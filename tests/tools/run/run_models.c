@@ -4,9 +4,9 @@
 // Runs every case of a manifest in the form of shared/models/manifest.json in process and compares
 // each output with its reference. Exit status: 0 all within tolerance, 1 one is not, 2 usage.
 //
-// In less than fp32 a model is tried first, as the daemon does (daemon/load/precision.h): what has to stay fp32
-// does, and a model that must not compute so is refused, which is no failure. A run that overflows is done again in
-// fp32, and that is no failure either; both are counted.
+// In less than fp32 a model is tried first, as the daemon does (daemon/load/precision.h): what has
+// to stay fp32 does, and a model that must not compute so is refused, which is no failure. A run
+// that overflows is done again in fp32, and that is no failure either; both are counted.
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -278,8 +278,8 @@ static void judge_model(struct judge *judge, const json_t *entry)
         judge->failed++;
         return;
     }
-    // As the daemon does: later cases bring other shapes, for which weights are made again. What is tried in another
-    // precision needs them as they are.
+    // As the daemon does: later cases bring other shapes, for which weights are made again. What is
+    // tried in another precision needs them as they are.
     if (judge->engine.options.precision <= INF_PRECISION_FP32)
         inf_model_allow_eviction(model);
     size_t index;

@@ -7,9 +7,9 @@
 //
 // Prints "TEST ok", "TEST ok bound", "TEST FAIL reason" or "TEST unsupported reason" each, then the
 // counts. "bound": inputs that decide shapes were given as constants when the model was imported.
-// --list names the tests that are known not to pass, one "TEST reason" a line, or "LABEL:TEST reason"
-// for those that do so in the data of that label only. Exit status: 0 all others pass and those do
-// not, 1 it is otherwise, 2 usage.
+// --list names the tests that are known not to pass, one "TEST reason" a line, or "LABEL:TEST
+// reason" for those that do so in the data of that label only. Exit status: 0 all others pass and
+// those do not, 1 it is otherwise, 2 usage.
 #include <dirent.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -224,7 +224,8 @@ static enum inf_code compare_output(struct test *test, const struct made *made, 
     return code;
 }
 
-// Compares all outputs: those of known size where they were written, others where the run left them.
+// Compares all outputs: those of known size where they were written, others where the run left
+// them.
 static enum inf_code compare_outputs(struct test *test, struct inf_executable *executable,
                                      void *const *outputs, unsigned set, struct inf_error *err)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_random [--backend NAME] [--count N] [--seed N] [--nodes N] [--print]
 //
-// Random graphs of all operators (tests/conformance/random_graph.h), COUNT of them from seed SEED on,
-// each of about 1 to NODES nodes. Each runs on the backend (cpu where there is one) with all passes and
-// with none, and on ref with all passes, with known input shapes and, every other graph, with shapes
-// that only a request tells; every output is compared with what ref made of the graph node by node. A
-// graph that fails is cut down to what still fails and printed, with its seed. --print prints every
-// graph, for a look at what is tested.
-// Exit status: 0 all agree, 1 some do not, 2 usage.
+// Random graphs of all operators (tests/conformance/random_graph.h), COUNT of them from seed SEED
+// on, each of about 1 to NODES nodes. Each runs on the backend (cpu where there is one) with all
+// passes and with none, and on ref with all passes, with known input shapes and, every other graph,
+// with shapes that only a request tells; every output is compared with what ref made of the graph
+// node by node. A graph that fails is cut down to what still fails and printed, with its seed.
+// --print prints every graph, for a look at what is tested. Exit status: 0 all agree, 1 some do
+// not, 2 usage.
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>

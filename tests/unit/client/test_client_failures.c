@@ -330,8 +330,8 @@ Test(client_breach, is_none_in_pings_and_unknown_frames)
 
 // --- answers in pieces ---
 
-// Pieces of an answer, all with the same total unless `second_total` says otherwise, and what the last
-// frame brings. The answer is that of grow for 7 bytes, with padding: 71 of data.
+// Pieces of an answer, all with the same total unless `second_total` says otherwise, and what the
+// last frame brings. The answer is that of grow for 7 bytes, with padding: 71 of data.
 struct pieces {
     uint64_t total, second_total;
     size_t first, second, last;

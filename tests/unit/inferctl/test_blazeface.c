@@ -105,8 +105,8 @@ Test(blazeface, grids_of_the_real_network_are_16_and_8_wide)
         for (int i = 0; i < 512; i++)
             scores[g][i] = -50;
     struct blazeface_grid grids[] = {{scores[0], boxes[0], 512, 2}, {scores[1], boxes[1], 384, 6}};
-    // Anchor 511 is the second of cell 255, the last of 16 x 16: at 15.5 * 16 = 248. Anchor 70 of the
-    // other grid is the fifth of cell 11, row 1, column 3 of 8 x 8: at 3.5 * 32 and 1.5 * 32.
+    // Anchor 511 is the second of cell 255, the last of 16 x 16: at 15.5 * 16 = 248. Anchor 70 of
+    // the other grid is the fifth of cell 11, row 1, column 3 of 8 x 8: at 3.5 * 32 and 1.5 * 32.
     scores[0][511] = 4;
     boxes[0][511 * 16 + 2] = boxes[0][511 * 16 + 3] = 10;
     scores[1][70] = 5;

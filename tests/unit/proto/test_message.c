@@ -240,7 +240,8 @@ Test(message, encodes_literal_bytes)
     is_literally("\x08\x05\x12\x02no\xa0\x06\x0d", 9);
 }
 
-// Feeds one frame, written in hex, of docs/reference/protocol.md to an assembler and decodes its metadata.
+// Feeds one frame, written in hex, of docs/reference/protocol.md to an assembler and decodes its
+// metadata.
 static struct inf_frame decode_hex(struct inf_assembler *assembler, const char *hex,
                                    enum inf_message_kind kind)
 {

@@ -353,7 +353,8 @@ Test(message_checks, model_metadata)
 
 Test(message_checks, memory_of_unpacking_is_bounded)
 {
-    // As many input tensors as there may be fields, and a shape of as many dimensions as fit behind.
+    // As many input tensors as there may be fields, and a shape of as many dimensions as fit
+    // behind.
     static struct wire_bytes bytes;
     static struct wire_bytes tensor;
     static char ones[57000];
