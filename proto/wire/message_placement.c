@@ -14,7 +14,10 @@ typedef Inference__ModelPlacementResponse__Setting wire_setting;
 #define DECLINED_TEXTS(X)    X(op) X(device) X(reason)
 #define SETTING_TEXTS(X)     X(name) X(value) X(origin) X(default_value) X(allowed)
 #define PLACEMENT_TEXTS(X)   PLACEMENT_NAMES(X) PLACEMENT_REASONS(X)
-#define PLACEMENT_NAMES(X)   X(name) X(version) X(device) X(backend) X(precision) X(policy) X(source)
+// clang-format off
+#define PLACEMENT_NAMES(X) \
+    X(name) X(version) X(device) X(backend) X(precision) X(policy) X(source)
+// clang-format on
 #define PLACEMENT_REASONS(X)                                                                       \
     X(reason) X(rule_device) X(rule_reason) X(precision_reason) X(shadow_alarm)
 #define PLACEMENT_NUMBERS(X)                                                                       \

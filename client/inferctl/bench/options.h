@@ -30,22 +30,25 @@ int bench_options_read(struct bench_options *options, const struct arguments *ar
 // For struct command.
 extern const struct option bench_long_options[];
 #define BENCH_SHORT_OPTIONS REQUEST_SHORT_OPTIONS "n:c:aBD:R:A:C:p:t:q:"
-#define BENCH_OPTIONS_HELP                                                                          \
-    "  -n, --runs N           requests (default 200)\n"                                             \
-    "  -c, --streams N,...    requests in flight at once (default 1); a row each\n"                 \
-    "  -R, --rate N,...       an open loop of so many requests a second; a row each. With -c as\n"  \
-    "                         well: first the rows of -c, then these\n"                             \
-    "  -A, --arrivals HOW     of an open loop: poisson (default) or even\n"                         \
-    "  -C, --connections N    of an open loop: connections that take turns (default 1)\n"           \
+// clang-format off
+#define BENCH_OPTIONS_HELP \
+    "  -n, --runs N           requests (default 200)\n" \
+    "  -c, --streams N,...    requests in flight at once (default 1); a row each\n" \
+    "  -R, --rate N,...       an open loop of so many requests a second; a row each. With -c as\n" \
+    "                         well: first the rows of -c, then these\n" \
+    "  -A, --arrivals HOW     of an open loop: poisson (default) or even\n" \
+    "  -C, --connections N    of an open loop: connections that take turns (default 1)\n" \
     "  -t, --timeout MS       that each request may take; an open loop counts those that may not\n" \
-    "                         as refused\n"                                                         \
-    "  -q, --queue-timeout MS that each request may wait until it is begun; counted likewise\n"     \
-    "  -p, --plot FILE        write latency against throughput to FILE, as SVG; with -a, a bar\n"   \
-    "                         for each device\n"                                                    \
-    "  -B, --beside           after each row, as many bytes through a bare socket: its median\n"    \
-    "                         stands beside what the engine took and what the daemon added\n"       \
-    "  -D, --direct FILE      after each row, the engine alone with as many runs of FILE, the\n"    \
-    "                         model's, in a process without a daemon: its median\n"                 \
-    "  -a, --all-backends     on every device in turn, a row each, with the memory it takes\n" REQUEST_HELP
+    "                         as refused\n" \
+    "  -q, --queue-timeout MS that each request may wait until it is begun; counted likewise\n" \
+    "  -p, --plot FILE        write latency against throughput to FILE, as SVG; with -a, a bar\n" \
+    "                         for each device\n" \
+    "  -B, --beside           after each row, as many bytes through a bare socket: its median\n" \
+    "                         stands beside what the engine took and what the daemon added\n" \
+    "  -D, --direct FILE      after each row, the engine alone with as many runs of FILE, the\n" \
+    "                         model's, in a process without a daemon: its median\n" \
+    "  -a, --all-backends     on every device in turn, a row each, with the memory it takes\n" \
+    REQUEST_HELP
+// clang-format on
 
 #endif

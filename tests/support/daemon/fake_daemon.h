@@ -5,8 +5,8 @@
 //
 // Its models:
 //   echo   input "in" UINT8 [n] -> output "out", equal to the input
-//   grow   input "n" INT32 [1] -> outputs "small" INT32 [1], equal to the input, and "big" UINT8 [n],
-//          whose byte i is fake_big_byte(i)
+//   grow   input "n" INT32 [1] -> outputs "small" INT32 [1], equal to the input, and "big"
+//          UINT8 [n], whose byte i is fake_big_byte(i)
 // Outputs are written to the locations in the request, and refused, as the real daemon does.
 #ifndef INF_TESTS_SUPPORT_DAEMON_FAKE_DAEMON_H
 #define INF_TESTS_SUPPORT_DAEMON_FAKE_DAEMON_H

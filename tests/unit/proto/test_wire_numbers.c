@@ -162,7 +162,8 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "inference.ModelMetadataResponse.TensorMetadata", "bool unranked=100; "},
         {&inference__model_infer_request__descriptor, "inference.ModelInferRequest",
          "uint64 timeout_ns=100; string device=101; "
-         "uint32 priority=102; uint64 queue_timeout_ns=103; uint64 session_id=110; uint64 order_key=111; "
+         "uint32 priority=102; uint64 queue_timeout_ns=103; uint64 session_id=110; uint64 "
+         "order_key=111; "
          "string mode=120; string against=121; double tolerance=122; "
          "string precision=123; "},
         {&inference__model_infer_request__infer_input_tensor__descriptor,
@@ -204,7 +205,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__hello_ack__descriptor, "inference.HelloAck",
          "uint32 major=1; uint32 minor=2; string server_name=3; string server_version=4; "
          "Limits limits=5; repeated string features=6; uint32 credit_requests=7; "
-         "uint64 epoch_high=8; uint64 epoch_low=9; string role=10; string clock=11; uint64 credit_bytes=240; "},
+         "uint64 epoch_high=8; uint64 epoch_low=9; string role=10; string clock=11; uint64 "
+         "credit_bytes=240; "},
         {&inference__mem_register__descriptor, "inference.MemRegister",
          "uint64 region_id=1; uint64 size=2; bool writable=3; "},
         {&inference__mem_registered__descriptor, "inference.MemRegistered",
@@ -252,7 +254,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 shadow_dropped=222; string shadow_alarm=223; uint64 recomputed=224; "},
         {&inference__model_placement_response__setting__descriptor,
          "inference.ModelPlacementResponse.Setting",
-         "string name=1; string value=2; string origin=3; string default_value=220; string allowed=221; "},
+         "string name=1; string value=2; string origin=3; string default_value=220; string "
+         "allowed=221; "},
         {&inference__model_placement_response__candidate__descriptor,
          "inference.ModelPlacementResponse.Candidate",
          "string device=1; string backend=2; string kind=3; string precision=4; "
