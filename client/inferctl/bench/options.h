@@ -38,7 +38,7 @@ extern const struct option bench_long_options[];
     "                         well: first the rows of -c, then these\n" \
     "  -A, --arrivals HOW     of an open loop: poisson (default) or even\n" \
     "  -C, --connections N    of an open loop: connections that take turns (default 1)\n" \
-    "  -t, --timeout MS       that each request may take; an open loop counts those that may not\n" \
+    "  -t, --timeout MS       that each request may take; an open loop counts those that may not\n"\
     "                         as refused\n" \
     "  -q, --queue-timeout MS that each request may wait until it is begun; counted likewise\n" \
     "  -p, --plot FILE        write latency against throughput to FILE, as SVG; with -a, a bar\n" \
