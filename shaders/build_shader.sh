@@ -1,5 +1,6 @@
 #!/bin/sh
-# build_shader.sh GLSLC SPIRV-VAL FOLDER IN.comp OUT.spv OUT.d [MACRO...] - compiles one shader and checks the module.
+# build_shader.sh GLSLC SPIRV-VAL FOLDER IN.comp OUT.spv OUT.d [MACRO...] - compiles one shader and
+# checks the module.
 set -eu
 glslc=$1 check=$2 folder=$3 in=$4 out=$5 depfile=$6
 shift 6

@@ -21,7 +21,10 @@ failed=0
 for program in "$@"; do
     "$program" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log"; failed=1; }
     messages=$(grep -cE 'VUID-|UNASSIGNED-|SYNC-' "$folder/log")
-    [ "$messages" -eq 0 ] || { grep -E 'VUID-|UNASSIGNED-|SYNC-' "$folder/log" | cut -c1-500 | head -n 10; failed=1; }
+    if [ "$messages" -ne 0 ]; then
+        grep -E 'VUID-|UNASSIGNED-|SYNC-' "$folder/log" | cut -c1-500 | head -n 10
+        failed=1
+    fi
     echo "$(basename "$program"): $messages messages"
 done
 exit $failed

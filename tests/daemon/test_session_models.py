@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_session_models.py DAEMON SOURCE_ROOT MODELS VOICE - a recurrent model in a session, against reference outputs."""
+"""test_session_models.py DAEMON SOURCE_ROOT MODELS VOICE - a recurrent model in a session, against
+reference outputs."""
 import json
 import subprocess
 import sys
@@ -19,21 +20,32 @@ import inferd
 
 STATES, SHAPES = {'stateN': 'state'}, {'state': (2, 1, 128)}
 
+
 def cases():
     manifest = json.loads((MODELS / 'manifest.json').read_text())
     model = next(model for model in manifest['models'] if model['id'] == 'silero_vad_v5')
     return {case['case']: case for case in model['cases']}
 
+
 def inputs_of(case):
     return {tensor['name']: numpy.load(MODELS / tensor['file']) for tensor in case['inputs']}
+
 
 class Silero(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.process = subprocess.Popen([DAEMON, '--runtime-dir=' + folder.name, '--cache-dir=' + folder.name, '--backends=ref,cpu', '--drain-timeout-ms=200'],
-                                       stderr=subprocess.DEVNULL)
+        cls.process = subprocess.Popen(
+            [
+                DAEMON,
+                '--runtime-dir=' + folder.name,
+                '--cache-dir=' + folder.name,
+                '--backends=ref,cpu',
+                '--drain-timeout-ms=200',
+            ],
+            stderr=subprocess.DEVNULL,
+        )
         cls.addClassCleanup(cls.stop)
         end = time.monotonic() + 60
         while not Path(folder.name + '/admin.sock').exists():
@@ -54,11 +66,15 @@ class Silero(unittest.TestCase):
         for wanted in case['outputs']:
             if wanted['name'] in result:
                 limits = wanted['tolerance']
-                numpy.testing.assert_allclose(result[wanted['name']], numpy.load(MODELS / wanted['file']),
-                                              rtol=limits['rtol'], atol=limits['atol'])
+                numpy.testing.assert_allclose(
+                    result[wanted['name']],
+                    numpy.load(MODELS / wanted['file']),
+                    rtol=limits['rtol'],
+                    atol=limits['atol'],
+                )
 
     def test_two_steps_are_those_of_the_reference(self):
-        """The state of the second step is what the first one gave: nobody sends it."""
+        """The state of the second step is the output of the first; the client does not send it."""
         steps = cases()
         with self.client.session(STATES, SHAPES) as session:
             for name in ('synth', 'synth-step2'):
@@ -73,7 +89,9 @@ class Silero(unittest.TestCase):
         with self.client.session(STATES, SHAPES) as session:
             for step in range(20):
                 audio = chunk * numpy.float32(1 - step / 25)
-                kept = session.infer('silero_vad', {'input': audio, 'sr': rate}, ['output', 'stateN'])
+                kept = session.infer(
+                    'silero_vad', {'input': audio, 'sr': rate}, ['output', 'stateN']
+                )
                 fed = self.client.infer('silero_vad', {'input': audio, 'sr': rate, 'state': state})
                 state = fed['stateN'].copy()
                 self.assertEqual(kept['output'].tobytes(), fed['output'].tobytes())
@@ -84,13 +102,17 @@ class Silero(unittest.TestCase):
         chunk, rate = inputs_of(cases()['synth'])['input'], numpy.int64(16000)
 
         def send(session, factor, step):
-            return session.submit('silero_vad', {'input': chunk * numpy.float32(factor - step / 50), 'sr': rate})
+            return session.submit(
+                'silero_vad', {'input': chunk * numpy.float32(factor - step / 50), 'sr': rate}
+            )
 
         def alone(factor):
             with self.client.session(STATES, SHAPES) as session:
                 return [send(session, factor, step).result()['output'].item() for step in range(15)]
 
-        with self.client.session(STATES, SHAPES) as first, self.client.session(STATES, SHAPES) as second:
+        with self.client.session(STATES, SHAPES) as first, self.client.session(
+            STATES, SHAPES
+        ) as second:
             pending = [(send(first, 1.0, step), send(second, 0.3, step)) for step in range(15)]
             both = [[one.result()['output'].item() for one in column] for column in zip(*pending)]
         self.assertEqual(both, [alone(1.0), alone(0.3)])
@@ -99,14 +121,28 @@ class Silero(unittest.TestCase):
     def test_the_example_says_what_a_session_says(self):
         """Chunks of 512 samples, each behind the last 64 of the one before."""
         audio = (numpy.sin(numpy.arange(10 * 512) / 20) * 20000).astype('<i2')
-        lines = subprocess.run([VOICE, '--socket', self.socket], input=audio.tobytes(), check=True, timeout=60,
-                               stdout=subprocess.PIPE).stdout.decode().splitlines()
-        padded = numpy.concatenate([numpy.zeros(64, numpy.float32), audio.astype(numpy.float32) / 32768])
+        lines = (
+            subprocess.run(
+                [VOICE, '--socket', self.socket],
+                input=audio.tobytes(),
+                check=True,
+                timeout=60,
+                stdout=subprocess.PIPE,
+            )
+            .stdout.decode()
+            .splitlines()
+        )
+        padded = numpy.concatenate(
+            [numpy.zeros(64, numpy.float32), audio.astype(numpy.float32) / 32768]
+        )
         with self.client.session(STATES, SHAPES) as session:
             for step, line in enumerate(lines):
-                chunk = padded[None, step * 512:step * 512 + 576]
+                chunk = padded[None, step * 512 : step * 512 + 576]
                 result = session.infer('silero_vad', {'input': chunk, 'sr': numpy.int64(16000)})
-                self.assertEqual(line.split(), [f'{step * 0.032:.3f}', f"{result['output'].item():.3f}"])
+                self.assertEqual(
+                    line.split(), [f'{step * 0.032:.3f}', f"{result['output'].item():.3f}"]
+                )
         self.assertEqual(len(lines), 10)
+
 
 unittest.main(argv=[sys.argv[0], '-v'])

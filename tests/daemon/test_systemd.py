@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_systemd.py DAEMON - what systemd sees of the daemon: sockets taken, notifications, exit codes."""
+"""test_systemd.py DAEMON - what systemd sees of the daemon: sockets taken, notifications, exit
+codes."""
 import ctypes
 import fcntl
 import os
@@ -15,9 +16,11 @@ DAEMON = sys.argv[1]
 F_SETPIPE_SZ = 1031
 PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
 
+
 def refuse_writable_code():
     """What MemoryDenyWriteExecute=yes of the unit does; kernels before 6.3 cannot."""
     ctypes.CDLL(None).prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0)
+
 
 class Manager:
     """The notification socket of a service manager."""
@@ -29,7 +32,8 @@ class Manager:
         self.seen = []
 
     def wait_for(self, assignment, count=1, seconds=20):
-        """Reads notifications until `assignment` came `count` times, and forgets what came before."""
+        """Reads notifications until `assignment` came `count` times, and forgets what came before.
+        """
         end = time.monotonic() + seconds
         while sum(line == assignment for line in self.seen) < count:
             self.sink.settimeout(max(0.001, end - time.monotonic()))
@@ -40,11 +44,13 @@ class Manager:
         seen, self.seen = self.seen, []
         return seen
 
+
 def connect(path):
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(20)
     client.connect(path)
     return client
+
 
 def check_activation(folder, tool):
     manager = Manager(folder)
@@ -52,9 +58,23 @@ def check_activation(folder, tool):
     with open(config, 'w') as file:
         file.write('repository =\nbackends = ref\n')
     daemon = subprocess.Popen(
-        [tool, '-l', data, '-l', admin, '--fdname=inferd:inferd-admin', '-E', 'NOTIFY_SOCKET=' + manager.path,
-         '-E', 'WATCHDOG_USEC=200000', DAEMON, '--config=' + config],
-        stderr=subprocess.DEVNULL, preexec_fn=refuse_writable_code)
+        [
+            tool,
+            '-l',
+            data,
+            '-l',
+            admin,
+            '--fdname=inferd:inferd-admin',
+            '-E',
+            'NOTIFY_SOCKET=' + manager.path,
+            '-E',
+            'WATCHDOG_USEC=200000',
+            DAEMON,
+            '--config=' + config,
+        ],
+        stderr=subprocess.DEVNULL,
+        preexec_fn=refuse_writable_code,
+    )
     try:
         while not os.path.exists(admin):
             time.sleep(0.01)
@@ -78,8 +98,10 @@ def check_activation(folder, tool):
         daemon.wait()
     assert os.path.exists(data), 'a socket that systemd made was removed'
 
+
 def run(*arguments):
     return subprocess.run([DAEMON, *arguments], capture_output=True, text=True, timeout=60)
+
 
 def check_exit_codes(folder):
     wrong = run('--colour=red')
@@ -93,10 +115,14 @@ def check_exit_codes(folder):
     version = run('--version')
     assert version.returncode == 0 and version.stdout.startswith('inferd 0.'), version
 
+
 def check_second_instance(folder):
     manager = Manager(folder)
-    first = subprocess.Popen([DAEMON, '--runtime-dir=' + folder, '--backends=ref'], stderr=subprocess.DEVNULL,
-                             env={**os.environ, 'NOTIFY_SOCKET': manager.path})
+    first = subprocess.Popen(
+        [DAEMON, '--runtime-dir=' + folder, '--backends=ref'],
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, 'NOTIFY_SOCKET': manager.path},
+    )
     try:
         manager.wait_for('READY=1')
         for _ in range(3):
@@ -111,19 +137,26 @@ def check_second_instance(folder):
         first.wait()
     # What a daemon that was killed leaves behind does not hinder the next one.
     for end in (signal.SIGKILL, signal.SIGTERM):
-        again = subprocess.Popen([DAEMON, '--runtime-dir=' + folder, '--backends=ref'], stderr=subprocess.DEVNULL,
-                                 env={**os.environ, 'NOTIFY_SOCKET': manager.path})
+        again = subprocess.Popen(
+            [DAEMON, '--runtime-dir=' + folder, '--backends=ref'],
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, 'NOTIFY_SOCKET': manager.path},
+        )
         manager.wait_for('READY=1')
         again.send_signal(end)
         assert again.wait(20) == (-9 if end == signal.SIGKILL else 0), again.returncode
 
+
 def check_hanging_stderr(folder):
-    """A stderr that nobody reads holds up nothing."""
+    """A stderr that is not read blocks nothing."""
     manager = Manager(folder)
     reader, writer = os.pipe()
     fcntl.fcntl(writer, F_SETPIPE_SZ, 4096)
-    daemon = subprocess.Popen([DAEMON, '--runtime-dir=' + folder, '--backends=ref', '--log-level=debug'], stderr=writer,
-                              env={**os.environ, 'NOTIFY_SOCKET': manager.path})
+    daemon = subprocess.Popen(
+        [DAEMON, '--runtime-dir=' + folder, '--backends=ref', '--log-level=debug'],
+        stderr=writer,
+        env={**os.environ, 'NOTIFY_SOCKET': manager.path},
+    )
     os.close(writer)
     manager.wait_for('READY=1')
     for _ in range(2000):  # each is a line of the log
@@ -137,8 +170,11 @@ def check_hanging_stderr(folder):
         daemon.send_signal(signal.SIGTERM)
     assert daemon.wait(20) == 0, daemon.returncode
     written = os.read(reader, 65536)
-    assert b'serving' in written and b'stopping' not in written, f'the pipe was never full: {written}'
+    assert (
+        b'serving' in written and b'stopping' not in written
+    ), f'the pipe was never full: {written}'
     os.close(reader)
+
 
 def main():
     tool = shutil.which('systemd-socket-activate')
@@ -151,6 +187,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_activation(folder, tool)
     return 0
+
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_units.py BUILT_UNITS DAEMON SYSUSERS TMPFILES - what systemd gets of us is without fault, and the
-service as locked down as it says."""
+"""test_units.py BUILT_UNITS DAEMON SYSUSERS TMPFILES - what systemd gets of us is without fault,
+and the service as locked down as it says."""
 import os
 import re
 import shutil
@@ -12,11 +12,22 @@ from pathlib import Path
 UNITS = ['inferd.service', 'inferd.socket', 'inferd-admin.socket']
 EXPOSURE_TENTHS = 5  # systemd-analyze's score times ten; see docs/TESTING.md
 
+
 def verify(folder):
     """Exit code and what was said; --man=no since the page is not installed here."""
-    result = subprocess.run(['systemd-analyze', 'verify', '--recursive-errors=yes', '--man=no',
-                             *(str(folder / unit) for unit in UNITS)], capture_output=True, text=True)
+    result = subprocess.run(
+        [
+            'systemd-analyze',
+            'verify',
+            '--recursive-errors=yes',
+            '--man=no',
+            *(str(folder / unit) for unit in UNITS),
+        ],
+        capture_output=True,
+        text=True,
+    )
     return result.returncode, result.stdout + result.stderr
+
 
 def make_user_and_directories(root, sysusers, tmpfiles):
     """What the package's installation does, in a root of its own."""
@@ -30,6 +41,7 @@ def make_user_and_directories(root, sysusers, tmpfiles):
     subprocess.run(['systemd-tmpfiles', f'--root={root}', '--create'], check=True)
     assert (root / 'var/lib/inferd/models').stat().st_mode & 0o777 == 0o755
 
+
 def main(built, daemon, sysusers, tmpfiles):
     if shutil.which('systemd-analyze') is None:
         print('SKIPPED: systemd-analyze is not installed')
@@ -38,13 +50,27 @@ def main(built, daemon, sysusers, tmpfiles):
         folder = Path(name)
         for unit in UNITS:
             text = (Path(built) / unit).read_text()
-            assert '@' not in re.sub(r'^(#.*|SystemCallFilter=.*)$', '', text, flags=re.M), f'{unit}: not filled in'
+            assert '@' not in re.sub(
+                r'^(#.*|SystemCallFilter=.*)$', '', text, flags=re.M
+            ), f'{unit}: not filled in'
             # Where it will be installed there is no daemon yet.
-            (folder / unit).write_text(re.sub(r'^ExecStart=.*', f'ExecStart={Path(daemon).resolve()}', text, flags=re.M))
+            (folder / unit).write_text(
+                re.sub(r'^ExecStart=.*', f'ExecStart={Path(daemon).resolve()}', text, flags=re.M)
+            )
         code, said = verify(folder)
         assert code == 0 and said == '', said
-        security = subprocess.run(['systemd-analyze', 'security', '--offline=true', f'--threshold={EXPOSURE_TENTHS}',
-                                   '--no-pager', str(folder / 'inferd.service')], capture_output=True, text=True)
+        security = subprocess.run(
+            [
+                'systemd-analyze',
+                'security',
+                '--offline=true',
+                f'--threshold={EXPOSURE_TENTHS}',
+                '--no-pager',
+                str(folder / 'inferd.service'),
+            ],
+            capture_output=True,
+            text=True,
+        )
         assert security.returncode == 0, security.stdout.splitlines()[-1:]
         print(security.stdout.splitlines()[-1])
 
@@ -56,6 +82,7 @@ def main(built, daemon, sysusers, tmpfiles):
         if os.geteuid() == 0:
             make_user_and_directories(folder / 'root', sysusers, tmpfiles)
     return 0
+
 
 if __name__ == '__main__':
     sys.exit(main(*sys.argv[1:]))

@@ -11,7 +11,9 @@ sed -n '/^INFERD_API/s/^[^(]*[ *]\(inferd_[a-z_]*\)(.*/\1/p' "$header" |
 [ -s "$tmp/declared" ] || { echo "$header declares nothing"; exit 1; }
 diff "$tmp/declared" "$tmp/exported" || { echo 'declared (<) and exported (>) differ'; exit 1; }
 readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
-    grep -v -e '^libc\.so' -e '^libprotobuf-c\.so' -e '^libasan' -e '^libubsan' -e '^libtsan' && { echo 'needed beside libc and protobuf-c'; exit 1; }
+    grep -v -e '^libc\.so' -e '^libprotobuf-c\.so' \
+    -e '^libasan' -e '^libubsan' -e '^libtsan' &&
+    { echo 'needed beside libc and protobuf-c'; exit 1; }
 [ -n "$limit" ] || exit 0
 strip -o "$tmp/stripped" "$library" || exit 1
 size=$(wc -c <"$tmp/stripped")

@@ -59,7 +59,8 @@ CODE = re.compile(r'\.(c|h|def|proto|comp|glsl|py|sh)$|meson\.build$|^(check|qui
 STATIC = re.compile(r'^static (?:inline |_Noreturn |INF_\w+ )*[\w\s\*]*?\b(\w+)\((?!\()')
 # Names of mathematical functions and of entries of tables that X-macros make may be one word.
 WORDS = {'main'}
-ENDING = re.compile(r'(?:_|^)(?:more|rest|impl|misc|util|utils|other|others|\d+)$')
+# Numbers that end a name of an architecture mean something.
+ENDING = re.compile(r'(?<!x86)(?:_|^)(?:more|rest|impl|misc|util|utils|other|others|\d+)$')
 EXCEPT = re.compile(r'^tests/style/check_language\.py$')
 # Measurements and the changelog tell what was tried, and when.
 HISTORY = re.compile(r'^docs/measurements/|^CHANGELOG')

@@ -44,7 +44,7 @@
 #include "backends/base/clock.h"
 #include "tests/tools/bench/bench_host.h"
 #include "tests/tools/bench/bench_profile.h"
-#include "tests/tools/bench/compare_kernels.h"
+#include "tests/tools/kernels/compare_kernels.h"
 
 #define RUNS_MIN 5u
 #define RUNS_MAX 1000000u

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench_ort.py MODEL --harness DIR --build DIR [--threads N] [--rounds N] [--ms MS] [--precision NAME]
+"""bench_ort.py MODEL --harness DIR --build DIR [--threads N] [--rounds N] [--ms MS] [--precision
+NAME]
 
-A generated model on the cpu device and on onnxruntime-node, in turn, round after round; ratios are taken
-within a round. MODEL is int8 or float, MobileNet v2 of 8-bit numbers or of floats (gen_mobilenet_v2.py), or
-encoder, two layers of BERT-base (gen_bert.py), or one of the recurrent networks below (gen_rnn.py). DIR of --harness holds ort_bench.js, NODE_PATH says where
-onnxruntime-node is; --build is a meson build folder. --precision is what the cpu device computes in.
+A generated model on the cpu device and on onnxruntime-node, in turn, round after round; ratios are
+taken within a round. MODEL is int8 or float, MobileNet v2 of 8-bit numbers or of floats
+(gen_mobilenet_v2.py), or encoder, two layers of BERT-base (gen_bert.py), or one of the recurrent
+networks below (gen_rnn.py). DIR of --harness holds ort_bench.js, NODE_PATH says where
+onnxruntime-node is; --build is a meson build folder. --precision is what the cpu device computes
+in.
 """
 import argparse
 import os
@@ -16,10 +19,16 @@ import sys
 import tempfile
 
 
-GENERATORS = {"int8": ["gen_mobilenet_v2.py"], "float": ["gen_mobilenet_v2.py", "--float"],
-              "encoder": ["gen_bert.py", "--layers", "2"],
-              "lstm": ["gen_rnn.py"], "lstm-both": ["gen_rnn.py", "--both"], "lstm-large": ["gen_rnn.py", "--width", "1024"],
-              "lstm-batch": ["gen_rnn.py", "--batch", "16"], "gru": ["gen_rnn.py", "--kind", "GRU"]}
+GENERATORS = {
+    "int8": ["gen_mobilenet_v2.py"],
+    "float": ["gen_mobilenet_v2.py", "--float"],
+    "encoder": ["gen_bert.py", "--layers", "2"],
+    "lstm": ["gen_rnn.py"],
+    "lstm-both": ["gen_rnn.py", "--both"],
+    "lstm-large": ["gen_rnn.py", "--width", "1024"],
+    "lstm-batch": ["gen_rnn.py", "--batch", "16"],
+    "gru": ["gen_rnn.py", "--kind", "GRU"],
+}
 
 
 def measure(command):
@@ -42,19 +51,41 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         model = os.path.join(folder, options.model + ".onnx")
         generator, *arguments = GENERATORS[options.model]
-        subprocess.run([sys.executable, os.path.join(here, "..", "gen", generator), *arguments, model], check=True)
-        peer = ["node", os.path.join(options.harness, "ort_bench.js"), options.threads, options.ms, model]
-        ours = [os.path.join(options.build, "tests/tools/bench_engine"), "--backend", "cpu:" + options.precision,
-                "--threads", options.threads, "--ms", options.ms, model]
+        subprocess.run(
+            [sys.executable, os.path.join(here, "..", "gen", generator), *arguments, model],
+            check=True,
+        )
+        peer = [
+            "node",
+            os.path.join(options.harness, "ort_bench.js"),
+            options.threads,
+            options.ms,
+            model,
+        ]
+        ours = [
+            os.path.join(options.build, "tests/tools/bench_engine"),
+            "--backend",
+            "cpu:" + options.precision,
+            "--threads",
+            options.threads,
+            "--ms",
+            options.ms,
+            model,
+        ]
         rounds = []
         for number in range(options.rounds):
             pair = measure(peer), measure(ours)
             rounds.append(pair)
-            print("round %d: onnxruntime %.3f ms (least %.3f), inferd %.3f (least %.3f)"
-                  % (number + 1, *pair[0], *pair[1]), flush=True)
+            print(
+                "round %d: onnxruntime %.3f ms (least %.3f), inferd %.3f (least %.3f)"
+                % (number + 1, *pair[0], *pair[1]),
+                flush=True,
+            )
     for index, name in enumerate(("medians", "least times")):
-        print("by %s: inferd is %.2f times as fast" %
-              (name, statistics.median(peer[index] / ours[index] for peer, ours in rounds)))
+        print(
+            "by %s: inferd is %.2f times as fast"
+            % (name, statistics.median(peer[index] / ours[index] for peer, ours in rounds))
+        )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/tools/bench/peak.h"
+#include "tests/tools/kernels/peak.h"
 
 #define PROFILE_RUNS 20u
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """compare_ort.py MODEL --build DIR [--precision NAME] [--against NUMBER]
 
-What the cpu device answers to a generated model (bench_ort.py has them) beside what onnxruntime-node answers to
-the same input, a normal deviate for each element: the worst difference and what the answers' size is. Ends with
-1 where it is more than NUMBER of the largest answer. NODE_PATH says where onnxruntime-node is.
+What the cpu device answers to a generated model (bench_ort.py has them) beside what
+onnxruntime-node answers to the same input, a normal deviate for each element: the worst difference
+and what the answers' size is. Ends with 1 where it is more than NUMBER of the largest answer.
+NODE_PATH says where onnxruntime-node is.
 """
 import argparse
 import array
@@ -26,7 +27,8 @@ PEER = """
 const ort = require('onnxruntime-node'), fs = require('fs');
 const [model, input, output] = process.argv.slice(1);
 (async () => {
-  const session = await ort.InferenceSession.create(model, {graphOptimizationLevel: 'all', logSeverityLevel: 3});
+  const session = await ort.InferenceSession.create(
+    model, {graphOptimizationLevel: 'all', logSeverityLevel: 3});
   const dims = session.inputMetadata[0].shape.map((d) => (typeof d === 'number' && d > 0 ? d : 1));
   if (!input) return console.log(JSON.stringify(dims));
   const bytes = fs.readFileSync(input);
@@ -40,7 +42,9 @@ const [model, input, output] = process.argv.slice(1);
 
 
 def ask_peer(*arguments):
-    result = subprocess.run(["node", "-e", PEER, *arguments], check=True, capture_output=True, text=True)
+    result = subprocess.run(
+        ["node", "-e", PEER, *arguments], check=True, capture_output=True, text=True
+    )
     return json.loads(result.stdout)
 
 
@@ -56,9 +60,15 @@ def main():
         case = os.path.join(folder, options.model)
         data = os.path.join(case, "test_data_set_0")
         os.makedirs(data)
-        model, raw, answer = os.path.join(case, "model.onnx"), os.path.join(folder, "x"), os.path.join(folder, "y")
+        model, raw, answer = (
+            os.path.join(case, "model.onnx"),
+            os.path.join(folder, "x"),
+            os.path.join(folder, "y"),
+        )
         generator, *arguments = GENERATORS[options.model]
-        subprocess.run([sys.executable, os.path.join(here, generator), *arguments, model], check=True)
+        subprocess.run(
+            [sys.executable, os.path.join(here, generator), *arguments, model], check=True
+        )
         dims = ask_peer(model)
         size, numbers = 1, random.Random(3)
         for dim in dims:
@@ -75,15 +85,21 @@ def main():
         largest = max(map(abs, array.array("f", wanted)))
         print("onnxruntime: %d numbers, the largest %.4g" % (len(wanted) // 4, largest), flush=True)
         program = os.path.join(options.build, "tests/tools/run_onnx")
-        text = subprocess.run([program, folder, "--backend", "cpu:" + options.precision],
-                              capture_output=True, text=True).stdout
+        text = subprocess.run(
+            [program, folder, "--backend", "cpu:" + options.precision],
+            capture_output=True,
+            text=True,
+        ).stdout
     found = re.search(r"differs by up to ([0-9.e+-]+)", text)
     if found is None and " 1 ok" not in text:
         print(text, end="")
         return 1
     worst = float(found.group(1)) if found else 0
-    print("worst difference of inferd: %.3g, %.2g of the largest" % (worst, worst / largest) if found else
-          "inferd: within a thousandth of each")
+    print(
+        "worst difference of inferd: %.3g, %.2g of the largest" % (worst, worst / largest)
+        if found
+        else "inferd: within a thousandth of each"
+    )
     return worst > options.against * largest
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""show_serving.py DAEMON SOURCE_ROOT [--connections N] - what holding clients, deadlines, cancels and idling cost.
+"""show_serving.py DAEMON SOURCE_ROOT [--connections N] - what holding clients, deadlines, cancels
+and idling cost.
 
-Starts a daemon of its own and prints a line for each figure. A program to read, not a test: on a machine
-that is busy otherwise only the ratios within one run mean anything."""
+Starts a daemon of its own and prints a line for each figure. A program to read, not a test: on a
+machine that is busy otherwise only the ratios within one run mean anything."""
 import argparse
 import json
 import multiprocessing
@@ -27,36 +28,64 @@ import inferd
 SIZE = 256
 FLOAT = {'type': 'DT_FLOAT'}
 
+
 def write_models(folder):
     """slow: a chain of products, some 200 ms on plain loops; null: next to nothing."""
+
     def placeholder(*dims):
-        return {'name': 'x', 'op': 'Placeholder',
-                'attr': {'dtype': FLOAT, 'shape': {'shape': {'dim': [{'size': str(size)} for size in dims]}}}}
-    chain = [{'name': f's{i + 1}', 'op': 'MatMul', 'input': [f's{i}' if i else 'x', 'x'], 'attr': {'T': FLOAT}}
-             for i in range(20)]
+        return {
+            'name': 'x',
+            'op': 'Placeholder',
+            'attr': {
+                'dtype': FLOAT,
+                'shape': {'shape': {'dim': [{'size': str(size)} for size in dims]}},
+            },
+        }
+
+    chain = [
+        {
+            'name': f's{i + 1}',
+            'op': 'MatMul',
+            'input': [f's{i}' if i else 'x', 'x'],
+            'attr': {'T': FLOAT},
+        }
+        for i in range(20)
+    ]
     null = [{'name': 'y', 'op': 'Neg', 'input': ['x'], 'attr': {'T': FLOAT}}]
-    for name, nodes in (('slow', [placeholder(SIZE, SIZE)] + chain), ('null', [placeholder(4)] + null)):
+    for name, nodes in (
+        ('slow', [placeholder(SIZE, SIZE)] + chain),
+        ('null', [placeholder(4)] + null),
+    ):
         path = Path(folder) / name / '1'
         path.mkdir(parents=True)
-        (path / 'model.json').write_text(json.dumps(
-            {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}))
+        (path / 'model.json').write_text(
+            json.dumps(
+                {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}
+            )
+        )
+
 
 def quantile(values, part):
     values = sorted(values)
     return values[min(int(len(values) * part), len(values) - 1)]
 
+
 def show(name, text):
     print(f'{name:44} {text}', flush=True)
+
 
 class Daemon:
     def __init__(self, folder, *arguments):
         self.socket = folder + '/inferd.sock'
-        self.process = subprocess.Popen([options.daemon, '--runtime-dir=' + folder, *arguments], stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [options.daemon, '--runtime-dir=' + folder, *arguments], stderr=subprocess.DEVNULL
+        )
         while True:
             try:
                 with inferd.Client(self.socket) as client:
-                    if all(model['state'] == 'READY' for model in client.models()) and \
-                            ('--load-all=no' in arguments or len(client.models()) == 2):
+                    if all(model['state'] == 'READY' for model in client.models()) and (
+                        '--load-all=no' in arguments or len(client.models()) == 2
+                    ):
                         return
             except inferd.Error:
                 assert self.process.poll() is None, 'the daemon has ended'
@@ -80,6 +109,7 @@ class Daemon:
         self.process.terminate()
         self.process.wait(60)
 
+
 def idle(folder):
     daemon = Daemon(folder, '--load-all=no')
     show('resident, devices found, no model', f"{daemon.status('VmRSS') / 1024:.1f} MiB")
@@ -89,12 +119,26 @@ def idle(folder):
     show('wake-ups in 10 s of idling, all threads', daemon.all_switches() - before)
     daemon.stop()
 
+
 def connections(folder):
     count = options.connections
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(count + 200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
-                                                resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    daemon = Daemon(folder, '--load-all=no', f'--connections-max={count + 10}', f'--connections-per-uid-max={count + 10}')
-    hello = bytes.fromhex('06000000 00000000 0000000000000000 01 00 0000 0000 0000'.replace(' ', '')) + b'\x08\x01\x1a\x02py'
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE,
+        (
+            min(count + 200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
+            resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        ),
+    )
+    daemon = Daemon(
+        folder,
+        '--load-all=no',
+        f'--connections-max={count + 10}',
+        f'--connections-per-uid-max={count + 10}',
+    )
+    hello = (
+        bytes.fromhex('06000000 00000000 0000000000000000 01 00 0000 0000 0000'.replace(' ', ''))
+        + b'\x08\x01\x1a\x02py'
+    )
     held = []
     before = daemon.status('VmRSS')
     begin = time.monotonic()
@@ -119,6 +163,7 @@ def connections(folder):
         one.close()
     daemon.stop()
 
+
 def lateness(folder):
     write_models(folder + '/models')
     daemon = Daemon(folder, '--repository=' + folder + '/models', '--backends=ref', '--race=never')
@@ -133,7 +178,9 @@ def lateness(folder):
                     pending.append(client.submit('slow', {'x': x}))
                 time.sleep(0.01)
 
-    busy = multiprocessing.Process(target=keep_busy)  # not a thread, which would hold the interpreter's lock
+    busy = multiprocessing.Process(
+        target=keep_busy
+    )  # not a thread, which would hold the interpreter's lock
     busy.start()
     time.sleep(1)
     late, cancelled, slept = [], [], []
@@ -161,13 +208,24 @@ def lateness(folder):
                 cancelled.append(time.monotonic() - begin)
     busy.terminate()
     busy.join()
-    show('a bare sleep of as long, late by', f'p50 {quantile(slept, .5) * 1e6:.0f} us, p99 {quantile(slept, .99) * 1e6:.0f} us')
+    show(
+        'a bare sleep of as long, late by',
+        f'p50 {quantile(slept, .5) * 1e6:.0f} us, p99 {quantile(slept, .99) * 1e6:.0f} us',
+    )
     if late:
-        show('deadlines in the queue, answer late by', f'p50 {quantile(late, .5) * 1e6:.0f} us, p99 {quantile(late, .99) * 1e6:.0f} us, '
-             f'worst {max(late) * 1e6:.0f} us of {len(late)}')
-    show('cancelled requests, answered after', f'p50 {quantile(cancelled, .5) * 1e6:.0f} us, p99 '
-         f'{quantile(cancelled, .99) * 1e6:.0f} us, worst {max(cancelled) * 1e6:.0f} us of {len(cancelled)}')
+        show(
+            'deadlines in the queue, answer late by',
+            f'p50 {quantile(late, .5) * 1e6:.0f} us, p99 {quantile(late, .99) * 1e6:.0f} us, '
+            f'worst {max(late) * 1e6:.0f} us of {len(late)}',
+        )
+    show(
+        'cancelled requests, answered after',
+        f'p50 {quantile(cancelled, .5) * 1e6:.0f} us, p99 '
+        f'{quantile(cancelled, .99) * 1e6:.0f} us, worst {max(cancelled) * 1e6:.0f} us '
+        f'of {len(cancelled)}',
+    )
     daemon.stop()
+
 
 for part in (idle, connections, lateness):
     with tempfile.TemporaryDirectory() as folder:

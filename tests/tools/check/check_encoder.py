@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_encoder.py RUN_ONNX BACKEND: a small encoder of gen_bert.py against the same computed here, in double,
-from what a transformer encoder is and not from the nodes that it is written in.
+"""check_encoder.py RUN_ONNX BACKEND: a small encoder of gen_bert.py against the same computed here,
+in double, from what a transformer encoder is and not from the nodes that it is written in.
 """
 import array
 import math
@@ -29,8 +29,12 @@ class Recorder(Encoder):
     def noise(self, *dims):
         name = super().noise(*dims)
         size = math.prod(dims)
-        floats = array.array("f", (self.block * (4 * size // len(self.block) + 1))[:4 * size]).tolist()
-        self.weights.append([floats[i::dims[1]] for i in range(dims[1])] if len(dims) == 2 else floats)
+        floats = array.array(
+            "f", (self.block * (4 * size // len(self.block) + 1))[: 4 * size]
+        ).tolist()
+        self.weights.append(
+            [floats[i :: dims[1]] for i in range(dims[1])] if len(dims) == 2 else floats
+        )
         return name
 
 
@@ -72,7 +76,9 @@ def attend(x, weights):
 def encode(x, weights):
     for _ in range(LAYERS):
         x = norm(add(attend(x, weights), x), weights)
-        inner = [[v * (1 + math.erf(v / math.sqrt(2))) / 2 for v in row] for row in dense(x, weights)]
+        inner = [
+            [v * (1 + math.erf(v / math.sqrt(2))) / 2 for v in row] for row in dense(x, weights)
+        ]
         x = norm(add(dense(inner, weights), x), weights)
     return x
 
@@ -82,7 +88,7 @@ def main():
     recorder, y = build(LAYERS, TOKENS, WIDTH, Recorder)
     numbers, dims = random.Random(2), [1, TOKENS, WIDTH]
     x = array.array("f", (numbers.gauss(0, 1) for _ in range(TOKENS * WIDTH)))
-    rows = [x[i:i + WIDTH].tolist() for i in range(0, len(x), WIDTH)]
+    rows = [x[i : i + WIDTH].tolist() for i in range(0, len(x), WIDTH)]
     wanted = [v for row in encode(rows, iter(recorder.weights)) for v in row]
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "encoder", "test_data_set_0")
@@ -91,7 +97,9 @@ def main():
         for name, values in (("input_0.pb", x), ("output_0.pb", wanted)):
             with open(os.path.join(data, name), "wb") as file:
                 file.write(tensor(FLOAT, dims, values))
-        result = subprocess.run([run_onnx, folder, "--backend", backend], capture_output=True, text=True)
+        result = subprocess.run(
+            [run_onnx, folder, "--backend", backend], capture_output=True, text=True
+        )
     print(result.stdout, result.stderr)
     return 0 if result.returncode == 0 and "encoder ok" in result.stdout else 1
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
-# check_mutants.sh MUTATE_MODELS BACKEND SHARED FUNCTIONS [TIMES]: breaks the model files in SHARED, where they are at
-# hand: 400 mutants of TF.js models, 300 of ONNX models and 300 of ONNX's own small tests; each TIMES as
-# many (20000 and 30000 by 50). FUNCTIONS is one more TF.js model.
+# SPDX-License-Identifier: Apache-2.0 check_mutants.sh MUTATE_MODELS BACKEND SHARED FUNCTIONS
+# [TIMES]: breaks the model files in SHARED, where they are at hand: 400 mutants of TF.js models,
+# 300 of ONNX models and 300 of ONNX's own small tests; each TIMES as many (20000 and 30000 by 50).
+# FUNCTIONS is one more TF.js model.
 set -eu
 
 mutate=$1
@@ -27,7 +27,8 @@ break_seeds() {
     shift 2
     mkdir "$folder/$name"
     printf '%s: ' "$name"
-    "$mutate" --backend "$backend" --folder "$folder/$name" --count "$((count * times))" "$@" || status=1
+    "$mutate" --backend "$backend" --folder "$folder/$name" --count "$((count * times))" \
+        "$@" || status=1
 }
 
 break_seeds 400 tfjs $(ls "$shared"/models/*/model/*.json | grep -v vocab.json) "$functions"

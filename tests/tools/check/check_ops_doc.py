@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""check_ops_doc.py [--update] PRINT_OPS DOC - DOC says of every operator what PRINT_OPS, or PRINT_ONNX, does.
+"""check_ops_doc.py [--update] PRINT_OPS DOC - DOC says of every operator what PRINT_OPS, or
+PRINT_ONNX, does.
 
-The matrix of backends is left out: it hangs on the machine. --update writes the whole file anew.
+The matrix of backends is left out: it depends on the machine. --update writes the whole file.
 """
 import subprocess
 import sys
 
 MATRIX = '## Where they run'
+
 
 def main(arguments):
     update = arguments[0] == '--update'
@@ -26,6 +28,7 @@ def main(arguments):
     if has != wanted:
         print('run: meson compile -C BUILD update-ops-doc update-onnx-doc')
     return int(has != wanted)
+
 
 if __name__ == '__main__':
     sys.exit(main(sys.argv[1:]))

@@ -21,8 +21,9 @@ class Encoder(Graph):
         return self.const(FLOAT, [], [number])
 
     def dense(self, x, inputs, outputs):
-        return self.node("Add", [self.node("MatMul", [x, self.noise(inputs, outputs)]),
-                                 self.noise(outputs)])
+        return self.node(
+            "Add", [self.node("MatMul", [x, self.noise(inputs, outputs)]), self.noise(outputs)]
+        )
 
     def norm(self, x, width):
         centred = self.node("Sub", [x, self.node("ReduceMean", [x], axes=[-1])])
@@ -46,8 +47,9 @@ class Encoder(Graph):
         query = self.heads(x, tokens, width, [0, 2, 1, 3])
         key = self.heads(x, tokens, width, [0, 2, 3, 1])
         value = self.heads(x, tokens, width, [0, 2, 1, 3])
-        scores = self.node("Div", [self.node("MatMul", [query, key]),
-                                   self.scalar(math.sqrt(HEADS_WIDTH))])
+        scores = self.node(
+            "Div", [self.node("MatMul", [query, key]), self.scalar(math.sqrt(HEADS_WIDTH))]
+        )
         mixed = self.node("MatMul", [self.node("Softmax", [scores], axis=3), value])
         joined = self.node("Transpose", [mixed], perm=[0, 2, 1, 3])
         shape = self.const(INT64, [3], [1, tokens, width])

@@ -41,17 +41,29 @@ class Network(Graph):
         if not self.quantized:
             floats = [weights[i] * scales[i // depth] for i in range(size)]
             return [self.const(FLOAT, dims, floats), self.const(FLOAT, [channels], bias)]
-        w = [self.const(INT8, dims, weights), self.const(FLOAT, [channels], scales),
-             self.const(INT8, [channels], [0] * channels)]
+        w = [
+            self.const(INT8, dims, weights),
+            self.const(FLOAT, [channels], scales),
+            self.const(INT8, [channels], [0] * channels),
+        ]
         each = [scale * x_scale for scale in scales]
-        b = [self.const(INT32, [channels], [round(bias[i] / each[i]) for i in range(channels)]),
-             self.const(FLOAT, [channels], each), self.const(INT32, [channels], [0] * channels)]
+        b = [
+            self.const(INT32, [channels], [round(bias[i] / each[i]) for i in range(channels)]),
+            self.const(FLOAT, [channels], each),
+            self.const(INT32, [channels], [0] * channels),
+        ]
         return [self.node('DequantizeLinear', w, axis=0), self.node('DequantizeLinear', b, axis=0)]
 
     def conv(self, x, dims, x_is, y_is, stride=1, group=1):
         pad = dims[2] // 2
-        y = self.node('Conv', [x] + self.weight(dims, x_is[0]), kernel_shape=dims[2:],
-                      strides=[stride] * 2, pads=[pad] * 4, group=group)
+        y = self.node(
+            'Conv',
+            [x] + self.weight(dims, x_is[0]),
+            kernel_shape=dims[2:],
+            strides=[stride] * 2,
+            pads=[pad] * 4,
+            group=group,
+        )
         if y_is is CUT:
             y = self.node('Clip', [y, self.const(FLOAT, [], [0]), self.const(FLOAT, [], [6])])
         return self.requantize(y, y_is)
@@ -72,8 +84,14 @@ def main():
     x = graph.conv(graph.requantize('x', CUT), [32, 3, 3, 3], CUT, CUT, 2)
     x = graph.block_of(x, 32, 16, 1, 1, CUT)
     channels = 16
-    for filters, count, stride in ((24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2),
-                                   (320, 1, 1)):
+    for filters, count, stride in (
+        (24, 2, 2),
+        (32, 3, 2),
+        (64, 4, 2),
+        (96, 3, 1),
+        (160, 3, 2),
+        (320, 1, 1),
+    ):
         for i in range(count):
             x = graph.block_of(x, channels, filters, stride if i == 0 else 1, 6, SUM)
             channels = filters

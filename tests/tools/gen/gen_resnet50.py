@@ -15,8 +15,9 @@ class Network(Graph):
     def conv(self, x, channels, filters, size, stride):
         inputs = [x, self.noise(filters, channels, size, size), self.noise(filters)]
         pad = size // 2
-        return self.node("Conv", inputs, kernel_shape=[size] * 2, strides=[stride] * 2,
-                         pads=[pad] * 4)
+        return self.node(
+            "Conv", inputs, kernel_shape=[size] * 2, strides=[stride] * 2, pads=[pad] * 4
+        )
 
     def block_of(self, x, channels, width, stride):
         y = self.node("Relu", [self.conv(x, channels, width, 1, 1)])

@@ -16,8 +16,12 @@ GATES = {"LSTM": 4, "GRU": 3}
 def layer(graph, x, kind, width, ways):
     """A layer on x [steps, batch, width], of which the result has the same shape."""
     hidden, rows = width // ways, GATES[kind] * (width // ways)
-    inputs = [x, graph.noise(ways, rows, width), graph.noise(ways, rows, hidden),
-              graph.noise(ways, 2 * rows)]
+    inputs = [
+        x,
+        graph.noise(ways, rows, width),
+        graph.noise(ways, rows, hidden),
+        graph.noise(ways, 2 * rows),
+    ]
     attributes = {"hidden_size": hidden, "direction": "bidirectional" if ways == 2 else "forward"}
     if kind == "GRU":
         attributes["linear_before_reset"] = 1

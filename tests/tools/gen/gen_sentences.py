@@ -16,10 +16,26 @@ from onnx_writer import FLOAT, INT32, INT64, Graph, port
 BOOL = 9
 TENSOR_TYPES = {1: FLOAT, 3: INT64, 9: INT64, 10: BOOL}  # TensorFlow's DataType
 LAST = (1 << 63) - 1
-SAME = {"Add": "Add", "BiasAdd": "Add", "Sub": "Sub", "Mul": "Mul", "RealDiv": "Div", "Maximum":
-        "Max", "Less": "Less", "Greater": "Greater", "LogicalNot": "Not", "Tanh": "Tanh", "Sin":
-        "Sin", "Cos": "Cos", "Relu": "Relu", "Reshape": "Reshape", "Range": "Range", "MatMul":
-        "MatMul", "GatherNd": "GatherND", "Shape": "Shape"}
+SAME = {
+    "Add": "Add",
+    "BiasAdd": "Add",
+    "Sub": "Sub",
+    "Mul": "Mul",
+    "RealDiv": "Div",
+    "Maximum": "Max",
+    "Less": "Less",
+    "Greater": "Greater",
+    "LogicalNot": "Not",
+    "Tanh": "Tanh",
+    "Sin": "Sin",
+    "Cos": "Cos",
+    "Relu": "Relu",
+    "Reshape": "Reshape",
+    "Range": "Range",
+    "MatMul": "MatMul",
+    "GatherNd": "GatherND",
+    "Shape": "Shape",
+}
 REDUCE = {"Mean": "ReduceMean", "Max": "ReduceMax", "Prod": "ReduceProd", "Sum": "ReduceSum"}
 
 
@@ -60,8 +76,11 @@ class Converter(Graph):
     def strided_slice(self, node, x):
         """A part of one axis, or one element of each of the axes that it names."""
         begin, end = self.numbers[node["input"][1]], self.numbers[node["input"][2]]
-        masks = {name: int(value.get("i", 0)) for name, value in node["attr"].items()
-                 if name.endswith("mask")}
+        masks = {
+            name: int(value.get("i", 0))
+            for name, value in node["attr"].items()
+            if name.endswith("mask")
+        }
         for axis in reversed(range(len(begin))):
             bit = 1 << axis
             if masks["shrink_axis_mask"] & bit:
@@ -112,15 +131,17 @@ class Converter(Graph):
         return self.node("Concat", x[:-1], axis=numbers[-1][0])
 
     def convert_Pack(self, x, numbers, attributes, node):
-        return self.node("Concat", [self.node("Unsqueeze", [part, self.ints(0)]) for part in x],
-                         axis=0)
+        return self.node(
+            "Concat", [self.node("Unsqueeze", [part, self.ints(0)]) for part in x], axis=0
+        )
 
     def convert_ExpandDims(self, x, numbers, attributes, node):
         return self.node("Unsqueeze", [x[0], self.ints(*numbers[1])])
 
     def convert_Squeeze(self, x, numbers, attributes, node):
-        return self.node("Squeeze", [
-            x[0], self.ints(*map(int, attributes["squeeze_dims"]["list"]["i"]))])
+        return self.node(
+            "Squeeze", [x[0], self.ints(*map(int, attributes["squeeze_dims"]["list"]["i"]))]
+        )
 
     def convert_Square(self, x, numbers, attributes, node):
         return self.node("Mul", [x[0], x[0]])
@@ -143,8 +164,11 @@ class Converter(Graph):
         return self.node("MatMul", x)
 
     def convert_Slice(self, x, numbers, attributes, node):
-        if numbers[2] is None or numbers[1] is None or any(size not in (1, -1)
-                                                           for size in numbers[2]):
+        if (
+            numbers[2] is None
+            or numbers[1] is None
+            or any(size not in (1, -1) for size in numbers[2])
+        ):
             sys.exit("gen_sentences.py: %s: this Slice is not built" % node["name"])
         ends = [LAST if size < 0 else first + size for first, size in zip(numbers[1], numbers[2])]
         return self.node("Slice", [x[0], x[1], self.ints(*ends), self.ints(*range(len(ends)))])
@@ -175,9 +199,12 @@ def main():
         sys.exit(__doc__.splitlines()[0])
     converter = Converter(sys.argv[1])
     y = converter.build()
-    converter.write_ports(sys.argv[2], "sentences", [port("indices", ["n", 2], INT32),
-                                                     port("values", ["n"], INT32)],
-                          [port(y, ["sentences", 512])])
+    converter.write_ports(
+        sys.argv[2],
+        "sentences",
+        [port("indices", ["n", 2], INT32), port("values", ["n"], INT32)],
+        [port(y, ["sentences", 512])],
+    )
 
 
 if __name__ == "__main__":

@@ -37,8 +37,9 @@ def attribute(name, value):
         return field(1, name) + field(4, value) + field(20, ATTRIBUTE_STRING)
     if isinstance(value, int):
         return field(1, name) + field(3, value) + field(20, ATTRIBUTE_INT)
-    return (field(1, name) + b"".join(field(8, number) for number in value) +
-            field(20, ATTRIBUTE_INTS))
+    return (
+        field(1, name) + b"".join(field(8, number) for number in value) + field(20, ATTRIBUTE_INTS)
+    )
 
 
 def port(name, dims, dtype=FLOAT):
@@ -50,8 +51,9 @@ def port(name, dims, dtype=FLOAT):
 def tensor(dtype, dims, values, name=""):
     """A TensorProto of numbers, or of bytes that are them already."""
     data = values if isinstance(values, bytes) else array.array(CODES[dtype], values).tobytes()
-    return (b"".join(field(1, dim) for dim in dims) + field(2, dtype) + field(8, name) +
-            field(9, data))
+    return (
+        b"".join(field(1, dim) for dim in dims) + field(2, dtype) + field(8, name) + field(9, data)
+    )
 
 
 class Graph:
@@ -71,8 +73,9 @@ class Graph:
         """A constant of floats about 0, quickly: the same 65,536 over and over."""
         if not self.block:
             numbers = random.Random(1)
-            self.block = array.array("f", (numbers.gauss(0, 0.02)
-                                           for _ in range(1 << 16))).tobytes()
+            self.block = array.array(
+                "f", (numbers.gauss(0, 0.02) for _ in range(1 << 16))
+            ).tobytes()
         size = 4
         for dim in dims:
             size *= dim
@@ -81,8 +84,11 @@ class Graph:
     def add(self, op, inputs, outputs, **attributes):
         """Adds a node of so many outputs, which it returns."""
         names = [f"v{len(self.nodes)}" + f"_{i}" * (i > 0) for i in range(outputs)]
-        body = (b"".join(field(1, name) for name in inputs) +
-                b"".join(field(2, name) for name in names) + field(4, op))
+        body = (
+            b"".join(field(1, name) for name in inputs)
+            + b"".join(field(2, name) for name in names)
+            + field(4, op)
+        )
         body += b"".join(field(5, attribute(name, value)) for name, value in attributes.items())
         self.nodes.append(field(1, body))
         return names
@@ -98,7 +104,8 @@ class Graph:
     def write_ports(self, path, name, inputs, outputs):
         """Writes the model with these ports."""
         body = b"".join(self.nodes) + field(2, name) + b"".join(self.constants)
-        body += (b"".join(field(11, one) for one in inputs) +
-                 b"".join(field(12, one) for one in outputs))
+        body += b"".join(field(11, one) for one in inputs) + b"".join(
+            field(12, one) for one in outputs
+        )
         with open(path, "wb") as file:
             file.write(field(1, IR_VERSION) + field(7, body) + field(8, field(2, OPSET)))

@@ -246,7 +246,7 @@ Test(cpu, counts_packed_weights_once_and_frees_them)
     cr_assert_geq(packed + bytes, 4 * sizeof(float)); // two weights and two biases
     cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes);
     struct inf_program *two = program_of(device, &single, 2);
-    cr_assert_eq(inf_program_packed(two, single.node, 1), form);
+    cr_assert_eq(inf_program_packed_form(two, single.node, 1), form);
     // malloc() rounds sizes up, not always alike.
     uint64_t both = inf_program_weight_bytes(two);
     cr_assert_float_eq((double)both, 2 * (double)bytes, 256);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the races of the cpu device for a plan and prints all times.
-#include "tests/tools/bench/compare_kernels.h"
+#include "tests/tools/kernels/compare_kernels.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The peaks that the cpu device's own product loops reach: all sums are in registers, and operands
 // take a third of an L1 cache of 32 KiB.
-#include "tests/tools/bench/peak.h"
+#include "tests/tools/kernels/peak.h"
 
 #include "backends/base/clock.h"
 #include "backends/cpu/kernels/isa.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares the kernels of the cpu device with each other.
-#ifndef INF_TESTS_TOOLS_BENCH_COMPARE_KERNELS_H
-#define INF_TESTS_TOOLS_BENCH_COMPARE_KERNELS_H
+#ifndef INF_TESTS_TOOLS_KERNELS_COMPARE_KERNELS_H
+#define INF_TESTS_TOOLS_KERNELS_COMPARE_KERNELS_H
 
 #include "backends/exec/executable.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Without a cpu device there is nothing to compare.
-#include "tests/tools/bench/compare_kernels.h"
+#include "tests/tools/kernels/compare_kernels.h"
 
 enum inf_code tool_compare_kernels(struct inf_device *device,
                                    const struct inf_executable *executable, struct inf_error *err)

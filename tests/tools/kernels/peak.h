@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef INF_TESTS_TOOLS_BENCH_PEAK_H
-#define INF_TESTS_TOOLS_BENCH_PEAK_H
+#ifndef INF_TESTS_TOOLS_KERNELS_PEAK_H
+#define INF_TESTS_TOOLS_KERNELS_PEAK_H
 
 // The peak of one core in 10^9 multiply-adds per second, on data in its L1 cache, with the widest
 // loops of each kind in this build; 0 if there is none.
