@@ -8,7 +8,8 @@
 #include "daemon/store/submit.h"
 
 // Starts loading what a scan found. Settings that an admin gave for a served model are kept.
-static void load_found(struct inf_model_store *store, const struct inf_model_names *names)
+static void load_found(struct inf_model_store *store,
+                       const struct inf_model_names *names) INF_ON_LOOP
 {
     for (uint32_t i = 0; names != NULL && i < names->count; i++) {
         struct inf_model_entry *entry = inf_model_table_obtain(&store->table, names->names[i]);
@@ -25,7 +26,7 @@ static void load_found(struct inf_model_store *store, const struct inf_model_nam
 }
 
 static void finish_scan(struct inf_model_store *store, struct inf_model_entry *entry,
-                        struct inf_load_job *job, struct inf_load_event *event)
+                        struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
     (void)entry;
     (void)event;
@@ -38,7 +39,7 @@ static void finish_scan(struct inf_model_store *store, struct inf_model_entry *e
 // A race ended. If the model runs as the winner does, the result is only saved; otherwise the model
 // is placed again.
 static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
-                        struct inf_load_job *job, struct inf_load_event *event)
+                        struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
     (void)event;
     struct inf_place_decision *decision = job->race.decision;
@@ -68,7 +69,7 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
 
 // Puts a loaded model into the table.
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
-                           struct inf_load_job *job, struct inf_load_event *event)
+                           struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
     if (event->err.code != INF_OK) {
         snprintf(entry->reason, sizeof entry->reason, "%.255s", event->err.text);
@@ -94,7 +95,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
 
 // A job that a client may wait for ended.
 static void finish_load(struct inf_model_store *store, struct inf_model_entry *entry,
-                        struct inf_load_job *job, struct inf_load_event *event)
+                        struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
     assert(store->pending > 0);
     store->pending--;

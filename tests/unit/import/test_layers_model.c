@@ -308,8 +308,8 @@ Test(layers_model, numbers_out_of_range_are_refused)
         "{'class_name':'LSTMCell','config':{'name':'d','units':3}}",
         "{'class_name':'Bidirectional','config':{'name':'d'}}",
         "{'class_name':'RNN','config':{'name':'d','cell':{'class_name':'Dense','config':{}}}}",
-        "{'class_name':'TimeDistributed','config':{'name':'d','layer':{'class_name':'Dropout',"
-        "'config':{}}}}",
+        ("{'class_name':'TimeDistributed','config':{'name':'d',"
+         "'layer':{'class_name':'Dropout','config':{}}}}"),
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(layers); i++) {
         char model[1024];
