@@ -190,7 +190,7 @@ static void accept_client(struct inf_server *server, const struct server_listene
     struct inf_error err;
     if (inf_peer_credentials(fd, server->admin_group, &who, &err) != INF_OK) {
         inf_log(server->options.log, INF_LOG_WARNING, "client refused error=\"%s\"", err.text);
-        close(fd);
+        inf_connections_close_socket(server->connections, fd);
         return;
     }
     bool trusted = who.uid == 0 || who.uid == geteuid() || who.in_group;
@@ -206,6 +206,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
     inf_role_enter_loop();
     struct server_listener *listener = context;
     struct inf_server *server = listener->server;
+    inf_deferred_close_settle(server->deferred_close);
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (client >= 0) {
@@ -507,9 +508,9 @@ void inf_server_destroy(struct inf_server **server)
     free_event(gone->drain_event);
     inf_connections_destroy(&gone->connections);
     inf_service_destroy(&gone->service);
+    inf_deferred_close_destroy(&gone->deferred_close);
     inf_quota_destroy(&gone->quota);
     inf_reply_writer_returns_destroy(&gone->returns);
-    inf_deferred_close_destroy(&gone->deferred_close);
     inf_pool_destroy(&gone->pool);
     free(gone);
     *server = NULL;

@@ -21,7 +21,8 @@ void inf_connection_free(struct inf_connection *connection)
         event_free(connection->timer_event);
     if (connection->user != NULL) {
         inf_quota_refund(connection->user, INF_QUOTA_CONNECTIONS, 1);
-        inf_quota_refund(connection->user, INF_QUOTA_FDS, connection->fds);
+        if (connection->socket_charged)
+            inf_quota_refund(connection->user, INF_QUOTA_FDS, 1);
     }
     inf_quota_unref(&connection->user);
     inf_reply_writer_unref(&connection->writer);

@@ -113,20 +113,26 @@ bool inf_connections_idle(const struct inf_connections *connections)
 
 static void *alloc_data(void *context, size_t size)
 {
-    const struct inf_connections *set = context;
-    return inf_pool_acquire(set->options.pool, size);
+    const struct inf_connection *connection = context;
+    return inf_pool_acquire(connection->set->options.pool, size);
 }
 
 static void free_data(void *context, void *memory, size_t size)
 {
-    const struct inf_connections *set = context;
-    inf_pool_release(set->options.pool, memory, size);
+    const struct inf_connection *connection = context;
+    inf_pool_release(connection->set->options.pool, memory, size);
 }
 
 static void close_deferred(void *context, int fd)
 {
-    const struct inf_connections *set = context;
-    inf_deferred_close_fd(set->options.deferred_close, fd);
+    inf_role_enter_loop();
+    const struct inf_connection *connection = context;
+    inf_deferred_close_fd(connection->set->options.deferred_close, fd, connection->user);
+}
+
+static void close_socket(void *context, int fd)
+{
+    inf_close_task_submit(context, fd);
 }
 
 static enum inf_code open_account(struct inf_connection *connection, struct inf_connections *set,
@@ -147,7 +153,7 @@ static enum inf_code open_account(struct inf_connection *connection, struct inf_
         return code;
     }
     connection->user = user;
-    connection->fds = 1;
+    connection->socket_charged = true;
     return INF_OK;
 }
 
@@ -167,6 +173,11 @@ static enum inf_code init_connection(struct inf_connection *connection, struct i
     INF_TRY(open_account(connection, set, peer, err));
     INF_TRY(inf_reply_writer_create(&connection->writer, set->options.returns, peer->fd, connection,
                                     err));
+    INF_TRY(inf_deferred_close_reserve(set->options.deferred_close, 1, err));
+    inf_reply_writer_set_close(
+        connection->writer, close_socket,
+        inf_deferred_close_take(set->options.deferred_close, connection->user));
+    connection->socket_charged = false;
     connection->set = set;
     connection->reading = true;
     connection->fd = peer->fd;
@@ -176,7 +187,7 @@ static enum inf_code init_connection(struct inf_connection *connection, struct i
     const struct inf_assembler_limits limits = {.meta_bytes = INF_LIMIT_META_BYTES,
                                                 .data_bytes = INF_LIMIT_DATA_BYTES};
     const struct inf_assembler_memory memory = {
-        .alloc = alloc_data, .free = free_data, .close_fd = close_deferred, .context = set};
+        .alloc = alloc_data, .free = free_data, .close_fd = close_deferred, .context = connection};
     inf_assembler_init(&connection->assembler, &limits, &memory);
     inf_region_table_init(&connection->regions, set->options.deferred_close, set->options.counters,
                           connection->user);
@@ -197,6 +208,16 @@ static enum inf_code check_room(const struct inf_connections *set, struct inf_er
     return INF_OK;
 }
 
+void inf_connections_close_socket(struct inf_connections *connections, int fd)
+{
+    struct inf_deferred_close *deferred_close = connections->options.deferred_close;
+    shutdown(fd, SHUT_RDWR);
+    if (inf_deferred_close_reserve(deferred_close, 1, NULL) == INF_OK)
+        inf_deferred_close_fd(deferred_close, fd, NULL);
+    else
+        close(fd);
+}
+
 // Tells a client why it is refused, if its socket buffer has room, and closes the socket.
 static void refuse_client(struct inf_connections *set, int fd, const struct inf_error *err)
 {
@@ -215,7 +236,7 @@ static void refuse_client(struct inf_connections *set, int fd, const struct inf_
         (void)!send(fd, set->head, INF_FRAME_HEADER_BYTES + meta_bytes,
                     MSG_DONTWAIT | MSG_NOSIGNAL);
     }
-    close(fd);
+    inf_connections_close_socket(set, fd);
 }
 
 static enum inf_code create_connection(struct inf_connections *set, const struct inf_peer *peer,

@@ -76,6 +76,10 @@ void inf_connections_shut_down(struct inf_connections *connections) INF_ON_LOOP;
 // Returns true if every request is answered and every reply is written.
 bool inf_connections_idle(const struct inf_connections *connections) INF_ON_LOOP;
 
+// Closes a socket for which there is no connection. The client may have sent descriptors whose
+// close() blocks, so that the loop must not close it.
+void inf_connections_close_socket(struct inf_connections *connections, int fd) INF_ON_LOOP;
+
 // Writes what the functions above queued, and frees connections that are closed. To be called at
 // the end of every callback of libevent.
 void inf_connections_flush(struct inf_connections *connections) INF_ON_LOOP;

@@ -73,7 +73,6 @@ static void take_open_frame(struct inf_connection *connection, struct inf_frame 
 void inf_connection_take_frame(struct inf_connection *connection, struct inf_frame *frame)
 {
     struct inf_connections *set = connection->set;
-    uint32_t fds = frame->fd_count; // counted before a region takes some: a region charges its own
     switch (connection->state) {
     case INF_CONNECTION_GREETING:
         inf_connection_take_hello(connection, frame);
@@ -87,7 +86,5 @@ void inf_connection_take_frame(struct inf_connection *connection, struct inf_fra
     }
     inf_pool_release(set->options.pool, frame->data, frame->header.data_bytes);
     for (uint32_t i = 0; i < frame->fd_count; i++)
-        inf_deferred_close_fd(set->options.deferred_close, frame->fds[i]);
-    inf_quota_refund(connection->user, INF_QUOTA_FDS, fds);
-    connection->fds -= fds;
+        inf_deferred_close_fd(set->options.deferred_close, frame->fds[i], connection->user);
 }

@@ -20,6 +20,9 @@
 
 // The most calls of recvmsg() per wake-up, so that one busy client does not starve the others.
 #define READS_PER_WAKEUP 4
+// The most descriptors that one message carries (SCM_MAX_FD of the kernel). Room for all of them:
+// the kernel closes those without room on the receiving thread, which is the loop.
+#define FDS_PER_MESSAGE 253u
 // Data of at least this size is read directly into its final buffer.
 #define DIRECT_BYTES 4096u
 
@@ -86,25 +89,30 @@ static void feed_assembler(struct inf_connection *connection, struct inf_span by
     } while (bytes.size > 0 && connection->state <= INF_CONNECTION_OPEN);
 }
 
-// Passes received descriptors to the assembler.
+// Passes received descriptors to the assembler. Uses the reservation of read_socket().
 static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *message,
                               struct inf_error *err) INF_ON_LOOP
 {
-    int fds[INF_LIMIT_FRAME_FDS];
+    struct inf_deferred_close *deferred_close = connection->set->options.deferred_close;
+    int fds[FDS_PER_MESSAGE];
     uint32_t count = 0;
     for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL;
          part = CMSG_NXTHDR(message, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
             continue;
         size_t size = part->cmsg_len - CMSG_LEN(0);
-        assert(size / sizeof(int) <= INF_LIMIT_FRAME_FDS - count);
+        assert(size / sizeof(int) <= FDS_PER_MESSAGE - count);
         memcpy(fds + count, CMSG_DATA(part), size);
         count += (uint32_t)(size / sizeof(int));
     }
-    bool lost = (message->msg_flags & MSG_CTRUNC) != 0;
-    enum inf_code code = inf_quota_charge(connection->user, INF_QUOTA_FDS, lost ? 0 : count, err);
+    inf_deferred_close_cancel(deferred_close, FDS_PER_MESSAGE - count);
+    bool lost = (message->msg_flags & MSG_CTRUNC) != 0 || count > INF_LIMIT_FRAME_FDS;
+    enum inf_code code = inf_quota_charge(connection->user, INF_QUOTA_FDS, count, err);
+    // The user holds them until they are closed, also beyond its limit.
+    if (code != INF_OK)
+        inf_quota_charge_held(connection->user, INF_QUOTA_FDS, count);
     for (uint32_t i = 0; i < count && (lost || code != INF_OK); i++)
-        inf_deferred_close_fd(connection->set->options.deferred_close, fds[i]);
+        inf_deferred_close_fd(deferred_close, fds[i], connection->user);
     if (lost)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
                                "file descriptors were lost: more than %u with one frame, or none "
@@ -112,7 +120,6 @@ static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *
                                INF_LIMIT_FRAME_FDS);
     if (code != INF_OK)
         return code;
-    connection->fds += count;
     return count > 0 ? inf_assembler_add_fds(&connection->assembler, fds, count, err) : INF_OK;
 }
 
@@ -146,13 +153,20 @@ static bool read_socket(struct inf_connection *connection) INF_ON_LOOP
                          .iov_len = direct ? size : sizeof set->read_buffer};
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * INF_LIMIT_FRAME_FDS)];
+        char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
     } control;
+    struct inf_deferred_close *deferred_close = set->options.deferred_close;
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
+    if (inf_deferred_close_reserve(deferred_close, FDS_PER_MESSAGE, NULL) != INF_OK) {
+        inf_connection_close(connection);
+        return false;
+    }
     ssize_t got = recvmsg(connection->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got <= 0)
+        inf_deferred_close_cancel(deferred_close, FDS_PER_MESSAGE);
     if (got < 0 && errno == EINTR)
         return true;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -175,6 +189,7 @@ void inf_connection_on_readable(int fd, short what, void *context)
     // Workers may have answered this client already. Record that first, so that its next request
     // finds credit.
     inf_connections_take_done(set);
+    inf_deferred_close_settle(set->options.deferred_close);
     for (int i = 0; connection->state <= INF_CONNECTION_OPEN && i < READS_PER_WAKEUP; i++)
         if (!read_socket(connection) || connection->state > INF_CONNECTION_OPEN)
             break;

@@ -50,7 +50,7 @@ struct inf_connection {
     struct inf_reply_writer *writer;
     uid_t uid;
     struct inf_quota_user *user; // one reference
-    uint32_t fds; // descriptors that the user is charged for: the socket, and received ones
+    bool socket_charged; // the user is charged for the socket, and the writer does not close it yet
     bool admin;
 
     struct event *read_event, *write_event, *timer_event;

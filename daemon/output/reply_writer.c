@@ -52,6 +52,8 @@ struct inf_reply_writer {
     atomic_uint references;
     _Atomic enum state state;
     int fd;
+    void (*close_fd)(void *context, int fd); // NULL: close()
+    void *close_context;
     // Belongs to the thread that may write.
     uint8_t *rest; // bytes that a worker could not write; of the pool; NULL: none
     size_t rest_bytes;
@@ -171,6 +173,24 @@ enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_writer,
     return INF_OK;
 }
 
+void inf_reply_writer_set_close(struct inf_reply_writer *writer,
+                                void (*close_fd)(void *context, int fd), void *context)
+{
+    writer->close_fd = close_fd;
+    writer->close_context = context;
+}
+
+// Ends the connection for the client at once, whenever the descriptor itself is closed.
+static void close_socket(struct inf_reply_writer *writer)
+{
+    if (writer->close_fd == NULL) {
+        close(writer->fd);
+        return;
+    }
+    shutdown(writer->fd, SHUT_RDWR);
+    writer->close_fd(writer->close_context, writer->fd);
+}
+
 struct inf_reply_writer *inf_reply_writer_ref(struct inf_reply_writer *writer)
 {
     // Relaxed: the caller already holds a reference.
@@ -228,7 +248,7 @@ void inf_reply_writer_close(struct inf_reply_writer *writer)
         ;
     writer->owner = NULL;
     if (state != WORKER && state != WANTED)
-        close(writer->fd);
+        close_socket(writer);
 }
 
 bool inf_reply_writer_enter_worker(struct inf_reply_writer *writer)
@@ -253,7 +273,7 @@ void inf_reply_writer_leave_worker(struct inf_reply_writer *writer)
             if (next == LEFT)
                 push_returned(writer);
             else if (next == CLOSED)
-                close(writer->fd);
+                close_socket(writer);
             return;
         }
         if (next == LEFT) {

@@ -57,6 +57,12 @@ enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_writer,
                                       struct inf_reply_writer_returns *returns, int fd, void *owner,
                                       struct inf_error *err) INF_NODISCARD;
 
+// Sets the function that closes the socket, instead of close(), on the thread that leaves last.
+// close() of a socket also closes descriptors that the client sent and the daemon did not receive,
+// and may block for as long as the client likes. The socket is shut down before.
+void inf_reply_writer_set_close(struct inf_reply_writer *writer,
+                                void (*close_fd)(void *context, int fd), void *context);
+
 // Takes another reference.
 struct inf_reply_writer *inf_reply_writer_ref(struct inf_reply_writer *writer) INF_NODISCARD;
 

@@ -131,6 +131,11 @@ enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind 
     return INF_OK;
 }
 
+void inf_quota_charge_held(struct inf_quota_user *user, enum inf_quota_kind kind, uint64_t amount)
+{
+    user->held[kind] += amount;
+}
+
 void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns)
 {
     inf_rate_limit_take(&user->device, device_ns, user->quota->most[INF_QUOTA_DEVICE_MS],

@@ -18,7 +18,7 @@ enum inf_quota_kind {
     INF_QUOTA_REGIONS,       // mapped regions
     INF_QUOTA_REGION_BYTES,  // bytes of the regions
     INF_QUOTA_SESSION_BYTES, // bytes of tensors kept in sessions
-    INF_QUOTA_FDS,           // descriptors: sockets, and received ones that are not handled yet
+    INF_QUOTA_FDS,           // descriptors: sockets, and received ones that are not closed yet
     INF_QUOTA_DEVICE_MS,     // device time per second, which is spent and not held; 0: no limit
     INF_QUOTA_KIND_COUNT
 };
@@ -51,6 +51,10 @@ void inf_quota_unref(struct inf_quota_user **user) INF_ON_LOOP;
 // INF_EXHAUSTED  (QUOTA_REQUESTS, QUOTA_BYTES) the user would exceed its limit.
 enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
                                uint64_t amount, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Charges a user for `amount` that it holds already, also beyond its limit.
+void inf_quota_charge_held(struct inf_quota_user *user, enum inf_quota_kind kind,
+                           uint64_t amount) INF_ON_LOOP;
 
 // Refunds what was charged.
 void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind,

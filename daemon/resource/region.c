@@ -288,12 +288,16 @@ enum inf_code inf_region_register(struct inf_region_table *table,
         code = check_file(options, err);
     if (code == INF_OK)
         code = charge_and_create(table, options, seals, err);
-    // The descriptor may not be a memfd, and its close() may block.
-    if (code == INF_OK)
-        close(options->fd);
-    else
-        inf_deferred_close_fd(table->deferred_close, options->fd);
-    return code;
+    if (code != INF_OK) {
+        // The descriptor may not be a memfd, and its close() may block.
+        inf_deferred_close_fd(table->deferred_close, options->fd, table->user);
+        return code;
+    }
+    // The mapping keeps the memfd, so this is not its last close(), which never blocks. The
+    // reservation becomes that of the region's unmapping.
+    close(options->fd);
+    inf_quota_refund(table->user, INF_QUOTA_FDS, 1);
+    return INF_OK;
 }
 
 #define NOEXEC_SEAL_FLAG 0x0008u // MFD_NOEXEC_SEAL, which older headers do not define
@@ -322,7 +326,12 @@ enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, u
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "region %" PRIu64 ": no memory for %" PRIu64 " bytes", id,
                                size_bytes);
-    enum inf_code code = charge_and_create(table, &options, SEALS_WANTED, err);
+    enum inf_code code = inf_deferred_close_reserve(table->deferred_close, 1, err);
+    if (code == INF_OK) {
+        code = charge_and_create(table, &options, SEALS_WANTED, err);
+        if (code != INF_OK)
+            inf_deferred_close_cancel(table->deferred_close, 1);
+    }
     if (code == INF_OK)
         *out_fd = options.fd;
     else

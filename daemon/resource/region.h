@@ -61,7 +61,9 @@ struct inf_region_options {
     uint64_t id; // the client's choice; not 0
     uint64_t size_bytes;
     bool writable;
-    int fd; // closed by inf_region_register(), also on failure
+    // Closed by inf_region_register(), also on failure. The user is charged for it (INF_QUOTA_FDS),
+    // and its close is reserved (inf_deferred_close_reserve()).
+    int fd;
 };
 
 // Maps a memfd.
