@@ -7,7 +7,9 @@
 // worker still writes.
 //
 // The answers, in the order of the checks: only memfds are accepted, because only they have seals,
-// and they must be sealed against shrinking, growing and further sealing. All pages must be
+// and they must be sealed against shrinking, growing and further sealing. Their pages must have the
+// usual size, because a mapping of huge pages is longer than what is reserved for it. Memfds of
+// memfd_secret(2) have no seals. The seals come first: fstat() of another file may block. All pages must be
 // allocated before registration. A region is mapped once, with one readable page behind it, because
 // kernels read a little past the end of a tensor. It is reference counted: the registration holds
 // one reference, each tensor in flight another. The memory is unmapped, and the user refunded, when
@@ -24,10 +26,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "backends/base/blob.h"
@@ -144,6 +148,21 @@ static enum inf_code check_seals(const struct inf_region_options *options, int *
                                "region %" PRIu64 ": to be writable, but sealed against writing",
                                options->id);
     *out_seals = seals;
+    return INF_OK;
+}
+
+// Checks that the file has pages of the usual size. A memfd of huge pages (MFD_HUGETLB) has seals,
+// too, but the kernel rounds its mapping up to the huge page: over what lies behind the region.
+static enum inf_code check_pages(const struct inf_region_options *options, struct inf_error *err)
+{
+    struct statfs system;
+    if (fstatfs(options->fd, &system) < 0 || (unsigned long)system.f_type != TMPFS_MAGIC ||
+        system.f_bsize != sysconf(_SC_PAGESIZE))
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_SEALS_MISSING,
+                               "region %" PRIu64
+                               ": not a memfd of pages of %ld bytes; huge pages "
+                               "(MFD_HUGETLB) cannot be shared",
+                               options->id, sysconf(_SC_PAGESIZE));
     return INF_OK;
 }
 
@@ -284,6 +303,8 @@ enum inf_code inf_region_register(struct inf_region_table *table,
     enum inf_code code = check_limits(table, options, err);
     if (code == INF_OK)
         code = check_seals(options, &seals, err);
+    if (code == INF_OK)
+        code = check_pages(options, err);
     if (code == INF_OK)
         code = check_file(options, err);
     if (code == INF_OK)
