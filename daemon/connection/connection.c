@@ -105,7 +105,7 @@ bool inf_connections_idle(const struct inf_connections *connections)
 {
     for (const struct inf_connection *connection = connections->all; connection != NULL;
          connection = connection->next)
-        if (connection->in_flight > 0 || connection->uploads != NULL ||
+        if (connection->in_flight > 0 || connection->upload_count > 0 ||
             connection->output.first != NULL || inf_reply_writer_busy(connection->writer))
             return false;
     return true;

@@ -27,8 +27,10 @@ static enum inf_code admit_request(struct inf_connection *connection, const stru
         fault->phase = "frame";
         return fault->err.code;
     }
-    if (upload != NULL && upload->refused.err.code != INF_OK) {
-        *fault = upload->refused;
+    if (upload != NULL && upload->refusal != NULL) {
+        fault->err = upload->refusal->err;
+        fault->retry_after_ms = upload->refusal->retry_after_ms;
+        fault->phase = "frame";
         return fault->err.code;
     }
     if (upload != NULL) {
@@ -174,7 +176,7 @@ void inf_connection_take_request(struct inf_connection *connection, struct inf_f
     struct inf_counters *counters = set->options.counters;
     struct inf_error err;
     struct inf_upload *upload = NULL;
-    if (connection->uploads != NULL)
+    if (connection->upload_count > 0)
         upload = inf_connection_take_upload(connection, frame->header.stream_id);
     if (upload == NULL && frame->header.stream_id <= connection->last_stream) {
         inf_fail_reason(&err, INF_INVALID, INF_REASON_BAD_FRAME,
@@ -228,6 +230,24 @@ void inf_connection_take_cancel(struct inf_connection *connection, const struct 
         inf_connection_end_call(connection, call, INF_CALL_END_CANCEL);
 }
 
+// Adds the data of a frame to an upload that is not refused, or refuses the upload. `err` holds the
+// error of the frame, if there is one. On failure the connection must end.
+static enum inf_code add_or_refuse(struct inf_connection *connection, const struct inf_frame *frame,
+                                   struct inf_upload *upload, uint64_t total_bytes,
+                                   struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_upload_refusal refusal = {.err = *err};
+    if (err->code == INF_OK && total_bytes != upload->total_bytes)
+        inf_fail_reason(&refusal.err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                        "DATA frame: %" PRIu64 " bytes in all, the first one said %" PRIu64,
+                        total_bytes, upload->total_bytes);
+    if (refusal.err.code == INF_OK)
+        (void)!inf_connection_add_data(upload, frame, &refusal.err);
+    if (refusal.err.code == INF_OK)
+        return INF_OK;
+    return inf_connection_refuse_upload(connection, upload, &refusal, err);
+}
+
 void inf_connection_take_data(struct inf_connection *connection, struct inf_frame *frame)
 {
     struct inf_connections *set = connection->set;
@@ -244,21 +264,13 @@ void inf_connection_take_data(struct inf_connection *connection, struct inf_fram
     // Ignore further data of a stream that was cancelled: it was sent before the client knew.
     if (upload == NULL && frame->header.stream_id <= connection->last_stream)
         return;
+    enum inf_code code = INF_OK;
     if (upload == NULL)
-        upload = inf_connection_start_upload(connection, frame, total_bytes);
-    if (upload == NULL) {
-        inf_connection_close(connection);
-        return;
-    }
-    upload->since_ns = inf_clock_ns();
-    if (upload->refused.err.code != INF_OK)
-        return;
-    if (err.code == INF_OK && total_bytes != upload->total_bytes)
-        inf_fail_reason(&err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
-                        "DATA frame: %" PRIu64 " bytes in all, the first one said %" PRIu64,
-                        total_bytes, upload->total_bytes);
-    if (err.code == INF_OK)
-        (void)!inf_connection_add_data(upload, frame, &err);
-    if (err.code != INF_OK)
-        inf_connection_refuse_upload(connection, upload, &err);
+        code = inf_connection_start_upload(connection, frame, total_bytes, &upload, &err);
+    else
+        inf_connection_touch_upload(connection, upload);
+    if (code == INF_OK && upload->refusal == NULL)
+        code = add_or_refuse(connection, frame, upload, total_bytes, &err);
+    if (code != INF_OK)
+        inf_connection_fail(connection, &err);
 }

@@ -29,14 +29,24 @@ enum inf_connection_state {
     INF_CONNECTION_OVER,    // closed; freed by the next inf_connections_flush()
 };
 
+// Buckets of the table of uploads.
+#define INF_CONNECTION_UPLOAD_BUCKETS 64u
+
+// Why an upload is refused.
+struct inf_upload_refusal {
+    struct inf_error err;
+    uint32_t retry_after_ms;
+};
+
 // Data of a request whose REQUEST frame has not arrived.
 struct inf_upload {
-    struct inf_upload *next;
+    struct inf_upload *older, *newer; // in the order of their last DATA frames
+    struct inf_upload *next;          // in the bucket
     uint64_t stream_id;
     uint8_t *data; // of the pool; NULL: the upload is refused
     uint64_t total_bytes, got_bytes;
-    uint64_t since_ns;        // time of the last DATA frame
-    struct inf_fault refused; // the error, if its code is not INF_OK
+    uint64_t since_ns;                  // time of the last DATA frame
+    struct inf_upload_refusal *refusal; // NULL: the upload is not refused
 };
 
 struct inf_connection {
@@ -72,8 +82,9 @@ struct inf_connection {
     uint32_t stashed; // replies that wait for earlier ones with the same key
     uint64_t stashed_bytes;
     uint64_t last_stream;
-    struct inf_upload *uploads;
-    uint32_t upload_count;
+    struct inf_upload *oldest_upload, *newest_upload; // by their last DATA frames
+    struct inf_upload *upload_buckets[INF_CONNECTION_UPLOAD_BUCKETS];
+    uint32_t upload_count;            // refused ones included; at most streams_granted
     uint64_t bytes_in_flight;         // data of uploads and of unanswered requests
     uint64_t credit_bytes;            // limit of bytes_in_flight
     uint32_t violations;              // requests in a row beyond the credit

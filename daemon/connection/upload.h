@@ -9,10 +9,19 @@
 struct inf_upload *inf_connection_find_upload(const struct inf_connection *connection,
                                               uint64_t stream_id) INF_ON_LOOP;
 
-// Starts the upload of a stream; it may be refused. NULL without memory.
-struct inf_upload *inf_connection_start_upload(struct inf_connection *connection,
-                                               const struct inf_frame *frame,
-                                               uint64_t total_bytes) INF_ON_LOOP;
+// Starts the upload of a stream, which may be refused: the error is kept for its REQUEST. On
+// failure the connection must end.
+//
+// INF_EXHAUSTED  (QUOTA_REQUESTS) as many uploads as requests were granted wait already, refused
+//                ones included; (HOST_OOM)
+enum inf_code inf_connection_start_upload(struct inf_connection *connection,
+                                          const struct inf_frame *frame, uint64_t total_bytes,
+                                          struct inf_upload **out_upload,
+                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Notes that a DATA frame of the upload came, which restarts its timeout.
+void inf_connection_touch_upload(struct inf_connection *connection,
+                                 struct inf_upload *upload) INF_ON_LOOP;
 
 // Adds the data of a frame to an upload that is not refused.
 //
@@ -20,11 +29,16 @@ struct inf_upload *inf_connection_start_upload(struct inf_connection *connection
 enum inf_code inf_connection_add_data(struct inf_upload *upload, const struct inf_frame *frame,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Refuses an upload: frees its data, and keeps the error for its REQUEST.
-void inf_connection_refuse_upload(struct inf_connection *connection, struct inf_upload *upload,
-                                  const struct inf_error *err) INF_ON_LOOP;
+// Refuses an upload: frees its data, and keeps the error for its REQUEST. On failure the connection
+// must end.
+//
+// INF_EXHAUSTED  (HOST_OOM)
+enum inf_code inf_connection_refuse_upload(struct inf_connection *connection,
+                                           struct inf_upload *upload,
+                                           const struct inf_upload_refusal *refusal,
+                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Takes the upload of a stream out of the list; the caller's to free. NULL if there is none.
+// Takes the upload of a stream out of the table; the caller's to free. NULL if there is none.
 struct inf_upload *inf_connection_take_upload(struct inf_connection *connection,
                                               uint64_t stream_id) INF_ON_LOOP;
 

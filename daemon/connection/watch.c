@@ -45,7 +45,7 @@ uint64_t inf_connection_due_ns(const struct inf_connection *connection)
         due = connection->opened_ns + INF_CONNECTION_GREETING_MS * INF_NS_PER_MS;
     if (connection->frame_since_ns != 0)
         due = find_earlier(due, connection->frame_since_ns + INF_LIMIT_FRAME_MS * INF_NS_PER_MS);
-    if (connection->uploads != NULL)
+    if (connection->oldest_upload != NULL)
         due = find_earlier(due, inf_connection_uploads_due_ns(connection));
     uint64_t timeout_ns = (uint64_t)connection->set->options.config->reply_soft_ms * INF_NS_PER_MS;
     if (connection->output.first_since_ns != 0)

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that attack a real daemon. While an attack runs, another client sends pings: the worst
+// answer and the growth of the daemon have limits.
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/memfd.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/support/daemon/fixture.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+// What an innocent client may notice. Sanitizers make everything slower and larger.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SCALE 8u
+#else
+#define SCALE 1u
+#endif
+#define PING_MS_MAX  (50u * SCALE)
+#define GROWTH_BYTES ((uint64_t)64 * SCALE << 20)
+// How long close() of a socket in these tests blocks.
+#define LINGER_S 4
+// Descriptors of one message, which is what the kernel allows.
+#define FDS_MAX 253
+
+static struct inf_fixture fixture;
+
+// --- the innocent client ---
+
+static struct {
+    struct inf_raw raw;
+    pthread_t thread;
+    atomic_bool stop;
+    uint64_t worst_ns;
+    uint64_t late_ns; // how late the machine woke this client: other processes delay the daemon too
+    uint64_t rss_before;
+} innocent;
+
+// Held during a ping, and while a test stops the daemon with a signal.
+static pthread_mutex_t daemon_runs = PTHREAD_MUTEX_INITIALIZER;
+
+static void pause_daemon(void)
+{
+    pthread_mutex_lock(&daemon_runs);
+    cr_assert_eq(kill(fixture.pid, SIGSTOP), 0);
+}
+
+static void resume_daemon(void)
+{
+    cr_assert_eq(kill(fixture.pid, SIGCONT), 0);
+    pthread_mutex_unlock(&daemon_runs);
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+// Returns the resident memory of the daemon, in bytes.
+static uint64_t read_rss(void)
+{
+    char path[64];
+    unsigned long pages = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)fixture.pid);
+    FILE *file = fopen(path, "re");
+    cr_assert_not_null(file);
+    cr_assert_eq(fscanf(file, "%*u %lu", &pages), 1);
+    fclose(file);
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void *send_pings(void *context)
+{
+    (void)context;
+    while (!atomic_load(&innocent.stop)) {
+        pthread_mutex_lock(&daemon_runs);
+        uint64_t begin_ns = clock_ns();
+        const struct inf_frame_header ping = {.type = INF_FRAME_PING, .stream_id = 7};
+        inf_raw_send(&innocent.raw, ping, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
+        bool answered =
+            inf_raw_next(&innocent.raw, 60000) && innocent.raw.frame.header.type == INF_FRAME_PONG;
+        uint64_t took_ns = clock_ns() - begin_ns;
+        pthread_mutex_unlock(&daemon_runs);
+        if (!answered) // a test that failed ends the daemon
+            break;
+        if (took_ns > innocent.worst_ns)
+            innocent.worst_ns = took_ns;
+        begin_ns = clock_ns();
+        usleep(1000);
+        took_ns = clock_ns() - begin_ns;
+        if (took_ns > innocent.late_ns)
+            innocent.late_ns = took_ns;
+    }
+    return NULL;
+}
+
+static void start_pings(void)
+{
+    inf_raw_open(&innocent.raw, fixture.socket);
+    atomic_store(&innocent.stop, false);
+    innocent.worst_ns = innocent.late_ns = 0;
+    innocent.rss_before = read_rss();
+    cr_assert_eq(pthread_create(&innocent.thread, NULL, send_pings, NULL), 0);
+}
+
+// Ends the pings and checks both limits.
+static void check_innocent(void)
+{
+    uint64_t rss = read_rss();
+    uint64_t growth = rss > innocent.rss_before ? rss - innocent.rss_before : 0;
+    atomic_store(&innocent.stop, true);
+    cr_assert_eq(pthread_join(innocent.thread, NULL), 0);
+    inf_raw_close(&innocent.raw);
+    fprintf(stderr, "worst ping %.1f ms, worst wake-up %.1f ms, growth %.1f MiB\n",
+            (double)innocent.worst_ns / 1e6, (double)innocent.late_ns / 1e6,
+            (double)growth / (1 << 20));
+    uint64_t worst_ns = innocent.worst_ns - INF_MIN(innocent.late_ns, innocent.worst_ns);
+    cr_expect_leq(worst_ns, (uint64_t)PING_MS_MAX * 1000000u, "%.1f ms, wanted at most %u",
+                  (double)innocent.worst_ns / 1e6, PING_MS_MAX);
+    cr_expect_leq(growth, GROWTH_BYTES, "%" PRIu64 " bytes, wanted at most %" PRIu64, growth,
+                  GROWTH_BYTES);
+}
+
+static void start_server(void)
+{
+    inf_fixture_start(&fixture, NULL);
+    start_pings();
+}
+
+static void stop_server(void)
+{
+    inf_fixture_stop(&fixture);
+}
+
+TestSuite(serving_attacks, .init = start_server, .fini = stop_server, .timeout = 120);
+
+// --- descriptors that do not close ---
+
+// Returns a TCP socket with unsent data, whose last close() blocks for LINGER_S seconds. `*listener`
+// keeps the other end open.
+static int make_stuck_socket(int *listener)
+{
+    static const char data[1 << 16];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    const struct linger linger = {.l_onoff = 1, .l_linger = LINGER_S};
+    *listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert_eq(bind(*listener, (const struct sockaddr *)&address, size), 0);
+    cr_assert_eq(listen(*listener, 1), 0);
+    cr_assert_eq(getsockname(*listener, (struct sockaddr *)&address, &size), 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert_eq(connect(fd, (const struct sockaddr *)&address, size), 0);
+    cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
+    while (send(fd, data, sizeof data, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        ;
+    return fd;
+}
+
+// Sends bytes with descriptors. Returns false if the daemon has closed the connection.
+static bool send_fds(int socket, const void *bytes, size_t size, const int *fds, size_t count)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+    } control;
+    memset(&control, 0, sizeof control);
+    struct iovec part = {(void *)(uintptr_t)bytes, size};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int) * count);
+    memcpy(CMSG_DATA(header), fds, sizeof(int) * count);
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+// Sends a MEM_REGISTER frame with `count` descriptors, at most INF_LIMIT_FRAME_FDS announced.
+static bool send_register(struct inf_raw *raw, const int *fds, size_t count)
+{
+    static uint8_t bytes[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES];
+    const union inf_message message = {.region = {.region_id = 1, .size = 4096}};
+    const struct inf_frame_header header = {
+        .type = INF_FRAME_MEM_REGISTER,
+        .stream_id = ++raw->last_stream,
+        .fd_count = (uint8_t)(count < INF_LIMIT_FRAME_FDS ? count : INF_LIMIT_FRAME_FDS)};
+    size_t size = inf_raw_encode(raw, header, INF_MESSAGE_REGION_REGISTER, &message,
+                                 (struct inf_span){0}, bytes, sizeof bytes);
+    return send_fds(raw->fd, bytes, size, fds, count);
+}
+
+// Registers a socket that does not close. The daemon is stopped until its descriptor is the last.
+static void send_stuck(struct inf_raw *raw, int *listener)
+{
+    int stuck = make_stuck_socket(listener);
+    pause_daemon();
+    cr_assert(send_register(raw, &stuck, 1));
+    close(stuck);
+    resume_daemon();
+}
+
+// Registers two sockets that do not close, the second behind 1,100 other descriptors behind them.
+static void flood_with_fds(void)
+{
+    struct inf_raw raw;
+    int listeners[2], fds[INF_LIMIT_FRAME_FDS];
+    inf_raw_open(&raw, fixture.socket);
+    send_stuck(&raw, &listeners[0]);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (size_t i = 0; i < INF_LIMIT_FRAME_FDS; i++)
+        fds[i] = null;
+    for (int i = 0; i < 70; i++)
+        cr_assert(send_register(&raw, fds, INF_LIMIT_FRAME_FDS));
+    send_stuck(&raw, &listeners[1]);
+    for (int i = 0; i < 72; i++) {
+        inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
+        cr_assert_neq(raw.frame.header.flags & INF_FRAME_FLAG_ERROR, 0);
+    }
+    usleep(200000);
+    close(null);
+    inf_raw_close(&raw);
+    for (int i = 0; i < 2; i++)
+        close(listeners[i]);
+}
+
+Test(serving_attacks, with_descriptors_that_do_not_close_delay_no_other_client)
+{
+    flood_with_fds();
+    check_innocent();
+}
+
+Test(serving_attacks, with_more_descriptors_than_a_frame_may_have_delay_no_other_client)
+{
+    struct inf_raw raw;
+    int listener, fds[FDS_MAX];
+    int stuck = make_stuck_socket(&listener);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (size_t i = 0; i < FDS_MAX; i++)
+        fds[i] = null;
+    fds[FDS_MAX - 1] = stuck;
+    inf_raw_open(&raw, fixture.socket);
+    pause_daemon();
+    cr_assert(send_register(&raw, fds, FDS_MAX));
+    close(stuck);
+    close(null);
+    resume_daemon();
+    inf_raw_expect_error(&raw, INF_INVALID, INF_REASON_BAD_FRAME);
+    usleep(200000);
+    inf_raw_close(&raw);
+    check_innocent();
+    close(listener);
+}
+
+Test(serving_attacks, with_descriptors_that_the_daemon_does_not_receive_delay_no_other_client)
+{
+    int listener;
+    int stuck = make_stuck_socket(&listener);
+    // The first bytes are no frame. The daemon closes the connection and leaves the rest unread.
+    static const char garbage[65536] = "no frame, as long as one read of the daemon";
+    struct inf_raw raw;
+    inf_raw_connect(&raw, fixture.socket);
+    pause_daemon();
+    cr_assert_eq(send(raw.fd, garbage, sizeof garbage, MSG_NOSIGNAL), (ssize_t)sizeof garbage);
+    cr_assert(send_fds(raw.fd, "x", 1, &stuck, 1));
+    close(stuck);
+    resume_daemon();
+    inf_raw_expect_error(&raw, INF_INVALID, INF_REASON_BAD_FRAME);
+    inf_raw_close(&raw);
+    usleep(200000);
+    check_innocent();
+    close(listener);
+}
+
+Test(serving_attacks, beyond_the_limit_of_descriptors_end_the_connection)
+{
+    struct inf_raw raw;
+    int listeners[2], fds[INF_LIMIT_FRAME_FDS];
+    check_innocent();
+    inf_fixture_restart(&fixture, (const char *const[]){"--fds-per-uid-max=100", NULL});
+    start_pings();
+    inf_raw_open(&raw, fixture.socket);
+    for (int i = 0; i < 2; i++)
+        send_stuck(&raw, &listeners[i]);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (size_t i = 0; i < INF_LIMIT_FRAME_FDS; i++)
+        fds[i] = null;
+    bool open = true;
+    for (int i = 0; i < 100 && open; i++) {
+        open = send_register(&raw, fds, INF_LIMIT_FRAME_FDS);
+        open = open && inf_raw_next(&raw, 30000) && raw.frame.header.type != INF_FRAME_ERROR;
+    }
+    cr_assert(!open, "1,600 descriptors wait to be closed, wanted at most 100");
+    cr_assert_lt(inf_fixture_fds(&fixture), 400);
+    close(null);
+    inf_raw_close(&raw);
+    check_innocent();
+    for (int i = 0; i < 2; i++)
+        close(listeners[i]);
+}
+
+// --- uploads ---
+
+// Sends DATA frames on `count` new streams, until the daemon closes the connection.
+static void flood_with_streams(struct inf_raw *raw, uint32_t count, uint64_t total_bytes)
+{
+    static uint8_t frame[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct inf_frame_header header = {.type = INF_FRAME_DATA,
+                                                .stream_id = ++raw->last_stream};
+        const union inf_message message = {.data = {.total_bytes = total_bytes}};
+        size_t size = inf_raw_encode(raw, header, INF_MESSAGE_DATA, &message, (struct inf_span){0},
+                                     frame, sizeof frame);
+        if (send(raw->fd, frame, size, MSG_NOSIGNAL) != (ssize_t)size)
+            return;
+    }
+}
+
+Test(serving_attacks, with_data_on_ever_new_streams_end_the_connection)
+{
+    // Within the limits, and larger than a request may be.
+    static const uint64_t totals[] = {1, UINT64_MAX};
+    for (size_t k = 0; k < 2; k++) {
+        struct inf_raw raws[32];
+        for (int i = 0; i < 32; i++)
+            inf_raw_open(&raws[i], fixture.socket);
+        for (int i = 0; i < 32; i++)
+            flood_with_streams(&raws[i], 10000, totals[k]);
+        flood_with_streams(&raws[0], 60000, totals[k]);
+        for (int i = 0; i < 32; i++) {
+            inf_raw_expect_error(&raws[i], INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS);
+            inf_raw_close(&raws[i]);
+        }
+    }
+    check_innocent();
+}
+
+// --- memory of other kinds ---
+
+// Tries to register `fd`, which must be refused. Closes `fd`.
+static void check_refused(int fd, uint64_t size, enum inf_reason reason)
+{
+    struct inf_raw raw;
+    inf_raw_open(&raw, fixture.socket);
+    const union inf_message message = {.region = {.region_id = 1, .size = size, .writable = true}};
+    const struct inf_frame_header header = {.type = INF_FRAME_MEM_REGISTER, .stream_id = 1};
+    inf_raw_send(&raw, header, INF_MESSAGE_REGION_REGISTER, &message, (struct inf_span){0}, fd);
+    close(fd);
+    inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
+    inf_raw_check_failure(&raw, INF_PRECONDITION, reason);
+    inf_raw_close(&raw);
+}
+
+// The mapping of such a file is rounded up to its pages, over what lies behind.
+Test(serving_attacks, with_memfds_of_huge_pages_are_refused)
+{
+    int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    if (fd < 0) {
+        cr_log_warn("the kernel has no huge pages: %s", strerror(errno));
+    } else {
+        cr_assert_eq(ftruncate(fd, 2 << 20), 0);
+        cr_assert_eq(fcntl(fd, F_ADD_SEALS, SEALS), 0);
+        check_refused(fd, 4096, INF_REASON_SEALS_MISSING);
+    }
+    check_innocent();
+}
