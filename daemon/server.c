@@ -3,6 +3,10 @@
 // libevent that is not about one connection is here. Draining goes through the states RUNNING,
 // DRAINING (requests finish), FLUSHING (replies are written) and DRAINED.
 //
+// What must happen while memory is exhausted (accepting again, ending) depends on two timers that are
+// registered with libevent at start for good: to set a timerfd allocates nothing, while event_add()
+// may fail for a timer.
+//
 // The loop may poll instead of sleeping: between an answer and the next request of a client
 // (spin_wait), and while a result is about to arrive (inf_service_poll()).
 #include "daemon/server.h"
@@ -14,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "backends/base/clock.h"
@@ -66,6 +71,8 @@ struct inf_server {
     struct inf_connections *connections;
     uint32_t listener_count;
     struct server_listener listeners[LISTENERS_MAX];
+    int pause_fd, drain_fd;         // timers of the next two
+    bool accepting_paused;          // pause_fd is set
     struct event *pause_event;      // accepting resumes
     struct event *finished_event;   // an inference is done
     struct event *returned_event;   // a worker left something to be written
@@ -79,12 +86,30 @@ struct inf_server {
     uint64_t busy_ns; // time at which the last request arrived or was answered
 };
 
+// --- timers ---
+
+// Sets a timer, which fires once. Cannot fail: the descriptor is a timer and the time is valid.
+static void set_timer(int fd, uint32_t ms)
+{
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}};
+    int result = timerfd_settime(fd, 0, &when, NULL);
+    assert(result == 0);
+    (void)result;
+}
+
+// Makes a timer that fired unreadable.
+static void clear_timer(int fd)
+{
+    uint64_t count;
+    (void)!read(fd, &count, sizeof count);
+}
+
 // --- draining ---
 
 static void schedule_check(struct inf_server *server)
 {
-    struct timeval wait = {.tv_usec = DRAIN_TICK_MS * 1000L};
-    event_add(server->drain_event, &wait);
+    set_timer(server->drain_fd, DRAIN_TICK_MS);
 }
 
 static void close_listeners(struct inf_server *server)
@@ -135,9 +160,9 @@ static void cancel_requests(struct inf_server *server) INF_ON_LOOP
 
 static void on_drain_tick(evutil_socket_t fd, short what, void *context)
 {
-    (void)fd;
     (void)what;
     inf_role_enter_loop();
+    clear_timer(fd);
     struct inf_server *server = context;
     bool late = inf_clock_ns() >= server->drain_end_ns;
     bool idle = inf_connections_idle(server->connections);
@@ -159,28 +184,32 @@ static void on_drain_tick(evutil_socket_t fd, short what, void *context)
 
 // --- accepting ---
 
+// Accepts on all listeners again. A listener that cannot be watched is retried after the next pause.
 static void on_pause_over(evutil_socket_t fd, short what, void *context)
 {
-    (void)fd;
     (void)what;
     inf_role_enter_loop();
+    clear_timer(fd);
     struct inf_server *server = context;
-    if (server->state == SERVER_RUNNING)
-        for (uint32_t i = 0; i < server->listener_count; i++)
-            event_add(server->listeners[i].event, NULL);
+    bool failed = false;
+    for (uint32_t i = 0; i < server->listener_count && server->state == SERVER_RUNNING; i++)
+        failed |= event_add(server->listeners[i].event, NULL) != 0;
+    server->accepting_paused = failed;
+    if (failed)
+        set_timer(server->pause_fd, ACCEPT_PAUSE_MS);
 }
 
 // Stops accepting for a while, because no descriptor is left. Clients wait in the backlog, and the
 // loop does not spin.
 static void pause_accepting(struct inf_server *server, int error)
 {
-    struct timeval wait = {.tv_usec = ACCEPT_PAUSE_MS * 1000L};
-    if (!event_pending(server->pause_event, EV_TIMEOUT, NULL))
+    if (!server->accepting_paused)
         inf_log(server->options.log, INF_LOG_WARNING, "no client can be accepted error=\"%s\"",
                 strerror(error));
     for (uint32_t i = 0; i < server->listener_count; i++)
         event_del(server->listeners[i].event);
-    event_add(server->pause_event, &wait);
+    server->accepting_paused = true;
+    set_timer(server->pause_fd, ACCEPT_PAUSE_MS);
 }
 
 static void accept_client(struct inf_server *server, const struct server_listener *listener,
@@ -394,8 +423,7 @@ static enum inf_code create_parts(struct inf_server *server, struct inf_error *e
 static enum inf_code create_event(struct inf_server *server, struct event **event, int fd,
                                   event_callback_fn callback, struct inf_error *err)
 {
-    short what = fd >= 0 ? EV_READ | EV_PERSIST : 0;
-    *event = event_new(server->options.base, fd, what, callback, server);
+    *event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, callback, server);
     return *event != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for events");
 }
 
@@ -407,11 +435,20 @@ static enum inf_code create_edge_event(struct inf_server *server, struct event *
     return *event != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for events");
 }
 
+static enum inf_code create_timer(struct inf_server *server, int *fd, struct event **event,
+                                  event_callback_fn callback, struct inf_error *err)
+{
+    *fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (*fd < 0)
+        return inf_fail(err, INF_EXHAUSTED, "no timer: %s", strerror(errno));
+    return create_event(server, event, *fd, callback, err);
+}
+
 static enum inf_code create_events(struct inf_server *server, struct inf_error *err)
 {
     struct inf_service *service = server->service;
-    INF_TRY(create_event(server, &server->pause_event, -1, on_pause_over, err));
-    INF_TRY(create_event(server, &server->drain_event, -1, on_drain_tick, err));
+    INF_TRY(create_timer(server, &server->pause_fd, &server->pause_event, on_pause_over, err));
+    INF_TRY(create_timer(server, &server->drain_fd, &server->drain_event, on_drain_tick, err));
     INF_TRY(
         create_edge_event(server, &server->finished_event, inf_service_finished_fd(service), err));
     INF_TRY(create_edge_event(server, &server->returned_event,
@@ -433,6 +470,7 @@ static enum inf_code init_server(struct inf_server *server,
                                  const struct inf_server_options *options, struct inf_error *err)
 {
     server->options = *options;
+    server->pause_fd = server->drain_fd = -1;
     inf_spin_wait_init(&server->spin_wait, inf_cores_usable());
     INF_TRY(find_admin_group(server, err));
     INF_TRY(add_listeners(server, err));
@@ -461,6 +499,8 @@ enum inf_code inf_server_start(struct inf_server *server, struct inf_error *err)
     failed |= event_add(server->returned_event, NULL);
     failed |= event_add(server->deadline_event, NULL);
     failed |= event_add(server->load_event, NULL);
+    failed |= event_add(server->pause_event, NULL);
+    failed |= event_add(server->drain_event, NULL);
     for (uint32_t i = 0; i < server->listener_count; i++)
         failed |= event_add(server->listeners[i].event, NULL);
     if (failed != 0)
@@ -506,6 +546,10 @@ void inf_server_destroy(struct inf_server **server)
     free_event(gone->deadline_event);
     free_event(gone->load_event);
     free_event(gone->drain_event);
+    if (gone->pause_fd >= 0)
+        close(gone->pause_fd);
+    if (gone->drain_fd >= 0)
+        close(gone->drain_fd);
     inf_connections_destroy(&gone->connections);
     inf_service_destroy(&gone->service);
     inf_deferred_close_destroy(&gone->deferred_close);

@@ -49,6 +49,8 @@ void inf_connection_flush(struct inf_connection *connection)
         return;
     }
     inf_connection_set_writing(connection, state == INF_OUTPUT_BLOCKED);
+    if (connection->state == INF_CONNECTION_OVER)
+        return;
     const struct inf_config *config = connection->set->options.config;
     bool open = connection->state <= INF_CONNECTION_OPEN;
     uint64_t bytes = inf_connection_waiting_bytes(connection);

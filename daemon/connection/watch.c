@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers with libevent what a connection waits for. A connection has at most one timer, for the
 // earliest of its timeouts: HELLO, a frame or an upload that is not complete, replies that the
-// client does not read.
+// client does not read. A connection that libevent cannot watch is closed: it could neither be served
+// nor time out.
 #include "daemon/connection/watch.h"
 
 #include <event2/event.h>
 
 #include "backends/base/clock.h"
+#include "daemon/connection/close.h"
 #include "daemon/connection/upload.h"
+
+static void close_unwatched(struct inf_connection *connection) INF_ON_LOOP
+{
+    inf_log(connection->set->options.log, INF_LOG_WARNING,
+            "no memory to watch a client, closing uid=%u", (unsigned)connection->uid);
+    inf_connection_close(connection);
+}
 
 void inf_connection_set_reading(struct inf_connection *connection, bool on)
 {
@@ -16,6 +25,8 @@ void inf_connection_set_reading(struct inf_connection *connection, bool on)
     int result = on ? event_add(connection->read_event, NULL) : event_del(connection->read_event);
     if (result == 0)
         connection->reading = on;
+    else if (on)
+        close_unwatched(connection);
 }
 
 void inf_connection_set_writing(struct inf_connection *connection, bool on)
@@ -25,6 +36,8 @@ void inf_connection_set_writing(struct inf_connection *connection, bool on)
     int result = on ? event_add(connection->write_event, NULL) : event_del(connection->write_event);
     if (result == 0)
         connection->writing = on;
+    else if (on)
+        close_unwatched(connection);
 }
 
 // Returns the earlier of two times; 0 as `a` means none.
@@ -68,4 +81,6 @@ void inf_connection_watch(struct inf_connection *connection)
                            .tv_usec = (suseconds_t)(wait_us % 1000000)};
     if (event_add(connection->timer_event, &wait) == 0)
         connection->timer_ns = due;
+    else
+        close_unwatched(connection);
 }
