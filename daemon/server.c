@@ -3,9 +3,9 @@
 // libevent that is not about one connection is here. Draining goes through the states RUNNING,
 // DRAINING (requests finish), FLUSHING (replies are written) and DRAINED.
 //
-// What must happen while memory is exhausted (accepting again, ending) depends on two timers that are
-// registered with libevent at start for good: to set a timerfd allocates nothing, while event_add()
-// may fail for a timer.
+// What must happen while memory is exhausted (accepting again, ending) depends on two timers that
+// are registered with libevent at start for good: to set a timerfd allocates nothing, while
+// event_add() may fail for a timer.
 //
 // The loop may poll instead of sleeping: between an answer and the next request of a client
 // (spin_wait), and while a result is about to arrive (inf_service_poll()).
@@ -184,7 +184,7 @@ static void on_drain_tick(evutil_socket_t fd, short what, void *context)
 
 // --- accepting ---
 
-// Accepts on all listeners again. A listener that cannot be watched is retried after the next pause.
+// Accepts on all listeners again. A listener that cannot be watched is retried after a pause.
 static void on_pause_over(evutil_socket_t fd, short what, void *context)
 {
     (void)what;

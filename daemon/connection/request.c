@@ -28,7 +28,8 @@ static enum inf_code admit_request(struct inf_connection *connection, const stru
         return fault->err.code;
     }
     if (upload != NULL && upload->refusal != NULL) {
-        fault->err = upload->refusal->err;
+        inf_fail_reason(&fault->err, upload->refusal->code, upload->refusal->reason, "%s",
+                        upload->refusal->text);
         fault->retry_after_ms = upload->refusal->retry_after_ms;
         fault->phase = "frame";
         return fault->err.code;
@@ -236,16 +237,16 @@ static enum inf_code add_or_refuse(struct inf_connection *connection, const stru
                                    struct inf_upload *upload, uint64_t total_bytes,
                                    struct inf_error *err) INF_ON_LOOP
 {
-    struct inf_upload_refusal refusal = {.err = *err};
+    struct inf_error refusal = *err;
     if (err->code == INF_OK && total_bytes != upload->total_bytes)
-        inf_fail_reason(&refusal.err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+        inf_fail_reason(&refusal, INF_INVALID, INF_REASON_SIZE_MISMATCH,
                         "DATA frame: %" PRIu64 " bytes in all, the first one said %" PRIu64,
                         total_bytes, upload->total_bytes);
-    if (refusal.err.code == INF_OK)
-        (void)!inf_connection_add_data(upload, frame, &refusal.err);
-    if (refusal.err.code == INF_OK)
+    if (refusal.code == INF_OK)
+        (void)!inf_connection_add_data(upload, frame, &refusal);
+    if (refusal.code == INF_OK)
         return INF_OK;
-    return inf_connection_refuse_upload(connection, upload, &refusal, err);
+    return inf_connection_refuse_upload(connection, upload, &refusal, 0, err);
 }
 
 void inf_connection_take_data(struct inf_connection *connection, struct inf_frame *frame)

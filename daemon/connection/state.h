@@ -34,8 +34,10 @@ enum inf_connection_state {
 
 // Why an upload is refused.
 struct inf_upload_refusal {
-    struct inf_error err;
+    enum inf_code code;
+    enum inf_reason reason;
     uint32_t retry_after_ms;
+    char text[200]; // cut; shorter than struct inf_error, because a client can make many
 };
 
 // Data of a request whose REQUEST frame has not arrived.

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,7 +144,7 @@ void inf_connection_touch_upload(struct inf_connection *connection, struct inf_u
 
 enum inf_code inf_connection_refuse_upload(struct inf_connection *connection,
                                            struct inf_upload *upload,
-                                           const struct inf_upload_refusal *refusal,
+                                           const struct inf_error *reason, uint32_t retry_after_ms,
                                            struct inf_error *err)
 {
     assert(upload->refusal == NULL);
@@ -152,7 +153,9 @@ enum inf_code inf_connection_refuse_upload(struct inf_connection *connection,
     if (upload->refusal == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for the data of a request");
-    *upload->refusal = *refusal;
+    *upload->refusal = (struct inf_upload_refusal){
+        .code = reason->code, .reason = reason->reason, .retry_after_ms = retry_after_ms};
+    snprintf(upload->refusal->text, sizeof upload->refusal->text, "%.199s", reason->text);
     return INF_OK;
 }
 
@@ -200,8 +203,8 @@ enum inf_code inf_connection_start_upload(struct inf_connection *connection,
     insert_upload(connection, *out_upload);
     if (fault->err.code == INF_OK)
         return INF_OK;
-    const struct inf_upload_refusal refusal = {fault->err, fault->retry_after_ms};
-    return inf_connection_refuse_upload(connection, *out_upload, &refusal, err);
+    return inf_connection_refuse_upload(connection, *out_upload, &fault->err, fault->retry_after_ms,
+                                        err);
 }
 
 enum inf_code inf_connection_add_data(struct inf_upload *upload, const struct inf_frame *frame,

@@ -35,7 +35,7 @@ enum inf_code inf_connection_add_data(struct inf_upload *upload, const struct in
 // INF_EXHAUSTED  (HOST_OOM)
 enum inf_code inf_connection_refuse_upload(struct inf_connection *connection,
                                            struct inf_upload *upload,
-                                           const struct inf_upload_refusal *refusal,
+                                           const struct inf_error *reason, uint32_t retry_after_ms,
                                            struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Takes the upload of a stream out of the table; the caller's to free. NULL if there is none.

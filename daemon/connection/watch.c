@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers with libevent what a connection waits for. A connection has at most one timer, for the
 // earliest of its timeouts: HELLO, a frame or an upload that is not complete, replies that the
-// client does not read. A connection that libevent cannot watch is closed: it could neither be served
-// nor time out.
+// client does not read. A connection that libevent cannot watch is closed: it could neither be
+// served nor time out.
 #include "daemon/connection/watch.h"
 
 #include <event2/event.h>

@@ -152,8 +152,8 @@ TestSuite(serving_attacks, .init = start_server, .fini = stop_server, .timeout =
 
 // --- descriptors that do not close ---
 
-// Returns a TCP socket with unsent data, whose last close() blocks for LINGER_S seconds. `*listener`
-// keeps the other end open.
+// Returns a TCP socket with unsent data, whose last close() blocks for LINGER_S seconds.
+// `*listener` keeps the other end open.
 static int make_stuck_socket(int *listener)
 {
     static const char data[1 << 16];
