@@ -213,6 +213,8 @@ static void run_loop(struct daemon *daemon) INF_ON_LOOP
         ended = event_base_loop(daemon->base, how);
     } while (ended == 0 && !event_base_got_break(daemon->base) &&
              !event_base_got_exit(daemon->base));
+    if (ended < 0)
+        inf_log(daemon->log, INF_LOG_ERROR, "the event loop failed, stopping");
 }
 
 // Serves until the server is drained.

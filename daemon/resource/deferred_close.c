@@ -9,9 +9,9 @@
 //
 // The idea: what is to be released is a task in a list, and threads take tasks from it. One thread
 // unmaps and does nothing else: it cannot get stuck. The others close descriptors, and each of
-// them may get stuck. Therefore a user has at most USER_THREADS of them at a time, tasks wait in one
-// queue per user, and a further thread is started, up to CLOSERS_MAX, if a user's task waits and
-// all threads are in close():
+// them may get stuck. Therefore a user has at most USER_THREADS of them at a time, tasks wait in
+// one queue per user, and a further thread is started, up to CLOSERS_MAX, if a user's task waits
+// and all threads are in close():
 //
 //   heads -> user A: task -> task -> task        closers: [A] [A] [B] [idle]
 //              |                                 A waits for its own descriptors only

@@ -129,6 +129,8 @@ static void on_watchdog(evutil_socket_t fd, short events, void *context)
     (void)events;
     inf_role_enter_loop();
     struct inf_notify *notify = context;
+    // Also sends what a retry could not, because its timer could not be added.
+    (void)send_waiting(notify);
     // A ping without room is dropped: the next one replaces it.
     if (notify->options.healthy == NULL || notify->options.healthy(notify->options.context))
         (void)try_send(notify, "WATCHDOG=1");
