@@ -377,6 +377,90 @@ class Streams(Case):
             self.client.process()
         self.assertTrue((pending.result()['y'] == 2).all())
 
+class Threads(Case):
+    """Several threads share one client."""
+
+    def run_threads(self, *functions):
+        failures = []
+
+        def run(function):
+            try:
+                function()
+            except BaseException as failure:
+                failures.append(failure)
+
+        threads = [threading.Thread(target=run, args=(function,), daemon=True) for function in functions]
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + 120
+        for thread in threads:
+            thread.join(max(end - time.monotonic(), 0))
+        self.assertFalse(any(thread.is_alive() for thread in threads), 'a thread hangs')
+        self.assertEqual(failures, [])
+
+    def infer_often(self, number):
+        def run():
+            for i in range(200):
+                # Inline, through shared memory, and beyond one frame.
+                rows = 20_000 + number if i % 50 == 49 else (1500 + number if i % 10 == 9 else 1 + number)
+                a = numpy.full((rows, 4), number * 1000 + i, numpy.float32)
+                result = self.client.infer('add', {'a': a, 'b': a})
+                if result['y'].shape != (rows, 4) or not (result['y'] == 2 * a).all():
+                    raise AssertionError(f"the answer of another thread's request: {result['y'][0]}")
+        return run
+
+    def test_four_threads_get_their_own_answers(self):
+        self.run_threads(*(self.infer_often(number) for number in range(4)))
+        self.assertEqual(self.client.statistics['requests'], 800)
+
+    def test_timeouts_hold_while_another_thread_receives(self):
+        slow = self.client.submit('slow', {'x': numpy.zeros((256, 256), numpy.float32)})
+        waited = []
+
+        def wait_briefly():
+            begin = time.monotonic()
+            with self.assertRaises(TimeoutError):
+                slow.result(timeout=0.05)
+            waited.append(time.monotonic() - begin)
+
+        def wait_and_cancel():
+            time.sleep(0.2)
+            slow.cancel()
+
+        def wait_for_all():
+            self.fails('CANCELLED', 'BY_CLIENT', slow.result)
+
+        self.run_threads(wait_for_all, wait_briefly, wait_briefly, wait_and_cancel)
+        self.assertLess(max(waited), 0.19)
+        self.add(2)
+
+    def test_close_wakes_the_threads_that_wait(self):
+        client = inferd.Client(daemon.socket)
+        slow = client.submit('slow', {'x': numpy.zeros((256, 256), numpy.float32)})
+
+        def wait():
+            with self.assertRaises(inferd.Disconnected):
+                slow.result()
+
+        def close():
+            time.sleep(0.05)
+            client.close()
+
+        self.run_threads(wait, wait, close)
+
+    def test_progress_is_reported_to_the_thread_that_loads(self):
+        admin = inferd.Client(daemon.admin)
+        self.addCleanup(admin.close)
+        threads = set()
+
+        def load():
+            admin.load('again', path=daemon.folder.name + '/models/add/1/model.json',
+                       progress=lambda stage, percent: (threads.add(threading.get_ident()), admin.ready()))
+            self.assertEqual(threads, {threading.get_ident()})
+            admin.unload('again')
+
+        self.run_threads(load, *[lambda: [admin.status() for _ in range(50)]] * 3)
+
 class Server(Case):
     def test_tells_of_itself_and_its_models(self):
         self.assertTrue(self.client.ready())
@@ -450,6 +534,26 @@ class Again(Case):
         self.other.start()
         self.client.reconnect(100)
         self.add(1)
+
+    def test_threads_and_questions_share_a_new_connection(self):
+        self.other.end()
+        threading.Timer(0.1, self.other.start).start()
+        answers = []
+
+        def infer():
+            answers.append(self.client.infer('add', {'a': numpy.ones((1, 4), numpy.float32)} | {
+                'b': numpy.ones((1, 4), numpy.float32)})['y'].sum())
+
+        def ask():
+            answers.append(8 if self.client.metadata('add')['name'] == 'add' else 0)
+
+        threads = [threading.Thread(target=target, daemon=True) for target in (infer, ask, infer, ask)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual(answers, [8] * 4)
+        self.assertEqual(self.client.statistics['reconnects'], 1)
 
 class Tables(unittest.TestCase):
     def test_messages_are_those_of_the_schema(self):

@@ -4,6 +4,7 @@ import collections.abc
 import math
 import numbers
 import os
+import threading
 import time
 
 import numpy
@@ -46,7 +47,7 @@ def _tensors(name, tensors):
 
 
 class Client:
-    """A connection to the daemon. Not thread-safe. A context manager.
+    """A connection to the daemon, which several threads may use at once. A context manager.
 
         with inferd.Client() as client:
             result = client.infer('mobilenet', {'input': pixels})
@@ -60,12 +61,19 @@ class Client:
     def __init__(self, path=None, connect_timeout=10.0, retry=0.0):
         """`path`: the socket; None: $INFERD_SOCKET, or /run/inferd/inferd.sock.
 
-        `retry`: for how many seconds inferences are sent again that were certainly not started: the daemon
-        is shutting down or had no room, the model is still loading, or the request was not sent. The client
-        reconnects if necessary. Inferences that may have been started, and those with a session or an
-        order key, are never sent again."""
+        `retry`: for how many seconds requests and questions are sent again that were certainly not started: the
+        daemon is shutting down or had no room, or the request was not sent. The client reconnects if necessary.
+        Requests that may have been started, and inferences with a session or an order key, are never sent
+        again. A model that is still loading is waited for in any case, until the `timeout` of the inference."""
         self._path = path or os.environ.get('INFERD_SOCKET') or '/run/inferd/inferd.sock'
         self._connect_timeout, self.retry = connect_timeout, retry
+        # The lock protects the fields below. No thread holds it while it waits for a frame: one thread at a time
+        # receives, with `_receiving` set, and handles frames of all threads. The others wait for `_changed`.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._receiving = False
+        self._reconnecting = threading.RLock()  # held while a thread makes a new connection
+        self._connection = None
         self._calls = {}
         self._last_stream = 0
         self._last_session = 0
@@ -76,48 +84,103 @@ class Client:
         self._connect(connect_timeout)
 
     def _connect(self, timeout):
-        self._connection = wire.Connection(self._path, timeout)
-        self._draining = self._broken = False
-        self._bytes_in_flight = 0
+        """Connects, and publishes the connection when the daemon has answered the greeting."""
+        connection = wire.Connection(self._path, timeout)
         try:
             hello = {'major': 1, 'client_name': 'inferd-python', 'client_version': _VERSION, 'features': ['inferd.data']}
-            self._connection.send(wire.HELLO, 0, encode('Hello', hello))
-            self._greeting = self._greet()
-            self._known = {}  # (model, version): what metadata() told, and when
+            connection.send(wire.HELLO, 0, encode('Hello', hello))
+            greeting = self._greet(connection, timeout)
         except BaseException:
-            self._break(Disconnected('the greeting failed'))
+            connection.close()
             raise
+        with self._lock:
+            self._connection, self._greeting = connection, greeting
+            self._draining = self._broken = False
+            self._bytes_in_flight = 0
+            self._known = {}  # (model, version): what metadata() returned, and when
 
-    def _break(self, error):
+    def _break(self, error, connection=None):
+        """Ends the connection and all requests in flight. `connection`: only if it is still this one."""
         # The failing request was not started, but other requests in flight may have been.
         if error.unbegun:
             error = Disconnected(error.message)
-        self._broken = True
-        self._connection.close()
-        self._fail_all(error)
+        with self._lock:
+            if connection is not None and connection is not self._connection:
+                return
+            self._broken = True
+            self._connection.shut_down()
+            if not self._receiving:
+                self._connection.close()  # else the receiving thread closes it
+            self._fail_all(error)
+            self._changed.notify_all()
+
+    def _oldest_call(self):
+        with self._lock:
+            return next(iter(self._calls.values()), None)
 
     def reconnect(self, timeout=10.0):
         """Connects to the same path again. Waits until a daemon answers, at most `timeout` seconds. Requests
         in flight are waited for while the old connection works. Arrays of empty() keep their contents;
         sessions are lost."""
-        end = time.monotonic() + timeout
-        while self._calls and not self._broken and time.monotonic() < end:
-            self._pump(next(iter(self._calls.values())), end - time.monotonic())
+        self._reconnect(time.monotonic() + timeout, True)
+
+    def _reconnect(self, end, always):
+        """Connects again, unless another thread has done it meanwhile and `always` is false."""
+        if not self._reconnecting.acquire(timeout=max(end - time.monotonic(), 0)):
+            raise Disconnected('another thread is still connecting')
+        try:
+            if always or self._broken or self._draining:
+                self._replace_connection(end)
+        finally:
+            self._reconnecting.release()
+
+    def _replace_connection(self, end):
+        call = self._oldest_call()
+        while call is not None and not self._broken and time.monotonic() < end:
+            self._pump(call, end - time.monotonic())
+            call = self._oldest_call()
         self._break(Disconnected('the connection was given up'))
         while True:
             try:
                 self._connect(max(end - time.monotonic(), 0.01))
                 self._memory.register_all()
-                self.statistics['reconnects'] += 1
+                self._count('reconnects')
                 return
             except (Disconnected, Error):
-                if time.monotonic() >= end:
+                if time.monotonic() >= end or self.closed:
                     raise
             time.sleep(0.01)
 
-    def _greet(self):
+    # --- sending again ---
+
+    def _retry_end(self, error, began, until):
+        """Returns until when a request that began at `began`, with the deadline `until`, is sent again after
+        `error`; None: it is not."""
+        if not error.unbegun or self.closed:
+            return None
+        if error.reason == 'LOADING':
+            return until
+        return min(began + self.retry, until) if self.retry > 0 else None
+
+    def _prepare_retry(self, error, began, until, limit=math.inf):
+        """Waits until a request can be sent again. Raises `error` if there is not enough time, and TimeoutError
+        if there is not enough time before `limit`."""
+        end = self._retry_end(error, began, until)
+        ready = time.monotonic() + max(error.retry_after_ms, 1) / 1e3
+        if end is None or ready >= end:
+            raise error
+        if ready >= limit:
+            time.sleep(max(limit - time.monotonic(), 0))
+            raise TimeoutError(f'not sent again in time: {error}')
+        if self.retry > 0 and (self._broken or self._draining):
+            self._reconnect(min(end, limit), False)
+        else:
+            time.sleep(max(ready - time.monotonic(), 0))
+
+    @staticmethod
+    def _greet(connection, timeout):
         try:
-            frame = self._connection.receive()
+            frame = connection.receive(timeout)
         except TimeoutError:
             raise Disconnected('the daemon did not answer the greeting') from None
         if frame.type == wire.ERROR:
@@ -138,7 +201,7 @@ class Client:
         self._break(Disconnected('the client was closed'))
 
     def fileno(self):
-        """The socket, for an event loop: if it is readable, call process()."""
+        """The socket, for an event loop: if it is readable, call process(). For clients of one thread."""
         return self._connection.fileno()
 
     @property
@@ -174,8 +237,7 @@ class Client:
             return
         if frame.type == wire.RESPONSE and not frame.flags & wire.FINAL:
             if call.progress is not None:
-                progress = decode('LoadProgress', frame.meta)
-                call.progress(progress['stage'], progress['percent'])
+                call.reports.append(decode('LoadProgress', frame.meta))
             return
         del self._calls[frame.stream]
         self._bytes_in_flight -= call.data_bytes
@@ -214,20 +276,59 @@ class Client:
             call.error = raised
         call.done = True
 
-    def _pump(self, call, timeout):
-        """Reads until `call` is answered (None: what has arrived). Returns False if the time ran out."""
-        end = None if timeout is None else time.monotonic() + timeout
-        while call is None or not call.done:
+    def _receive(self, timeout):
+        """Receives and handles one frame. Returns False if none begins within `timeout`. The caller holds the
+        lock once; it is released meanwhile."""
+        connection, self._receiving = self._connection, True
+        frame = None
+        try:
+            self._lock.release()
             try:
-                self._connection.settimeout(None if end is None else max(end - time.monotonic(), 1e-6))
-                self._take(self._connection.receive())
-            except TimeoutError:
-                return False
-            except (Disconnected, Error) as error:
-                self._break(error)
-                if call is None:
-                    raise
+                frame = connection.receive(timeout)
+            finally:
+                self._lock.acquire()
+                self._receiving = False
+                if self._broken or connection is not self._connection:
+                    connection.close()
+            if not self._broken and connection is self._connection:
+                self._take(frame)
+        except TimeoutError:
+            return False
+        except (Disconnected, Error) as error:
+            self._break(error, connection)
+        finally:
+            self._changed.notify_all()
         return True
+
+    def _pass_on_reports(self, call):
+        """Calls the caller's function for progress, without the lock, on the thread that waits for the call."""
+        while call is not None and call.reports:
+            report = call.reports.pop(0)
+            self._lock.release()
+            try:
+                call.progress(report['stage'], report['percent'])
+            finally:
+                self._lock.acquire()
+
+    def _pump(self, call, timeout):
+        """Reads until `call` is answered (None: what has arrived). Returns False if the time ran out. If another
+        thread is receiving, waits until that thread has handled the answer, or stops receiving."""
+        end = None if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            while True:
+                self._pass_on_reports(call)
+                if call is not None and call.done:
+                    return True
+                if call is None and self._broken:
+                    raise Disconnected('the connection is closed')
+                left = None if end is None else max(end - time.monotonic(), 0)
+                if not self._receiving:
+                    if not self._receive(left):
+                        return call is not None and call.done
+                elif left == 0 or call is None:
+                    return False
+                else:
+                    self._changed.wait(left)
 
     def process(self):
         """Reads the answers that have arrived, without waiting."""
@@ -241,15 +342,21 @@ class Client:
             not self._bytes_in_flight or self._bytes_in_flight + data_bytes <= bytes_most)
 
     def _begin(self, method, meta, finish, parts=(), data_bytes=0, progress=None):
-        while self._calls and not self._has_credit(data_bytes):
-            self._pump(next(iter(self._calls.values())), None)
+        while True:
+            with self._lock:
+                call = None if self._has_credit(data_bytes) else self._oldest_call()
+                if call is None:
+                    return self._send_request(method, meta, Call(method, finish, progress), parts, data_bytes)
+            self._pump(call, None)
+
+    def _send_request(self, method, meta, call, parts, data_bytes):
+        """Sends a request. The caller holds the lock, so that streams are sent in the order of their numbers."""
         if self._broken:
             raise Disconnected('the connection is closed', 'UNSENT')
         if self._draining and method == 'infer':
             raise Error('UNAVAILABLE', 'DRAINING', 'the daemon shuts down and takes no more requests')
         number = _METHODS[method][0]
         self._last_stream += 1
-        call = Call(method, finish, progress)
         try:
             if data_bytes > self._greeting['limits']['data_bytes']:
                 parts, data_bytes_last = self._send_pieces(parts, data_bytes)
@@ -263,6 +370,11 @@ class Client:
         call.data_bytes = data_bytes
         self._bytes_in_flight += data_bytes
         return call, self._last_stream
+
+    def _send(self, type, stream):
+        """Sends a frame without metadata."""
+        with self._lock:
+            self._connection.send(type, stream)
 
     def _send_pieces(self, parts, data_bytes):
         """Sends all but the last part of a request's data. Returns the last part as a list, and its size."""
@@ -281,6 +393,7 @@ class Client:
         return Pending(self, call, 0).result(timeout)
 
     def _ask(self, method, request=None, progress=None):
+        """Sends a question or an order and returns the answer. Sends it again as inferences are."""
         _, request_kind, reply_kind = _METHODS[method]
 
         def finish(frame, failure):
@@ -288,25 +401,44 @@ class Client:
                 raise failure
             return decode(reply_kind, frame.meta)
 
-        call, _ = self._begin(method, encode(request_kind, request or {}), finish, progress=progress)
-        return self._wait(call)
+        began = time.monotonic()
+        meta = encode(request_kind, request or {})
+        while True:
+            try:
+                call, _ = self._begin(method, meta, finish, progress=progress)
+                return self._wait(call)
+            except Error as error:
+                self._prepare_retry(error, began, math.inf)
+
+    def _count(self, what, number=1):
+        with self._lock:
+            self.statistics[what] += number
+
+    def _new_session(self):
+        with self._lock:
+            self._last_session += 1
+            return self._last_session
 
     def _register(self, region):
         def finish(_, failure):
             if failure is not None:
                 raise failure
 
-        self._last_stream += 1
-        call = self._calls[self._last_stream] = Call('register', finish)
         meta = encode('MemRegister', {'region_id': region.id, 'size': region.size, 'writable': True})
-        self._connection.send(wire.MEM_REGISTER, self._last_stream, meta, fd=region.fd)
+        with self._lock:
+            if self._broken:
+                raise Disconnected('the connection is closed', 'UNSENT')
+            self._last_stream += 1
+            self._connection.send(wire.MEM_REGISTER, self._last_stream, meta, fd=region.fd)
+            call = self._calls[self._last_stream] = Call('register', finish)
         self._wait(call)
 
     def _unregister(self, region):
-        self._last_stream += 1
         meta = encode('MemUnregister', {'region_id': region.id})
-        if not self._broken:
-            self._connection.send(wire.MEM_UNREGISTER, self._last_stream, meta)
+        with self._lock:
+            self._last_stream += 1
+            if not self._broken:
+                self._connection.send(wire.MEM_UNREGISTER, self._last_stream, meta)
 
     # --- the server ---
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames over a socket: header, metadata, data, descriptors. Knows nothing of what they mean."""
 import array
+import math
+import select
 import socket
 import struct
 
@@ -25,13 +27,14 @@ class Frame:
 
 
 class Connection:
-    """One socket. Blocking, and for one thread at a time."""
+    """One socket. One thread may receive while another one sends."""
 
     def __init__(self, path, timeout):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.settimeout(timeout)
             self._socket.connect(path)
+            self._socket.settimeout(None)
         except OSError as problem:
             self._socket.close()
             raise Disconnected(f'{path}: {problem.strerror or problem}') from None
@@ -39,24 +42,23 @@ class Connection:
     def fileno(self):
         return self._socket.fileno()
 
-    def settimeout(self, seconds):
-        """How long receive() waits for a frame to begin; None: for ever."""
+    def shut_down(self):
+        """Ends both directions, which wakes a thread in receive(). The descriptor stays open until close()."""
         try:
-            self._socket.settimeout(seconds)
+            self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            raise Disconnected('the connection is closed') from None
+            pass  # the daemon has closed its end, or close() was called
 
     def close(self):
+        """Closes the descriptor. No thread may be in receive(): its number may be reused."""
         self._socket.close()
 
     def send(self, type, stream, meta=b'', parts=(), data_bytes=0, method=0, fd=None):
-        """Sends a frame whose data are the buffers in `parts`. A timeout does not cut a frame: it is
-        for waiting for answers."""
+        """Sends a frame whose data are the buffers in `parts`, without a time limit: the daemon handles whole
+        frames only."""
         header = _HEADER.pack(len(meta), data_bytes, stream, type, 0 if fd is None else 1, 0, method, 0)
         ancillary = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))]
-        wait = self._socket.gettimeout()
         try:
-            self._socket.settimeout(None)
             buffers = [memoryview(header), memoryview(meta), *map(memoryview, parts)]
             sent = self._socket.sendmsg(buffers, ancillary)
             for buffer in buffers:
@@ -64,33 +66,40 @@ class Connection:
                 sent -= len(buffer) - len(rest)
                 if rest:
                     self._socket.sendall(rest)
-            self._socket.settimeout(wait)
         except OSError as problem:
-            # The daemon handles whole frames only.
             raise Disconnected(f'sending: {problem.strerror or problem}', 'UNSENT') from None
 
-    def _fill(self, buffer, may_time_out):
+    def _fill(self, buffer):
         view = memoryview(buffer)
         while view:
             try:
                 size = self._socket.recv_into(view)
-            except TimeoutError:
-                if may_time_out and len(view) == len(buffer):
-                    raise
-                continue  # a frame that has begun is read to its end
             except OSError as problem:
                 raise Disconnected(f'receiving: {problem.strerror or problem}') from None
             if size == 0:
                 raise Disconnected('the daemon has closed the connection')
             view = view[size:]
 
-    def receive(self):
-        """The next frame; TimeoutError where none begins in the time set."""
+    def _wait_readable(self, timeout):
+        poll = select.poll()
+        try:
+            poll.register(self._socket, select.POLLIN)
+        except ValueError:
+            raise Disconnected('the connection is closed') from None
+        # Rounded up: a timeout below a millisecond must not become a busy loop.
+        if not poll.poll(math.ceil(timeout * 1e3)):
+            raise TimeoutError
+
+    def receive(self, timeout=None):
+        """Returns the next frame. Raises TimeoutError if none begins within `timeout` seconds (None: no limit).
+        A frame that has begun is read to its end."""
+        if timeout is not None:
+            self._wait_readable(timeout)
         header = bytearray(_HEADER.size)
-        self._fill(header, True)
+        self._fill(header)
         meta_bytes, data_bytes, stream, type, _, flags, method, _ = _HEADER.unpack(header)
         meta = bytearray(meta_bytes)
         data = numpy.empty(data_bytes, numpy.uint8)
-        self._fill(meta, False)
-        self._fill(data.data, False)
+        self._fill(meta)
+        self._fill(data.data)
         return Frame(type, flags, method, stream, memoryview(meta), data)

@@ -62,21 +62,48 @@ class Inference:
         self._rooms = {}  # regions for outputs
         self._plain = False  # large tensors go through the socket
         self._began = time.monotonic()
-        self._until = self._began + message['timeout_ns'] / 1e9
+        self._until = self._began + message['timeout_ns'] / 1e9 if message['timeout_ns'] else math.inf
 
     def send(self):
-        self._client.statistics['requests'] += 1
-        return self._send()
-
-    def _send(self):
-        again = self._client.retry > 0 and not self._message['session_id'] and not self._message['order_key']
+        self._client._count('requests')
         try:
             call, stream = self._begin()
         except Error as error:
-            if not again or not error.unbegun:
+            again = self.send_again(error)
+            if again is None:
                 raise
-            call, stream = self._retry(error)
-        return Pending(self._client, call, stream, self._retry if again else None)
+            call, stream = again
+        return Pending(self._client, call, stream, self.send_again)
+
+    def send_again(self, error, end=math.inf):
+        """Sends the request again after a failure that shows that it was not started: with rooms for its
+        outputs, when its model is loaded, or as `retry` allows. Returns (call, stream), or None if it must not be
+        sent again. Raises TimeoutError if it could not be sent before `end`. Requests of a session, or with an
+        order key, are sent only once: later ones would overtake them."""
+        if self._message['session_id'] or self._message['order_key']:
+            return None
+        if self._learn(error):
+            return self._resend(None, end)
+        return self._resend(error, end) if self._may_wait(error) else None
+
+    def _may_wait(self, error):
+        return self._client._retry_end(error, self._began, self._until) is not None
+
+    def _resend(self, error, end):
+        """Sends the request again until it is not refused with an error after which waiting helps. `error`:
+        the last refusal, or None."""
+        while True:
+            try:
+                if error is not None:
+                    self._client._prepare_retry(error, self._began, self._until, end)
+                if self._message['timeout_ns']:
+                    self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
+                self._client._count('resent')
+                return self._begin()
+            except Error as again:
+                if again is error or not self._may_wait(again):
+                    raise
+                error = again
 
     def check(self):
         """Raises what is wrong with the request by what is known of its model, unless that is old: it may
@@ -91,7 +118,7 @@ class Inference:
         except Error:
             if time.monotonic() - when < _FRESH_S:
                 raise
-            del self._client._known[self._key]
+            self._client._known.pop(self._key, None)
 
     def _begin(self):
         self.check()
@@ -99,33 +126,12 @@ class Inference:
             entries, parts, size = self._place_inputs()
             outputs = self._place_outputs()
             meta = encode('ModelInferRequest', {**self._message, 'inputs': entries, 'outputs': outputs})
-            self._client.statistics['without_shared_memory'] += self._plain
+            self._client._count('without_shared_memory', self._plain)
             self._plain = False
             return self._client._begin('infer', meta, self._finish, parts, size)
         except Error:
             self._release(True)
             raise
-
-    def _retry(self, error):
-        """Sends what was certainly not begun once more, as long as the time allows it."""
-        end = min(self._began + self._client.retry, self._until if self._message['timeout_ns'] else math.inf)
-        while True:
-            wait = max(error.retry_after_ms, 1) / 1e3
-            if time.monotonic() + wait >= end or self._client.closed:
-                raise error
-            try:
-                if self._client._broken or self._client._draining:
-                    self._client.reconnect(end - time.monotonic())
-                else:
-                    time.sleep(wait)
-                if self._message['timeout_ns']:
-                    self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
-                self._client.statistics['resent'] += 1
-                return self._begin()
-            except Error as again:
-                if not again.unbegun:
-                    raise
-                error = again
 
     def _place_inputs(self):
         entries, parts, size = [], [], 0
@@ -189,12 +195,11 @@ class Inference:
     def _finish(self, frame, failure):
         if failure is not None:
             self._release(failure.unbegun or failure.code not in ('CANCELLED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE'))
-            if not self._learn(failure):
-                raise failure
-            return self._again()
+            raise failure
         reply = decode('ModelInferResponse', frame.meta)
-        if self._key in self._client._known and reply['model_version'] not in self._client._known[self._key][0]['versions']:
-            del self._client._known[self._key]
+        told, _ = self._client._known.get(self._key, (None, 0))
+        if told is not None and reply['model_version'] not in told['versions']:
+            self._client._known.pop(self._key, None)
         outputs, at = {}, 0
         for output in reply['outputs']:
             array, at = self._output(output, frame.data, at)
@@ -231,9 +236,8 @@ class Inference:
         return whole[:len(data)].view(dtype).reshape(shape)
 
     def _learn(self, failure):
-        """Notes how much room an output needs, where the failure tells of one that is too large. Requests of
-        a session, or with an order key, are sent once only: those behind them would have overtaken them."""
-        if self._message['session_id'] or self._message['order_key']:
+        """Records how much room an output needs, if the failure says that one is too large."""
+        if failure.reason not in ('OUTPUT_TOO_SMALL', 'FRAME_TOO_LARGE'):
             return False
         learnt = self._client._outputs.setdefault(self._key, {})
         if failure.reason == 'OUTPUT_TOO_SMALL' and failure.tensor not in self._out:
@@ -245,10 +249,3 @@ class Inference:
             learnt.update((name, 1) for name in names if name not in self._out)
             return bool(learnt)
         return False
-
-    def _again(self):
-        """Sends the request once more, with rooms as learnt, and waits. Nothing ran the first time."""
-        if self._message['timeout_ns']:
-            self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
-        self._client.statistics['resent'] += 1
-        return self._send().result()

@@ -4,6 +4,7 @@ import bisect
 import fcntl
 import mmap
 import os
+import threading
 import time
 import weakref
 
@@ -41,10 +42,11 @@ class Region:
 
 
 class Memory:
-    """The regions of one connection. `register` and `unregister` tell the daemon."""
+    """The regions of one connection. `register` and `unregister` tell the daemon. Thread-safe."""
 
     def __init__(self, register, unregister):
         self._register, self._unregister = register, unregister
+        self._lock = threading.Lock()  # not held while the daemon is asked
         self._last_id = 0
         self._addresses = []  # sorted, parallel to the regions
         self._regions = []
@@ -53,29 +55,32 @@ class Memory:
         self._try_from = 0.0
 
     def take(self, size):
-        """A region of at least `size` bytes that nobody uses; None where the daemon refuses it, or did so just
-        now, or there is no memory."""
-        for region in self._drain_returned():
-            if region.refused:
-                self._forget(region)
-            else:
-                self._unused.setdefault(region.size, []).append(region)
+        """Returns a region of at least `size` bytes that is not in use. Returns None if the daemon refuses it, or
+        did so less than _REFUSED_S ago, or there is no memory."""
         room = max(_SMALLEST, 1 << (size - 1).bit_length())
-        if self._unused.get(room):
-            return self._unused[room].pop()
-        if time.monotonic() < self._try_from:
-            return None
-        self._last_id += 1
+        with self._lock:
+            self._sort_returned()
+            if self._unused.get(room):
+                return self._unused[room].pop()
+            if time.monotonic() < self._try_from:
+                return None
+            self._last_id += 1
+            try:
+                region = Region(self._last_id, room)
+            except OSError:
+                return None
+            # A thread that connects again meanwhile registers it as well.
+            at = bisect.bisect(self._addresses, region.address)
+            self._addresses.insert(at, region.address)
+            self._regions.insert(at, region)
         try:
-            region = Region(self._last_id, room)
-        except OSError:
-            return None
-        if not self._share(region):
-            return None
-        at = bisect.bisect(self._addresses, region.address)
-        self._addresses.insert(at, region.address)
-        self._regions.insert(at, region)
-        return region
+            shared = self._share(region)
+        except Error:
+            self._forget(region)
+            raise
+        if not shared:
+            self._forget(region)
+        return region if shared else None
 
     def _share(self, region):
         try:
@@ -90,25 +95,36 @@ class Memory:
         return True
 
     def register_all(self):
-        """Tells a new connection of what the last one knew."""
+        """Registers on a new connection what the last one knew."""
         self._try_from = 0.0
-        for region in self._regions:
+        with self._lock:
+            regions = list(self._regions)
+        for region in regions:
             self._share(region)
 
-    def _drain_returned(self):
+    def _sort_returned(self):
+        """Makes regions that came back available, or frees them. The caller holds the lock."""
         while self._returned:
-            yield self._returned.pop()
+            region = self._returned.pop()
+            if region.refused:
+                self._remove(region)
+            else:
+                self._unused.setdefault(region.size, []).append(region)
 
     def give_back(self, region):
-        """Nobody uses the region any more. Callable from anywhere."""
+        """The region is not used any longer. Takes no lock: finalizers call it at any point."""
         self._returned.append(region)
 
     def drop(self, region):
-        """The daemon may be at the region for a while yet: nobody takes it again."""
+        """The daemon may still use the region: it is never taken again."""
         self._forget(region)
         self._unregister(region)
 
     def _forget(self, region):
+        with self._lock:
+            self._remove(region)
+
+    def _remove(self, region):
         at = self._regions.index(region)
         del self._addresses[at], self._regions[at]
 
@@ -122,10 +138,11 @@ class Memory:
     def find(self, array):
         """(region, offset) of an array that lies in one of the regions that the daemon knows, else (None, 0)."""
         address = array.__array_interface__['data'][0]
-        at = bisect.bisect(self._addresses, address) - 1
-        if at < 0 or not array.flags.c_contiguous:
+        with self._lock:
+            at = bisect.bisect(self._addresses, address) - 1
+            region = self._regions[at] if at >= 0 else None
+        if region is None or not array.flags.c_contiguous:
             return None, 0
-        region = self._regions[at]
         offset = address - region.address
         known = not region.refused and offset + array.nbytes <= region.size
         return (region, offset) if known else (None, 0)

@@ -13,8 +13,7 @@ class Session:
 
     def __init__(self, client, states, shapes, model, version):
         self._client = client
-        client._last_session += 1
-        self._id = client._last_session
+        self._id = client._new_session()
         pairs = [{'output': output, 'input': name, 'shape': shapes.get(name, ()), 'shaped': name in shapes}
                  for output, name in states.items()]
         client._ask('open_session', {'session_id': self._id, 'states': pairs, 'model_name': model, 'model_version': version})
