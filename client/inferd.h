@@ -151,15 +151,19 @@ INFERD_API void inferd_epoch(const inferd_client *client, uint64_t epoch[2]);
 INFERD_API int inferd_reconnect(inferd_client *client, uint64_t timeout_ms,
                                 struct inferd_error *err);
 
-// Sets for how long failed requests are sent again; 0, the default: never.
+// Sets for how long failed requests and questions are sent again; 0, the default: never.
 //
 // A request is sent again only if it was certainly not started: the daemon was shutting down or had
-// no room for it, the model was still loading, or the connection had failed before. The client
-// reconnects if necessary. Retrying ends after `limit_ms`, or after the request's own timeout. A
-// request that may have been started fails with UNAVAILABLE.
+// no room for it, or the connection had failed before. The client reconnects if necessary. Retrying
+// ends after `limit_ms`, or after the request's own timeout. A request that may have been started
+// fails with UNAVAILABLE.
 //
-// This holds for inferd_infer(), and for inferd_infer_async() except for requests with a session or
-// an order key. For asynchronous requests inferd_process() reconnects, without blocking.
+// This holds for inferd_infer(), for all functions that ask the daemon and wait for its answer, and
+// for inferd_infer_async() except for requests with a session or an order key. For asynchronous
+// requests inferd_process() reconnects, without blocking.
+//
+// A model that is still loading is waited for without this function too: by a request until its
+// timeout, by a question for 10 s or `limit_ms`.
 INFERD_API void inferd_set_retry(inferd_client *client, uint64_t limit_ms);
 
 // Sets how later requests of this client are computed; NULL, the default: as the model is placed.

@@ -16,9 +16,11 @@ enum inf_code inf_service_repository_index(struct inf_service *service, struct i
                                            struct inf_answer *answer, struct inf_fault *fault)
 {
     (void)request;
-    (void)fault;
     uint32_t count =
         inf_model_store_list(service->options.store, service->model_rows, INF_SERVICE_MODELS_MAX);
+    if (count == 0 && inf_model_store_reads_repository(service->options.store))
+        return inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "no model is known yet: the repository is being read");
     count = INF_MIN(count, INF_SERVICE_MODELS_MAX);
     for (uint32_t i = 0; i < count; i++) {
         const struct inf_model_row *row = &service->model_rows[i];

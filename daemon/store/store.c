@@ -271,6 +271,11 @@ uint32_t inf_model_store_pending(const struct inf_model_store *store)
     return store->pending;
 }
 
+bool inf_model_store_reads_repository(const struct inf_model_store *store)
+{
+    return store->scans > 0;
+}
+
 // --- looking up ---
 
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,

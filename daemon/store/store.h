@@ -187,6 +187,9 @@ bool inf_model_store_next_event(struct inf_model_store *store,
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
                               uint32_t capacity) INF_ON_LOOP;
 
+// Returns whether the repository is being read, so that there may be models that are not listed yet.
+bool inf_model_store_reads_repository(const struct inf_model_store *store) INF_ON_LOOP;
+
 // Returns the number of loads that are queued or running; reading the repository counts as one.
 uint32_t inf_model_store_pending(const struct inf_model_store *store) INF_ON_LOOP;
 

@@ -481,6 +481,22 @@ class Server(Case):
             admin.unload('again')
         self.assertIn('read', stages)
 
+    def test_a_model_that_is_loading_is_waited_for(self):
+        with inferd.Client(daemon.admin) as admin:
+            admin.unload('add')
+            loads = [threading.Thread(target=admin.load, args=('slow',)) for _ in range(5)]
+            loads.append(threading.Thread(target=admin.load, args=('add',)))
+            for load in loads:
+                load.start()
+                time.sleep(0.002)  # the last one is behind the others
+            while 'add' not in [model['name'] for model in self.client.models()]:
+                time.sleep(0.001)
+            self.fails('UNAVAILABLE', 'LOADING', self.add, 1, timeout=0.001)
+            self.assertEqual(self.client.metadata('add')['name'], 'add')
+            self.add(1)
+            for load in loads:
+                load.join()
+
     def test_the_end_of_the_daemon_fails_what_is_in_flight(self):
         other = Daemon()
         client = inferd.Client(other.socket)

@@ -9,7 +9,10 @@
 #include "client/lib/client.h"
 #include "client/lib/error.h"
 #include "client/lib/event_loop.h"
+#include "client/lib/infer/retry_wait.h"
+#include "client/lib/io/connection.h"
 #include "client/lib/io/credit.h"
+#include "proto/core/span.h"
 
 struct waiter {
     bool done;
@@ -73,21 +76,19 @@ static enum inf_code send_question(inferd_client *client,
     return INF_OK;
 }
 
-int inf_client_question_ask(inferd_client *client, const struct inf_client_question *question,
-                            struct inferd_error *err)
+// Sends a question and waits for the answer.
+static int ask_once(inferd_client *client, const struct inf_client_question *question,
+                    struct inferd_error *err)
 {
     struct inf_error error = {.code = INF_OK};
     struct waiter waiter = {.err = err, .code = INFERD_CANCELLED};
     struct inf_client_call *call = NULL;
-    inf_client_enter(client);
     uint64_t until_ns = question->limit_ns == 0 ? 0 : inf_client_now_ns() + question->limit_ns;
     while (inf_client_credit_check_request(client, &error) == INF_EXHAUSTED &&
            client->calls.open_count > 0 && inf_client_event_loop_wait(client, until_ns))
         ;
-    if (send_question(client, question, &waiter, &call, &error) != INF_OK) {
-        inf_client_leave(client);
+    if (send_question(client, question, &waiter, &call, &error) != INF_OK)
         return inf_client_report_error(err, &error);
-    }
     while (!waiter.done && inf_client_event_loop_wait(client, 0))
         ;
     if (!waiter.done) // a callback has closed the client
@@ -95,8 +96,26 @@ int inf_client_question_ask(inferd_client *client, const struct inf_client_quest
                                 &(struct inf_error){.code = INF_CANCELLED,
                                                     .reason = INF_REASON_BY_CLIENT,
                                                     .text = "the client was closed meanwhile"});
-    inf_client_leave(client);
     return waiter.code;
+}
+
+int inf_client_question_ask(inferd_client *client, const struct inf_client_question *question,
+                            struct inferd_error *err)
+{
+    struct inferd_error last = {.code = INFERD_OK};
+    int code;
+    inf_client_enter(client);
+    struct inf_client_retry_wait wait = {.start_ns = inf_client_now_ns()};
+    uint64_t answer_ns = question->limit_ns != 0 ? question->limit_ns : INF_CLIENT_ANSWER_NS;
+    wait.deadline_ns = wait.start_ns + INF_MAX(answer_ns, client->retry.limit_ns);
+    do {
+        wait.unsent = client->connection.failure.code != INF_OK;
+        code = ask_once(client, question, &last);
+    } while (code != INFERD_OK && inf_client_retry_wait(client, &wait, &last));
+    inf_client_leave(client);
+    if (err != NULL)
+        *err = last;
+    return code == INFERD_OK ? INFERD_OK : last.code;
 }
 
 int inf_client_question_refuse_name(struct inferd_error *err, const char *name)

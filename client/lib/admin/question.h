@@ -32,7 +32,7 @@ struct inf_client_question {
     const void *data; // sent behind the metadata; NULL: none
     size_t data_bytes;
     enum inf_message_kind reply_kind;
-    uint64_t limit_ns; // how long to wait; 0: without a limit
+    uint64_t limit_ns; // how long to wait for an answer; 0: without a limit
     // Called with each answer: several with `final` false may come before the last one. NULL:
     // answers are ignored.
     enum inf_code (*on_reply)(void *context, const union inf_message *message, bool final,
@@ -40,8 +40,9 @@ struct inf_client_question {
     void *context;
 };
 
-// Sends the question as soon as there is credit, and blocks until the answer has come. Returns a
-// code of enum inferd_code.
+// Sends the question as soon as there is credit, and blocks until the answer has come. Sends it
+// again as retry_wait.h says; the deadline is after `limit_ns` (0: 10 s), or after the limit of
+// inferd_set_retry() if that is longer. Returns a code of enum inferd_code.
 int inf_client_question_ask(inferd_client *client, const struct inf_client_question *question,
                             struct inferd_error *err);
 

@@ -71,11 +71,12 @@ struct inf_client_call {
 
     // --- inferences ---
     uint8_t *partial; // data of the answer that came in DATA frames, from the data pool; NULL: none
-    size_t partial_size;     // of all data of the answer, as announced; 0: no DATA frame came
-    size_t partial_received; // bytes of `partial` that are filled
-    size_t data_bytes;       // data of the request, counted in credit.bytes_in_flight
-    uint64_t retry_until_ns; // when retrying ends; 0: never retried
-    uint64_t retry_at_ns;    // in the retry queue: when it may be sent again
+    size_t partial_size;      // of all data of the answer, as announced; 0: no DATA frame came
+    size_t partial_received;  // bytes of `partial` that are filled
+    size_t data_bytes;        // data of the request, counted in credit.bytes_in_flight
+    uint64_t retry_until_ns;  // when retrying by inferd_set_retry() ends; 0: never retried
+    uint64_t queued_until_ns; // in the retry queue: when it ends if it could not be sent again
+    uint64_t retry_at_ns;     // in the retry queue: when it may be sent again
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_CLIENT_VERSION_BYTES];
     struct inf_client_outgoing *frame; // the encoded request, with one reference

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocking inferences: sent as soon as there is credit, and sent again as inferd_set_retry()
-// allows.
-//
-// A blocking call retries by itself instead of using the retry queue, because it can also wait: for
-// credit, for the daemon's retry_after_ms, and for a new connection.
+// Blocking inferences: sent as soon as there is credit, and sent again as retry_wait.h says.
 #include <stddef.h>
-#include <string.h>
 
 #include "client/inferd.h"
 #include "client/lib/client.h"
-#include "client/lib/connect.h"
 #include "client/lib/error.h"
 #include "client/lib/event_loop.h"
 #include "client/lib/infer/infer.h"
+#include "client/lib/infer/retry_wait.h"
 #include "client/lib/io/credit.h"
 #include "proto/core/span.h"
 
@@ -80,56 +75,22 @@ static int infer_once(inferd_client *client, const inferd_request *request, infe
     return waiter.code;
 }
 
-static bool is_unbegun(const struct inferd_error *err)
-{
-    static const enum inf_reason reasons[] = {INF_REASON_DRAINING, INF_REASON_QUEUE_FULL,
-                                              INF_REASON_QUOTA_REQUESTS, INF_REASON_QUOTA_TIME,
-                                              INF_REASON_LOADING};
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
-        if (inf_client_retry_is_safe((enum inf_code)err->code, reasons[i]) &&
-            strcmp(err->reason, inf_reason_name(reasons[i])) == 0)
-            return true;
-    return false;
-}
-
-// Reconnects if the connection has failed, or waits for the daemon's retry_after_ms. Returns false
-// if there is not enough time.
-static bool prepare_retry(inferd_client *client, uint64_t until_ns, struct inferd_error *err)
-{
-    struct inf_error error = {.code = INF_OK};
-    if (client->connection.failure.code != INF_OK || client->connection.draining) {
-        if (inf_client_reconnect(client, until_ns, &error) == INF_OK)
-            return true;
-        inf_client_report_error(err, &error);
-        return false;
-    }
-    uint64_t wait_ns = INF_MAX(err->retry_after_ms, 1) * (uint64_t)1000000;
-    uint64_t wake_ns = inf_client_now_ns() + wait_ns;
-    if (wake_ns >= until_ns)
-        return false;
-    while (inf_client_now_ns() < wake_ns && client->connection.failure.code == INF_OK &&
-           !client->closing)
-        (void)inf_client_event_loop_wait(client, wake_ns);
-    return !client->closing;
-}
-
 // As infer_once(), and sends the request again as long as it was certainly not started.
 static int infer_with_retry(inferd_client *client, const inferd_request *request,
                             inferd_result **result, struct inferd_error *err)
 {
     uint64_t start_ns = inf_client_now_ns();
-    uint64_t until_ns = start_ns + client->retry.limit_ns;
+    struct inf_client_retry_wait wait = {.start_ns = start_ns, .deadline_ns = UINT64_MAX};
     inferd_request remaining = *request;
-    struct inferd_error last;
+    struct inferd_error last = {.code = INFERD_OK};
     int code;
     if (request->timeout_ms != 0 && request->timeout_ms < UINT32_MAX)
-        until_ns = INF_MIN(until_ns, start_ns + request->timeout_ms * 1000000);
+        wait.deadline_ns = start_ns + request->timeout_ms * 1000000;
     for (;;) {
         // If the connection has failed already, the request is not sent at all.
-        bool unsent = client->connection.failure.code != INF_OK;
+        wait.unsent = client->connection.failure.code != INF_OK;
         code = infer_once(client, &remaining, result, &last);
-        if (code == INFERD_OK || client->closing || (!unsent && !is_unbegun(&last)) ||
-            !prepare_retry(client, until_ns, &last))
+        if (code == INFERD_OK || !inf_client_retry_wait(client, &wait, &last))
             break;
         client->statistics.resent++;
         uint64_t spent_ms = (inf_client_now_ns() - start_ns) / 1000000;
@@ -153,8 +114,7 @@ int inferd_infer(inferd_client *client, const inferd_request *request, inferd_re
     }
     *result = NULL;
     inf_client_enter(client);
-    int code = client->retry.limit_ns == 0 ? infer_once(client, request, result, err)
-                                           : infer_with_retry(client, request, result, err);
+    int code = infer_with_retry(client, request, result, err);
     inf_client_leave(client);
     return code;
 }

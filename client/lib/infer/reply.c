@@ -260,6 +260,8 @@ static bool resend_if_useful(inferd_client *client, struct inf_client_call *call
 // or a cancellation the device may still be running, unless the request was never started.
 static bool is_memory_released(const struct inf_error *error)
 {
+    if (inf_client_retry_is_safe(error->code, error->reason))
+        return true;
     switch (error->code) {
     case INF_DEADLINE:
         return error->reason == INF_REASON_IN_QUEUE || error->reason == INF_REASON_PREDICTED ||

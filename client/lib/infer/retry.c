@@ -72,16 +72,31 @@ static bool advance_connection(inferd_client *client, uint64_t now_ns)
     return inf_client_credit_check_request(client, NULL) == INF_OK;
 }
 
+// The connection is over: a call that waits for its model ends, unless inferd_set_retry() covers it.
+static void end_uncovered(inferd_client *client, uint64_t now_ns)
+{
+    for (struct inf_client_call **place = &client->retry.head; *place != NULL;) {
+        if (now_ns >= (*place)->retry_until_ns)
+            end_queued(client, place, NULL);
+        else
+            place = &(*place)->next;
+    }
+}
+
 void inf_client_retry_send(inferd_client *client)
 {
-    if (client->retry.head == NULL || client->closing)
-        return;
     uint64_t now_ns = inf_client_now_ns();
+    if (client->closing)
+        return;
+    if (inf_client_poll_state_needs_connection(client))
+        end_uncovered(client, now_ns);
+    if (client->retry.head == NULL)
+        return;
     bool connected = advance_connection(client, now_ns);
     for (struct inf_client_call **place = &client->retry.head; *place != NULL;) {
         struct inf_client_call *call = *place;
         struct inf_error err = {.code = INF_OK};
-        if (now_ns >= call->retry_until_ns) {
+        if (now_ns >= call->queued_until_ns) {
             end_queued(client, place, NULL);
         } else if (connected && now_ns >= call->retry_at_ns &&
                    inf_client_credit_check_request(client, NULL) == INF_OK) {

@@ -33,7 +33,7 @@ uint64_t inf_client_poll_state_wake_ns(const inferd_client *client)
             next_ns = client->connection.attempt_ns + INF_CLIENT_ANSWER_NS;
         else if (inf_client_credit_check_request(client, NULL) == INF_OK)
             next_ns = call->retry_at_ns;
-        next_ns = INF_MIN(next_ns, call->retry_until_ns);
+        next_ns = INF_MIN(next_ns, call->queued_until_ns);
         wake_ns = wake_ns == 0 ? next_ns : INF_MIN(wake_ns, next_ns);
     }
     return wake_ns;

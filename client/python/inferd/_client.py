@@ -18,6 +18,7 @@ from ._proto import decode, encode
 from ._session import Session
 
 _VERSION = '0.1.0'
+_QUESTION_S = 10.0  # how long a question waits for a model that is loading
 _PRIORITIES = {'normal': 0, 'high': 1, 'low': 2}
 
 # number: (request, reply)
@@ -64,7 +65,8 @@ class Client:
         `retry`: for how many seconds requests and questions are sent again that were certainly not started: the
         daemon is shutting down or had no room, or the request was not sent. The client reconnects if necessary.
         Requests that may have been started, and inferences with a session or an order key, are never sent
-        again. A model that is still loading is waited for in any case, until the `timeout` of the inference."""
+        again. A model that is still loading is waited for in any case: by an inference until its `timeout`, by
+        a question for 10 s or `retry`."""
         self._path = path or os.environ.get('INFERD_SOCKET') or '/run/inferd/inferd.sock'
         self._connect_timeout, self.retry = connect_timeout, retry
         # The lock protects the fields below. No thread holds it while it waits for a frame: one thread at a time
@@ -408,7 +410,7 @@ class Client:
                 call, _ = self._begin(method, meta, finish, progress=progress)
                 return self._wait(call)
             except Error as error:
-                self._prepare_retry(error, began, math.inf)
+                self._prepare_retry(error, began, began + max(self.retry, _QUESTION_S))
 
     def _count(self, what, number=1):
         with self._lock:

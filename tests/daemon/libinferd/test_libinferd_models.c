@@ -230,3 +230,79 @@ Test(libinferd_models, tells_what_does_not_fit_a_model_before_it_is_sent)
     inferd_close(client);
     inf_fixture_stop(&fixture);
 }
+
+// Unloads "add", keeps the loader thread busy, and queues a load of "add" behind that. Returns when
+// the daemon has taken all of it.
+static void begin_loading_add(struct inf_raw *admin, const char *admin_socket)
+{
+    const union inf_message slow = {.model = {.name = "slow"}};
+    const union inf_message add = {.model = {.name = "add"}};
+    const struct inf_span none = {0};
+    inf_raw_open(admin, admin_socket);
+    inf_raw_request(admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+                    &add, none);
+    for (int i = 0; i < 20; i++)
+        inf_raw_request(admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST,
+                        &slow, none);
+    inf_raw_request(admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &add,
+                    none);
+    uint64_t last = inf_raw_request(admin, INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, &add, none);
+    do {
+        inf_raw_expect(admin, INF_FRAME_RESPONSE);
+    } while (admin->frame.header.stream_id != last);
+}
+
+static void store_code(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    inferd_result_free(result);
+    *(int *)context = err->code;
+}
+
+// Runs "add" on ones. A timeout of 0 is none.
+static int infer_add(inferd_client *client, uint64_t timeout_ms, int *async_code,
+                     struct inferd_error *err)
+{
+    float ones[4] = {1, 1, 1, 1};
+    const inferd_tensor inputs[] = {inf_library_rows("a", 1, ones), inf_library_rows("b", 1, ones)};
+    const inferd_request request = {
+        .model = "add", .inputs = inputs, .input_count = 2, .timeout_ms = timeout_ms};
+    inferd_result *result = NULL;
+    if (async_code != NULL)
+        return inferd_infer_async(client, &request, store_code, async_code, NULL, err);
+    int code = inferd_infer(client, &request, &result, err);
+    inferd_result_free(result);
+    return code;
+}
+
+Test(libinferd_models, requests_and_questions_wait_for_a_model_that_is_loading, .timeout = 120)
+{
+    for (int way = 0; way < 4; way++) {
+        struct inf_fixture fixture;
+        struct inf_raw admin;
+        struct inferd_error err = {.code = INFERD_OK};
+        inferd_model_info *info = NULL;
+        int code = -1;
+        inf_fixture_start(&fixture, NULL);
+        inferd_client *client = inf_library_connect(fixture.socket);
+        begin_loading_add(&admin, fixture.admin_socket);
+        if (way == 0) {
+            code = inferd_model_describe(client, "add", NULL, &info, &err);
+            inferd_model_info_free(info);
+        } else if (way == 1) {
+            code = infer_add(client, 60000, NULL, &err);
+        } else if (way == 2) {
+            cr_assert_eq(infer_add(client, 0, &code, &err), INFERD_OK, "%s", err.text);
+            while (code == -1)
+                cr_assert_eq(inferd_wait(client, &err), INFERD_OK, "%s", err.text);
+        } else { // The deadline holds: 1 ms is over before the daemon is asked again.
+            code = infer_add(client, 1, NULL, &err) == INFERD_OK ? INFERD_INTERNAL : INFERD_OK;
+        }
+        cr_expect_eq(code, INFERD_OK, "way %d: %s %s", way, err.reason, err.text);
+        inferd_statistics statistics;
+        inferd_client_statistics(client, &statistics);
+        cr_expect_eq(statistics.resent > 0, way == 1 || way == 2, "way %d", way);
+        inferd_close(client);
+        inf_raw_close(&admin);
+        inf_fixture_stop(&fixture);
+    }
+}
