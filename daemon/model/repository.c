@@ -22,6 +22,8 @@
 // come later.
 #define GLANCE_BYTES (64u << 10)
 #define MODEL_KEY    "\"modelTopology\""
+// The suffix of a kind of model that is often put here, and cannot be read.
+#define FOREIGN_SUFFIX ".tflite"
 
 // Kinds of model files.
 static const struct {
@@ -62,8 +64,10 @@ static int open_child(int parent_fd, const char *name)
     return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Calls `visit` for every entry of a directory, until it fails.
-static enum inf_code for_each_entry(int directory_fd, void *context,
+#define WANTED_READABLE "wanted one that the user of the daemon can read"
+
+// Calls `visit` for every entry of the directory that errors call `label`, until it fails.
+static enum inf_code for_each_entry(int directory_fd, const char *label, void *context,
                                     enum inf_code (*visit)(void *context, int directory_fd,
                                                            const char *name, struct inf_error *err),
                                     struct inf_error *err)
@@ -74,7 +78,8 @@ static enum inf_code for_each_entry(int directory_fd, void *context,
         int cause = errno;
         if (fd >= 0)
             close(fd);
-        return inf_fail(err, INF_DENIED, "a model's directory: %s", strerror(cause));
+        return inf_fail(err, INF_DENIED, "directory '%s': %s; " WANTED_READABLE, label,
+                        strerror(cause));
     }
     enum inf_code code = INF_OK;
     const struct dirent *entry;
@@ -102,6 +107,25 @@ static bool holds_model(int directory_fd, const char *name)
     free(text);
     close(fd);
     return found;
+}
+
+// Returns why an entry that looks like a model, or like a version of one, cannot be used; NULL if it
+// does not look like one, or can be used.
+static const char *explain_entry(int directory_fd, const char *name)
+{
+    struct stat status;
+    uint64_t number;
+    size_t length = strlen(name), suffix = strlen(FOREIGN_SUFFIX);
+    if (length > suffix && strcmp(name + length - suffix, FOREIGN_SUFFIX) == 0)
+        return "a TensorFlow Lite model, which inferd does not read";
+    if ((find_kind(name) == KINDS && !parse_version(name, &number)) ||
+        fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return NULL;
+    if (S_ISLNK(status.st_mode))
+        return "a link, which is not followed";
+    if (S_ISREG(status.st_mode) && faccessat(directory_fd, name, R_OK, AT_EACCESS) != 0)
+        return strerror(errno);
+    return NULL;
 }
 
 // Returns true if a file is a model, by its name and, if that is not enough, by its content.
@@ -181,6 +205,8 @@ static enum inf_code take_file(struct inf_model_location *location, const char *
 struct candidates {
     uint32_t count;
     char names[2][256]; // names of the first two
+    char unusable[256]; // an entry that looks like a model and cannot be used; "": none
+    const char *why;    // of `unusable`
 };
 
 static enum inf_code visit_candidate(void *context, int directory_fd, const char *name,
@@ -188,8 +214,14 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
 {
     (void)err;
     struct candidates *found = context;
-    if (!is_model_file(directory_fd, name))
+    if (!is_model_file(directory_fd, name)) {
+        const char *why = explain_entry(directory_fd, name);
+        if (why != NULL) {
+            snprintf(found->unusable, sizeof found->unusable, "%s", name);
+            found->why = why;
+        }
         return INF_OK;
+    }
     if (found->count < INF_ARRAY_LENGTH(found->names))
         snprintf(found->names[found->count], sizeof found->names[0], "%s", name);
     found->count++;
@@ -226,7 +258,12 @@ static enum inf_code find_file(struct inf_model_location *location, const char *
     if (named != NULL)
         return take_file(location, named, version, err);
     struct candidates found = {0};
-    INF_TRY(for_each_entry(location->directory_fd, &found, visit_candidate, err));
+    INF_TRY(for_each_entry(location->directory_fd, label, &found, visit_candidate, err));
+    if (found.count == 0 && found.why != NULL)
+        return inf_fail(err, INF_INVALID,
+                        "directory '%s': holds no model file, wanted %s or %s; '%.64s' is not "
+                        "used: %s",
+                        label, kinds[0].name, kinds[1].name, found.unusable, found.why);
     if (found.count == 0)
         return inf_fail(err, INF_INVALID, "directory '%s': holds no model file, wanted %s or %s",
                         label, kinds[0].name, kinds[1].name);
@@ -269,13 +306,13 @@ static enum inf_code find_in_directory(struct inf_model_location *location, cons
 {
     struct highest highest = {0};
     INF_TRY(take_config(location, location->directory_fd, CONFIG_FILE, err));
-    INF_TRY(for_each_entry(location->directory_fd, &highest, visit_version, err));
+    INF_TRY(for_each_entry(location->directory_fd, label, &highest, visit_version, err));
     if (!highest.found)
         return find_file(location, "1", label, err);
     int fd = open_child(location->directory_fd, highest.name);
     if (fd < 0)
-        return inf_fail(err, INF_DENIED, "directory '%s/%s': %s", label, highest.name,
-                        strerror(errno));
+        return inf_fail(err, INF_DENIED, "directory '%s/%s': %s; " WANTED_READABLE, label,
+                        highest.name, strerror(errno));
     close(location->directory_fd);
     location->directory_fd = fd;
     char version_label[2 * INF_LIMIT_MODEL_NAME + INF_VERSION_TEXT];
@@ -285,6 +322,30 @@ static enum inf_code find_in_directory(struct inf_model_location *location, cons
 }
 
 // --- by name and by path ---
+
+// Fails because there is no model called `name`, and says what is there in its place.
+static enum inf_code refuse_absent(int repository_fd, const char *name, struct inf_error *err)
+{
+    struct stat status;
+    char foreign[INF_LIMIT_MODEL_NAME + sizeof FOREIGN_SUFFIX];
+    snprintf(foreign, sizeof foreign, "%s" FOREIGN_SUFFIX, name);
+    if (fstatat(repository_fd, foreign, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                               "model '%s' is not in the repository: '%s' is %s; wanted %s.json or "
+                               "%s.onnx",
+                               name, foreign, explain_entry(repository_fd, foreign), name, name);
+    bool present = fstatat(repository_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+    if (present && !S_ISDIR(status.st_mode))
+        return inf_fail_reason(
+            err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+            "model '%s' is not in the repository: '%s' is %s; wanted a "
+            "directory",
+            name, name, S_ISLNK(status.st_mode) ? "a link, which is not followed" : "a file");
+    return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                           "model '%s' is not in the repository: wanted a directory '%s', or the "
+                           "file %s.json or %s.onnx",
+                           name, name, name, name);
+}
 
 enum inf_code inf_model_locate(struct inf_model_location *location, const char *repository,
                                const char *name, struct inf_error *err)
@@ -299,6 +360,9 @@ enum inf_code inf_model_locate(struct inf_model_location *location, const char *
         return find_in_directory(location, name, err);
     }
     location->directory_fd = repository_fd;
+    if (errno == EACCES)
+        return inf_fail(err, INF_DENIED, "directory '%s' in the repository: %s; " WANTED_READABLE,
+                        name, strerror(errno));
     char files[KINDS][INF_LIMIT_MODEL_NAME + SUFFIX_CHARS + 1];
     for (size_t i = 0; i < KINDS; i++)
         snprintf(files[i], sizeof files[i], "%s%s", name, kinds[i].suffix);
@@ -308,8 +372,7 @@ enum inf_code inf_model_locate(struct inf_model_location *location, const char *
     if (code != INF_OK)
         return inf_error_prefix(err, code, "model '%s'", name);
     if (named == NULL)
-        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
-                               "model '%s' is not in the repository", name);
+        return refuse_absent(repository_fd, name, err);
     INF_TRY(take_sibling_config(location, named, err));
     return take_file(location, named, "1", err);
 }
@@ -328,7 +391,8 @@ static enum inf_code locate_clean(struct inf_model_location *location, char *pat
     if (errno == ENOENT)
         return inf_fail(err, INF_NOT_FOUND, "file '%.64s': does not exist", name);
     if (errno != ENOTDIR)
-        return inf_fail(err, INF_DENIED, "file '%.64s': %s", name, strerror(errno));
+        return inf_fail(err, INF_DENIED, "file '%.64s': %s; " WANTED_READABLE, name,
+                        strerror(errno));
     *slash = '\0';
     INF_TRY(inf_directory_open(&location->directory_fd, path[0] != '\0' ? path : "/", err));
     INF_TRY(take_sibling_config(location, name, err));
@@ -419,7 +483,7 @@ enum inf_code inf_model_names_scan(struct inf_model_names **out_names, const cha
     struct inf_model_names *names = calloc(1, sizeof *names);
     enum inf_code code = names == NULL
                              ? inf_fail(err, INF_EXHAUSTED, "no memory to list the repository")
-                             : for_each_entry(fd, names, visit_entry, err);
+                             : for_each_entry(fd, "of the repository", names, visit_entry, err);
     close(fd);
     if (code != INF_OK) {
         free(names);

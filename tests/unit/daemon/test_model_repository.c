@@ -2,6 +2,7 @@
 // Finding model files in a repository and by path.
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,50 @@ Test(model_repository, errors_name_what_is_missing)
     struct inf_error err = {0};
     cr_expect_eq(inf_model_locate(&location, "/nonexistent/models", "m", &err), INF_NOT_FOUND);
     cr_expect_eq(location.directory_fd, -1);
+}
+
+Test(model_repository, errors_say_what_is_there_instead_of_a_model)
+{
+    make_directory("lite");
+    make_file("lite/face.tflite", "");
+    expect_refused("lite", INF_INVALID, "'lite': holds no model file, wanted model.json or");
+    expect_refused("lite", INF_INVALID, "'face.tflite' is not used: a TensorFlow Lite model");
+    make_file("face.tflite", "");
+    expect_refused("face", INF_NOT_FOUND, "'face.tflite' is a TensorFlow Lite model");
+    make_directory("real");
+    make_file("real/model.json", MODEL);
+    cr_assert_eq(symlink("real", path_of("link")), 0);
+    expect_refused("link", INF_NOT_FOUND, "'link' is a link, which is not followed");
+    make_directory("v");
+    cr_assert_eq(symlink("../real", path_of("v/3")), 0);
+    expect_refused("v", INF_INVALID, "'3' is not used: a link");
+    make_file("plain", "");
+    expect_refused("plain", INF_NOT_FOUND, "'plain' is a file; wanted a directory");
+    expect_refused("absent", INF_NOT_FOUND, "wanted a directory 'absent', or the file absent.json");
+}
+
+Test(model_repository, errors_name_what_the_daemon_may_not_read)
+{
+    make_directory("closed");
+    make_directory("version");
+    make_directory("version/4");
+    make_directory("file");
+    make_directory("file/1");
+    make_file("file/1/face.json", MODEL);
+    cr_assert_eq(chmod(path_of("closed"), 0), 0);
+    cr_assert_eq(chmod(path_of("version/4"), 0), 0);
+    cr_assert_eq(chmod(path_of("file/1/face.json"), 0), 0);
+    cr_assert_eq(chmod(root, 0755), 0);
+    bool privileged = geteuid() == 0;
+    if (privileged)
+        cr_assert_eq(seteuid(65534), 0); // root may read everything
+    expect_refused("closed", INF_DENIED, "'closed' in the repository: Permission denied; wanted");
+    expect_refused("version", INF_DENIED, "'version/4': Permission denied; wanted one that");
+    expect_refused("file", INF_INVALID, "'file/1': holds no model file");
+    expect_refused("file", INF_INVALID, "'face.json' is not used: Permission denied");
+    cr_assert_eq(chmod(path_of("closed"), 0700) == 0, !privileged);
+    if (privileged)
+        cr_assert_eq(seteuid(0), 0);
 }
 
 Test(model_repository, links_are_not_followed)
