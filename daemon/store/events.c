@@ -106,8 +106,14 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
         return;
     }
     entry->pending--;
-    if (job->kind == INF_LOAD_JOB_MODEL)
-        replace_served(store, entry, job, event);
+    if (job->kind != INF_LOAD_JOB_MODEL)
+        return;
+    replace_served(store, entry, job, event);
+    // The admin who named the file has got the error. The repository has no such model, so that no
+    // later scan would take the row away.
+    if (job->model.path[0] != '\0' && event->err.code != INF_OK && entry->served == NULL &&
+        entry->pending == 0)
+        inf_model_table_remove(&store->table, job->name);
 }
 
 static const struct {
@@ -116,7 +122,7 @@ static const struct {
     bool internal; // the event is not passed on to clients
 } job_kinds[] = {
     [INF_LOAD_JOB_MODEL] = {.finish = finish_load},
-    [INF_LOAD_JOB_SCAN] = {.finish = finish_scan, .internal = true},
+    [INF_LOAD_JOB_SCAN] = {.finish = finish_scan}, // it changes the number of pending jobs
     [INF_LOAD_JOB_RACE] = {.finish = finish_race, .internal = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},

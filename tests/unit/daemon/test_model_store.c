@@ -410,6 +410,36 @@ Test(model_store, models_are_loaded_by_path_too)
     inf_model_store_destroy(&store);
 }
 
+Test(model_store, a_load_by_path_that_fails_leaves_no_row)
+{
+    inf_role_enter_loop();
+    struct inf_model_store *store = make_store();
+    char path[1100];
+    snprintf(path, sizeof path, "%s", path_of("nowhere.onnx"));
+    const struct inf_load_request request = {.name = "alias", .path = path};
+    cr_assert_eq(inf_model_store_load(store, &request, NULL), INF_OK);
+    cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
+    cr_expect_eq(inf_model_store_list(store, NULL, 0), 0u);
+    // A model of the repository stays listed with its reason.
+    load_model(store, "absent", 1);
+    cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
+    cr_expect_eq(row_of(store, "absent").state, INF_MODEL_FAILED);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, the_end_of_a_scan_is_an_event_because_less_is_pending)
+{
+    inf_role_enter_loop();
+    struct inf_model_store *store = make_store();
+    cr_assert_eq(inf_model_store_load_all(store, NULL), INF_OK);
+    cr_expect(inf_model_store_reads_repository(store));
+    cr_expect_eq(inf_model_store_pending(store), 1u);
+    (void)next_end(store);
+    cr_expect(!inf_model_store_reads_repository(store));
+    cr_expect_eq(inf_model_store_pending(store), 0u); // the repository is empty
+    inf_model_store_destroy(&store);
+}
+
 Test(model_store, invalid_loads_are_refused_at_once)
 {
     inf_role_enter_loop();
