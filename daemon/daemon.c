@@ -85,8 +85,9 @@ static void drain_server(struct daemon *daemon) INF_ON_LOOP
         return;
     }
     daemon->draining = true;
-    inf_log(daemon->log, INF_LOG_NOTICE, "draining requests=%u connections=%u",
-            inf_server_in_flight(daemon->server), inf_server_connections(daemon->server));
+    inf_log(daemon->log, INF_LOG_NOTICE, "draining requests=%u connections=%u timeout_ms=%u",
+            inf_server_in_flight(daemon->server), inf_server_connections(daemon->server),
+            daemon->options.config->drain_timeout_ms);
     inf_notify_stopping(daemon->notify, "draining");
     inf_server_drain(daemon->server);
 }

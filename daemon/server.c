@@ -127,8 +127,6 @@ void inf_server_drain(struct inf_server *server)
     if (server->state != SERVER_RUNNING)
         return;
     uint32_t ms = server->options.config->drain_timeout_ms;
-    inf_log(server->options.log, INF_LOG_INFO, "draining in_flight=%u timeout_ms=%u",
-            server->counters.requests_in_flight, ms);
     server->state = SERVER_DRAINING;
     server->drain_end_ns = inf_clock_ns() + (uint64_t)ms * INF_NS_PER_MS;
     close_listeners(server);
