@@ -23,7 +23,10 @@ static void print_rows(const inferd_model_row *rows, size_t count, enum output_f
         table_text(table, rows[i].device);
         table_whole(table, (int64_t)rows[i].memory_bytes, table_bytes(rows[i].memory_bytes, bytes));
         table_whole(table, (int64_t)rows[i].requests, NULL);
-        snprintf(macs, sizeof macs, "%.1f M", (double)rows[i].macs / 1e6);
+        if (rows[i].macs == 0) // none, or they depend on the shapes of the request
+            snprintf(macs, sizeof macs, "-");
+        else
+            snprintf(macs, sizeof macs, "%.1f M", (double)rows[i].macs / 1e6);
         table_whole(table, (int64_t)rows[i].macs, macs);
         table_text(table, rows[i].platform);
         table_text(table, rows[i].reason);

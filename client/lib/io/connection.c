@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +18,21 @@
 #include "client/lib/io/data_pool.h"
 
 #define CONNECT_WAIT_MS 10
+
+// Fails because the system does not let this user connect, and says which users it lets.
+static enum inf_code fail_permission(const char *path, struct inf_error *err)
+{
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return inf_fail(err, INF_DENIED,
+                        "this user may not connect to '%s': wanted access to its directory", path);
+    if ((status.st_mode & S_IWGRP) != 0)
+        return inf_fail(err, INF_DENIED,
+                        "this user may not connect to '%s': wanted user %u or a member of group %u",
+                        path, status.st_uid, status.st_gid);
+    return inf_fail(err, INF_DENIED, "this user may not connect to '%s': wanted user %u", path,
+                    status.st_uid);
+}
 
 static enum inf_code fail_connect(const char *path, struct inf_error *err)
 {
@@ -27,8 +43,7 @@ static enum inf_code fail_connect(const char *path, struct inf_error *err)
         return inf_fail(err, INF_UNAVAILABLE, "no daemon listens on '%s'", path);
     case EACCES:
     case EPERM:
-        return inf_fail(err, INF_DENIED,
-                        "this user may not connect to '%s' (members of its group may)", path);
+        return fail_permission(path, err);
     case EAGAIN:
         return inf_fail(err, INF_UNAVAILABLE, "the daemon on '%s' does not accept connections",
                         path);
