@@ -109,8 +109,8 @@ static bool holds_model(int directory_fd, const char *name)
     return found;
 }
 
-// Returns why an entry that looks like a model, or like a version of one, cannot be used; NULL if it
-// does not look like one, or can be used.
+// Returns why an entry that looks like a model, or like a version of one, cannot be used. Returns
+// NULL if it does not look like one, or can be used.
 static const char *explain_entry(int directory_fd, const char *name)
 {
     struct stat status;

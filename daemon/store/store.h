@@ -187,7 +187,7 @@ bool inf_model_store_next_event(struct inf_model_store *store,
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
                               uint32_t capacity) INF_ON_LOOP;
 
-// Returns whether the repository is being read, so that there may be models that are not listed yet.
+// Returns whether the repository is being read. If it is, some models may not be listed yet.
 bool inf_model_store_reads_repository(const struct inf_model_store *store) INF_ON_LOOP;
 
 // Returns the number of loads that are queued or running; reading the repository counts as one.

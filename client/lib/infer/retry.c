@@ -72,7 +72,8 @@ static bool advance_connection(inferd_client *client, uint64_t now_ns)
     return inf_client_credit_check_request(client, NULL) == INF_OK;
 }
 
-// The connection is over: a call that waits for its model ends, unless inferd_set_retry() covers it.
+// The connection is over: ends each call that waits for its model, unless inferd_set_retry() covers
+// it.
 static void end_uncovered(inferd_client *client, uint64_t now_ns)
 {
     for (struct inf_client_call **place = &client->retry.head; *place != NULL;) {

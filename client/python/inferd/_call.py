@@ -20,8 +20,9 @@ class Pending:
     """An inference in flight: result() waits for its answer."""
 
     def __init__(self, client, call, stream, again=None):
-        """`again(error, end)`: sends the request again, before the time `end`, and returns (call, stream). Returns
-        None if that is not allowed."""
+        """`again(error, end)`: sends the request again, before the time `end`, and returns (call,
+        stream). Returns None if that is not
+        allowed."""
         self._client, self._call, self._stream, self._again = client, call, stream, again
         self._cancelled = False
         self._lock = threading.Lock()  # of sending again: once for each answer
@@ -44,8 +45,9 @@ class Pending:
         return self._call.done
 
     def result(self, timeout=None):
-        """Returns the Result, or raises what went wrong. Raises TimeoutError after `timeout` seconds without an
-        answer; the caller may wait again."""
+        """Returns the Result, or raises what went wrong. Raises TimeoutError after `timeout`
+        seconds without an answer; the caller may wait
+        again."""
         end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             call = self._call
@@ -58,8 +60,9 @@ class Pending:
                 raise call.error
 
     def cancel(self):
-        """Asks the daemon to drop the request. result() then raises Error CANCELLED, unless the answer
-        was sent before."""
+        """Asks the daemon to drop the request. result() then raises Error CANCELLED, unless the
+        answer was sent
+        before."""
         self._cancelled = True
         if not self._call.done:
             self._client._send(wire.CANCEL, self._stream)

@@ -62,15 +62,17 @@ class Client:
     def __init__(self, path=None, connect_timeout=10.0, retry=0.0):
         """`path`: the socket; None: $INFERD_SOCKET, or /run/inferd/inferd.sock.
 
-        `retry`: for how many seconds requests and questions are sent again that were certainly not started: the
-        daemon is shutting down or had no room, or the request was not sent. The client reconnects if necessary.
-        Requests that may have been started, and inferences with a session or an order key, are never sent
-        again. A model that is still loading is waited for in any case: by an inference until its `timeout`, by
-        a question for 10 s or `retry`."""
+        `retry`: for how many seconds requests and questions are sent again that were certainly not
+        started: the daemon is shutting down or had no room, or the request was not sent. The
+        client reconnects if necessary. Requests that may have been started, and inferences with a
+        session or an order key, are never sent again. A model that is still loading is waited for
+        in any case: by an inference until its `timeout`, by a question for 10 s or
+        `retry`."""
         self._path = path or os.environ.get('INFERD_SOCKET') or '/run/inferd/inferd.sock'
         self._connect_timeout, self.retry = connect_timeout, retry
-        # The lock protects the fields below. No thread holds it while it waits for a frame: one thread at a time
-        # receives, with `_receiving` set, and handles frames of all threads. The others wait for `_changed`.
+        # The lock protects the fields below. No thread holds it while it waits for a frame: one
+        # thread at a time receives, with `_receiving` set, and handles frames of all threads. The
+        # others wait for `_changed`.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._receiving = False
@@ -102,7 +104,8 @@ class Client:
             self._known = {}  # (model, version): what metadata() returned, and when
 
     def _break(self, error, connection=None):
-        """Ends the connection and all requests in flight. `connection`: only if it is still this one."""
+        """Ends the connection and all requests in flight. `connection`: only if it is still this
+        one."""
         # The failing request was not started, but other requests in flight may have been.
         if error.unbegun:
             error = Disconnected(error.message)
@@ -156,8 +159,9 @@ class Client:
     # --- sending again ---
 
     def _retry_end(self, error, began, until):
-        """Returns until when a request that began at `began`, with the deadline `until`, is sent again after
-        `error`; None: it is not."""
+        """Returns until when a request that began at `began`, with the deadline `until`, is sent
+        again after `error`; None: it is
+        not."""
         if not error.unbegun or self.closed:
             return None
         if error.reason == 'LOADING':
@@ -165,7 +169,8 @@ class Client:
         return min(began + self.retry, until) if self.retry > 0 else None
 
     def _prepare_retry(self, error, began, until, limit=math.inf):
-        """Waits until a request can be sent again. Raises `error` if there is not enough time, and TimeoutError
+        """Waits until a request can be sent again. Raises `error` if there is not enough time, and
+        TimeoutError
         if there is not enough time before `limit`."""
         end = self._retry_end(error, began, until)
         ready = time.monotonic() + max(error.retry_after_ms, 1) / 1e3
@@ -203,7 +208,8 @@ class Client:
         self._break(Disconnected('the client was closed'))
 
     def fileno(self):
-        """The socket, for an event loop: if it is readable, call process(). For clients of one thread."""
+        """The socket, for an event loop: if it is readable, call process(). For clients of one
+        thread."""
         return self._connection.fileno()
 
     @property
@@ -279,8 +285,9 @@ class Client:
         call.done = True
 
     def _receive(self, timeout):
-        """Receives and handles one frame. Returns False if none begins within `timeout`. The caller holds the
-        lock once; it is released meanwhile."""
+        """Receives and handles one frame. Returns False if none begins within `timeout`. The
+        caller holds the lock once; it is released
+        meanwhile."""
         connection, self._receiving = self._connection, True
         frame = None
         try:
@@ -303,7 +310,8 @@ class Client:
         return True
 
     def _pass_on_reports(self, call):
-        """Calls the caller's function for progress, without the lock, on the thread that waits for the call."""
+        """Calls the caller's function for progress, without the lock, on the thread that waits for
+        the call."""
         while call is not None and call.reports:
             report = call.reports.pop(0)
             self._lock.release()
@@ -313,8 +321,9 @@ class Client:
                 self._lock.acquire()
 
     def _pump(self, call, timeout):
-        """Reads until `call` is answered (None: what has arrived). Returns False if the time ran out. If another
-        thread is receiving, waits until that thread has handled the answer, or stops receiving."""
+        """Reads until `call` is answered (None: what has arrived). Returns False if the time ran
+        out. If another thread is receiving, waits until that thread has handled the answer, or
+        stops receiving."""
         end = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             while True:
@@ -352,7 +361,8 @@ class Client:
             self._pump(call, None)
 
     def _send_request(self, method, meta, call, parts, data_bytes):
-        """Sends a request. The caller holds the lock, so that streams are sent in the order of their numbers."""
+        """Sends a request. The caller holds the lock, so that streams are sent in the order of
+        their numbers."""
         if self._broken:
             raise Disconnected('the connection is closed', 'UNSENT')
         if self._draining and method == 'infer':

@@ -43,7 +43,8 @@ class Connection:
         return self._socket.fileno()
 
     def shut_down(self):
-        """Ends both directions, which wakes a thread in receive(). The descriptor stays open until close()."""
+        """Ends both directions, which wakes a thread in receive(). The descriptor stays open until
+        close()."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -54,8 +55,9 @@ class Connection:
         self._socket.close()
 
     def send(self, type, stream, meta=b'', parts=(), data_bytes=0, method=0, fd=None):
-        """Sends a frame whose data are the buffers in `parts`, without a time limit: the daemon handles whole
-        frames only."""
+        """Sends a frame whose data are the buffers in `parts`, without a time limit: the daemon
+        handles whole frames
+        only."""
         header = _HEADER.pack(len(meta), data_bytes, stream, type, 0 if fd is None else 1, 0, method, 0)
         ancillary = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))]
         try:
@@ -91,8 +93,9 @@ class Connection:
             raise TimeoutError
 
     def receive(self, timeout=None):
-        """Returns the next frame. Raises TimeoutError if none begins within `timeout` seconds (None: no limit).
-        A frame that has begun is read to its end."""
+        """Returns the next frame. Raises TimeoutError if none begins within `timeout` seconds
+        (None: no limit). A frame that has begun is read to its
+        end."""
         if timeout is not None:
             self._wait_readable(timeout)
         header = bytearray(_HEADER.size)

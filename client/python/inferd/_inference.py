@@ -76,10 +76,11 @@ class Inference:
         return Pending(self._client, call, stream, self.send_again)
 
     def send_again(self, error, end=math.inf):
-        """Sends the request again after a failure that shows that it was not started: with rooms for its
-        outputs, when its model is loaded, or as `retry` allows. Returns (call, stream), or None if it must not be
-        sent again. Raises TimeoutError if it could not be sent before `end`. Requests of a session, or with an
-        order key, are sent only once: later ones would overtake them."""
+        """Sends the request again after a failure that shows that it was not started: with rooms
+        for its outputs, when its model is loaded, or as `retry` allows. Returns (call, stream), or
+        None if it must not be sent again. Raises TimeoutError if it could not be sent before
+        `end`. Requests of a session, or with an order key, are sent only once: later ones would
+        overtake them."""
         if self._message['session_id'] or self._message['order_key']:
             return None
         if self._learn(error):
@@ -90,8 +91,9 @@ class Inference:
         return self._client._retry_end(error, self._began, self._until) is not None
 
     def _resend(self, error, end):
-        """Sends the request again until it is not refused with an error after which waiting helps. `error`:
-        the last refusal, or None."""
+        """Sends the request again until it is not refused with an error after which waiting helps.
+        `error`: the last refusal, or
+        None."""
         while True:
             try:
                 if error is not None:

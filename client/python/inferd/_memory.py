@@ -55,8 +55,9 @@ class Memory:
         self._try_from = 0.0
 
     def take(self, size):
-        """Returns a region of at least `size` bytes that is not in use. Returns None if the daemon refuses it, or
-        did so less than _REFUSED_S ago, or there is no memory."""
+        """Returns a region of at least `size` bytes that is not in use. Returns None if the daemon
+        refuses it, or did so less than _REFUSED_S ago, or there is no
+        memory."""
         room = max(_SMALLEST, 1 << (size - 1).bit_length())
         with self._lock:
             self._sort_returned()
