@@ -9,6 +9,7 @@
 
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/capture.h"
+#include "backends/import/onnx/functions.h"
 
 // The deepest nesting of functions and branches.
 #define FRAME_DEPTH_MAX 24u
@@ -18,18 +19,6 @@
 // The largest number of nodes searched for uses of initialisers below 8 bits: every initialiser is
 // compared with every node.
 #define NARROW_CHECKS_MAX (1u << 24)
-
-static const struct inf_onnx_function *find_function(const struct inf_onnx_model *model,
-                                                     const struct inf_onnx_node *node)
-{
-    for (uint32_t i = 0; i < model->function_count; i++) {
-        const struct inf_onnx_function *function = &model->functions[i];
-        if (strcmp(function->name, node->op) == 0 && strcmp(function->domain, node->domain) == 0 &&
-            strcmp(function->overload, node->overload) == 0)
-            return function;
-    }
-    return NULL;
-}
 
 uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *frame,
                          const char *name)
@@ -207,7 +196,8 @@ static void lower_node(struct inf_onnx_scope *s, struct inf_onnx_frame *frame)
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < node->input_count; i++)
         if (*node->inputs[i] != '\0')
             s->inputs[i] = inf_onnx_lookup(s, frame, node->inputs[i]);
-    const struct inf_onnx_function *function = find_function(s->import->model, node);
+    const struct inf_onnx_function *function =
+        inf_onnx_function_find(s->import->model, node->domain, node->op, node->overload);
     s->op = s->import->find_op(node->domain, node->op);
     if (function != NULL)
         lower_call(s, function);

@@ -10,6 +10,7 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/graph/shape/verify.h"
 #include "backends/import/common/missing.h"
+#include "backends/import/onnx/functions.h"
 #include "backends/import/onnx/lower.h"
 #include "backends/import/onnx/op_table.h"
 
@@ -23,15 +24,6 @@ struct lacking {
     size_t count, capacity;
     bool certainly; // some are outside of branches; those in branches may never run
 };
-
-static bool has_function(const struct inf_onnx_model *model, const struct inf_onnx_node *node)
-{
-    for (uint32_t i = 0; i < model->function_count; i++)
-        if (strcmp(model->functions[i].name, node->op) == 0 &&
-            strcmp(model->functions[i].domain, node->domain) == 0)
-            return true;
-    return false;
-}
 
 static enum inf_code append_operator(struct lacking *lacking, const char *name,
                                      struct inf_error *err)
@@ -85,7 +77,7 @@ static enum inf_code find_unsupported(struct lacking *lacking, struct inf_onnx_i
     for (uint32_t i = 0; i < count; i++) {
         INF_TRY(find_unsupported_in_bodies(lacking, import, &nodes[i], where, err));
         if (inf_onnx_op_find(nodes[i].domain, nodes[i].op) != NULL ||
-            has_function(import->model, &nodes[i]))
+            inf_onnx_function_find(import->model, nodes[i].domain, nodes[i].op, NULL) != NULL)
             continue;
         INF_TRY(append_operator(lacking, nodes[i].op, err));
         lacking->certainly |= !where.in_branch;
@@ -225,6 +217,7 @@ static enum inf_code read_model(struct inf_onnx_import *import, struct inf_onnx_
 {
     struct inf_onnx_frame frame = {.opsets = &model->opsets};
     INF_TRY(inf_onnx_model_read(model, import->arena, bytes, err));
+    INF_TRY(inf_onnx_functions_sort(model, err));
     INF_TRY(check_operators(import, options != NULL ? options->report : NULL, err));
     enum inf_code code = lower_model(import, &frame, options, err);
     inf_onnx_names_fini(&frame.names);
