@@ -107,15 +107,32 @@ static enum inf_code report_unsupported(struct planner *planner, struct inf_erro
                            "%u nodes that no device can run: %s", count, text);
 }
 
-// Returns the device that computes `value`; NULL if no step does, so that it lies in host memory.
-static const struct inf_device_info *maker_of(const struct planner *planner, uint32_t value,
-                                              uint32_t steps)
+// Returns the first step at `node` or behind it. Steps are in the order of the graph.
+static uint32_t find_step(const struct inf_plan *plan, uint32_t node)
+{
+    uint32_t begin = 0, end = plan->step_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (plan->steps[middle] < node)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+// Returns the device of the step, one of the first `steps`, that computes `value`; NULL if none of
+// them does, so that it lies in host memory.
+static const struct inf_device_info *find_maker(const struct planner *planner, uint32_t value,
+                                                uint32_t steps)
 {
     uint32_t producer = planner->graph->values[planner->root[value]].producer;
-    for (uint32_t i = 0; i < steps && producer != INF_NODE_NONE; i++)
-        if (planner->plan->steps[i] == producer)
-            return inf_device_info(planner->devices[planner->step_devices[i]]);
-    return NULL;
+    if (producer == INF_NODE_NONE)
+        return NULL;
+    uint32_t step = find_step(planner->plan, producer);
+    return step < steps && planner->plan->steps[step] == producer
+               ? inf_device_info(planner->devices[planner->step_devices[step]])
+               : NULL;
 }
 
 // Returns whether a host device should run the step instead of the first device: all its operands
@@ -131,7 +148,7 @@ static bool is_handed_off(const struct planner *planner, uint32_t step)
         uint32_t value = node->inputs[i];
         if (value == INF_VALUE_NONE)
             continue;
-        const struct inf_device_info *maker = maker_of(planner, value, step);
+        const struct inf_device_info *maker = find_maker(planner, value, step);
         if ((maker != NULL && !maker->host_memory) ||
             inf_shape_elements(&planner->graph->values[value].shape) >= first->handoff_elements)
             return false;
@@ -210,8 +227,7 @@ static uint32_t computing_step(const struct planner *planner, uint32_t index, ui
         uint32_t next = inf_device_fused_into(device, &segment, planner->plan->steps[step]);
         if (next == INF_NODE_NONE)
             return step;
-        while (planner->plan->steps[step] != next)
-            step++;
+        step = find_step(planner->plan, next);
     }
 }
 

@@ -6,22 +6,46 @@
 #include "backends/cpu/native/conv_packed.h"
 #include "backends/cpu/native/depthwise.h"
 
+#define CHAIN_INPUTS_MAX 4u // of a node that is part of a chain
+
 static bool has_node(const struct inf_segment *segment, uint32_t node)
 {
     if (segment == NULL)
         return true;
-    for (uint32_t i = 0; i < segment->node_count; i++) {
-        if (segment->nodes[i] == node)
-            return true;
+    uint32_t begin = 0, end = segment->node_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (segment->nodes[middle] < node)
+            begin = middle + 1;
+        else
+            end = middle;
     }
-    return false;
+    return begin < segment->node_count && segment->nodes[begin] == node;
+}
+
+// Returns whether one of the first inputs is `value`, and only one. Nodes of chains have no other
+// inputs, and a node with thousands of them must not be searched for each.
+static bool reads_once(const struct inf_node *node, uint32_t value)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < node->input_count && i < CHAIN_INPUTS_MAX; i++)
+        count += node->inputs[i] == value;
+    return count == 1;
 }
 
 // Returns the only node that reads `value`; INF_NODE_NONE if there is another reader or it is an
-// output of the graph.
-static uint32_t find_sole_reader(const struct inf_graph *graph, uint32_t value)
+// output of the graph. Walks through the graph only if the segment does not list readers.
+static uint32_t find_sole_reader(const struct inf_graph *graph, uint32_t value,
+                                 const struct inf_segment *segment)
 {
     uint32_t reader = INF_NODE_NONE;
+    uint32_t producer = graph->values[value].producer;
+    if (segment != NULL && segment->readers != NULL && producer != INF_NODE_NONE &&
+        graph->nodes[producer].outputs[0] == value) {
+        reader = segment->readers[producer];
+        return reader != INF_NODE_NONE && reads_once(&graph->nodes[reader], value) ? reader
+                                                                                   : INF_NODE_NONE;
+    }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         if (graph->outputs[i].value == value)
             return INF_NODE_NONE;
@@ -47,7 +71,7 @@ static uint32_t find_sole_producer(const struct inf_graph *graph, uint32_t node,
     uint32_t value = graph->nodes[node].inputs[input];
     uint32_t producer = value != INF_VALUE_NONE ? graph->values[value].producer : INF_NODE_NONE;
     if (producer == INF_NODE_NONE || graph->nodes[producer].op != op ||
-        !has_node(segment, producer) || find_sole_reader(graph, value) != node)
+        !has_node(segment, producer) || find_sole_reader(graph, value, segment) != node)
         return INF_NODE_NONE;
     return producer;
 }
@@ -177,7 +201,7 @@ static uint32_t find_chain_end(const struct inf_graph *graph, uint32_t node,
         op != INF_OP_PAD)
         return INF_NODE_NONE;
     struct inf_cpu_chain chain;
-    uint32_t reader = find_sole_reader(graph, graph->nodes[node].outputs[0]);
+    uint32_t reader = find_sole_reader(graph, graph->nodes[node].outputs[0], segment);
     if (reader == INF_NODE_NONE || !has_node(segment, reader) ||
         !inf_cpu_chain_find(&chain, graph, reader, segment))
         return INF_NODE_NONE;

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time from a file to an executable grows with the number of nodes, not with its square: models
+// of N and of 2N nodes in several shapes are imported, rewritten by the passes and compiled, and
+// the processor times are compared.
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/exec/static_executable.h"
+#include "backends/graph/pass/pass.h"
+#include "backends/import/import.h"
+#include "backends/registry.h"
+#include "tests/support/models/onnx_writer.h"
+
+#define NODES 10000u // of the smaller model
+// The larger model may take this many times as long: 2 with room for caches and other processes.
+#define RATIO_MAX 3.0
+// Times below this are not compared.
+#define TIME_MIN_S 0.15
+
+static char folder[] = "/tmp/inf-growth-XXXXXX";
+static int folder_fd;
+
+static void set_up(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    folder_fd = open(folder, O_RDONLY | O_DIRECTORY);
+    cr_assert_geq(folder_fd, 0);
+}
+
+static void tear_down(void)
+{
+    unlinkat(folder_fd, "m.onnx", 0);
+    close(folder_fd);
+    rmdir(folder);
+}
+
+TestSuite(growth, .init = set_up, .fini = tear_down, .timeout = 300);
+
+static double read_clock(void)
+{
+    struct timespec time;
+    cr_assert_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time), 0);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+// Imports and compiles the written model for `backend`; empties the writer. Returns the processor
+// time in seconds.
+static double compile_it(struct inf_pb_writer *writer, const char *backend)
+{
+    const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
+    struct inf_device_options device_options = {.slots = 1, .threads = 1};
+    const struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
+    struct inf_device *devices[2] = {NULL, NULL};
+    struct inf_graph *graph = NULL;
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    int fd = openat(folder_fd, "m.onnx", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    cr_assert_eq(write(fd, writer->data, writer->size), (ssize_t)writer->size);
+    close(fd);
+    inf_pb_writer_fini(writer);
+    cr_assert_eq(inf_device_open(&devices[0], inf_registry_find(backend), 0, &device_options, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_device_open(&devices[1], inf_registry_find("ref"), 0, &device_options, NULL),
+                 INF_OK);
+    double begin = read_clock();
+    cr_assert_eq(inf_model_import_with(&graph, NULL, folder_fd, "m.onnx", &options, &err), INF_OK,
+                 "%s", err.text);
+    cr_assert_eq(inf_passes_run(graph, &passes, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, NULL, &err), INF_OK,
+                 "%s", err.text);
+    double took = read_clock() - begin;
+    inf_executable_destroy(&executable);
+    for (uint32_t i = 0; i < 2; i++)
+        inf_device_unref(&devices[i]);
+    return took;
+}
+
+static const int64_t image[] = {1, 2, 4, 4};
+
+// Begins the graph of a model with an input x and an output y.
+static void open_graph(struct inf_pb_writer *writer)
+{
+    static const int64_t weights[] = {2, 2, 1, 1};
+    static const float values[] = {1, 0.5f, 0.25f, 1};
+    inf_pb_open(writer, 7);
+    inf_onnx_put_port(writer, 11, "x", 1, image, 4);
+    inf_onnx_put_port(writer, 12, "y", 1, image, 4);
+    inf_onnx_put_floats(writer, "w", weights, 4, values);
+}
+
+static void put_node(struct inf_pb_writer *writer, const char *op, const char *a, const char *b,
+                     const char *output)
+{
+    inf_onnx_open_node(writer, op, a, b, output);
+    inf_pb_close(writer);
+}
+
+// The name of result `index` of `count`; the last one is the output.
+static const char *name_of(char name[16], const char *prefix, uint32_t index, uint32_t count)
+{
+    if (index + 1 == count)
+        return "y";
+    snprintf(name, 16, "%s%u", prefix, index);
+    return name;
+}
+
+// Nodes one after the other, of the operators in turn; each takes `second` too where that is set.
+static void put_row(struct inf_pb_writer *writer, uint32_t count, const char *const *ops,
+                    const char *const *seconds, uint32_t kinds)
+{
+    char from[16] = "x";
+    char to[16];
+    open_graph(writer);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *output = name_of(to, "v", i, count);
+        put_node(writer, ops[i % kinds], from, seconds[i % kinds], output);
+        snprintf(from, sizeof from, "%s", output);
+    }
+    inf_pb_close(writer);
+}
+
+static void write_chain(struct inf_pb_writer *writer, uint32_t count)
+{
+    inf_onnx_put_head(writer, 18);
+    put_row(writer, count, (const char *const[]){"Sin"}, (const char *const[]){NULL}, 1);
+}
+
+static void write_bounds(struct inf_pb_writer *writer, uint32_t count)
+{
+    inf_onnx_put_head(writer, 18);
+    put_row(writer, count, (const char *const[]){"Relu", "Identity", "Neg"},
+            (const char *const[]){NULL, NULL, NULL}, 3);
+}
+
+static void write_convolutions(struct inf_pb_writer *writer, uint32_t count)
+{
+    inf_onnx_put_head(writer, 18);
+    put_row(writer, count, (const char *const[]){"Conv", "Relu"}, (const char *const[]){"w", NULL},
+            2);
+}
+
+// Residual blocks: v = v + conv(v).
+static void write_residual_blocks(struct inf_pb_writer *writer, uint32_t count)
+{
+    char from[16] = "x";
+    char between[16];
+    char to[16];
+    inf_onnx_put_head(writer, 18);
+    open_graph(writer);
+    for (uint32_t i = 0; i < count / 2; i++) {
+        snprintf(between, sizeof between, "c%u", i);
+        const char *output = name_of(to, "v", i, count / 2);
+        put_node(writer, "Conv", from, "w", between);
+        put_node(writer, "Add", from, between, output);
+        snprintf(from, sizeof from, "%s", output);
+    }
+    inf_pb_close(writer);
+}
+
+// v = sin(v) + cos(v), as often as there are nodes for.
+static void write_diamonds(struct inf_pb_writer *writer, uint32_t count)
+{
+    char from[16] = "x";
+    char left[16];
+    char right[16];
+    char to[16];
+    inf_onnx_put_head(writer, 18);
+    open_graph(writer);
+    for (uint32_t i = 0; i < count / 3; i++) {
+        snprintf(left, sizeof left, "l%u", i);
+        snprintf(right, sizeof right, "r%u", i);
+        const char *output = name_of(to, "v", i, count / 3);
+        put_node(writer, "Sin", from, NULL, left);
+        put_node(writer, "Cos", from, NULL, right);
+        put_node(writer, "Add", left, right, output);
+        snprintf(from, sizeof from, "%s", output);
+    }
+    inf_pb_close(writer);
+}
+
+// All nodes read x; their results are added up in another row. All results live until then.
+static void write_fan(struct inf_pb_writer *writer, uint32_t count)
+{
+    char a[16];
+    char from[16] = "a0";
+    char to[16];
+    inf_onnx_put_head(writer, 18);
+    open_graph(writer);
+    for (uint32_t i = 0; i <= count / 2; i++) {
+        snprintf(a, sizeof a, "a%u", i);
+        put_node(writer, "Sin", "x", NULL, a);
+    }
+    for (uint32_t i = 0; i < count / 2; i++) {
+        snprintf(a, sizeof a, "a%u", i + 1);
+        const char *output = name_of(to, "v", i, count / 2);
+        put_node(writer, "Add", from, a, output);
+        snprintf(from, sizeof from, "%s", output);
+    }
+    inf_pb_close(writer);
+}
+
+// Each node has a weight of its own.
+static void write_initialisers(struct inf_pb_writer *writer, uint32_t count)
+{
+    static const int64_t channels[] = {2, 1, 1};
+    static const float values[] = {1, 2};
+    char weight[16];
+    char from[16] = "x";
+    char to[16];
+    inf_onnx_put_head(writer, 18);
+    open_graph(writer);
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(weight, sizeof weight, "k%u", i);
+        inf_onnx_put_floats(writer, weight, channels, 3, values);
+        const char *output = name_of(to, "v", i, count);
+        put_node(writer, i % 2 ? "Mul" : "Add", from, weight, output);
+        snprintf(from, sizeof from, "%s", output);
+    }
+    inf_pb_close(writer);
+}
+
+// As many functions as nodes; each node calls the one that is written last.
+static void write_functions(struct inf_pb_writer *writer, uint32_t count)
+{
+    char name[16];
+    char from[16] = "x";
+    char to[16];
+    inf_onnx_put_head(writer, 18);
+    inf_pb_open(writer, 8);
+    inf_pb_put_text(writer, 1, "mine");
+    inf_pb_put_int(writer, 2, 1);
+    inf_pb_close(writer);
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "F%u", i);
+        inf_pb_open(writer, 25);
+        inf_pb_put_text(writer, 1, name);
+        inf_pb_put_text(writer, 4, "a");
+        inf_pb_put_text(writer, 5, "b");
+        inf_pb_open(writer, 7);
+        inf_pb_put_text(writer, 1, "a");
+        inf_pb_put_text(writer, 2, "b");
+        inf_pb_put_text(writer, 4, "Sin");
+        inf_pb_close(writer);
+        inf_pb_open(writer, 9);
+        inf_pb_put_int(writer, 2, 18);
+        inf_pb_close(writer);
+        inf_pb_put_text(writer, 10, "mine");
+        inf_pb_close(writer);
+    }
+    open_graph(writer);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *output = name_of(to, "v", i, count);
+        inf_onnx_open_node(writer, name, from, NULL, output);
+        inf_pb_put_text(writer, 7, "mine");
+        inf_pb_close(writer);
+        snprintf(from, sizeof from, "%s", output);
+    }
+    inf_pb_close(writer);
+}
+
+static const struct {
+    const char *name;
+    void (*write)(struct inf_pb_writer *writer, uint32_t count);
+} shapes[] = {
+    {"chain", write_chain},
+    {"bounds", write_bounds},
+    {"convolutions", write_convolutions},
+    {"residual blocks", write_residual_blocks},
+    {"diamonds", write_diamonds},
+    {"fan", write_fan},
+    {"initialisers", write_initialisers},
+    {"functions", write_functions},
+};
+
+static double measure_shape(uint32_t shape, uint32_t count, const char *backend)
+{
+    double least = 1e9;
+    for (int i = 0; i < 2; i++) {
+        struct inf_pb_writer writer = {0};
+        shapes[shape].write(&writer, count);
+        double took = compile_it(&writer, backend);
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+static void check_growth(const char *backend)
+{
+    if (inf_registry_find(backend) == NULL)
+        return;
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(shapes); i++) {
+        double small = measure_shape(i, NODES, backend);
+        double large = measure_shape(i, 2 * NODES, backend);
+        if (getenv("INF_GROWTH_PRINT") != NULL)
+            fprintf(stderr, "%s %s: %.3f s, %.3f s\n", backend, shapes[i].name, small, large);
+        cr_expect(large < TIME_MIN_S || large <= RATIO_MAX * small,
+                  "%s on %s: %u nodes took %.3f s, twice as many %.3f s", shapes[i].name, backend,
+                  NODES, small, large);
+    }
+}
+
+Test(growth, compiling_for_ref_takes_time_in_proportion_to_the_nodes)
+{
+    check_growth("ref");
+}
+
+Test(growth, compiling_for_cpu_takes_time_in_proportion_to_the_nodes)
+{
+    check_growth("cpu");
+}
