@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 
 UNITS = ['inferd.service', 'inferd.socket', 'inferd-admin.socket']
+# What the service may take at most: a share of the machine's memory, and no core files.
+BOUNDS = [r'MemoryHigh=\d\d?%', r'MemoryMax=\d\d?%', r'TasksMax=\d+', r'LimitCORE=0']
 EXPOSURE_TENTHS = 5  # systemd-analyze's score times ten; see docs/TESTING.md
 
 
@@ -57,6 +59,8 @@ def main(built, daemon, sysusers, tmpfiles):
             (folder / unit).write_text(
                 re.sub(r'^ExecStart=.*', f'ExecStart={Path(daemon).resolve()}', text, flags=re.M)
             )
+        for bound in BOUNDS:
+            assert re.search(f'^{bound}$', (folder / UNITS[0]).read_text(), re.M), bound
         code, said = verify(folder)
         assert code == 0 and said == '', said
         security = subprocess.run(
