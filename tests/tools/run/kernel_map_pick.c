@@ -12,6 +12,9 @@ static void map_gather(struct kernel_case *call, int unused)
     attrs.gather.axis = (int32_t)kernel_attr(call, "axis");
     attrs.gather.batch_dims = (int32_t)kernel_attr(call, "batchDims");
     uint32_t x = kernel_input(call, "x"), indices = kernel_input(call, "indices");
+    // As the importer does, which is not called here.
+    if (attrs.gather.batch_dims < 0 && indices != INF_VALUE_NONE)
+        attrs.gather.batch_dims += call->graph->values[indices].shape.rank;
     kernel_result(call, kernel_add(call, INF_OP_GATHER, &attrs, x, indices));
 }
 

@@ -198,6 +198,21 @@ Test(tfjs_ops_shape, gathers_pick_slices_and_points)
     add_scalar_int("axis", -2);
     add_node("n", "GatherV2", "x,i,axis");
     cr_assert_str_eq(output_of("n"), "FP32 [5,2,?,7]");
+    // A negative number of batch dimensions counts from the end of the indices' shape.
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(5, 6, 7));
+    add_input("i", "DT_INT32", DIMS(5, 3));
+    add_scalar_int("axis", 1);
+    add_node("n", "GatherV2", "x,i,axis");
+    inf_tfjs_writer_attr_int(w, "batch_dims", -1);
+    cr_assert_str_eq(output_of("n"), "FP32 [5,3,7]");
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(5, 6, 7));
+    add_input("i", "DT_INT32", DIMS(5, 3));
+    add_scalar_int("axis", 1);
+    add_node("n", "GatherV2", "x,i,axis");
+    inf_tfjs_writer_attr_int(w, "batch_dims", -3);
+    refuse_model("n", INF_INVALID, "-3");
     begin_model();
     add_input("x", "DT_FLOAT", DIMS(5, 6, 7));
     add_input("i", "DT_INT32", DIMS(4, 2));

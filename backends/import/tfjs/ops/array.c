@@ -233,8 +233,16 @@ static enum inf_code lower_gather(struct inf_tfjs_scope *scope, struct inf_error
         inf_build_describe(INF_OP_GATHER, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     if (scope->input_count > 2)
         INF_TRY(inf_tfjs_const_axis(scope, 2, &call.attrs.gather.axis, err));
-    INF_TRY(inf_tfjs_attr_int(scope->node, "batch_dims", 0, INF_LIMIT_RANK - 1,
-                              &call.attrs.gather.batch_dims, err));
+    int32_t *batches = &call.attrs.gather.batch_dims;
+    INF_TRY(inf_tfjs_attr_int(scope->node, "batch_dims", -INF_LIMIT_RANK, INF_LIMIT_RANK - 1,
+                              batches, err));
+    // A negative number counts from the end of the indices' shape.
+    int32_t rank = inf_tfjs_input(scope, 1)->shape.rank;
+    if (*batches < -rank)
+        return inf_tfjs_fail(scope, err, INF_INVALID,
+                             "batch_dims is %d, wanted at least -%d, the indices' rank", *batches,
+                             rank);
+    *batches += *batches < 0 ? rank : 0;
     return inf_tfjs_finish(scope, &call, err);
 }
 
