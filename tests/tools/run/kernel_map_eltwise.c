@@ -167,6 +167,7 @@ const struct kernel_row kernel_rows_eltwise[] = {
     {"Pow", map_binary, INF_BINARY_POW},
     {"Prelu", map_prelu, 0},
     {"RealDiv", map_divide, INF_BINARY_DIV},
+    {"Reciprocal", map_unary_float, INF_UNARY_RECIPROCAL},
     {"Relu", map_unary, INF_UNARY_RELU},
     {"Relu6", map_unary, INF_UNARY_RELU6},
     {"Round", map_unary_float, INF_UNARY_ROUND},
