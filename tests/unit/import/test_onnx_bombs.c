@@ -189,6 +189,21 @@ Test(onnx_bombs, inputs_of_a_node_are_counted)
     refuse_model(&writer, INF_EXHAUSTED, "4096");
 }
 
+// A call would not know which of the two it means.
+Test(onnx_bombs, functions_are_there_once)
+{
+    struct inf_pb_writer writer = open_model();
+    put_node(&writer, "F", "x", NULL, "y");
+    inf_pb_close(&writer);
+    for (int i = 0; i < 2; i++) {
+        inf_pb_open(&writer, 25);
+        inf_pb_put_text(&writer, 1, "F");
+        inf_pb_put_text(&writer, 10, "mine");
+        inf_pb_close(&writer);
+    }
+    refuse_model(&writer, INF_INVALID, "'mine::F' is there twice");
+}
+
 // --- growing ---
 
 // Each function calls the previous one twice: 2^30 nodes.
