@@ -100,7 +100,7 @@ bool random_once_in(struct random *random, int64_t times)
     return random_in(random, 1, times) == 1;
 }
 
-static double uniform(struct random *random, double low, double high)
+static double draw_uniform(struct random *random, double low, double high)
 {
     return low + (high - low) * ((double)(random_bits(random) >> 11) / 9007199254740992.0);
 }
@@ -179,23 +179,23 @@ enum inf_dtype random_dtype(struct random *random, unsigned mask)
 
 // --- elements ---
 
-static double filled(struct random *random, enum filling filling)
+static double draw_filling(struct random *random, enum filling filling)
 {
     switch (filling) {
     case FILL_POSITIVE:
-        return uniform(random, 0.1, 4);
+        return draw_uniform(random, 0.1, 4);
     case FILL_UNIT:
-        return uniform(random, -0.95, 0.95);
+        return draw_uniform(random, -0.95, 0.95);
     case FILL_QUARTERS:
         return (double)random_in(random, -32, 32) / 4;
     case FILL_POWERS:
         return ldexp(random_once_in(random, 2) ? 1 : -1, (int)random_in(random, -2, 2));
     default:
-        return uniform(random, -2, 2);
+        return draw_uniform(random, -2, 2);
     }
 }
 
-static double extreme(struct random *random, unsigned extremes)
+static double draw_extreme(struct random *random, unsigned extremes)
 {
     static const struct {
         unsigned kind;
@@ -221,8 +221,8 @@ static double extreme(struct random *random, unsigned extremes)
 static double float_element(struct random *random, const struct operand *operand)
 {
     if (operand->extremes != 0 && !random->tame && random_once_in(random, 5))
-        return extreme(random, operand->extremes);
-    return filled(random, operand->filling);
+        return draw_extreme(random, operand->extremes);
+    return draw_filling(random, operand->filling);
 }
 
 // Small integers, so that products and short sums stay exact; never 0 where it is divided by them.

@@ -226,7 +226,7 @@ static struct inf_ints random_list(struct random *random, int32_t axes, int64_t 
 }
 
 // A picture [n,spatial...,c] of `axes` spatial axes.
-static struct inf_shape picture(struct random *random, int32_t axes, int64_t channels)
+static struct inf_shape draw_picture_shape(struct random *random, int32_t axes, int64_t channels)
 {
     struct inf_shape shape = {.rank = axes + 2, .dims = {random_in(random, 1, 2)}};
     for (int32_t i = 0; i < axes; i++)
@@ -248,7 +248,7 @@ void make_conv_nd(struct one_node *one, struct random *random, uint32_t number)
     attrs->pads_before = random_list(random, axes, 0, 2);
     attrs->pads_after = random_list(random, axes, 0, 2);
     struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
-                        .shape = picture(random, axes, in * attrs->groups)};
+                        .shape = draw_picture_shape(random, axes, in * attrs->groups)};
     struct inf_shape filter = {.rank = axes + 2};
     for (int32_t i = 0; i < axes; i++)
         filter.dims[i] = random_in(random, 1, 3);
@@ -268,7 +268,7 @@ void make_conv_nd_transpose(struct one_node *one, struct random *random, uint32_
     int64_t in = random_in(random, 1, 3) * attrs->groups, out = random_in(random, 1, 3);
     attrs->strides = random_list(random, axes, 1, 3);
     struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
-                        .shape = picture(random, axes, in)};
+                        .shape = draw_picture_shape(random, axes, in)};
     struct inf_shape filter = {.rank = axes + 2};
     size[0] = (int32_t)x.shape.dims[0];
     for (int32_t i = 0; i < axes; i++) {
@@ -299,7 +299,7 @@ void make_pool_nd(struct one_node *one, struct random *random, uint32_t number)
     attrs->ceil = random_once_in(random, 3);
     attrs->count_padding = random_once_in(random, 3);
     struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER),
-                        .shape = picture(random, axes, random_in(random, 1, 5))};
+                        .shape = draw_picture_shape(random, axes, random_in(random, 1, 5))};
     add_operand(one, random, &x);
 }
 
@@ -312,7 +312,7 @@ void make_dilation2d(struct one_node *one, struct random *random, uint32_t numbe
     attrs->pad_top = (int32_t)random_in(random, 0, 2);
     int64_t channels = random_in(random, 1, 5);
     struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
-                        .shape = picture(random, 2, channels)};
+                        .shape = draw_picture_shape(random, 2, channels)};
     add_operand(one, random, &x);
     add_like(one, random, INF_SHAPE(random_in(random, 1, 3), random_in(random, 1, 3), channels));
 }
@@ -364,7 +364,7 @@ void make_resample(struct one_node *one, struct random *random, uint32_t number)
 
 void make_crop_and_resize(struct one_node *one, struct random *random, uint32_t number)
 {
-    struct inf_shape shape = picture(random, 2, random_in(random, 1, 4));
+    struct inf_shape shape = draw_picture_shape(random, 2, random_in(random, 1, 4));
     int32_t size[] = {(int32_t)random_in(random, 1, 5), (int32_t)random_in(random, 1, 5)};
     int64_t boxes = random_in(random, 0, 4);
     struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER), .shape = shape};
@@ -378,7 +378,7 @@ void make_crop_and_resize(struct one_node *one, struct random *random, uint32_t 
 
 void make_roi_align(struct one_node *one, struct random *random, uint32_t number)
 {
-    struct inf_shape shape = picture(random, 2, random_in(random, 1, 4));
+    struct inf_shape shape = draw_picture_shape(random, 2, random_in(random, 1, 4));
     int64_t regions = random_in(random, 0, 4);
     struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT), .shape = shape};
     one->attrs.roi_align.kind = (enum inf_pool_kind)(number % 2);
@@ -392,7 +392,7 @@ void make_roi_align(struct one_node *one, struct random *random, uint32_t number
 
 void make_grid_sample(struct one_node *one, struct random *random, uint32_t number)
 {
-    struct inf_shape shape = picture(random, 2, random_in(random, 1, 4));
+    struct inf_shape shape = draw_picture_shape(random, 2, random_in(random, 1, 4));
     struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT), .shape = shape};
     one->attrs.grid_sample.kind = (enum inf_sample_kind)(number % INF_SAMPLE_COUNT);
     one->attrs.grid_sample.border = (enum inf_border_mode)random_in(random, 0, INF_BORDER_REFLECT);
@@ -404,7 +404,7 @@ void make_grid_sample(struct one_node *one, struct random *random, uint32_t numb
 
 void make_image_transform(struct one_node *one, struct random *random, uint32_t number)
 {
-    struct inf_shape shape = picture(random, 2, random_in(random, 1, 4));
+    struct inf_shape shape = draw_picture_shape(random, 2, random_in(random, 1, 4));
     int32_t size[] = {(int32_t)random_in(random, 1, 5), (int32_t)random_in(random, 1, 5)};
     struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER), .shape = shape};
     struct operand transforms = {.dtype = INF_DTYPE_F32, .shape = INF_SHAPE(1, 8)};

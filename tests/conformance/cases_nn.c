@@ -2,7 +2,7 @@
 #include "tests/conformance/cases.h"
 
 // Channels: blocks of kernels are 4, 8, 16 and 32 wide.
-static int64_t channels(struct random *random)
+static int64_t draw_channel_count(struct random *random)
 {
     if (random_once_in(random, 25) && !random->tame)
         return random_in(random, 60, 130);
@@ -13,12 +13,12 @@ static int64_t channels(struct random *random)
 static int64_t input_channels(struct random *random)
 {
     const struct wish *wish = random->wish;
-    int64_t count = channels(random);
+    int64_t count = draw_channel_count(random);
     bool wished = wish != NULL && !wish->shape_granted && wish->shape.rank == 4;
     return wished && wish->shape.dims[3] > 0 ? wish->shape.dims[3] : count;
 }
 
-static struct inf_shape picture(struct random *random, int64_t channel_count)
+static struct inf_shape draw_picture_shape(struct random *random, int64_t channel_count)
 {
     const struct wish *wish = random->wish;
     int64_t side = random->tame ? 7 : 17;
@@ -31,7 +31,7 @@ static struct inf_shape picture(struct random *random, int64_t channel_count)
     return shape;
 }
 
-static enum inf_padding padding(struct random *random)
+static enum inf_padding draw_padding(struct random *random)
 {
     return (enum inf_padding)random_in(random, 0, INF_PADDING_COUNT - 1);
 }
@@ -41,7 +41,7 @@ static enum inf_padding padding(struct random *random)
     do {                                                                                           \
         (attrs)->stride_h = (int32_t)random_in(random, 1, 3);                                      \
         (attrs)->stride_w = random_once_in(random, 4) ? 1 : (attrs)->stride_h;                     \
-        (attrs)->padding = padding(random);                                                        \
+        (attrs)->padding = draw_padding(random);                                                   \
         if ((attrs)->padding == INF_PADDING_EXPLICIT) {                                            \
             (attrs)->pad_top = (int32_t)random_in(random, 0, 2);                                   \
             (attrs)->pad_bottom = (int32_t)random_in(random, 0, 2);                                \
@@ -92,7 +92,7 @@ void make_conv2d(struct one_node *one, struct random *random, uint32_t number)
     RANDOM_DILATION(attrs, random);
     RANDOM_ACTIVATION(attrs, number);
     attrs->groups = random_once_in(random, 4) ? (int32_t)random_in(random, 1, 4) : 1;
-    int64_t in = input_channels(random), out = channels(random);
+    int64_t in = input_channels(random), out = draw_channel_count(random);
     if (random_once_in(random, 12)) // as many groups as channels: depthwise in disguise
         attrs->groups = (int32_t)in;
     else if (attrs->groups > 1)
@@ -102,7 +102,7 @@ void make_conv2d(struct one_node *one, struct random *random, uint32_t number)
     if (random_once_in(random, 2))
         kernel_h = kernel_w = random_once_in(random, 2) ? 1 : 3;
     enum inf_dtype dtype = conv_dtype(random);
-    struct operand x = {.dtype = dtype, .shape = picture(random, in)};
+    struct operand x = {.dtype = dtype, .shape = draw_picture_shape(random, in)};
     struct operand filter = {.dtype = dtype,
                              .shape = INF_SHAPE(kernel_h, kernel_w, in / attrs->groups, out),
                              .filling = FILL_UNIT,
@@ -125,7 +125,7 @@ void make_depthwise_conv2d(struct one_node *one, struct random *random, uint32_t
     if (random_once_in(random, 2))
         kernel_h = kernel_w = random_once_in(random, 2) ? 3 : 5;
     enum inf_dtype dtype = conv_dtype(random);
-    struct operand x = {.dtype = dtype, .shape = picture(random, in)};
+    struct operand x = {.dtype = dtype, .shape = draw_picture_shape(random, in)};
     struct operand filter = {.dtype = dtype,
                              .shape = INF_SHAPE(kernel_h, kernel_w, in, multiplier),
                              .filling = FILL_UNIT,
@@ -138,8 +138,8 @@ void make_depthwise_conv2d(struct one_node *one, struct random *random, uint32_t
 }
 
 // How many windows fit along an axis, as conv2d counts them; 0: none does.
-static int64_t fitting(enum inf_padding mode, int64_t input, int64_t reach, int64_t stride,
-                       int64_t pads)
+static int64_t count_windows(enum inf_padding mode, int64_t input, int64_t reach, int64_t stride,
+                             int64_t pads)
 {
     if (mode == INF_PADDING_SAME)
         return (input + stride - 1) / stride;
@@ -153,14 +153,14 @@ void make_conv2d_transpose(struct one_node *one, struct random *random, uint32_t
     RANDOM_WINDOW(attrs, random);
     RANDOM_DILATION(attrs, random);
     RANDOM_ACTIVATION(attrs, number % INF_ACTIVATION_PRELU);
-    int64_t in = input_channels(random), out = channels(random);
+    int64_t in = input_channels(random), out = draw_channel_count(random);
     int64_t kernel_h = random_in(random, 1, 4), kernel_w = random_in(random, 1, 4);
     // From the big side to the small one, which is x.
     int64_t big_h = random_in(random, 1, 17), big_w = random_in(random, 1, 17);
-    int64_t small_h = fitting(attrs->padding, big_h, (kernel_h - 1) * attrs->dilation_h + 1,
-                              attrs->stride_h, attrs->pad_top + attrs->pad_bottom);
-    int64_t small_w = fitting(attrs->padding, big_w, (kernel_w - 1) * attrs->dilation_w + 1,
-                              attrs->stride_w, attrs->pad_left + attrs->pad_right);
+    int64_t small_h = count_windows(attrs->padding, big_h, (kernel_h - 1) * attrs->dilation_h + 1,
+                                    attrs->stride_h, attrs->pad_top + attrs->pad_bottom);
+    int64_t small_w = count_windows(attrs->padding, big_w, (kernel_w - 1) * attrs->dilation_w + 1,
+                                    attrs->stride_w, attrs->pad_left + attrs->pad_right);
     int64_t images = random_in(random, 1, 2);
     enum inf_dtype dtype = conv_dtype(random);
     struct operand x = {.dtype = dtype, .shape = INF_SHAPE(images, small_h, small_w, in)};
@@ -177,8 +177,8 @@ void make_conv2d_transpose(struct one_node *one, struct random *random, uint32_t
 }
 
 // The shape of a matrix behind `batch`, lying on its side where it is transposed.
-static struct inf_shape matrix(const struct inf_shape *batch, int64_t rows, int64_t columns,
-                               bool transposed)
+static struct inf_shape make_matrix_shape(const struct inf_shape *batch, int64_t rows,
+                                          int64_t columns, bool transposed)
 {
     struct inf_shape shape = *batch;
     shape.dims[shape.rank++] = transposed ? columns : rows;
@@ -192,7 +192,7 @@ void make_matmul(struct one_node *one, struct random *random, uint32_t number)
     RANDOM_ACTIVATION(attrs, number);
     attrs->transpose_a = random_once_in(random, 4);
     attrs->transpose_b = random_once_in(random, 2);
-    int64_t m = random_dim(random), n = channels(random), k = random_dim(random);
+    int64_t m = random_dim(random), n = draw_channel_count(random), k = random_dim(random);
     enum inf_dtype dtype = conv_dtype(random);
     if (attrs->activation == INF_ACTIVATION_NONE && random_once_in(random, 4))
         dtype = random_dtype(random, DTYPES_NUMBER);
@@ -210,9 +210,10 @@ void make_matmul(struct one_node *one, struct random *random, uint32_t number)
     struct inf_shape b_batch = batch, none = {0};
     if (random_once_in(random, 2))
         b_batch = random_once_in(random, 2) ? none : random_broadcastable(random, &batch);
-    struct operand a = {.dtype = dtype, .shape = matrix(&batch, m, k, attrs->transpose_a)};
+    struct operand a = {.dtype = dtype,
+                        .shape = make_matrix_shape(&batch, m, k, attrs->transpose_a)};
     struct operand b = {.dtype = dtype,
-                        .shape = matrix(&b_batch, k, n, attrs->transpose_b),
+                        .shape = make_matrix_shape(&b_batch, k, n, attrs->transpose_b),
                         .filling = FILL_UNIT,
                         .constant = !random_once_in(random, 3)};
     struct operand bias = {.dtype = dtype, .shape = INF_SHAPE(n), .constant = b.constant};
@@ -230,7 +231,7 @@ void make_pool2d(struct one_node *one, struct random *random, uint32_t number)
     attrs->kernel_w = (int32_t)random_in(random, 1, 5);
     bool largest = attrs->kind == INF_POOL_MAX;
     struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER),
-                        .shape = picture(random, input_channels(random)),
+                        .shape = draw_picture_shape(random, input_channels(random)),
                         .extremes = largest && random_once_in(random, 4) ? EXTREME_INFINITE : 0};
     if (random_once_in(random, 10)) { // global
         attrs->kernel_h = (int32_t)INF_MAX(x.shape.dims[1], (int64_t)1);
@@ -264,7 +265,7 @@ void make_resize(struct one_node *one, struct random *random, uint32_t number)
     attrs->half_pixel_centers = corners == 2;
     bool nearest = attrs->kind == INF_RESIZE_NEAREST;
     struct operand x = {.dtype = random_dtype(random, nearest ? DTYPES_NUMBER : DTYPES_FLOAT),
-                        .shape = picture(random, input_channels(random))};
+                        .shape = draw_picture_shape(random, input_channels(random))};
     int32_t size[] = {(int32_t)random_in(random, 1, 33), (int32_t)random_in(random, 1, 33)};
     if (random_once_in(random, 3)) { // the usual one: twice as large
         size[0] = (int32_t)INF_MAX(x.shape.dims[1] * 2, (int64_t)1);

@@ -87,7 +87,7 @@ static enum inf_dtype add_parameters(struct one_node *one, struct random *random
     return dtype;
 }
 
-static int64_t channels(struct random *random)
+static int64_t draw_channel_count(struct random *random)
 {
     return random_once_in(random, 12) ? random_in(random, 60, 130) : random_in(random, 1, 33);
 }
@@ -112,7 +112,7 @@ void make_qconv2d(struct one_node *one, struct random *random, uint32_t number)
     struct inf_attrs_qconv2d *attrs = &one->attrs.qconv2d;
     random_window(attrs, random);
     random_bounds(random, &attrs->min, &attrs->max);
-    int64_t in = channels(random), out = channels(random);
+    int64_t in = draw_channel_count(random), out = draw_channel_count(random);
     int64_t kernel_h = random_in(random, 1, 5), kernel_w = random_in(random, 1, 5);
     if (random_once_in(random, 2))
         kernel_h = kernel_w = random_once_in(random, 2) ? 1 : 3;
@@ -148,7 +148,7 @@ void make_qmatmul(struct one_node *one, struct random *random, uint32_t number)
     struct inf_attrs_qmatmul *attrs = &one->attrs.qmatmul;
     attrs->transpose_b = number % 2 == 0;
     random_bounds(random, &attrs->min, &attrs->max);
-    int64_t m = random_dim(random), n = channels(random), k = random_dim(random);
+    int64_t m = random_dim(random), n = draw_channel_count(random), k = random_dim(random);
     if (random_once_in(random, 10))
         k = random_in(random, 100, 700);
     struct inf_shape shape = INF_SHAPE(m, k);

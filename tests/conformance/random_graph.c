@@ -164,8 +164,8 @@ static uint32_t pick_case(struct random *random, enum inf_op op)
 }
 
 // Feeds operand `index` from `value`, made to fit, where the operator may have that.
-static bool feed(struct random_graph *random, struct plan *plan, uint32_t index, uint32_t value,
-                 const struct random_nature *nature)
+static bool feed_operand(struct random_graph *random, struct plan *plan, uint32_t index,
+                         uint32_t value, const struct random_nature *nature)
 {
     const struct inf_tensor *wanted = &plan->sources[index].tensor;
     enum inf_dtype dtype = wanted->dtype;
@@ -238,14 +238,14 @@ static void grow_plain(struct random_graph *random, enum inf_op op)
             !source_is_absent(source) && (!source->constant || random_once_in(&random->random, 5));
         if (i > 0 && wired)
             value = random_once_in(&random->random, 2) ? INF_VALUE_NONE : pick_value(random);
-        if (!wired || !feed(random, &plan, i, value, &nature))
+        if (!wired || !feed_operand(random, &plan, i, value, &nature))
             source->constant |= random->closed || random_once_in(&random->random, 4);
     }
     one_node_fini(&one);
     plan_add(random, &plan);
 }
 
-static void grow(struct random_graph *random, uint32_t nodes);
+static void grow_graph(struct random_graph *random, uint32_t nodes);
 
 // A subgraph whose inputs are these values of `outer`.
 static void begin_side(struct random_graph *side, struct random_graph *outer,
@@ -288,7 +288,7 @@ static void grow_branch(struct random_graph *random)
     }
     for (int i = 0; i < 2; i++) {
         begin_side(&sides[i], random, values, count);
-        grow(&sides[i], (uint32_t)random_in(&random->random, 1, 4));
+        grow_graph(&sides[i], (uint32_t)random_in(&random->random, 1, 4));
         ends[i] = pick_value(&sides[i]);
     }
     struct inf_tensor end = sides[0].values[ends[0]].worlds[0];
@@ -341,7 +341,7 @@ static void grow_loop(struct random_graph *random)
     plan_source(&plan, source_list(&turns, 1));
     end_side(&sides[0], 0, plan_add(&sides[0], &plan));
     struct inf_tensor state = sides[1].values[1].worlds[0];
-    grow(&sides[1], (uint32_t)random_in(&random->random, 1, 4));
+    grow_graph(&sides[1], (uint32_t)random_in(&random->random, 1, 4));
     uint32_t end = random_graph_fit(&sides[1], pick_value(&sides[1]), state.dtype, &state.shape);
     plan_begin(&plan, INF_OP_BINARY);
     plan_source(&plan, source_value(0));
@@ -367,7 +367,7 @@ static void grow_loop(struct random_graph *random)
     plan_add(random, &plan);
 }
 
-static void grow(struct random_graph *random, uint32_t nodes)
+static void grow_graph(struct random_graph *random, uint32_t nodes)
 {
     uint32_t grown = 0;
     for (uint32_t tries = 0; grown < nodes && tries < 6 * nodes + 20; tries++) {
@@ -406,7 +406,7 @@ void random_graph_make(struct random_graph *random, uint64_t seed, uint32_t node
     // Neighbouring seeds would share most of their stream.
     random->random.state = random_bits(&random->random);
     must_be_ok(inf_graph_create(&random->graph, &err));
-    grow(random, nodes);
+    grow_graph(random, nodes);
     name_outputs(random);
     must((inf_shape_infer(random->graph, &err)) == INF_OK, "%s", err.text);
     must((inf_graph_verify(random->graph, &err)) == INF_OK, "%s", err.text);

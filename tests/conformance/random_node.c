@@ -156,8 +156,8 @@ static enum inf_code fill_alone(const struct random_graph *random, const struct 
     return inf_graph_verify(graph, err);
 }
 
-static enum inf_code compute(const struct random_graph *random, const struct plan *plan, int world,
-                             struct inf_tensor *outputs, struct inf_error *err)
+static enum inf_code compute_outputs(const struct random_graph *random, const struct plan *plan,
+                                     int world, struct inf_tensor *outputs, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_graph_create(&graph, err));
@@ -206,7 +206,7 @@ static bool compute_all(const struct random_graph *random, const struct plan *pl
         return false;
     for (int world = 0; world < RANDOM_WORLDS; world++) {
         struct inf_tensor tensors[ONE_NODE_OUTPUTS] = {0};
-        enum inf_code code = compute(random, plan, world, tensors, NULL);
+        enum inf_code code = compute_outputs(random, plan, world, tensors, NULL);
         for (uint32_t i = 0; i < plan->output_count; i++)
             outputs[i].worlds[world] = tensors[i];
         if (code != INF_OK)

@@ -44,7 +44,7 @@ static void set_element(const struct inf_tensor *tensor, size_t i, double value)
 }
 
 // The largest magnitude; infinite where an element is not finite.
-static double largest(const struct inf_tensor *tensor)
+static double find_largest(const struct inf_tensor *tensor)
 {
     double most = 0;
     for (size_t i = 0; i < inf_shape_elements(&tensor->shape); i++) {
@@ -55,7 +55,7 @@ static double largest(const struct inf_tensor *tensor)
 }
 
 // What rounding costs, and no less than what a device may lose in one node.
-static double disturbance(enum inf_dtype dtype)
+static double rounding_error(enum inf_dtype dtype)
 {
     switch (dtype) {
     case INF_DTYPE_F16:
@@ -70,7 +70,7 @@ static double disturbance(enum inf_dtype dtype)
 }
 
 // How far the worlds are apart.
-static double spread(const struct random_value *value)
+static double measure_spread(const struct random_value *value)
 {
     const struct inf_tensor *first = &value->worlds[0];
     double most = 0;
@@ -85,13 +85,13 @@ double random_tolerance(const struct random_value *value)
 {
     if (value->exact || !inf_dtype_is_float(value->worlds[0].dtype))
         return 0;
-    return 8 * spread(value) +
-           5 * disturbance(value->worlds[0].dtype) * fmax(1, largest(&value->worlds[0]));
+    return 8 * measure_spread(value) +
+           5 * rounding_error(value->worlds[0].dtype) * fmax(1, find_largest(&value->worlds[0]));
 }
 
-static void disturb(struct world *world, const struct inf_tensor *tensor)
+static void disturb_tensor(struct world *world, const struct inf_tensor *tensor)
 {
-    double size = disturbance(tensor->dtype), most = largest(tensor);
+    double size = rounding_error(tensor->dtype), most = find_largest(tensor);
     for (size_t i = 0; i < inf_shape_elements(&tensor->shape) && isfinite(most); i++) {
         double value = tensor_element(tensor, i),
                unit = (double)random_in(&world->random, -1000, 1000);
@@ -115,13 +115,13 @@ static enum inf_code run_disturbed(void *context, const struct inf_graph *graph,
         struct inf_tensor tensor = {
             .dtype = value->dtype, .shape = value->shape, .data = outputs[i]};
         if (inf_dtype_is_float(value->dtype))
-            disturb(world, &tensor);
+            disturb_tensor(world, &tensor);
     }
     return INF_OK;
 }
 
-static enum inf_code measure(void *context, const struct inf_graph *graph, uint32_t node,
-                             struct inf_shape *shapes, struct inf_error *err)
+static enum inf_code measure_shapes(void *context, const struct inf_graph *graph, uint32_t node,
+                                    struct inf_shape *shapes, struct inf_error *err)
 {
     (void)context;
     const struct inf_evaluator *ref = inf_registry_evaluator();
@@ -130,7 +130,8 @@ static enum inf_code measure(void *context, const struct inf_graph *graph, uint3
 
 struct inf_evaluator world_evaluator(struct world *world)
 {
-    return (struct inf_evaluator){.run = run_disturbed, .measure = measure, .context = world};
+    return (struct inf_evaluator){
+        .run = run_disturbed, .measure = measure_shapes, .context = world};
 }
 
 void tensor_share(struct inf_tensor *tensor, const struct inf_tensor *of)
@@ -158,7 +159,8 @@ bool random_value_is_sound(enum inf_op op, const struct random_value *value)
         return true;
     }
     for (int world = 0; world < RANDOM_WORLDS; world++)
-        if (!(largest(&value->worlds[world]) <= RANDOM_LARGEST_MAX))
+        if (!(find_largest(&value->worlds[world]) <= RANDOM_LARGEST_MAX))
             return false;
-    return spread(value) <= 250 * disturbance(first->dtype) * fmax(1e-3, largest(first));
+    return measure_spread(value) <=
+           250 * rounding_error(first->dtype) * fmax(1e-3, find_largest(first));
 }

@@ -24,25 +24,27 @@ struct net {
 };
 
 // Numbers of -1 to 1 whose lower halves count.
-static float draw(size_t i)
+static float draw_float(size_t i)
 {
     return (float)((i * 2654435761u >> 8) % 65521) / 32760 - 1;
 }
 
-static uint32_t constant(struct net *net, const struct inf_shape *shape)
+static uint32_t add_constant(struct net *net, const struct inf_shape *shape)
 {
     uint32_t value;
     size_t count = inf_shape_elements(shape);
     struct inf_blob *blob = inf_blob_create(count * sizeof(float));
     float *data = blob->data;
     for (size_t i = 0; i < count; i++)
-        data[i] = net->rounded ? inf_bf16_to_float(inf_bf16_from_float(draw(i))) : draw(i);
+        data[i] =
+            net->rounded ? inf_bf16_to_float(inf_bf16_from_float(draw_float(i))) : draw_float(i);
     cr_assert_eq(inf_graph_add_const(net->graph, "w", INF_DTYPE_F32, shape, blob, &value, NULL),
                  INF_OK);
     return value;
 }
 
-static struct inf_node *node(struct net *net, enum inf_op op, const char *name, uint32_t weights)
+static struct inf_node *add_node(struct net *net, enum inf_op op, const char *name,
+                                 uint32_t weights)
 {
     uint32_t index;
     uint32_t inputs[] = {net->value, weights};
@@ -52,7 +54,7 @@ static struct inf_node *node(struct net *net, enum inf_op op, const char *name, 
 }
 
 // A pixel convolution, one of 3x3, and a product with a transposed matrix.
-static struct inf_graph *build(bool rounded)
+static struct inf_graph *build_graph(bool rounded)
 {
     struct net net = {.rounded = rounded};
     cr_assert_eq(inf_graph_create(&net.graph, NULL), INF_OK);
@@ -60,11 +62,11 @@ static struct inf_graph *build(bool rounded)
                                      &INF_SHAPE(1, HEIGHT, WIDTH, CHANNELS), &net.value, NULL),
                  INF_OK);
     cr_assert_eq(inf_graph_add_input(net.graph, "x", net.value, NULL), INF_OK);
-    node(&net, INF_OP_CONV2D, "pixels", constant(&net, &INF_SHAPE(1, 1, CHANNELS, 39)))
+    add_node(&net, INF_OP_CONV2D, "pixels", add_constant(&net, &INF_SHAPE(1, 1, CHANNELS, 39)))
         ->attrs.conv2d.padding = INF_PADDING_SAME;
-    node(&net, INF_OP_CONV2D, "windows", constant(&net, &INF_SHAPE(3, 3, 39, 21)))
+    add_node(&net, INF_OP_CONV2D, "windows", add_constant(&net, &INF_SHAPE(3, 3, 39, 21)))
         ->attrs.conv2d.padding = INF_PADDING_SAME;
-    node(&net, INF_OP_MATMUL, "product", constant(&net, &INF_SHAPE(70, 21)))
+    add_node(&net, INF_OP_MATMUL, "product", add_constant(&net, &INF_SHAPE(70, 21)))
         ->attrs.matmul.transpose_b = true;
     cr_assert_eq(inf_graph_add_output(net.graph, "y", net.value, NULL), INF_OK);
     struct inf_error err = {0};
@@ -88,7 +90,7 @@ static void run_at(const char *isa_max, struct inf_graph *graph,
     cr_assert_eq(inf_device_open(&devices[1], inf_registry_find("ref"), 0, NULL, NULL), INF_OK);
     struct inf_blob *x = inf_blob_create(HEIGHT * WIDTH * CHANNELS * sizeof(float));
     for (size_t i = 0; i < HEIGHT * WIDTH * CHANNELS; i++)
-        ((float *)x->data)[i] = draw(i * 31 + 7);
+        ((float *)x->data)[i] = draw_float(i * 31 + 7);
     struct inf_executable *executable = NULL;
     cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, options, &err),
                  INF_OK, "%s", err.text);
@@ -102,12 +104,12 @@ static void run_at(const char *isa_max, struct inf_graph *graph,
         inf_device_unref(&devices[i]);
 }
 
-static void run(struct inf_graph *graph, const struct inf_run_options *options, float *y)
+static void run_graph(struct inf_graph *graph, const struct inf_run_options *options, float *y)
 {
     run_at(NULL, graph, options, 1, y);
 }
 
-static bool offered(void)
+static bool bf16_offered(void)
 {
     struct inf_device *device = open_cpu(1, NULL);
     bool answer = inf_device_info(device)->precisions & INF_PRECISION_BIT(INF_PRECISION_BF16);
@@ -119,31 +121,31 @@ static const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
 
 Test(bf16, is_fp32_with_weights_rounded_beforehand)
 {
-    if (!offered())
+    if (!bf16_offered())
         cr_skip_test("this processor has no loops for bf16");
     static float wanted[OUTPUTS], got[OUTPUTS], exact[OUTPUTS];
     const struct inf_run_options bf16 = {.precision = INF_PRECISION_BF16};
-    run(build(true), &fp32, wanted);
-    run(build(false), &fp32, exact);
+    run_graph(build_graph(true), &fp32, wanted);
+    run_graph(build_graph(false), &fp32, exact);
     cr_assert(memcmp(wanted, exact, sizeof wanted) != 0);
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        run_at("avx512_vnni", build(false), &bf16, threads, got);
+        run_at("avx512_vnni", build_graph(false), &bf16, threads, got);
         cr_assert_arr_eq(got, wanted, sizeof wanted, "%u threads", threads);
     }
 }
 
 Test(bf16, is_near_it_where_operands_are_rounded_too)
 {
-    if (!offered())
+    if (!bf16_offered())
         cr_skip_test("this processor has no loops for bf16");
     static float wanted[OUTPUTS], got[2][OUTPUTS];
     const struct inf_run_options bf16 = {.precision = INF_PRECISION_BF16};
     double largest = 0;
-    run(build(true), &fp32, wanted);
+    run_graph(build_graph(true), &fp32, wanted);
     for (size_t i = 0; i < OUTPUTS; i++)
         largest = fmax(largest, fabs((double)wanted[i]));
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        run_at(NULL, build(false), &bf16, threads, got[threads - 1]);
+        run_at(NULL, build_graph(false), &bf16, threads, got[threads - 1]);
         // Each of three products rounds its operands by 2^-9 at most.
         for (size_t i = 0; i < OUTPUTS; i++)
             cr_assert_float_eq(got[threads - 1][i], wanted[i], largest * 3 / 512, "element %zu", i);
@@ -153,20 +155,20 @@ Test(bf16, is_near_it_where_operands_are_rounded_too)
 
 Test(bf16, leaves_what_is_pinned_in_fp32)
 {
-    if (!offered())
+    if (!bf16_offered())
         cr_skip_test("this processor has no loops for bf16");
     static float wanted[OUTPUTS], got[OUTPUTS], lowered[OUTPUTS];
     uint64_t hashes[3];
-    struct inf_graph *graph = build(false);
+    struct inf_graph *graph = build_graph(false);
     for (uint32_t i = 0; i < 3; i++)
         hashes[i] = inf_node_hash(&graph->nodes[i]);
     inf_graph_destroy(&graph);
     const struct inf_run_options some = {
         .precision = INF_PRECISION_BF16, .pinned = hashes, .pinned_count = 2};
     const struct inf_run_options none = {.precision = INF_PRECISION_BF16};
-    run(build(false), &fp32, wanted);
-    run(build(false), &some, got);
-    run(build(false), &none, lowered);
+    run_graph(build_graph(false), &fp32, wanted);
+    run_graph(build_graph(false), &some, got);
+    run_graph(build_graph(false), &none, lowered);
     cr_assert(memcmp(got, wanted, sizeof wanted) != 0, "the product was rounded");
     cr_assert(memcmp(got, lowered, sizeof wanted) != 0, "the convolutions were not");
 }
@@ -174,7 +176,7 @@ Test(bf16, leaves_what_is_pinned_in_fp32)
 Test(bf16, is_refused_where_there_are_no_loops_for_it)
 {
     struct inf_device *device = open_cpu(1, "baseline");
-    struct inf_graph *graph = build(false);
+    struct inf_graph *graph = build_graph(false);
     struct inf_program *program = NULL;
     struct inf_error err = {0};
     const uint32_t nodes[] = {0, 1, 2};

@@ -22,27 +22,27 @@ struct net {
     uint32_t aside;           // an input of the shape of the first result; INF_VALUE_NONE
 };
 
-static uint32_t draw(struct net *net, uint32_t count)
+static uint32_t draw_below(struct net *net, uint32_t count)
 {
     net->random = net->random * 1664525u + 1013904223u;
     return (net->random >> 10) % count;
 }
 
-static uint32_t constant(struct net *net, const struct inf_shape *shape, float scale)
+static uint32_t add_constant(struct net *net, const struct inf_shape *shape, float scale)
 {
     uint32_t value;
     size_t count = inf_shape_elements(shape);
     struct inf_blob *blob = inf_blob_create(count * sizeof(float));
     float *data = blob->data;
     for (size_t i = 0; i < count; i++)
-        data[i] = ((float)draw(net, 2001) / 1000 - 1) * scale;
+        data[i] = ((float)draw_below(net, 2001) / 1000 - 1) * scale;
     cr_assert_eq(inf_graph_add_const(net->graph, "c", INF_DTYPE_F32, shape, blob, &value, NULL),
                  INF_OK);
     return value;
 }
 
-static struct inf_node *node(struct net *net, enum inf_op op, const uint32_t *inputs,
-                             uint32_t count)
+static struct inf_node *add_node(struct net *net, enum inf_op op, const uint32_t *inputs,
+                                 uint32_t count)
 {
     uint32_t index;
     cr_assert_eq(inf_graph_add_node(net->graph, op, "n", "", inputs, count, 1, &index, NULL),
@@ -51,54 +51,55 @@ static struct inf_node *node(struct net *net, enum inf_op op, const uint32_t *in
     return &net->graph->nodes[index];
 }
 
-static void activation(struct net *net, enum inf_activation *kind, float *min, float *max,
-                       float *alpha)
+static void draw_activation(struct net *net, enum inf_activation *kind, float *min, float *max,
+                            float *alpha)
 {
     static const enum inf_activation kinds[] = {INF_ACTIVATION_NONE, INF_ACTIVATION_RELU6,
                                                 INF_ACTIVATION_CLIP, INF_ACTIVATION_LEAKY_RELU,
                                                 INF_ACTIVATION_TANH};
-    *kind = kinds[draw(net, INF_ARRAY_LENGTH(kinds))];
+    *kind = kinds[draw_below(net, INF_ARRAY_LENGTH(kinds))];
     *min = -0.5f;
     *max = 2;
     *alpha = 0.25f;
 }
 
-static void convolve(struct net *net, int64_t outputs, int32_t taps, int32_t stride, bool plain)
+static void add_convolution(struct net *net, int64_t outputs, int32_t taps, int32_t stride,
+                            bool plain)
 {
     uint32_t inputs[] = {net->value,
-                         constant(net, &INF_SHAPE(taps, taps, net->c, outputs),
-                                  1 / sqrtf((float)(taps * taps) * (float)net->c)),
-                         constant(net, &INF_SHAPE(outputs), 0.5f)};
+                         add_constant(net, &INF_SHAPE(taps, taps, net->c, outputs),
+                                      1 / sqrtf((float)(taps * taps) * (float)net->c)),
+                         add_constant(net, &INF_SHAPE(outputs), 0.5f)};
     struct inf_attrs_conv2d *attrs =
-        &node(net, INF_OP_CONV2D, inputs, draw(net, 4) ? 3 : 2)->attrs.conv2d;
+        &add_node(net, INF_OP_CONV2D, inputs, draw_below(net, 4) ? 3 : 2)->attrs.conv2d;
     attrs->padding = INF_PADDING_SAME;
     attrs->stride_h = attrs->stride_w = stride;
     if (!plain)
-        activation(net, &attrs->activation, &attrs->activation_min, &attrs->activation_max,
-                   &attrs->activation_alpha);
+        draw_activation(net, &attrs->activation, &attrs->activation_min, &attrs->activation_max,
+                        &attrs->activation_alpha);
     net->c = outputs;
     net->height = (net->height + stride - 1) / stride;
     net->width = (net->width + stride - 1) / stride;
 }
 
-static void slide(struct net *net, int32_t taps, int32_t stride)
+static void add_depthwise(struct net *net, int32_t taps, int32_t stride)
 {
     uint32_t inputs[] = {net->value,
-                         constant(net, &INF_SHAPE(taps, taps, net->c, 1), 1 / (float)taps),
-                         constant(net, &INF_SHAPE(net->c), 0.5f)};
+                         add_constant(net, &INF_SHAPE(taps, taps, net->c, 1), 1 / (float)taps),
+                         add_constant(net, &INF_SHAPE(net->c), 0.5f)};
     struct inf_attrs_depthwise_conv2d *attrs =
-        &node(net, INF_OP_DEPTHWISE_CONV2D, inputs, 3)->attrs.depthwise_conv2d;
+        &add_node(net, INF_OP_DEPTHWISE_CONV2D, inputs, 3)->attrs.depthwise_conv2d;
     attrs->padding = INF_PADDING_SAME;
     attrs->stride_h = attrs->stride_w = stride;
-    if (stride == 1 && draw(net, 4) == 0)
-        attrs->dilation_h = attrs->dilation_w = (int32_t)(2 + draw(net, 2));
-    activation(net, &attrs->activation, &attrs->activation_min, &attrs->activation_max,
-               &attrs->activation_alpha);
+    if (stride == 1 && draw_below(net, 4) == 0)
+        attrs->dilation_h = attrs->dilation_w = (int32_t)(2 + draw_below(net, 2));
+    draw_activation(net, &attrs->activation, &attrs->activation_min, &attrs->activation_max,
+                    &attrs->activation_alpha);
     net->height = (net->height + stride - 1) / stride;
     net->width = (net->width + stride - 1) / stride;
 }
 
-static void add(struct net *net, uint32_t other, int64_t channels)
+static void add_sum(struct net *net, uint32_t other, int64_t channels)
 {
     if (channels < net->c) {
         uint32_t result = net->value;
@@ -108,70 +109,70 @@ static void add(struct net *net, uint32_t other, int64_t channels)
         cr_assert_eq(inf_graph_add_const(net->graph, "p", INF_DTYPE_I32, &INF_SHAPE(4, 2), paddings,
                                          &inputs[1], NULL),
                      INF_OK);
-        node(net, INF_OP_PAD, inputs, 2);
+        add_node(net, INF_OP_PAD, inputs, 2);
         other = net->value;
         net->value = result;
     }
     uint32_t inputs[] = {net->value, other};
-    if (draw(net, 2)) {
+    if (draw_below(net, 2)) {
         inputs[0] = other;
         inputs[1] = net->value;
     }
-    struct inf_attrs_binary *attrs = &node(net, INF_OP_BINARY, inputs, 2)->attrs.binary;
+    struct inf_attrs_binary *attrs = &add_node(net, INF_OP_BINARY, inputs, 2)->attrs.binary;
     attrs->kind = INF_BINARY_ADD;
-    if (draw(net, 3) == 0) {
-        uint32_t with_slopes[] = {net->value, constant(net, &INF_SHAPE(net->c), 0.5f)};
-        node(net, INF_OP_PRELU, with_slopes, 2);
-    } else if (draw(net, 2)) {
+    if (draw_below(net, 3) == 0) {
+        uint32_t with_slopes[] = {net->value, add_constant(net, &INF_SHAPE(net->c), 0.5f)};
+        add_node(net, INF_OP_PRELU, with_slopes, 2);
+    } else if (draw_below(net, 2)) {
         attrs->activation = INF_ACTIVATION_RELU;
     }
 }
 
 // A block of layers as mobile networks have them.
-static void block(struct net *net)
+static void add_block(struct net *net)
 {
     uint32_t before = net->value;
     int64_t channels = net->c;
-    int32_t stride = net->height > 40 && draw(net, 5) == 0 ? 2 : 1;
-    int32_t taps = draw(net, 2) ? 3 : 5;
-    bool adds = stride == 1 && draw(net, 3) > 0;
-    int64_t outputs = adds ? channels + (draw(net, 3) ? 0 : 4) : 8 + draw(net, 30);
-    switch (draw(net, 4)) {
+    int32_t stride = net->height > 40 && draw_below(net, 5) == 0 ? 2 : 1;
+    int32_t taps = draw_below(net, 2) ? 3 : 5;
+    bool adds = stride == 1 && draw_below(net, 3) > 0;
+    int64_t outputs = adds ? channels + (draw_below(net, 3) ? 0 : 4) : 8 + draw_below(net, 30);
+    switch (draw_below(net, 4)) {
     case 0: // expand, slide, project
-        convolve(net, channels * 3 + draw(net, 5), 1, 1, false);
-        slide(net, taps, stride);
-        convolve(net, outputs, 1, 1, adds);
+        add_convolution(net, channels * 3 + draw_below(net, 5), 1, 1, false);
+        add_depthwise(net, taps, stride);
+        add_convolution(net, outputs, 1, 1, adds);
         break;
     case 1:
-        convolve(net, outputs, 3, stride, adds);
+        add_convolution(net, outputs, 3, stride, adds);
         break;
     default:
-        slide(net, taps, stride);
-        convolve(net, outputs, 1, 1, adds);
+        add_depthwise(net, taps, stride);
+        add_convolution(net, outputs, 1, 1, adds);
         break;
     }
-    if (adds && net->aside != INF_VALUE_NONE && net->c == channels && draw(net, 3) == 0) {
-        add(net, net->aside, channels);
+    if (adds && net->aside != INF_VALUE_NONE && net->c == channels && draw_below(net, 3) == 0) {
+        add_sum(net, net->aside, channels);
         net->aside = INF_VALUE_NONE;
     } else if (adds) {
-        add(net, before, channels);
+        add_sum(net, before, channels);
     }
 }
 
-static void build(struct net *net, uint32_t seed)
+static void build_net(struct net *net, uint32_t seed)
 {
     *net = (struct net){.random = seed * 2654435761u + 1, .aside = INF_VALUE_NONE};
     cr_assert_eq(inf_graph_create(&net->graph, NULL), INF_OK);
-    int64_t batch = 1 + (int64_t)draw(net, 2);
-    net->height = 65 + (int64_t)draw(net, 60);
-    net->width = 65 + (int64_t)draw(net, 60);
-    net->c = 16 + (int64_t)draw(net, 24);
+    int64_t batch = 1 + (int64_t)draw_below(net, 2);
+    net->height = 65 + (int64_t)draw_below(net, 60);
+    net->width = 65 + (int64_t)draw_below(net, 60);
+    net->c = 16 + (int64_t)draw_below(net, 24);
     cr_assert_eq(inf_graph_add_value(net->graph, "x", INF_DTYPE_F32,
                                      &INF_SHAPE(batch, net->height, net->width, net->c),
                                      &net->value, NULL),
                  INF_OK);
     cr_assert_eq(inf_graph_add_input(net->graph, "x", net->value, NULL), INF_OK);
-    if (draw(net, 2)) {
+    if (draw_below(net, 2)) {
         cr_assert_eq(inf_graph_add_value(net->graph, "aside", INF_DTYPE_F32,
                                          &INF_SHAPE(batch, net->height, net->width, net->c),
                                          &net->aside, NULL),
@@ -181,13 +182,13 @@ static void build(struct net *net, uint32_t seed)
     int64_t height = net->height;
     int64_t c = net->c;
     for (uint32_t i = 0; i < 5; i++) {
-        block(net);
+        add_block(net);
         if (net->height != height || net->c != c)
             net->aside = INF_VALUE_NONE;
         // What somebody wants to see is stored.
         char name[16];
         snprintf(name, sizeof(name), "y%u", i);
-        if (draw(net, 8) == 0)
+        if (draw_below(net, 8) == 0)
             cr_assert_eq(inf_graph_add_output(net->graph, name, net->value, NULL), INF_OK);
     }
     cr_assert_eq(inf_graph_add_output(net->graph, "y", net->value, NULL), INF_OK);
@@ -202,13 +203,13 @@ struct result {
     bool wide;        // whether the device has vectors that its own convolutions are for
 };
 
-static void run(struct result *result, uint32_t seed, const char *backend, uint32_t threads)
+static void run_net(struct result *result, uint32_t seed, const char *backend, uint32_t threads)
 {
     struct net net;
     struct inf_device *devices[2] = {NULL, NULL};
     struct inf_device_options options = {.slots = 1, .threads = threads};
     struct inf_error err = {0};
-    build(&net, seed);
+    build_net(&net, seed);
     *result = (struct result){.count = net.graph->output_count};
     cr_assert_eq(inf_device_open(&devices[0], inf_registry_find(backend), 0, &options, NULL),
                  INF_OK);
@@ -248,14 +249,14 @@ static void run(struct result *result, uint32_t seed, const char *backend, uint3
     }
 }
 
-static void drop(struct result *result)
+static void free_result(struct result *result)
 {
     for (uint32_t i = 0; i < result->count; i++)
         inf_blob_unref(&result->outputs[i]);
 }
 
-static void compare(const struct result *got, const struct result *wanted, uint32_t seed,
-                    uint32_t threads)
+static void compare_results(const struct result *got, const struct result *wanted, uint32_t seed,
+                            uint32_t threads)
 {
     for (uint32_t i = 0; i < wanted->count; i++) {
         const float *y = got->outputs[i]->data;
@@ -277,16 +278,16 @@ Test(chains, rows_in_turn_give_what_layers_one_by_one_give)
         return;
     for (uint32_t seed = 0; seed < NETS; seed++) {
         struct result wanted;
-        run(&wanted, seed, "ref", 1);
+        run_net(&wanted, seed, "ref", 1);
         for (uint32_t threads = 1; threads <= 3; threads++) {
             struct result got;
-            run(&got, seed, "cpu", threads);
-            compare(&got, &wanted, seed, threads);
+            run_net(&got, seed, "cpu", threads);
+            compare_results(&got, &wanted, seed, threads);
             streams += got.streams;
             wide = got.wide;
-            drop(&got);
+            free_result(&got);
         }
-        drop(&wanted);
+        free_result(&wanted);
     }
     // Where vectors are too narrow for convolutions of our own there are no chains.
     if (wide)

@@ -42,8 +42,8 @@ static struct inf_device *open_device(bool wrong)
     return device;
 }
 
-static uint32_t add(struct inf_graph *graph, enum inf_op op, const char *name,
-                    const uint32_t *inputs, uint32_t count)
+static uint32_t add_node(struct inf_graph *graph, enum inf_op op, const char *name,
+                         const uint32_t *inputs, uint32_t count)
 {
     uint32_t node;
     cr_assert_eq(inf_graph_add_node(graph, op, name, "", inputs, count, 1, &node, NULL), INF_OK);
@@ -61,19 +61,19 @@ static struct inf_model *make_model(struct inf_device *host)
     cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
     cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &shape, &x, NULL), INF_OK);
     cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
-    uint32_t twice = add(graph, INF_OP_BINARY, "double", (uint32_t[]){x, x}, 2);
-    uint32_t log = add(graph, INF_OP_UNARY, "log", graph->nodes[twice].outputs, 1);
+    uint32_t twice = add_node(graph, INF_OP_BINARY, "double", (uint32_t[]){x, x}, 2);
+    uint32_t log = add_node(graph, INF_OP_UNARY, "log", graph->nodes[twice].outputs, 1);
     graph->nodes[log].attrs.unary.kind = INF_UNARY_LOG;
     uint32_t sum =
-        add(graph, INF_OP_BINARY, "sum", (uint32_t[]){graph->nodes[log].outputs[0], x}, 2);
+        add_node(graph, INF_OP_BINARY, "sum", (uint32_t[]){graph->nodes[log].outputs[0], x}, 2);
     cr_assert_eq(inf_graph_add_output(graph, "y", graph->nodes[sum].outputs[0], NULL), INF_OK);
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     cr_assert_eq(inf_model_create(&model, &graph, &host, 1, &passes, NULL), INF_OK);
     return model;
 }
 
-static struct inf_inspection *run(struct inf_model *model, struct inf_device *device, bool keep,
-                                  const float x[4])
+static struct inf_inspection *run_inspection(struct inf_model *model, struct inf_device *device,
+                                             bool keep, const float x[4])
 {
     struct inf_inspection *inspection;
     struct inf_shape shape = INF_SHAPE(4);
@@ -95,7 +95,8 @@ Test(inspect, sees_what_each_node_makes)
 {
     struct inf_device *device = open_device(false);
     struct inf_model *model = make_model(device);
-    struct inf_inspection *inspection = run(model, device, true, (const float[]){1, -1, 0, 3});
+    struct inf_inspection *inspection =
+        run_inspection(model, device, true, (const float[]){1, -1, 0, 3});
     const struct inf_graph *graph = inf_inspection_graph(inspection);
     struct inf_node_report report;
     cr_assert_eq(graph->node_count, 3u);
@@ -125,7 +126,8 @@ Test(inspect, finds_where_two_devices_part)
     struct inf_device *device = open_device(false), *wrong = open_device(true);
     struct inf_model *model = make_model(device);
     const float x[4] = {1, 2, 3, 4};
-    struct inf_inspection *right = run(model, device, true, x), *other = run(model, wrong, true, x);
+    struct inf_inspection *right = run_inspection(model, device, true, x),
+                          *other = run_inspection(model, wrong, true, x);
     struct inf_node_difference difference;
     cr_expect(inf_inspection_compare_node(other, right, 0, 1e-3, &difference));
     cr_expect(difference.within);

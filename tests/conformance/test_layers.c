@@ -23,7 +23,7 @@ static int digit_of(char c)
 }
 
 // The bytes of a text in base64, as a blob.
-static struct inf_blob *decode(const char *text)
+static struct inf_blob *decode_base64(const char *text)
 {
     struct inf_blob *blob = inf_blob_create(strlen(text) / 4 * 3 + 4);
     uint8_t *out = blob->data;
@@ -66,7 +66,7 @@ static void import_line(const json_t *line)
                              "weightsManifest", group);
     json_object_update(root, json_object_get(line, "extra"));
     char *text = json_dumps(root, JSON_COMPACT);
-    struct inf_blob *data = decode(text_of(line, "data"));
+    struct inf_blob *data = decode_base64(text_of(line, "data"));
     inf_tfjs_case_write("model.json", text, strlen(text));
     inf_tfjs_case_write("weights.bin", data->data, data->size_bytes);
     inf_blob_unref(&data);
@@ -77,7 +77,7 @@ static void import_line(const json_t *line)
 }
 
 // Element `i` of what a model answered, or TensorFlow.js: bools are bytes in both.
-static double element(enum inf_dtype dtype, const void *data, size_t i)
+static double get_element(enum inf_dtype dtype, const void *data, size_t i)
 {
     return dtype == INF_DTYPE_F32   ? (double)((const float *)data)[i]
            : dtype == INF_DTYPE_I32 ? (double)((const int32_t *)data)[i]
@@ -85,7 +85,7 @@ static double element(enum inf_dtype dtype, const void *data, size_t i)
 }
 
 // Asserts that what came out is what TensorFlow.js had.
-static void judge(const char *id, const json_t *output, const struct inf_result *result)
+static void check_output(const char *id, const json_t *output, const struct inf_result *result)
 {
     char has[INF_SHAPE_TEXT_SIZE], wanted[INF_SHAPE_TEXT_SIZE];
     struct inf_shape shape = shape_of(output);
@@ -97,12 +97,12 @@ static void judge(const char *id, const json_t *output, const struct inf_result 
                  : strcmp(dtype, "int32") == 0 ? INF_DTYPE_I32
                                                : INF_DTYPE_BOOL,
                  "%s: %s, wanted %s", id, inf_dtype_name(result->dtype), dtype);
-    struct inf_blob *expected = decode(text_of(output, "data"));
+    struct inf_blob *expected = decode_base64(text_of(output, "data"));
     cr_assert_eq(expected->size_bytes,
                  (size_t)inf_shape_elements(&shape) * inf_dtype_size(result->dtype), "%s", id);
     for (size_t i = 0; i < expected->size_bytes / inf_dtype_size(result->dtype); i++) {
-        double got = element(result->dtype, result->data, i);
-        double want = element(result->dtype, expected->data, i);
+        double got = get_element(result->dtype, result->data, i);
+        double want = get_element(result->dtype, expected->data, i);
         bool near = fabs(got - want) <= 2e-5 + 1e-4 * fabs(want);
         cr_assert(result->dtype == INF_DTYPE_F32 ? near : got == want, "%s[%zu]: %.8g, %.8g", id, i,
                   got, want);
@@ -137,16 +137,16 @@ static void run_outputs(const char *id, const json_t *outputs, struct inf_execut
         cr_assert_str_eq(graph->outputs[i].name, text_of(output, "name"), "%s", id);
         cr_assert_eq(inf_executable_result(executable, 0, i, &result), pointers[i] == NULL, "%s",
                      id);
-        judge(id, output, &result);
+        check_output(id, output, &result);
         inf_blob_unref(&blobs[i]);
     }
     inf_executable_drop_results(executable, 0);
 }
 
 // Gives an input its elements in the type that the model takes.
-static struct inf_blob *feed(const json_t *input, enum inf_dtype dtype)
+static struct inf_blob *make_input(const json_t *input, enum inf_dtype dtype)
 {
-    struct inf_blob *blob = decode(text_of(input, "data"));
+    struct inf_blob *blob = decode_base64(text_of(input, "data"));
     if (dtype == INF_DTYPE_I32 && strcmp(text_of(input, "dtype"), "float32") == 0)
         for (size_t i = 0; i < blob->size_bytes / 4; i++)
             ((int32_t *)blob->data)[i] = (int32_t)((float *)blob->data)[i];
@@ -170,7 +170,7 @@ static void run_line(const json_t *line, struct inf_device *device, struct inf_d
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const json_t *input = json_array_get(inputs, i);
         cr_assert_str_eq(graph->inputs[i].name, text_of(input, "name"), "%s", id);
-        blobs[i] = feed(input, graph->values[graph->inputs[i].value].dtype);
+        blobs[i] = make_input(input, graph->values[graph->inputs[i].value].dtype);
         pointers[i] = blobs[i]->data;
         shapes[i] = shape_of(input);
     }

@@ -21,7 +21,7 @@ struct maker {
 };
 
 // SplitMix64.
-static uint32_t below(struct maker *maker, uint32_t bound)
+static uint32_t draw_below(struct maker *maker, uint32_t bound)
 {
     uint64_t z = maker->state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -35,7 +35,8 @@ static const struct inf_shape *shape_of(const struct maker *maker, uint32_t valu
 }
 
 // Adds a node with one output; its attributes are at last_attrs().
-static uint32_t add(struct maker *maker, enum inf_op op, const uint32_t *inputs, uint32_t count)
+static uint32_t add_node(struct maker *maker, enum inf_op op, const uint32_t *inputs,
+                         uint32_t count)
 {
     uint32_t node;
     cr_assert_eq(inf_graph_add_node(maker->graph, op, "n", "", inputs, count, 1, &node, NULL), 0);
@@ -47,22 +48,22 @@ static union inf_attrs *last_attrs(struct maker *maker)
     return &maker->graph->nodes[maker->graph->node_count - 1].attrs;
 }
 
-static uint32_t constant(struct maker *maker, const struct inf_shape *shape)
+static uint32_t add_constant(struct maker *maker, const struct inf_shape *shape)
 {
     uint32_t value;
     struct inf_blob *data = inf_blob_create(inf_shape_elements(shape) * sizeof(float));
     for (size_t i = 0; i < inf_shape_elements(shape); i++)
-        ((float *)data->data)[i] = (float)below(maker, 1000) / 250 - 2;
+        ((float *)data->data)[i] = (float)draw_below(maker, 1000) / 250 - 2;
     cr_assert_eq(inf_graph_add_const(maker->graph, "c", INF_DTYPE_F32, shape, data, &value, NULL),
                  0);
     return value;
 }
 
-static void shuffle(struct maker *maker, struct inf_ints *perm, int32_t rank)
+static void shuffle_axes(struct maker *maker, struct inf_ints *perm, int32_t rank)
 {
     perm->count = rank;
     for (int32_t i = 0; i < rank; i++) {
-        int32_t j = (int32_t)below(maker, (uint32_t)i + 1);
+        int32_t j = (int32_t)draw_below(maker, (uint32_t)i + 1);
         perm->values[i] = perm->values[j];
         perm->values[j] = i;
     }
@@ -70,8 +71,8 @@ static void shuffle(struct maker *maker, struct inf_ints *perm, int32_t rank)
 
 static uint32_t add_transpose(struct maker *maker, uint32_t x)
 {
-    uint32_t y = add(maker, INF_OP_TRANSPOSE, &x, 1);
-    shuffle(maker, &last_attrs(maker)->transpose.perm, shape_of(maker, x)->rank);
+    uint32_t y = add_node(maker, INF_OP_TRANSPOSE, &x, 1);
+    shuffle_axes(maker, &last_attrs(maker)->transpose.perm, shape_of(maker, x)->rank);
     return y;
 }
 
@@ -80,12 +81,12 @@ static uint32_t add_binary(struct maker *maker, uint32_t x)
 {
     struct inf_shape shape = {.rank = 0};
     const struct inf_shape own = *shape_of(maker, x);
-    int32_t skipped = own.rank > 0 ? (int32_t)below(maker, (uint32_t)own.rank) : 0;
+    int32_t skipped = own.rank > 0 ? (int32_t)draw_below(maker, (uint32_t)own.rank) : 0;
     for (int32_t i = skipped; i < own.rank; i++)
-        shape.dims[shape.rank++] = below(maker, 2) ? own.dims[i] : 1;
-    const uint32_t inputs[] = {x, constant(maker, &shape)};
-    uint32_t y = add(maker, INF_OP_BINARY, inputs, 2);
-    last_attrs(maker)->binary.kind = below(maker, 2) ? INF_BINARY_SUB : INF_BINARY_MAX;
+        shape.dims[shape.rank++] = draw_below(maker, 2) ? own.dims[i] : 1;
+    const uint32_t inputs[] = {x, add_constant(maker, &shape)};
+    uint32_t y = add_node(maker, INF_OP_BINARY, inputs, 2);
+    last_attrs(maker)->binary.kind = draw_below(maker, 2) ? INF_BINARY_SUB : INF_BINARY_MAX;
     return y;
 }
 
@@ -97,10 +98,10 @@ static uint32_t add_sum(struct maker *maker, uint32_t x, bool joins)
         if (inf_shape_equal(shape_of(maker, maker->values[i]), shape_of(maker, x)))
             other = maker->values[i];
     const uint32_t inputs[] = {x, other};
-    uint32_t y = add(maker, joins ? INF_OP_CONCAT : INF_OP_BINARY, inputs, 2);
+    uint32_t y = add_node(maker, joins ? INF_OP_CONCAT : INF_OP_BINARY, inputs, 2);
     if (joins)
         last_attrs(maker)->concat.axis =
-            -1 - (int32_t)below(maker, (uint32_t)shape_of(maker, x)->rank);
+            -1 - (int32_t)draw_below(maker, (uint32_t)shape_of(maker, x)->rank);
     return y;
 }
 
@@ -111,36 +112,37 @@ static uint32_t add_pad(struct maker *maker, uint32_t x)
     struct inf_shape shape = INF_SHAPE(rank, 2);
     struct inf_blob *data = inf_blob_create((size_t)rank * 2 * sizeof(int32_t));
     for (int32_t i = 0; i < 2 * rank; i++)
-        ((int32_t *)data->data)[i] = (int32_t)below(maker, 3) / 2;
+        ((int32_t *)data->data)[i] = (int32_t)draw_below(maker, 3) / 2;
     cr_assert_eq(inf_graph_add_const(maker->graph, "p", INF_DTYPE_I32, &shape, data, &pads, NULL),
                  0);
     const uint32_t inputs[] = {x, pads};
-    return add(maker, INF_OP_PAD, inputs, 2);
+    return add_node(maker, INF_OP_PAD, inputs, 2);
 }
 
 static uint32_t add_reduce(struct maker *maker, uint32_t x)
 {
     int32_t rank = shape_of(maker, x)->rank;
-    uint32_t y = add(maker, INF_OP_REDUCE, &x, 1);
+    uint32_t y = add_node(maker, INF_OP_REDUCE, &x, 1);
     struct inf_attrs_reduce *attrs = &last_attrs(maker)->reduce;
     attrs->kind = INF_REDUCE_MAX;
-    attrs->keep_dims = below(maker, 2) || rank < 3;
+    attrs->keep_dims = draw_below(maker, 2) || rank < 3;
     attrs->axes.count = 1;
-    attrs->axes.values[0] = (int64_t)below(maker, (uint32_t)rank) - (below(maker, 2) ? rank : 0);
+    attrs->axes.values[0] =
+        (int64_t)draw_below(maker, (uint32_t)rank) - (draw_below(maker, 2) ? rank : 0);
     return y;
 }
 
 static uint32_t add_axis(struct maker *maker, uint32_t x, bool squeeze)
 {
     const struct inf_shape *shape = shape_of(maker, x);
-    uint32_t y = add(maker, squeeze ? INF_OP_SQUEEZE : INF_OP_EXPAND_DIMS, &x, 1);
+    uint32_t y = add_node(maker, squeeze ? INF_OP_SQUEEZE : INF_OP_EXPAND_DIMS, &x, 1);
     struct inf_ints *axes =
         squeeze ? &last_attrs(maker)->squeeze.axes : &last_attrs(maker)->expand_dims.axes;
     for (int32_t i = 0; squeeze && i < shape->rank && axes->count == 0; i++)
         if (shape->dims[i] == 1)
             axes->values[axes->count++] = i;
     if (!squeeze)
-        axes->values[axes->count++] = below(maker, (uint32_t)shape->rank + 1);
+        axes->values[axes->count++] = draw_below(maker, (uint32_t)shape->rank + 1);
     return y;
 }
 
@@ -149,23 +151,24 @@ static uint32_t add_reshape(struct maker *maker, uint32_t x)
     int32_t dims[] = {-1, (int32_t)shape_of(maker, x)->dims[shape_of(maker, x)->rank - 1], 1};
     uint32_t inputs[] = {x, 0};
     cr_assert_eq(inf_graph_add_const_i32(maker->graph, "s", dims, 3, &inputs[1], NULL), 0);
-    return add(maker, INF_OP_RESHAPE, inputs, 2);
+    return add_node(maker, INF_OP_RESHAPE, inputs, 2);
 }
 
 static uint32_t add_softmax(struct maker *maker, uint32_t x)
 {
-    uint32_t y = add(maker, INF_OP_SOFTMAX, &x, 1);
-    last_attrs(maker)->softmax.axis = (int32_t)below(maker, (uint32_t)shape_of(maker, x)->rank);
+    uint32_t y = add_node(maker, INF_OP_SOFTMAX, &x, 1);
+    last_attrs(maker)->softmax.axis =
+        (int32_t)draw_below(maker, (uint32_t)shape_of(maker, x)->rank);
     return y;
 }
 
 static uint32_t add_step(struct maker *maker)
 {
-    uint32_t x = maker->values[maker->count - 1 - below(maker, INF_MIN(maker->count, 2u))];
+    uint32_t x = maker->values[maker->count - 1 - draw_below(maker, INF_MIN(maker->count, 2u))];
     int32_t rank = shape_of(maker, x)->rank;
-    switch (below(maker, 13)) {
+    switch (draw_below(maker, 13)) {
     case 0:
-        return add(maker, INF_OP_UNARY, &x, 1);
+        return add_node(maker, INF_OP_UNARY, &x, 1);
     case 1:
         return add_binary(maker, x);
     case 2:
@@ -192,9 +195,9 @@ static uint32_t add_step(struct maker *maker)
 static void make_graph(struct maker *maker, uint64_t seed)
 {
     *maker = (struct maker){.state = seed};
-    struct inf_shape shape = {.rank = 2 + (int32_t)below(maker, 3)};
+    struct inf_shape shape = {.rank = 2 + (int32_t)draw_below(maker, 3)};
     for (int32_t i = 0; i < shape.rank; i++)
-        shape.dims[i] = 1 + below(maker, 3);
+        shape.dims[i] = 1 + draw_below(maker, 3);
     cr_assert_eq(inf_graph_create(&maker->graph, NULL), INF_OK);
     cr_assert_eq(inf_graph_add_value(maker->graph, "x", INF_DTYPE_F32, &shape, maker->values, NULL),
                  INF_OK);
@@ -210,16 +213,16 @@ static void make_graph(struct maker *maker, uint64_t seed)
             maker->values[maker->count++] = value;
     }
     uint32_t last = maker->values[maker->count - 1];
-    last = add(maker, INF_OP_IDENTITY, &last, 1);
+    last = add_node(maker, INF_OP_IDENTITY, &last, 1);
     cr_assert_eq(inf_graph_add_output(maker->graph, "y", last, NULL), INF_OK);
     last = maker->values[maker->count / 2];
-    last = add(maker, INF_OP_IDENTITY, &last, 1);
+    last = add_node(maker, INF_OP_IDENTITY, &last, 1);
     cr_assert_eq(inf_graph_add_output(maker->graph, "z", last, NULL), INF_OK);
     cr_assert_eq(inf_shape_infer(maker->graph, NULL), INF_OK);
 }
 
 // Both outputs of a graph, one after the other.
-static struct inf_blob *answer(struct inf_device *ref, const struct inf_graph *graph)
+static struct inf_blob *join_outputs(struct inf_device *ref, const struct inf_graph *graph)
 {
     struct inf_graph *copy = NULL;
     struct inf_executable *executable = NULL;
@@ -262,11 +265,11 @@ Test(layout, changes_no_bit_and_settles)
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct maker maker;
         make_graph(&maker, seed);
-        struct inf_blob *first = answer(ref, maker.graph);
+        struct inf_blob *first = join_outputs(ref, maker.graph);
         before += count_transposes(maker.graph);
         cr_assert_eq(inf_passes_run(maker.graph, &options, &err), INF_OK, "%s", err.text);
         after += count_transposes(maker.graph);
-        struct inf_blob *second = answer(ref, maker.graph);
+        struct inf_blob *second = join_outputs(ref, maker.graph);
         cr_assert_eq(first->size_bytes, second->size_bytes);
         cr_assert_eq(memcmp(first->data, second->data, first->size_bytes), 0, "seed %llu",
                      (unsigned long long)seed);

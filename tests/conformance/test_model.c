@@ -70,8 +70,8 @@ static struct inf_model *make_model(struct inf_device *ref)
     return make_model_on(&ref, 1);
 }
 
-static struct inf_executable *acquire(struct inf_model *model, struct inf_device *device,
-                                      int64_t rows)
+static struct inf_executable *acquire_executable(struct inf_model *model, struct inf_device *device,
+                                                 int64_t rows)
 {
     struct inf_executable *executable = NULL;
     struct inf_shape shape = INF_SHAPE(rows, 3);
@@ -93,7 +93,7 @@ Test(model, falls_to_the_best_host_behind_its_device)
     struct inf_model *model = make_model_on(hosts, 2);
     struct inf_device *devices[] = {choosy, hosts[0], hosts[1]};
     for (int i = 0; i < 3; i++) {
-        struct inf_executable *executable = acquire(model, devices[i], 2);
+        struct inf_executable *executable = acquire_executable(model, devices[i], 2);
         const struct inf_plan *plan = inf_executable_plan(executable);
         struct inf_device *wanted = i == 0 ? hosts[0] : devices[i];
         cr_assert_eq(plan->segment_count, 1u);
@@ -111,7 +111,7 @@ Test(model, answers_for_every_shape_and_every_wanted_output)
     struct inf_device *ref = open_ref();
     struct inf_model *model = make_model(ref);
     for (int64_t rows = 1; rows <= 3; rows++) {
-        struct inf_executable *executable = acquire(model, ref, rows);
+        struct inf_executable *executable = acquire_executable(model, ref, rows);
         float x[9 + 16] = {1, 2, 3, -4, 5, 6, 7, 8, 9};
         float outputs[4][9 + 16];
         memset(outputs, 0x55, sizeof outputs);
@@ -139,17 +139,17 @@ Test(model, compiles_a_shape_class_once_and_forgets_the_oldest)
 {
     struct inf_device *ref = open_ref();
     struct inf_model *model = make_model(ref);
-    struct inf_executable *first = acquire(model, ref, 1);
-    struct inf_executable *same = acquire(model, ref, 1);
+    struct inf_executable *first = acquire_executable(model, ref, 1);
+    struct inf_executable *same = acquire_executable(model, ref, 1);
     cr_assert_eq(first, same);
     inf_model_release(model, &same);
     for (int64_t rows = 2; rows < 40; rows++) {
-        struct inf_executable *other = acquire(model, ref, rows);
+        struct inf_executable *other = acquire_executable(model, ref, rows);
         cr_assert_neq(other, first);
         inf_model_release(model, &other);
     }
     cr_assert_eq(inf_model_memory(model).executables, (uint32_t)INF_SHAPE_CLASSES_MAX);
-    same = acquire(model, ref, 1);
+    same = acquire_executable(model, ref, 1);
     cr_assert_eq(first, same, "what is held is never forgotten");
     inf_model_release(model, &first);
     inf_model_release(model, &same);
@@ -179,7 +179,7 @@ Test(model, stops_when_cancelled)
 {
     struct inf_device *ref = open_ref();
     struct inf_model *model = make_model(ref);
-    struct inf_executable *executable = acquire(model, ref, 1);
+    struct inf_executable *executable = acquire_executable(model, ref, 1);
     atomic_bool cancelled = true;
     float x[3 + 16] = {0};
     struct inf_execution execution = {.inputs = (const void *[]){x},
@@ -200,7 +200,7 @@ struct user {
     struct inf_thread thread;
 };
 
-static void use(void *raw)
+static void use_model(void *raw)
 {
     struct user *user = raw;
     user->right = true;
@@ -231,7 +231,8 @@ Test(model, slots_run_at_once_without_meeting)
     struct user users[4];
     for (uint32_t i = 0; i < 4; i++) {
         users[i] = (struct user){.model = model, .device = ref, .slot = i};
-        cr_assert_eq(inf_thread_start(&users[i].thread, "user", use, &users[i], NULL), INF_OK);
+        cr_assert_eq(inf_thread_start(&users[i].thread, "user", use_model, &users[i], NULL),
+                     INF_OK);
     }
     for (uint32_t i = 0; i < 4; i++) {
         inf_thread_join(&users[i].thread);

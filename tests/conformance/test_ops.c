@@ -100,7 +100,7 @@ TestSuite(ops, .init = open_devices, .fini = close_devices);
 
 // --- comparing ---
 
-static double element(const struct one_tensor *tensor, size_t i)
+static double get_element(const struct one_tensor *tensor, size_t i)
 {
     switch (tensor->dtype) {
     case INF_DTYPE_F32:
@@ -116,7 +116,7 @@ static double element(const struct one_tensor *tensor, size_t i)
 
 // What a float type may be off, for each part of the value and for each part of the largest one:
 // sums of products lose in proportion to their largest terms.
-static double tolerance(enum inf_dtype dtype)
+static double float_tolerance(enum inf_dtype dtype)
 {
     switch (dtype) {
     case INF_DTYPE_F16:
@@ -130,17 +130,17 @@ static double tolerance(enum inf_dtype dtype)
     }
 }
 
-static double largest(const struct one_tensor *tensor, size_t count)
+static double find_largest(const struct one_tensor *tensor, size_t count)
 {
     double result = 0;
     for (size_t i = 0; i < count; i++)
-        if (isfinite(element(tensor, i)))
-            result = fmax(result, fabs(element(tensor, i)));
+        if (isfinite(get_element(tensor, i)))
+            result = fmax(result, fabs(get_element(tensor, i)));
     return result;
 }
 
 // Products or elements that go into one element of the output, and each of which is rounded.
-static double terms(const struct one_node *one)
+static double count_terms(const struct one_node *one)
 {
     const struct one_tensor *x = &one->inputs[0], *filter = &one->inputs[1];
     switch (one->op) {
@@ -181,7 +181,7 @@ static bool is_exact(const struct one_node *one)
 }
 
 // Whether an element beyond what 16 bits hold came out as it must.
-static bool overflows(double got, double wanted)
+static bool overflow_matches(double got, double wanted)
 {
     return fabs(wanted) >= 65520 && isinf(got) && signbit(got) == signbit(wanted);
 }
@@ -192,17 +192,17 @@ static size_t first_difference(const struct one_node *one, const struct one_tens
 {
     size_t size = inf_dtype_size(wanted->dtype), count = wanted->size_bytes / size;
     bool is_float = inf_dtype_is_float(wanted->dtype);
-    double relative = is_float && !is_exact(one) ? tolerance(wanted->dtype) : 0;
+    double relative = is_float && !is_exact(one) ? float_tolerance(wanted->dtype) : 0;
     // An activation may hide how large the sum was, so its terms count too: 6e-8 each for FP32.
-    double scale = is_float ? fmin(largest(wanted, count), 1e3) + terms(one) / 160 : 0;
+    double scale = is_float ? fmin(find_largest(wanted, count), 1e3) + count_terms(one) / 160 : 0;
     // Results are rounded to 11 bits, and to multiples of 2^-24; weights have been before.
     bool rounds = one->lowered && wanted->dtype == INF_DTYPE_F32 && !only_moves(one);
     double coarse = rounds ? 5e-4 : 0, least = rounds ? 3e-8 : 0;
     for (size_t i = 0; i < count; i++) {
         // Devices may take the tiniest floats for 0.
-        if (rounds && overflows(element(got, i), element(wanted, i)))
+        if (rounds && overflow_matches(get_element(got, i), get_element(wanted, i)))
             continue;
-        if (is_float ? !one_node_near(element(got, i), element(wanted, i),
+        if (is_float ? !one_node_near(get_element(got, i), get_element(wanted, i),
                                       relative * scale + 1.2e-38 + least, relative + coarse)
                      : memcmp((const char *)got->data + i * size,
                               (const char *)wanted->data + i * size, size) != 0)
@@ -218,8 +218,8 @@ struct tally {
     uint32_t fenced; // of those that ran: again, where memory ends with each operand
 };
 
-static void tell(const struct one_node *one, const struct subject *subject, uint32_t number,
-                 const char *what)
+static void report_case(const struct one_node *one, const struct subject *subject, uint32_t number,
+                        const char *what)
 {
     struct inf_graph *graph = NULL;
     printf("%s: %s case %u: %s\n", subject->name, inf_op_info(one->op)->name, number, what);
@@ -228,8 +228,8 @@ static void tell(const struct one_node *one, const struct subject *subject, uint
     inf_graph_destroy(&graph);
 }
 
-static void compare(const struct one_node *one, const struct one_tensor *wanted,
-                    const struct subject *subject, uint32_t number, struct tally *tally)
+static void compare_tensors(const struct one_node *one, const struct one_tensor *wanted,
+                            const struct subject *subject, uint32_t number, struct tally *tally)
 {
     for (uint32_t i = 0; i < one->output_count; i++) {
         const struct one_tensor *got = &one->outputs[i];
@@ -239,11 +239,11 @@ static void compare(const struct one_node *one, const struct one_tensor *wanted,
         char what[160] = "integers differ";
         if (inf_dtype_is_float(got->dtype))
             snprintf(what, sizeof(what), "output %u, element %zu is %.9g, ref has %.9g", i, at,
-                     element(got, at), element(&wanted[i], at));
+                     get_element(got, at), get_element(&wanted[i], at));
         else
             snprintf(what, sizeof(what), "output %u, element %zu differs from ref's", i, at);
         if (tally->faults++ < TOLD_MAX)
-            tell(one, subject, number, what);
+            report_case(one, subject, number, what);
         return;
     }
 }
@@ -257,12 +257,12 @@ static void run_on(struct one_node *one, const struct one_tensor *wanted,
     if (code == INF_UNSUPPORTED)
         tally->declined++;
     else if (code != INF_OK && tally->faults++ < TOLD_MAX)
-        tell(one, subject, number, err.text);
+        report_case(one, subject, number, err.text);
     if (code != INF_OK)
         return;
     tally->ran += !one->fenced;
     tally->fenced += one->fenced;
-    compare(one, wanted, subject, number, tally);
+    compare_tensors(one, wanted, subject, number, tally);
 }
 
 // Operators that cpu's own loops compute on every architecture, and in how many cases at least.

@@ -30,7 +30,7 @@ static void free_answers(struct answers *answers)
 }
 
 // Numbers with a few special ones among them where `special`, the same for the same seed.
-static void fill(float *data, size_t count, uint64_t seed, bool special)
+static void fill_floats(float *data, size_t count, uint64_t seed, bool special)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 6.0f};
     for (size_t i = 0; i < count; i++) {
@@ -53,8 +53,9 @@ static void bind_values(const struct inf_graph *graph, struct inf_binding *bindi
         cr_assert_not_null(bindings[i].host);
     }
     for (uint32_t i = 0; i < graph->input_count; i++)
-        fill(bindings[graph->inputs[i].value].host,
-             inf_shape_elements(&graph->values[graph->inputs[i].value].shape), i + 7, special);
+        fill_floats(bindings[graph->inputs[i].value].host,
+                    inf_shape_elements(&graph->values[graph->inputs[i].value].shape), i + 7,
+                    special);
 }
 
 static void keep_answers(const struct inf_graph *graph, const struct inf_binding *bindings,
@@ -74,8 +75,8 @@ static void keep_answers(const struct inf_graph *graph, const struct inf_binding
     }
 }
 
-static void run(struct inf_device *ref, const struct inf_graph *graph, bool special,
-                struct answers *answers)
+static void run_graph(struct inf_device *ref, const struct inf_graph *graph, bool special,
+                      struct answers *answers)
 {
     uint32_t *nodes = calloc(graph->node_count + 1, sizeof *nodes);
     struct inf_binding *bindings = calloc(graph->value_count + 1, sizeof *bindings);
@@ -110,7 +111,7 @@ struct maker {
 };
 
 // SplitMix64.
-static uint32_t below(struct maker *maker, uint32_t bound)
+static uint32_t draw_below(struct maker *maker, uint32_t bound)
 {
     uint64_t z = maker->state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -136,7 +137,7 @@ static uint32_t number_const(struct maker *maker, struct inf_shape shape, float 
     struct inf_blob *blob = inf_blob_create(size_bytes);
     cr_assert_not_null(blob);
     for (size_t i = 0; i < size_bytes / sizeof(float); i++)
-        ((float *)blob->data)[i] = low + (high - low) * (float)below(maker, 1000) / 999;
+        ((float *)blob->data)[i] = low + (high - low) * (float)draw_below(maker, 1000) / 999;
     uint32_t value;
     cr_assert_eq(
         inf_graph_add_const(maker->graph, "number", INF_DTYPE_F32, &shape, blob, &value, NULL),
@@ -159,8 +160,8 @@ static uint32_t int_const(struct maker *maker, struct inf_shape shape, const int
 }
 
 // Appends a node; its only output is what the next one reads.
-static union inf_attrs *append(struct maker *maker, enum inf_op op, const uint32_t *inputs,
-                               uint32_t count)
+static union inf_attrs *append_node(struct maker *maker, enum inf_op op, const uint32_t *inputs,
+                                    uint32_t count)
 {
     uint32_t node;
     struct inf_error err = {0};
@@ -177,7 +178,7 @@ static uint32_t channel_const(struct maker *maker)
 {
     int64_t channels = channels_now(maker);
     bool image = shape_now(maker)->rank == 4;
-    switch (below(maker, image ? 5 : 4)) {
+    switch (draw_below(maker, image ? 5 : 4)) {
     case 0:
         return number_const(maker, (struct inf_shape){0}, 0.5f, 2);
     case 1:
@@ -194,24 +195,25 @@ static uint32_t channel_const(struct maker *maker)
 static void append_conv(struct maker *maker)
 {
     int64_t in = channels_now(maker);
-    int64_t out = 1 + below(maker, 4);
-    int64_t kernel = 1 + below(maker, 3);
-    bool depthwise = below(maker, 3) == 0;
+    int64_t out = 1 + draw_below(maker, 4);
+    int64_t kernel = 1 + draw_below(maker, 3);
+    bool depthwise = draw_below(maker, 3) == 0;
     uint32_t filter = depthwise ? number_const(maker, INF_SHAPE(kernel, kernel, in, 2), -1, 1)
                                 : number_const(maker, INF_SHAPE(kernel, kernel, in, out), -1, 1);
-    uint32_t bias = below(maker, 2) == 0
+    uint32_t bias = draw_below(maker, 2) == 0
                         ? INF_VALUE_NONE
                         : number_const(maker, INF_SHAPE(depthwise ? 2 * in : out), -1, 1);
     const uint32_t inputs[] = {maker->x, filter, bias};
     // VALID needs room for the kernel.
     bool roomy = shape_now(maker)->dims[1] >= kernel && shape_now(maker)->dims[2] >= kernel;
     enum inf_padding padding =
-        roomy ? (enum inf_padding)below(maker, INF_PADDING_COUNT) : INF_PADDING_SAME;
-    uint32_t count = bias == INF_VALUE_NONE && below(maker, 2) == 0 ? 2 : 3;
+        roomy ? (enum inf_padding)draw_below(maker, INF_PADDING_COUNT) : INF_PADDING_SAME;
+    uint32_t count = bias == INF_VALUE_NONE && draw_below(maker, 2) == 0 ? 2 : 3;
     if (depthwise)
-        append(maker, INF_OP_DEPTHWISE_CONV2D, inputs, count)->depthwise_conv2d.padding = padding;
+        append_node(maker, INF_OP_DEPTHWISE_CONV2D, inputs, count)->depthwise_conv2d.padding =
+            padding;
     else
-        append(maker, INF_OP_CONV2D, inputs, count)->conv2d.padding = padding;
+        append_node(maker, INF_OP_CONV2D, inputs, count)->conv2d.padding = padding;
 }
 
 static void append_transpose(struct maker *maker)
@@ -222,16 +224,16 @@ static void append_transpose(struct maker *maker)
                             3};
     uint32_t filter = number_const(maker, INF_SHAPE(2, 2, 3, in), -1, 1);
     const uint32_t inputs[] = {maker->x, filter, int_const(maker, INF_SHAPE(4), size)};
-    append(maker, INF_OP_CONV2D_TRANSPOSE, inputs, 3);
+    append_node(maker, INF_OP_CONV2D_TRANSPOSE, inputs, 3);
 }
 
 static void append_matmul(struct maker *maker)
 {
     int64_t in = channels_now(maker);
-    bool transposed = below(maker, 2) == 0;
+    bool transposed = draw_below(maker, 2) == 0;
     uint32_t b = number_const(maker, transposed ? INF_SHAPE(3, in) : INF_SHAPE(in, 3), -1, 1);
     const uint32_t inputs[] = {maker->x, b};
-    append(maker, INF_OP_MATMUL, inputs, 2)->matmul.transpose_b = transposed;
+    append_node(maker, INF_OP_MATMUL, inputs, 2)->matmul.transpose_b = transposed;
 }
 
 static void append_batch_norm(struct maker *maker)
@@ -241,7 +243,7 @@ static void append_batch_norm(struct maker *maker)
     for (int i = 1; i < 4; i++)
         inputs[i] = number_const(maker, shape, -1, 1);
     inputs[4] = number_const(maker, shape, 0.1f, 2);
-    append(maker, INF_OP_BATCH_NORM, inputs, 5);
+    append_node(maker, INF_OP_BATCH_NORM, inputs, 5);
 }
 
 static void append_binary(struct maker *maker)
@@ -249,19 +251,19 @@ static void append_binary(struct maker *maker)
     static const enum inf_binary_kind kinds[] = {INF_BINARY_ADD, INF_BINARY_MUL, INF_BINARY_SUB,
                                                  INF_BINARY_DIV};
     uint32_t c = channel_const(maker);
-    bool first = below(maker, 3) == 0;
+    bool first = draw_below(maker, 3) == 0;
     const uint32_t inputs[] = {first ? c : maker->x, first ? maker->x : c};
-    enum inf_binary_kind kind = kinds[below(maker, first ? 3 : 4)];
-    append(maker, INF_OP_BINARY, inputs, 2)->binary.kind = kind;
+    enum inf_binary_kind kind = kinds[draw_below(maker, first ? 3 : 4)];
+    append_node(maker, INF_OP_BINARY, inputs, 2)->binary.kind = kind;
 }
 
 static void append_bound(struct maker *maker)
 {
     uint32_t c = number_const(maker, (struct inf_shape){0}, -1, 3);
-    bool first = below(maker, 3) == 0;
+    bool first = draw_below(maker, 3) == 0;
     const uint32_t inputs[] = {first ? c : maker->x, first ? maker->x : c};
-    enum inf_binary_kind kind = below(maker, 2) == 0 ? INF_BINARY_MIN : INF_BINARY_MAX;
-    append(maker, INF_OP_BINARY, inputs, 2)->binary.kind = kind;
+    enum inf_binary_kind kind = draw_below(maker, 2) == 0 ? INF_BINARY_MIN : INF_BINARY_MAX;
+    append_node(maker, INF_OP_BINARY, inputs, 2)->binary.kind = kind;
 }
 
 static void append_unary(struct maker *maker)
@@ -269,36 +271,36 @@ static void append_unary(struct maker *maker)
     static const enum inf_unary_kind kinds[] = {
         INF_UNARY_RELU, INF_UNARY_RELU6,      INF_UNARY_SIGMOID,    INF_UNARY_TANH,
         INF_UNARY_ELU,  INF_UNARY_LEAKY_RELU, INF_UNARY_HARD_SWISH, INF_UNARY_NEG};
-    enum inf_unary_kind kind = kinds[below(maker, INF_ARRAY_LENGTH(kinds))];
-    union inf_attrs *attrs = append(maker, INF_OP_UNARY, &maker->x, 1);
+    enum inf_unary_kind kind = kinds[draw_below(maker, INF_ARRAY_LENGTH(kinds))];
+    union inf_attrs *attrs = append_node(maker, INF_OP_UNARY, &maker->x, 1);
     attrs->unary.kind = kind;
     attrs->unary.alpha = 0.3f;
 }
 
 static void append_clip(struct maker *maker)
 {
-    bool nothing = below(maker, 3) == 0;
-    union inf_attrs *attrs = append(maker, INF_OP_CLIP, &maker->x, 1);
+    bool nothing = draw_below(maker, 3) == 0;
+    union inf_attrs *attrs = append_node(maker, INF_OP_CLIP, &maker->x, 1);
     if (nothing)
         return;
-    attrs->clip.min = below(maker, 2) == 0 ? 0 : -1;
-    attrs->clip.max = (float)below(maker, 3) * 3;
+    attrs->clip.min = draw_below(maker, 2) == 0 ? 0 : -1;
+    attrs->clip.max = (float)draw_below(maker, 3) * 3;
 }
 
 static void append_prelu(struct maker *maker)
 {
     const uint32_t inputs[] = {maker->x, channel_const(maker)};
-    append(maker, INF_OP_PRELU, inputs, 2);
+    append_node(maker, INF_OP_PRELU, inputs, 2);
 }
 
 static void append_pad(struct maker *maker)
 {
     int32_t paddings[8] = {0};
     for (int i = 2; i < 6; i++)
-        paddings[i] = (int32_t)below(maker, 3);
-    paddings[7] = below(maker, 5) == 0;
+        paddings[i] = (int32_t)draw_below(maker, 3);
+    paddings[7] = draw_below(maker, 5) == 0;
     const uint32_t inputs[] = {maker->x, int_const(maker, INF_SHAPE(4, 2), paddings)};
-    append(maker, INF_OP_PAD, inputs, 2);
+    append_node(maker, INF_OP_PAD, inputs, 2);
 }
 
 // Nodes that do nothing.
@@ -309,21 +311,21 @@ static void append_nothing(struct maker *maker)
     for (int32_t i = 0; i < shape_now(maker)->rank; i++)
         sizes[i] = (int32_t)shape_now(maker)->dims[i];
     sizes[1] = -1;
-    switch (below(maker, 4)) {
+    switch (draw_below(maker, 4)) {
     case 0:
-        append(maker, INF_OP_IDENTITY, &maker->x, 1);
+        append_node(maker, INF_OP_IDENTITY, &maker->x, 1);
         break;
     case 1:
-        append(maker, INF_OP_CAST, &maker->x, 1);
+        append_node(maker, INF_OP_CAST, &maker->x, 1);
         break;
     case 2: {
         uint32_t same = int_const(maker, INF_SHAPE(shape_now(maker)->rank), sizes);
-        append(maker, INF_OP_RESHAPE, (const uint32_t[]){maker->x, same}, 2);
+        append_node(maker, INF_OP_RESHAPE, (const uint32_t[]){maker->x, same}, 2);
         break;
     }
     default:
-        append(maker, INF_OP_EXPAND_DIMS, &maker->x, 1)->expand_dims.axes = front;
-        append(maker, INF_OP_SQUEEZE, &maker->x, 1)->squeeze.axes = front;
+        append_node(maker, INF_OP_EXPAND_DIMS, &maker->x, 1)->expand_dims.axes = front;
+        append_node(maker, INF_OP_SQUEEZE, &maker->x, 1)->squeeze.axes = front;
         break;
     }
 }
@@ -332,10 +334,10 @@ static void append_nothing(struct maker *maker)
 static void append_size_sum(struct maker *maker)
 {
     uint32_t x = maker->x;
-    append(maker, INF_OP_SHAPE, &x, 1);
-    append(maker, INF_OP_CAST, &maker->x, 1);
-    append(maker, INF_OP_REDUCE, &maker->x, 1);
-    append(maker, INF_OP_BINARY, (const uint32_t[]){x, maker->x}, 2);
+    append_node(maker, INF_OP_SHAPE, &x, 1);
+    append_node(maker, INF_OP_CAST, &maker->x, 1);
+    append_node(maker, INF_OP_REDUCE, &maker->x, 1);
+    append_node(maker, INF_OP_BINARY, (const uint32_t[]){x, maker->x}, 2);
 }
 
 // Something computed from constants only, added.
@@ -343,15 +345,15 @@ static void append_const_sum(struct maker *maker)
 {
     uint32_t x = maker->x;
     uint32_t c = number_const(maker, INF_SHAPE(channels_now(maker)), -1, 1);
-    append(maker, INF_OP_UNARY, &c, 1);
-    append(maker, INF_OP_BINARY, (const uint32_t[]){x, maker->x}, 2);
+    append_node(maker, INF_OP_UNARY, &c, 1);
+    append_node(maker, INF_OP_BINARY, (const uint32_t[]){x, maker->x}, 2);
 }
 
 static void append_residual(struct maker *maker)
 {
     uint32_t x = maker->x;
     append_unary(maker);
-    append(maker, INF_OP_BINARY, (const uint32_t[]){x, maker->x}, 2);
+    append_node(maker, INF_OP_BINARY, (const uint32_t[]){x, maker->x}, 2);
 }
 
 static void append_any(struct maker *maker)
@@ -362,7 +364,7 @@ static void append_any(struct maker *maker)
         append_unary,     append_unary,    append_clip,       append_prelu, append_nothing,
         append_const_sum, append_residual, append_size_sum,
     };
-    steps[below(maker, INF_ARRAY_LENGTH(steps))](maker);
+    steps[draw_below(maker, INF_ARRAY_LENGTH(steps))](maker);
     struct inf_error err = {0};
     cr_assert_eq(inf_shape_infer(maker->graph, &err), INF_OK, "%s", err.text);
 }
@@ -376,15 +378,15 @@ static void add_output(struct maker *maker)
 static struct inf_graph *make_graph(uint64_t seed)
 {
     struct maker maker = {.state = seed};
-    struct inf_shape shape = INF_SHAPE(1 + below(&maker, 2), 3 + below(&maker, 3),
-                                       3 + below(&maker, 3), 1 + below(&maker, 4));
+    struct inf_shape shape = INF_SHAPE(1 + draw_below(&maker, 2), 3 + draw_below(&maker, 3),
+                                       3 + draw_below(&maker, 3), 1 + draw_below(&maker, 4));
     cr_assert_eq(inf_graph_create(&maker.graph, NULL), INF_OK);
     cr_assert_eq(inf_graph_add_value(maker.graph, "x", INF_DTYPE_F32, &shape, &maker.x, NULL),
                  INF_OK);
     cr_assert_eq(inf_graph_add_input(maker.graph, "x", maker.x, NULL), INF_OK);
-    for (uint32_t i = 4 + below(&maker, 10); i > 0; i--) {
+    for (uint32_t i = 4 + draw_below(&maker, 10); i > 0; i--) {
         append_any(&maker);
-        if (below(&maker, 8) == 0 && maker.graph->output_count < OUTPUTS_MAX - 1)
+        if (draw_below(&maker, 8) == 0 && maker.graph->output_count < OUTPUTS_MAX - 1)
             add_output(&maker);
     }
     add_output(&maker);
@@ -393,8 +395,8 @@ static struct inf_graph *make_graph(uint64_t seed)
 
 // --- comparing ---
 
-static void compare(const struct answers *before, const struct answers *after, float tolerance,
-                    const char *what)
+static void compare_answers(const struct answers *before, const struct answers *after,
+                            float tolerance, const char *what)
 {
     cr_assert_eq(before->count, after->count, "%s", what);
     for (uint32_t i = 0; i < before->count; i++) {
@@ -427,12 +429,12 @@ static void check_passes(uint32_t disabled, float tolerance, bool special)
         struct answers after = {0};
         char what[64];
         snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
-        run(ref, graph, special, &before);
+        run_graph(ref, graph, special, &before);
         uint32_t node_count = graph->node_count;
         cr_assert_eq(inf_passes_run(graph, &options, &err), INF_OK, "%s: %s", what, err.text);
         nodes_saved += node_count - graph->node_count;
-        run(ref, graph, special, &after);
-        compare(&before, &after, tolerance, what);
+        run_graph(ref, graph, special, &after);
+        compare_answers(&before, &after, tolerance, what);
         free_answers(&before);
         free_answers(&after);
         inf_graph_destroy(&graph);
@@ -485,7 +487,8 @@ Test(passes, fuse_pad_changes_no_bit)
     uint32_t fused = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct maker maker = {.state = seed};
-        struct inf_shape shape = INF_SHAPE(1, 4 + below(&maker, 4), 4 + below(&maker, 4), 2);
+        struct inf_shape shape =
+            INF_SHAPE(1, 4 + draw_below(&maker, 4), 4 + draw_below(&maker, 4), 2);
         cr_assert_eq(inf_graph_create(&maker.graph, NULL), INF_OK);
         cr_assert_eq(inf_graph_add_value(maker.graph, "x", INF_DTYPE_F32, &shape, &maker.x, NULL),
                      INF_OK);
@@ -497,11 +500,11 @@ Test(passes, fuse_pad_changes_no_bit)
         add_output(&maker);
         struct answers before = {0};
         struct answers after = {0};
-        run(ref, maker.graph, false, &before);
+        run_graph(ref, maker.graph, false, &before);
         cr_assert_eq(inf_passes_run(maker.graph, &options, NULL), INF_OK);
         fused += maker.graph->node_count == 1;
-        run(ref, maker.graph, false, &after);
-        compare(&before, &after, 0, "pad");
+        run_graph(ref, maker.graph, false, &after);
+        compare_answers(&before, &after, 0, "pad");
         free_answers(&before);
         free_answers(&after);
         inf_graph_destroy(&maker.graph);

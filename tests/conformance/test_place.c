@@ -242,20 +242,20 @@ static struct inf_tune *open_tune(void)
     return tune;
 }
 
-static void start(void)
+static void create_directory(void)
 {
     strcpy(directory, "/tmp/inf-tune-XXXXXX");
     cr_assert_not_null(mkdtemp(directory));
 }
 
-static void stop(void)
+static void remove_directory(void)
 {
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(tune, .init = start, .fini = stop);
+TestSuite(tune, .init = create_directory, .fini = remove_directory);
 
 static struct inf_device *tune_device;
 
@@ -437,7 +437,7 @@ Test(speed, sees_what_a_run_costs_a_slow_device)
     inf_device_unref(&broken);
 }
 
-Test(speed, is_kept_for_the_next_start, .init = start, .fini = stop)
+Test(speed, is_kept_for_the_next_start, .init = create_directory, .fini = remove_directory)
 {
     struct inf_device *device = open_device(NONE, INF_DEVICE_HOST);
     const struct inf_speed speed = {1e9, 2e9, 3, 4};

@@ -41,9 +41,9 @@ static struct inf_model *make_model(struct inf_device *host)
 }
 
 // Runs the model with these run options; returns what it says that it computed in.
-static enum inf_precision run(struct inf_model *model, struct inf_device *device,
-                              const struct inf_run_options *options, const float x[COUNT],
-                              float y[COUNT], atomic_bool *overflowed)
+static enum inf_precision run_model(struct inf_model *model, struct inf_device *device,
+                                    const struct inf_run_options *options, const float x[COUNT],
+                                    float y[COUNT], atomic_bool *overflowed)
 {
     const struct inf_shape shape = INF_SHAPE(COUNT);
     struct inf_executable *executable = NULL;
@@ -71,14 +71,14 @@ Test(precision, rounds_what_is_not_pinned_and_says_so)
     const struct inf_run_options fp16 = {.precision = INF_PRECISION_FP16};
     const struct inf_run_options bf16 = {.precision = INF_PRECISION_BF16};
     const struct inf_run_options plain = {0};
-    cr_expect_eq(run(model, half, &plain, x, y, NULL), INF_PRECISION_FP32);
+    cr_expect_eq(run_model(model, half, &plain, x, y, NULL), INF_PRECISION_FP32);
     cr_expect_eq(y[0], -1.0019540786743164f);
     cr_expect_eq(y[2], -90000.f);
-    cr_expect_eq(run(model, half, &fp16, x, y, NULL), INF_PRECISION_FP16);
+    cr_expect_eq(run_model(model, half, &fp16, x, y, NULL), INF_PRECISION_FP16);
     cr_expect_eq(y[0], -1.001953125f);
     cr_expect_eq(y[1], -4.f);
     cr_expect_eq(y[2], -INFINITY);
-    cr_expect_eq(run(model, half, &bf16, x, y, NULL), INF_PRECISION_BF16);
+    cr_expect_eq(run_model(model, half, &bf16, x, y, NULL), INF_PRECISION_BF16);
     cr_expect_eq(y[0], -1.f);
     cr_expect_eq(y[2], -90112.f); // 90000 to 8 bits: 176 * 512
     // Executables of three modes are there side by side.
@@ -101,13 +101,14 @@ Test(precision, pinned_nodes_stay_whole)
     for (uint32_t n = 0; n < graph->node_count; n++)
         pins[n] = inf_node_hash(&graph->nodes[n]);
     cr_assert_eq(inf_model_pin(model, INF_PRECISION_FP16, pins, graph->node_count, NULL), INF_OK);
-    cr_expect_eq(run(model, half, &fp16, x, y, NULL), INF_PRECISION_FP32, "nothing is lowered");
+    cr_expect_eq(run_model(model, half, &fp16, x, y, NULL), INF_PRECISION_FP32,
+                 "nothing is lowered");
     cr_expect_eq(y[0], -90000.f);
     cr_expect_eq(y[1], -1.0019540786743164f);
     inf_model_unref(&model);
     model = make_model(ref); // the first node alone
     cr_assert_eq(inf_model_pin(model, INF_PRECISION_FP16, pins, 1, NULL), INF_OK);
-    cr_expect_eq(run(model, half, &fp16, x, y, NULL), INF_PRECISION_FP16);
+    cr_expect_eq(run_model(model, half, &fp16, x, y, NULL), INF_PRECISION_FP16);
     cr_expect_eq(y[1], -1.001953125f);
     inf_model_unref(&model);
     inf_device_unref(&half);
@@ -133,8 +134,9 @@ Test(precision, is_refused_by_devices_that_do_not_offer_it)
     // An executable goes on in fp32 there: what falls to hosts is theirs.
     const float x[COUNT + 16] = {300, 1.0009765625f, 0, 0};
     float y[COUNT + 16];
-    cr_expect_eq(run(model, ref, &(struct inf_run_options){INF_PRECISION_FP16, 0}, x, y, NULL),
-                 INF_PRECISION_FP32);
+    cr_expect_eq(
+        run_model(model, ref, &(struct inf_run_options){INF_PRECISION_FP16, 0}, x, y, NULL),
+        INF_PRECISION_FP32);
     cr_expect_eq(y[0], -90000.f);
     inf_model_unref(&model);
     inf_device_unref(&half);
@@ -151,13 +153,13 @@ Test(precision, what_is_preferred_holds_for_one_device_and_can_change)
     atomic_bool overflowed = false;
     const struct inf_run_options fp16 = {.precision = INF_PRECISION_FP16};
     inf_model_set_default_options(model, half, &fp16);
-    cr_expect_eq(run(model, half, NULL, x, y, &overflowed), INF_PRECISION_FP16);
+    cr_expect_eq(run_model(model, half, NULL, x, y, &overflowed), INF_PRECISION_FP16);
     cr_expect(atomic_load(&overflowed));
-    cr_expect_eq(run(model, ref, NULL, x, y, NULL), INF_PRECISION_FP32);
+    cr_expect_eq(run_model(model, ref, NULL, x, y, NULL), INF_PRECISION_FP32);
     cr_expect_eq(inf_model_default_options(model, ref).precision, INF_PRECISION_FP32);
     inf_model_set_default_options(model, half, &(struct inf_run_options){0});
     atomic_store(&overflowed, false);
-    cr_expect_eq(run(model, half, NULL, x, y, &overflowed), INF_PRECISION_FP32);
+    cr_expect_eq(run_model(model, half, NULL, x, y, &overflowed), INF_PRECISION_FP32);
     cr_expect(!atomic_load(&overflowed));
     cr_expect_eq(y[0], -90000.f);
     inf_model_unref(&model);

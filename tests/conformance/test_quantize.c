@@ -16,14 +16,14 @@
 
 static uint32_t state;
 
-static uint32_t bits(void)
+static uint32_t draw_bits(void)
 {
     state = state * 1664525u + 1013904223u;
     return state >> 8;
 }
 
-static uint32_t constant(struct inf_graph *graph, enum inf_dtype dtype,
-                         const struct inf_shape *shape, const void *data)
+static uint32_t add_constant(struct inf_graph *graph, enum inf_dtype dtype,
+                             const struct inf_shape *shape, const void *data)
 {
     uint32_t value;
     struct inf_blob *blob = inf_blob_create(inf_shape_elements(shape) * inf_dtype_size(dtype));
@@ -32,8 +32,8 @@ static uint32_t constant(struct inf_graph *graph, enum inf_dtype dtype,
     return value;
 }
 
-static uint32_t add(struct inf_graph *graph, enum inf_op op, const uint32_t *inputs, uint32_t count,
-                    uint32_t *node)
+static uint32_t add_node(struct inf_graph *graph, enum inf_op op, const uint32_t *inputs,
+                         uint32_t count, uint32_t *node)
 {
     cr_assert_eq(inf_graph_add_node(graph, op, "n", "", inputs, count, 1, node, NULL), INF_OK);
     return graph->nodes[*node].outputs[0];
@@ -44,14 +44,14 @@ static uint32_t there_and_back(struct inf_graph *graph, uint32_t x, float scale,
 {
     const struct inf_shape one = {0};
     uint32_t node;
-    uint32_t inputs[] = {x, constant(graph, INF_DTYPE_F32, &one, &scale),
-                         constant(graph, INF_DTYPE_U8, &one, &zero)};
-    inputs[0] = add(graph, INF_OP_QUANTIZE, inputs, 3, &node);
-    return add(graph, INF_OP_DEQUANTIZE, inputs, 3, &node);
+    uint32_t inputs[] = {x, add_constant(graph, INF_DTYPE_F32, &one, &scale),
+                         add_constant(graph, INF_DTYPE_U8, &one, &zero)};
+    inputs[0] = add_node(graph, INF_OP_QUANTIZE, inputs, 3, &node);
+    return add_node(graph, INF_OP_DEQUANTIZE, inputs, 3, &node);
 }
 
 // A convolution (depthwise: of each channel) of x with bytes that are dequantised channel by channel.
-static uint32_t convolve(struct inf_graph *graph, uint32_t x, bool depthwise, bool relu)
+static uint32_t add_convolution(struct inf_graph *graph, uint32_t x, bool depthwise, bool relu)
 {
     const struct inf_shape each = INF_SHAPE(CHANNELS);
     struct inf_shape shape = INF_SHAPE(3, 3, CHANNELS, depthwise ? 1 : CHANNELS);
@@ -60,24 +60,25 @@ static uint32_t convolve(struct inf_graph *graph, uint32_t x, bool depthwise, bo
     float bias[CHANNELS];
     uint32_t node;
     for (size_t i = 0; i < sizeof(w); i++)
-        w[i] = (int8_t)bits();
+        w[i] = (int8_t)draw_bits();
     for (size_t i = 0; i < CHANNELS; i++) {
-        scales[i] = (float)(1 + bits() % 100) * 1e-4f;
-        bias[i] = (float)(bits() % 100) * 0.01f - 0.5f;
+        scales[i] = (float)(1 + draw_bits() % 100) * 1e-4f;
+        bias[i] = (float)(draw_bits() % 100) * 0.01f - 0.5f;
     }
-    const uint32_t of_w[] = {constant(graph, INF_DTYPE_I8, &shape, w),
-                             constant(graph, INF_DTYPE_F32, &each, scales)};
-    uint32_t filter = add(graph, INF_OP_DEQUANTIZE, of_w, 2, &node);
+    const uint32_t of_w[] = {add_constant(graph, INF_DTYPE_I8, &shape, w),
+                             add_constant(graph, INF_DTYPE_F32, &each, scales)};
+    uint32_t filter = add_node(graph, INF_OP_DEQUANTIZE, of_w, 2, &node);
     graph->nodes[node].attrs.dequantize.axis = depthwise ? 2 : 3;
-    const uint32_t inputs[] = {x, filter, constant(graph, INF_DTYPE_F32, &each, bias)};
-    uint32_t y = add(graph, depthwise ? INF_OP_DEPTHWISE_CONV2D : INF_OP_CONV2D, inputs, 3, &node);
+    const uint32_t inputs[] = {x, filter, add_constant(graph, INF_DTYPE_F32, &each, bias)};
+    uint32_t y =
+        add_node(graph, depthwise ? INF_OP_DEPTHWISE_CONV2D : INF_OP_CONV2D, inputs, 3, &node);
     if (depthwise)
         graph->nodes[node].attrs.depthwise_conv2d.padding = INF_PADDING_SAME;
     else
         graph->nodes[node].attrs.conv2d.padding = INF_PADDING_SAME;
     if (!relu)
         return y;
-    y = add(graph, INF_OP_UNARY, &y, 1, &node);
+    y = add_node(graph, INF_OP_UNARY, &y, 1, &node);
     graph->nodes[node].attrs.unary.kind = INF_UNARY_RELU6;
     return y;
 }
@@ -91,7 +92,7 @@ enum form {
     FORM_COUNT
 };
 
-static struct inf_graph *make(enum form form, bool relu)
+static struct inf_graph *make_graph(enum form form, bool relu)
 {
     struct inf_graph *graph;
     struct inf_shape shape = INF_SHAPE(1, 6, 5, CHANNELS);
@@ -104,19 +105,19 @@ static struct inf_graph *make(enum form form, bool relu)
     uint32_t y = a;
     if (form == FORM_ADD) {
         const uint32_t inputs[] = {a, there_and_back(graph, x, 0.011f, 7)};
-        y = add(graph, INF_OP_BINARY, inputs, 2, &node);
+        y = add_node(graph, INF_OP_BINARY, inputs, 2, &node);
     } else if (form == FORM_TRANSPOSED) {
-        y = add(graph, INF_OP_TRANSPOSE, &a, 1, &node);
+        y = add_node(graph, INF_OP_TRANSPOSE, &a, 1, &node);
         graph->nodes[node].attrs.transpose.perm =
             (struct inf_ints){.count = 4, .values = {0, 2, 1, 3}};
-        y = convolve(graph, y, false, relu);
+        y = add_convolution(graph, y, false, relu);
     } else if (form == FORM_RESHAPED) {
         static const int32_t dims[] = {1, 5, 6, CHANNELS};
         const struct inf_shape four = INF_SHAPE(4);
-        const uint32_t inputs[] = {a, constant(graph, INF_DTYPE_I32, &four, dims)};
-        y = convolve(graph, add(graph, INF_OP_RESHAPE, inputs, 2, &node), false, relu);
+        const uint32_t inputs[] = {a, add_constant(graph, INF_DTYPE_I32, &four, dims)};
+        y = add_convolution(graph, add_node(graph, INF_OP_RESHAPE, inputs, 2, &node), false, relu);
     } else {
-        y = convolve(graph, a, form == FORM_DEPTHWISE, relu);
+        y = add_convolution(graph, a, form == FORM_DEPTHWISE, relu);
     }
     y = there_and_back(graph, y, Y_SCALE, 100);
     cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
@@ -132,8 +133,8 @@ static bool has_op(const struct inf_graph *graph, enum inf_op op)
 }
 
 // Runs the passes but those in `disabled`, then the graph. *fused: whether `op` is in it.
-static void run(struct inf_device *ref, struct inf_graph *graph, uint32_t disabled, enum inf_op op,
-                float *y, bool *fused)
+static void run_passes(struct inf_device *ref, struct inf_graph *graph, uint32_t disabled,
+                       enum inf_op op, float *y, bool *fused)
 {
     const struct inf_pass_options options = {.disabled = disabled};
     struct inf_binding bindings[64] = {0};
@@ -148,7 +149,7 @@ static void run(struct inf_device *ref, struct inf_graph *graph, uint32_t disabl
     float *x = bindings[graph->inputs[0].value].host;
     state = 99;
     for (size_t i = 0; i < (size_t)6 * 5 * CHANNELS; i++)
-        x[i] = (float)(bits() % 1000) * 0.01f - 5;
+        x[i] = (float)(draw_bits() % 1000) * 0.01f - 5;
     for (uint32_t i = 0; i < graph->node_count; i++)
         nodes[i] = i;
     const struct inf_segment segment = {
@@ -175,12 +176,12 @@ Test(quantize, bytes_give_what_floats_gave_but_for_a_step)
         enum form form = (enum form)(seed % FORM_COUNT);
         bool fused;
         state = seed;
-        struct inf_graph *before = make(form, seed % 2 == 0);
+        struct inf_graph *before = make_graph(form, seed % 2 == 0);
         state = seed;
-        struct inf_graph *after = make(form, seed % 2 == 0);
-        run(ref, before, 1u << INF_PASS_QUANTIZE, ops[form], was, &fused);
+        struct inf_graph *after = make_graph(form, seed % 2 == 0);
+        run_passes(ref, before, 1u << INF_PASS_QUANTIZE, ops[form], was, &fused);
         cr_assert_not(fused);
-        run(ref, after, 0, ops[form], is, &fused);
+        run_passes(ref, after, 0, ops[form], is, &fused);
         cr_assert(fused, "form %d", form);
         for (size_t i = 0; i < INF_ARRAY_LENGTH(was); i++) {
             float steps = fabsf(was[i] - is[i]) / Y_SCALE;

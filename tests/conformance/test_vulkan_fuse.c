@@ -28,14 +28,15 @@ static struct inf_device *open_ref(void)
     return ref;
 }
 
-static uint32_t binary(struct inf_graph *graph, enum inf_binary_kind kind, uint32_t a, uint32_t b)
+static uint32_t add_binary(struct inf_graph *graph, enum inf_binary_kind kind, uint32_t a,
+                           uint32_t b)
 {
     uint32_t value = node(graph, INF_OP_BINARY, "binary", a, b);
     last_attrs(graph)->binary.kind = kind;
     return value;
 }
 
-static uint32_t unary(struct inf_graph *graph, enum inf_unary_kind kind, uint32_t a)
+static uint32_t add_unary(struct inf_graph *graph, enum inf_unary_kind kind, uint32_t a)
 {
     uint32_t value = node(graph, INF_OP_UNARY, "unary", a);
     last_attrs(graph)->unary.kind = kind;
@@ -43,25 +44,25 @@ static uint32_t unary(struct inf_graph *graph, enum inf_unary_kind kind, uint32_
 }
 
 // A row of constants, one a channel.
-static uint32_t row(struct inf_graph *graph, float first)
+static uint32_t add_row(struct inf_graph *graph, float first)
 {
     float elements[CHANNELS];
     for (int i = 0; i < CHANNELS; i++)
         elements[i] = first + 0.125f * (float)i;
-    return constant(graph, INF_DTYPE_F32, INF_SHAPE(CHANNELS), elements);
+    return add_constant(graph, INF_DTYPE_F32, INF_SHAPE(CHANNELS), elements);
 }
 
-static struct inf_graph *finish(struct inf_graph *graph, uint32_t y)
+static struct inf_graph *finish_graph(struct inf_graph *graph, uint32_t y)
 {
-    output(graph, "y", y);
+    add_output(graph, "y", y);
     struct inf_error err = {0};
     cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
     return graph;
 }
 
 // Runs the graph, which it takes over, on x = -3, -2.9, ...; returns how many steps that took.
-static uint32_t run(struct inf_graph *graph, struct inf_device *device,
-                    enum inf_precision precision, float y[ELEMENTS])
+static uint32_t run_graph(struct inf_graph *graph, struct inf_device *device,
+                          enum inf_precision precision, float y[ELEMENTS])
 {
     struct inf_device *devices[] = {device, open_ref()};
     struct inf_executable *executable = NULL;
@@ -94,23 +95,24 @@ static void expect_near(const float *got, const float *wanted, float tolerance)
 static struct inf_graph *make_swish(void)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
-    uint32_t scaled = binary(graph, INF_BINARY_MUL, unary(graph, INF_UNARY_NEG, x), row(graph, 1));
-    uint32_t moved = binary(graph, INF_BINARY_ADD, scaled, row(graph, -0.5f));
-    uint32_t abs = unary(graph, INF_UNARY_ABS, moved);
-    uint32_t swish = binary(graph, INF_BINARY_MUL, abs, unary(graph, INF_UNARY_SIGMOID, x));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
+    uint32_t scaled =
+        add_binary(graph, INF_BINARY_MUL, add_unary(graph, INF_UNARY_NEG, x), add_row(graph, 1));
+    uint32_t moved = add_binary(graph, INF_BINARY_ADD, scaled, add_row(graph, -0.5f));
+    uint32_t abs = add_unary(graph, INF_UNARY_ABS, moved);
+    uint32_t swish = add_binary(graph, INF_BINARY_MUL, abs, add_unary(graph, INF_UNARY_SIGMOID, x));
     uint32_t y = node(graph, INF_OP_CLIP, "clip", swish);
     last_attrs(graph)->clip.min = 0.25f;
     last_attrs(graph)->clip.max = 2;
-    return finish(graph, y);
+    return finish_graph(graph, y);
 }
 
 Test(vulkan_fuse, computes_a_tree_in_one_step)
 {
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     float y[ELEMENTS], wanted[ELEMENTS];
-    run(make_swish(), ref, INF_PRECISION_FP32, wanted);
-    uint32_t steps = run(make_swish(), device, INF_PRECISION_FP32, y);
+    run_graph(make_swish(), ref, INF_PRECISION_FP32, wanted);
+    uint32_t steps = run_graph(make_swish(), device, INF_PRECISION_FP32, y);
     expect_near(y, wanted, 1e-6f);
     // By hand: x = -3, so |3 * 1 - 0.5| / (1 + e^3).
     cr_assert_float_eq(y[0], 0.25f, 1e-6, "clipped from 0.1186: %g", (double)y[0]);
@@ -126,15 +128,15 @@ Test(vulkan_fuse, computes_between_values_of_16_bits)
     for (int i = 0; i < 2; i++) {
         // softmax is no part of a tree: what lies before and behind it is in 16 bits.
         struct inf_graph *graph = new_graph();
-        uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
-        uint32_t before =
-            binary(graph, INF_BINARY_MUL, unary(graph, INF_UNARY_TANH, x), row(graph, 1));
+        uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
+        uint32_t before = add_binary(graph, INF_BINARY_MUL, add_unary(graph, INF_UNARY_TANH, x),
+                                     add_row(graph, 1));
         uint32_t soft = node(graph, INF_OP_SOFTMAX, "softmax", before);
         uint32_t y_value =
-            binary(graph, INF_BINARY_SUB, unary(graph, INF_UNARY_SQUARE, soft), soft);
-        finish(graph, y_value);
-        run(graph, i == 0 ? ref : device, i == 0 ? INF_PRECISION_FP32 : INF_PRECISION_FP16,
-            i == 0 ? wanted : y);
+            add_binary(graph, INF_BINARY_SUB, add_unary(graph, INF_UNARY_SQUARE, soft), soft);
+        finish_graph(graph, y_value);
+        run_graph(graph, i == 0 ? ref : device, i == 0 ? INF_PRECISION_FP32 : INF_PRECISION_FP16,
+                  i == 0 ? wanted : y);
     }
     expect_near(y, wanted, 2e-3f);
     inf_device_unref(&device);
@@ -145,11 +147,12 @@ Test(vulkan_fuse, computes_between_values_of_16_bits)
 static struct inf_graph *make_chain(int nodes)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t value = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
+    uint32_t value = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
     for (int i = 0; i < nodes; i++)
-        value = i % 2 == 0 ? binary(graph, INF_BINARY_ADD, value, row(graph, (float)i * 0.01f))
-                           : unary(graph, INF_UNARY_TANH, value);
-    return finish(graph, value);
+        value = i % 2 == 0
+                    ? add_binary(graph, INF_BINARY_ADD, value, add_row(graph, (float)i * 0.01f))
+                    : add_unary(graph, INF_UNARY_TANH, value);
+    return finish_graph(graph, value);
 }
 
 Test(vulkan_fuse, cuts_what_has_no_room_in_one_shader)
@@ -157,8 +160,8 @@ Test(vulkan_fuse, cuts_what_has_no_room_in_one_shader)
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     float y[ELEMENTS], wanted[ELEMENTS];
     for (int nodes = 1; nodes <= 40; nodes += 13) {
-        run(make_chain(nodes), ref, INF_PRECISION_FP32, wanted);
-        uint32_t steps = run(make_chain(nodes), device, INF_PRECISION_FP32, y);
+        run_graph(make_chain(nodes), ref, INF_PRECISION_FP32, wanted);
+        uint32_t steps = run_graph(make_chain(nodes), device, INF_PRECISION_FP32, y);
         expect_near(y, wanted, 1e-5f);
         cr_assert_leq(steps, inf_glsl_available() ? (uint32_t)nodes / 8 + 1 : (uint32_t)nodes);
     }
@@ -167,7 +170,7 @@ Test(vulkan_fuse, cuts_what_has_no_room_in_one_shader)
 }
 
 // A number below `limit`, by a linear congruential generator (Knuth).
-static uint32_t next(uint64_t *state, uint32_t limit)
+static uint32_t draw_below(uint64_t *state, uint32_t limit)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(*state >> 33) % limit;
@@ -182,19 +185,20 @@ static struct inf_graph *make_random(uint64_t seed)
                                                     INF_BINARY_MAX};
     struct inf_graph *graph = new_graph();
     uint32_t values[16], count = 0;
-    values[count++] = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
+    values[count++] = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
     while (count < 14) {
-        uint32_t a = values[count - 1 - next(&seed, count < 3 ? count : 3)];
-        uint32_t b = values[next(&seed, count)];
-        uint32_t what = next(&seed, 4);
-        enum inf_binary_kind kind = binaries[next(&seed, INF_ARRAY_LENGTH(binaries))];
-        values[count] = what == 0 ? unary(graph, unaries[next(&seed, INF_ARRAY_LENGTH(unaries))], a)
-                        : what == 1 ? binary(graph, kind, a, row(graph, 0.5f))
-                        : what == 2 ? binary(graph, kind, floats(graph, INF_SHAPE(1), 0.75f), a)
-                                    : binary(graph, kind, a, b);
+        uint32_t a = values[count - 1 - draw_below(&seed, count < 3 ? count : 3)];
+        uint32_t b = values[draw_below(&seed, count)];
+        uint32_t what = draw_below(&seed, 4);
+        enum inf_binary_kind kind = binaries[draw_below(&seed, INF_ARRAY_LENGTH(binaries))];
+        values[count] =
+            what == 0   ? add_unary(graph, unaries[draw_below(&seed, INF_ARRAY_LENGTH(unaries))], a)
+            : what == 1 ? add_binary(graph, kind, a, add_row(graph, 0.5f))
+            : what == 2 ? add_binary(graph, kind, floats(graph, INF_SHAPE(1), 0.75f), a)
+                        : add_binary(graph, kind, a, b);
         count++;
     }
-    return finish(graph, values[count - 1]);
+    return finish_graph(graph, values[count - 1]);
 }
 
 Test(vulkan_fuse, agrees_with_ref_on_random_trees)
@@ -202,8 +206,8 @@ Test(vulkan_fuse, agrees_with_ref_on_random_trees)
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     float y[ELEMENTS], wanted[ELEMENTS];
     for (uint64_t seed = 1; seed <= 6; seed++) {
-        run(make_random(seed), ref, INF_PRECISION_FP32, wanted);
-        run(make_random(seed), device, INF_PRECISION_FP32, y);
+        run_graph(make_random(seed), ref, INF_PRECISION_FP32, wanted);
+        run_graph(make_random(seed), device, INF_PRECISION_FP32, y);
         expect_near(y, wanted, 1e-5f);
     }
     inf_device_unref(&device);
@@ -219,7 +223,7 @@ Test(vulkan_fuse, compiles_nothing_at_a_second_start)
     cr_assert_not_null(mkdtemp(directory));
     for (int start = 0; start < 3; start++) {
         struct inf_device *device = vulkan_open(directory);
-        run(make_swish(), device, INF_PRECISION_FP32, start == 0 ? wanted : y);
+        run_graph(make_swish(), device, INF_PRECISION_FP32, start == 0 ? wanted : y);
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_SHADERS_COMPILED),
                      start == 1 ? 0u : 1u);
         // The third start has the pipelines of the second, since the shader is the same again.
@@ -251,15 +255,15 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
     cr_assert_not_null(faults);
     float y[ELEMENTS], wanted[ELEMENTS];
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
-    run(make_swish(), ref, INF_PRECISION_FP32, wanted);
-    cr_assert_eq(run(make_swish(), device, INF_PRECISION_FP32, y), 1u);
+    run_graph(make_swish(), ref, INF_PRECISION_FP32, wanted);
+    cr_assert_eq(run_graph(make_swish(), device, INF_PRECISION_FP32, y), 1u);
     uint64_t hash = ((struct vk_gpu *)device)->fused_shaders.list->hash;
     inf_device_unref(&device);
     device = vulkan_open(NULL);
     faults->pipeline_word = 1; // the hash's lower half
     faults->pipeline_value = (uint32_t)hash;
     faults->pipeline = VK_ERROR_UNKNOWN;
-    cr_assert_eq(run(make_swish(), device, INF_PRECISION_FP32, y), 7u);
+    cr_assert_eq(run_graph(make_swish(), device, INF_PRECISION_FP32, y), 7u);
     expect_near(y, wanted, 1e-6f);
     inf_device_unref(&device);
     inf_device_unref(&ref);
@@ -276,7 +280,7 @@ struct around {
     uint32_t steps;  // wanted
 };
 
-static uint32_t convolve(struct inf_graph *graph, uint32_t x, int64_t channels, float first)
+static uint32_t add_convolution(struct inf_graph *graph, uint32_t x, int64_t channels, float first)
 {
     float filter[3 * CHANNELS * CHANNELS], bias[CHANNELS];
     for (int i = 0; i < 3 * CHANNELS * CHANNELS; i++)
@@ -285,8 +289,8 @@ static uint32_t convolve(struct inf_graph *graph, uint32_t x, int64_t channels, 
         bias[i] = first - 0.25f * (float)i;
     uint32_t value =
         node(graph, INF_OP_CONV2D, "conv", x,
-             constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 1, CHANNELS, channels), filter),
-             constant(graph, INF_DTYPE_F32, INF_SHAPE(channels), bias));
+             add_constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 1, CHANNELS, channels), filter),
+             add_constant(graph, INF_DTYPE_F32, INF_SHAPE(channels), bias));
     last_attrs(graph)->conv2d.padding = INF_PADDING_SAME;
     return value;
 }
@@ -294,22 +298,22 @@ static uint32_t convolve(struct inf_graph *graph, uint32_t x, int64_t channels, 
 static struct inf_graph *make_sum(const struct around *around)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, ROWS, 1, CHANNELS));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, ROWS, 1, CHANNELS));
     uint32_t other = x;
     static const int32_t behind[8] = {[7] = CHANNELS - 8};
     if (around->padded)
-        other = node(graph, INF_OP_PAD, "pad", convolve(graph, x, 8, 2),
-                     constant(graph, INF_DTYPE_I32, INF_SHAPE(4, 2), behind));
-    uint32_t conv = convolve(graph, x, CHANNELS, 1);
-    uint32_t sum = around->swapped ? binary(graph, INF_BINARY_ADD, other, conv)
-                                   : binary(graph, INF_BINARY_ADD, conv, other);
+        other = node(graph, INF_OP_PAD, "pad", add_convolution(graph, x, 8, 2),
+                     add_constant(graph, INF_DTYPE_I32, INF_SHAPE(4, 2), behind));
+    uint32_t conv = add_convolution(graph, x, CHANNELS, 1);
+    uint32_t sum = around->swapped ? add_binary(graph, INF_BINARY_ADD, other, conv)
+                                   : add_binary(graph, INF_BINARY_ADD, conv, other);
     if (around->relu)
         last_attrs(graph)->binary.activation = INF_ACTIVATION_RELU;
     if (around->prelu)
-        sum = node(graph, INF_OP_PRELU, "prelu", sum, row(graph, -0.5f));
+        sum = node(graph, INF_OP_PRELU, "prelu", sum, add_row(graph, -0.5f));
     if (around->read_twice)
-        sum = binary(graph, INF_BINARY_SUB, node(graph, INF_OP_SOFTMAX, "soft", conv), sum);
-    return finish(graph, sum);
+        sum = add_binary(graph, INF_BINARY_SUB, node(graph, INF_OP_SOFTMAX, "soft", conv), sum);
+    return finish_graph(graph, sum);
 }
 
 static const struct around arounds[] = {
@@ -325,12 +329,12 @@ Test(vulkan_fuse, adds_to_a_convolution_in_its_step)
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     float y[ELEMENTS], wanted[ELEMENTS];
     for (size_t i = 0; i < INF_ARRAY_LENGTH(arounds); i++) {
-        run(make_sum(&arounds[i]), ref, INF_PRECISION_FP32, wanted);
-        uint32_t steps = run(make_sum(&arounds[i]), device, INF_PRECISION_FP32, y);
+        run_graph(make_sum(&arounds[i]), ref, INF_PRECISION_FP32, wanted);
+        uint32_t steps = run_graph(make_sum(&arounds[i]), device, INF_PRECISION_FP32, y);
         expect_near(y, wanted, 1e-5f);
         if (inf_glsl_available())
             cr_assert_eq(steps, arounds[i].steps, "sum %zu took %u steps", i, steps);
-        run(make_sum(&arounds[i]), device, INF_PRECISION_FP16, y);
+        run_graph(make_sum(&arounds[i]), device, INF_PRECISION_FP16, y);
         expect_near(y, wanted, 5e-3f);
     }
     inf_device_unref(&device);
@@ -346,11 +350,11 @@ Test(vulkan_fuse, adds_apart_where_the_driver_cannot_build_it)
     float y[ELEMENTS], wanted[ELEMENTS];
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     const struct around *around = &arounds[1];
-    run(make_sum(around), ref, INF_PRECISION_FP32, wanted);
+    run_graph(make_sum(around), ref, INF_PRECISION_FP32, wanted);
     faults->pipeline_word = 8; // ADDS of conv.comp
     faults->pipeline_value = 1;
     faults->pipeline = VK_ERROR_UNKNOWN;
-    cr_assert_eq(run(make_sum(around), device, INF_PRECISION_FP32, y), 2u);
+    cr_assert_eq(run_graph(make_sum(around), device, INF_PRECISION_FP32, y), 2u);
     expect_near(y, wanted, 1e-5f);
     inf_device_unref(&device);
     inf_device_unref(&ref);

@@ -29,28 +29,28 @@ static struct inf_device *open_ref(void)
 static struct inf_graph *make_graph(void)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, COLUMNS));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, COLUMNS));
     uint32_t abs = node(graph, INF_OP_UNARY, "abs", x);
     last_attrs(graph)->unary.kind = INF_UNARY_ABS;
     uint32_t wide = node(graph, INF_OP_CAST, "wide", abs);
     last_attrs(graph)->cast.dtype = INF_DTYPE_F64;
-    uint32_t two = constant(graph, INF_DTYPE_F64, INF_SHAPE(1), &(double){2});
+    uint32_t two = add_constant(graph, INF_DTYPE_F64, INF_SHAPE(1), &(double){2});
     uint32_t half = node(graph, INF_OP_BINARY, "half", wide, two);
     last_attrs(graph)->binary.kind = INF_BINARY_DIV;
     uint32_t narrow = node(graph, INF_OP_CAST, "narrow", half);
     uint32_t y = node(graph, INF_OP_UNARY, "y", narrow);
     uint32_t flat = node(graph, INF_OP_RESHAPE, "flat", y, ints(graph, 1, -1));
-    output(graph, "y", y);
-    output(graph, "abs", abs);
-    output(graph, "half", half);
-    output(graph, "flat", flat);
-    output(graph, "same", x);
+    add_output(graph, "y", y);
+    add_output(graph, "abs", abs);
+    add_output(graph, "half", half);
+    add_output(graph, "flat", flat);
+    add_output(graph, "same", x);
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     return graph;
 }
 
 // Runs the slot with x = first, first - 1, ... and checks all outputs.
-static void run(struct inf_executable *executable, uint32_t slot, float first, bool all)
+static void run_slot(struct inf_executable *executable, uint32_t slot, float first, bool all)
 {
     float x[ELEMENTS + 16], y[ELEMENTS], abs[ELEMENTS], flat[ELEMENTS], same[ELEMENTS];
     double half[ELEMENTS];
@@ -87,7 +87,7 @@ Test(vulkan_plan, crosses_to_ref_and_back)
     cr_assert_eq(plan->segments[1].device, 1u);
     cr_assert_eq(plan->segments[2].device, 0u);
     for (int i = 0; i < 4; i++)
-        run(executable, (uint32_t)i % 2, (float)i * 3, i < 3);
+        run_slot(executable, (uint32_t)i % 2, (float)i * 3, i < 3);
     inf_executable_destroy(&executable);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(inf_device_memory(devices[i]).buffer_bytes, 0u);
@@ -104,7 +104,7 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
     // ref takes every node, so the second one is never asked.
     cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, NULL, &err), INF_OK,
                  "%s", err.text);
-    run(executable, 0, 3, true);
+    run_slot(executable, 0, 3, true);
     inf_executable_destroy(&executable);
     for (int i = 0; i < 2; i++)
         inf_device_unref(&devices[i]);
@@ -118,11 +118,11 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
 static struct inf_graph *make_pair(int64_t count)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(count));
-    uint32_t index = input(graph, "index", INF_DTYPE_I32, INF_SHAPE(count));
-    output(graph, "less", node(graph, INF_OP_UNARY, "less", x));
-    output(graph, "flat", node(graph, INF_OP_RESHAPE, "flat", x, ints(graph, 2, 2, -1)));
-    output(graph, "twice", node(graph, INF_OP_BINARY, "twice", index, index));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(count));
+    uint32_t index = add_input(graph, "index", INF_DTYPE_I32, INF_SHAPE(count));
+    add_output(graph, "less", node(graph, INF_OP_UNARY, "less", x));
+    add_output(graph, "flat", node(graph, INF_OP_RESHAPE, "flat", x, ints(graph, 2, 2, -1)));
+    add_output(graph, "twice", node(graph, INF_OP_BINARY, "twice", index, index));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     return graph;
 }
@@ -229,7 +229,7 @@ Test(vulkan_plan, reads_smaller_floats_in_place_once_they_stay)
 static struct inf_graph *make_wide_graph(void)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4));
     uint32_t less = node(graph, INF_OP_UNARY, "less", x);
     uint32_t twice = node(graph, INF_OP_BINARY, "double", less, floats(graph, INF_SHAPE(1), 2));
     last_attrs(graph)->binary.kind = INF_BINARY_MUL;
@@ -239,9 +239,9 @@ static struct inf_graph *make_wide_graph(void)
     uint32_t z = node(graph, INF_OP_MATMUL, "z", less, matrix);
     uint32_t same = node(graph, INF_OP_UNARY, "same", twice);
     last_attrs(graph)->unary.kind = INF_UNARY_ABS;
-    output(graph, "y", y);
-    output(graph, "z", z);
-    output(graph, "same", same);
+    add_output(graph, "y", y);
+    add_output(graph, "z", z);
+    add_output(graph, "same", same);
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     return graph;
 }
@@ -298,7 +298,7 @@ Test(vulkan_plan, keeps_in_fp32_what_16_bits_do_not_hold)
 static struct inf_graph *make_doubling(int64_t count)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(count));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(count));
     uint32_t less = node(graph, INF_OP_UNARY, "less", x);
     uint32_t twice = node(graph, INF_OP_BINARY, "double", less, floats(graph, INF_SHAPE(1), 2));
     last_attrs(graph)->binary.kind = INF_BINARY_MUL;
@@ -306,14 +306,14 @@ static struct inf_graph *make_doubling(int64_t count)
     last_attrs(graph)->unary.kind = INF_UNARY_ABS;
     uint32_t half = node(graph, INF_OP_BINARY, "half", twice, floats(graph, INF_SHAPE(1), 2));
     last_attrs(graph)->binary.kind = INF_BINARY_DIV;
-    output(graph, "same", same);
-    output(graph, "half", half);
+    add_output(graph, "same", same);
+    add_output(graph, "half", half);
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     return graph;
 }
 
 // Whether a number of x that is 40000 at `large` (-1: nowhere) and 1 elsewhere is too large once it is doubled.
-static bool overflows(struct inf_executable *executable, int large)
+static bool range_check_fails(struct inf_executable *executable, int large)
 {
     float x[16 + 16], same[16], half[16];
     struct inf_error err = {0};
@@ -339,8 +339,9 @@ Test(vulkan_plan, watches_every_number_in_16_bits_and_nothing_behind_the_last)
         cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, &options, NULL),
                      INF_OK);
         for (int large = 0; large < count; large++) {
-            cr_expect(overflows(executable, large), "number %d of %d", large, count);
-            cr_expect(!overflows(executable, -1), "none of %d after number %d", count, large);
+            cr_expect(range_check_fails(executable, large), "number %d of %d", large, count);
+            cr_expect(!range_check_fails(executable, -1), "none of %d after number %d", count,
+                      large);
         }
         inf_executable_destroy(&executable);
     }
@@ -355,8 +356,8 @@ Test(vulkan_plan, says_fp32_where_nothing_is_in_16_bits)
     struct inf_executable *executable = NULL;
     struct inf_run_options options = {.precision = INF_PRECISION_FP16};
     // Inputs and outputs are in fp32, and there is nothing in between.
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
-    output(graph, "y", node(graph, INF_OP_UNARY, "y", x));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
+    add_output(graph, "y", node(graph, INF_OP_UNARY, "y", x));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, &options, NULL),
                  INF_OK);
@@ -390,7 +391,7 @@ Test(vulkan_plan, plans_anew_without_what_the_driver_cannot_build)
     const struct inf_plan *plan = inf_executable_plan(executable);
     cr_assert_eq(plan->segment_count, 1u);
     cr_assert_eq(plan->segments[0].device, 1u);
-    run(executable, 0, 3, true);
+    run_slot(executable, 0, 3, true);
     inf_executable_destroy(&executable);
     for (int i = 0; i < 2; i++)
         inf_device_unref(&devices[i]);
@@ -406,15 +407,15 @@ static struct inf_graph *make_convolution(void)
     float filter[9];
     for (int i = 0; i < 9; i++)
         filter[i] = (float)(i * i - 20);
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, SIDE, SIDE, 1));
-    uint32_t w = constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 1, 1), filter);
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, SIDE, SIDE, 1));
+    uint32_t w = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 1, 1), filter);
     uint32_t y = node(graph, INF_OP_CONV2D, "y", x, w);
-    output(graph, "y", y);
+    add_output(graph, "y", y);
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     return graph;
 }
 
-static void convolve(struct inf_device *const *devices, uint32_t count, float *y)
+static void run_convolution(struct inf_device *const *devices, uint32_t count, float *y)
 {
     struct inf_graph *graph = make_convolution();
     struct inf_executable *executable = NULL;
@@ -435,12 +436,12 @@ Test(vulkan_plan, takes_fewer_pixels_where_the_driver_cannot_build_many)
     struct vulkan_faults *faults = install_faults();
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
     float y[RESULTS], wanted[RESULTS];
-    convolve(devices + 1, 1, wanted);
+    run_convolution(devices + 1, 1, wanted);
     faults->pipeline = VK_ERROR_UNKNOWN;
     faults->pipeline_word = 2; // pixels
     for (uint32_t pixels = 16; pixels > 1; pixels /= 2) {
         faults->pipeline_value = pixels;
-        convolve(devices, 2, y);
+        run_convolution(devices, 2, y);
         for (int i = 0; i < RESULTS; i++)
             cr_assert_eq(y[i], wanted[i], "element %d", i); // whole numbers: nothing is rounded
     }
@@ -454,7 +455,7 @@ Test(vulkan_plan, gives_all_memory_back_however_often)
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
     float y[RESULTS];
     for (int i = 0; i < 100; i++) {
-        convolve(devices, 2, y);
+        run_convolution(devices, 2, y);
         cr_assert_eq(faults->allocations, 0, "allocations are left after cycle %d", i);
         cr_assert_eq(inf_device_memory(devices[0]).weight_bytes, 0u);
         cr_assert_eq(inf_device_memory(devices[0]).buffer_bytes, 0u);

@@ -26,13 +26,13 @@ struct made {
     bool rows;    // of [ROWS, COLUMNS * CHANNELS]; or the columns of each channel
 };
 
-static struct inf_graph *make(const struct made *made)
+static struct inf_graph *make_graph(const struct made *made)
 {
     struct inf_graph *graph = new_graph();
     struct inf_error err = {0};
     struct inf_shape shape =
         made->rows ? INF_SHAPE(ROWS, COLUMNS * CHANNELS) : INF_SHAPE(ROWS, COLUMNS, CHANNELS);
-    uint32_t y = node(graph, made->op, "y", input(graph, "x", INF_DTYPE_F32, shape));
+    uint32_t y = node(graph, made->op, "y", add_input(graph, "x", INF_DTYPE_F32, shape));
     if (made->op == INF_OP_SOFTMAX) {
         last_attrs(graph)->softmax.axis = 1;
         last_attrs(graph)->softmax.log = made->kind != 0;
@@ -40,18 +40,18 @@ static struct inf_graph *make(const struct made *made)
         last_attrs(graph)->reduce.kind = (enum inf_reduce_kind)made->kind;
         last_attrs(graph)->reduce.axes = (struct inf_ints){.count = 1, .values = {1}};
     }
-    output(graph, "y", y);
+    add_output(graph, "y", y);
     cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
     return graph;
 }
 
 // Runs it; whether a subgroup made each row. Column `nan` of the second row is NaN.
-static bool run(const struct made *made, struct inf_device *device, int32_t nan, float *y)
+static bool run_graph(const struct made *made, struct inf_device *device, int32_t nan, float *y)
 {
     struct inf_device *ref = NULL;
     cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
                  INF_OK);
-    struct inf_graph *graph = make(made);
+    struct inf_graph *graph = make_graph(made);
     struct inf_device *devices[] = {device != NULL ? device : ref, ref};
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
@@ -86,8 +86,9 @@ static void expect_agrees(const struct made *made, struct inf_device *device, in
         made->op == INF_OP_SOFTMAX ? ELEMENTS : (size_t)ROWS * (made->rows ? 1 : CHANNELS);
     float *y = calloc(ELEMENTS + 16, sizeof(*y)), *wanted = calloc(ELEMENTS + 16, sizeof(*wanted));
     cr_assert(y != NULL && wanted != NULL);
-    run(made, NULL, nan, wanted);
-    cr_expect_eq(run(made, device, nan, y), by_rows, "op %d, kind %d", (int)made->op, made->kind);
+    run_graph(made, NULL, nan, wanted);
+    cr_expect_eq(run_graph(made, device, nan, y), by_rows, "op %d, kind %d", (int)made->op,
+                 made->kind);
     for (size_t i = 0; i < count; i++)
         cr_assert((isnan(y[i]) && isnan(wanted[i])) ||
                       fabsf(y[i] - wanted[i]) <= 2e-5f * fabsf(wanted[i]),

@@ -19,44 +19,44 @@
 #define OUT      28
 #define ELEMENTS ((size_t)IMAGES * HEIGHT * WIDTH * OUT)
 
-static float some(size_t i)
+static float draw_float(size_t i)
 {
     return (float)(i * 7919 % 61) / 30 - 1;
 }
 
-static uint32_t numbers(struct inf_graph *graph, struct inf_shape shape, float scale)
+static uint32_t add_weights(struct inf_graph *graph, struct inf_shape shape, float scale)
 {
     size_t count = inf_shape_elements(&shape);
     float *data = malloc(count * sizeof(*data));
     cr_assert_not_null(data);
     for (size_t i = 0; i < count; i++)
-        data[i] = some(i) * scale;
-    uint32_t value = constant(graph, INF_DTYPE_F32, shape, data);
+        data[i] = draw_float(i) * scale;
+    uint32_t value = add_constant(graph, INF_DTYPE_F32, shape, data);
     free(data);
     return value;
 }
 
 // A convolution alone, or with a sum and a prelu behind it.
-static struct inf_graph *make(enum inf_padding padding, bool summed)
+static struct inf_graph *make_graph(enum inf_padding padding, bool summed)
 {
     struct inf_graph *graph = new_graph();
     struct inf_error err = {0};
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(IMAGES, HEIGHT, WIDTH, IN));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(IMAGES, HEIGHT, WIDTH, IN));
     uint32_t y =
-        node(graph, INF_OP_CONV2D, "conv", x, numbers(graph, INF_SHAPE(3, 3, IN, OUT), 0.25f),
-             numbers(graph, INF_SHAPE(OUT), 1));
+        node(graph, INF_OP_CONV2D, "conv", x, add_weights(graph, INF_SHAPE(3, 3, IN, OUT), 0.25f),
+             add_weights(graph, INF_SHAPE(OUT), 1));
     last_attrs(graph)->conv2d.padding = padding;
     if (summed) {
-        y = node(
-            graph, INF_OP_BINARY, "sum", y,
-            node(graph, INF_OP_SOFTMAX, "other",
-                 node(graph, INF_OP_CONV2D, "one", x, numbers(graph, INF_SHAPE(1, 1, IN, OUT), 1),
-                      numbers(graph, INF_SHAPE(OUT), 1))));
-        y = node(graph, INF_OP_PRELU, "prelu", y, numbers(graph, INF_SHAPE(OUT), 0.5f));
+        y = node(graph, INF_OP_BINARY, "sum", y,
+                 node(graph, INF_OP_SOFTMAX, "other",
+                      node(graph, INF_OP_CONV2D, "one", x,
+                           add_weights(graph, INF_SHAPE(1, 1, IN, OUT), 1),
+                           add_weights(graph, INF_SHAPE(OUT), 1))));
+        y = node(graph, INF_OP_PRELU, "prelu", y, add_weights(graph, INF_SHAPE(OUT), 0.5f));
     } else {
         last_attrs(graph)->conv2d.activation = INF_ACTIVATION_RELU;
     }
-    output(graph, "y", y);
+    add_output(graph, "y", y);
     cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
     return graph;
 }
@@ -70,7 +70,7 @@ static struct inf_device *open_ref(void)
 }
 
 // Runs the graph, which it takes over; whether a step of it was Winograd's.
-static bool run(struct inf_graph *graph, struct inf_device *device, float *y)
+static bool run_graph(struct inf_graph *graph, struct inf_device *device, float *y)
 {
     struct inf_device *devices[] = {device, open_ref()};
     struct inf_executable *executable = NULL;
@@ -81,7 +81,7 @@ static bool run(struct inf_graph *graph, struct inf_device *device, float *y)
                                               &(struct inf_run_options){0}, &err),
                  INF_OK, "%s", err.text);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(x); i++)
-        x[i] = some(i + 7);
+        x[i] = draw_float(i + 7);
     struct inf_execution execution = {
         .inputs = (const void *[]){x}, .outputs = (void *[]){y}, .profile = true};
     cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
@@ -101,8 +101,8 @@ static void expect_agrees(struct inf_device *device, enum inf_padding padding, b
     float *y = calloc(ELEMENTS + 16, sizeof(*y)), *wanted = calloc(ELEMENTS + 16, sizeof(*wanted));
     cr_assert(y != NULL && wanted != NULL);
     struct inf_device *ref = open_ref();
-    run(make(padding, summed), ref, wanted);
-    cr_expect_eq(run(make(padding, summed), device, y), by_winograd);
+    run_graph(make_graph(padding, summed), ref, wanted);
+    cr_expect_eq(run_graph(make_graph(padding, summed), device, y), by_winograd);
     for (size_t i = 0; i < ELEMENTS; i++)
         cr_assert_leq(fabsf(y[i] - wanted[i]), 1e-4f * fmaxf(1, fabsf(wanted[i])),
                       "element %zu is %g, ref has %g", i, (double)y[i], (double)wanted[i]);

@@ -16,7 +16,7 @@
 
 static struct inf_device *ref, *cpu;
 
-static void begin(void)
+static void open_devices(void)
 {
     const struct inf_device_options options = {.slots = SLOTS, .threads = 1};
     cr_assert_eq(inf_device_open(&ref, inf_registry_find("ref"), 0, &options, NULL), INF_OK);
@@ -25,7 +25,7 @@ static void begin(void)
     cr_assert_eq(inf_device_open(&cpu, inf_registry_find("cpu"), 0, &options, NULL), INF_OK);
 }
 
-static void end(void)
+static void close_devices(void)
 {
     for (int i = 0; i < 2; i++) {
         struct inf_device **device = i == 0 ? &cpu : &ref;
@@ -38,11 +38,11 @@ static void end(void)
     }
 }
 
-TestSuite(residency, .init = begin, .fini = end);
+TestSuite(residency, .init = open_devices, .fini = close_devices);
 
 // --- models ---
 
-static float weight(size_t i)
+static float weight_at(size_t i)
 {
     return (float)((i * 7919 + 13) % 251) / 251 - 0.5f;
 }
@@ -54,7 +54,7 @@ static uint32_t add_weights(struct inf_graph *graph, int64_t rows, int64_t colum
     struct inf_blob *blob = inf_blob_create(count * sizeof(float));
     cr_assert_not_null(blob);
     for (size_t i = 0; i < count; i++)
-        ((float *)blob->data)[i] = weight(i);
+        ((float *)blob->data)[i] = weight_at(i);
     cr_assert_eq(inf_graph_add_const(graph, "w", INF_DTYPE_F32, &INF_SHAPE(rows, columns), blob,
                                      &value, NULL),
                  INF_OK);
@@ -116,8 +116,8 @@ static struct inf_model *make_cpu_model(bool adds)
     return make_model(hosts, 2, adds);
 }
 
-static struct inf_executable *acquire(struct inf_model *model, struct inf_device *device,
-                                      int64_t rows)
+static struct inf_executable *acquire_executable(struct inf_model *model, struct inf_device *device,
+                                                 int64_t rows)
 {
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
@@ -126,11 +126,11 @@ static struct inf_executable *acquire(struct inf_model *model, struct inf_device
     return executable;
 }
 
-static void run(struct inf_executable *executable, uint32_t slot, int64_t rows, float *y)
+static void run_slot(struct inf_executable *executable, uint32_t slot, int64_t rows, float *y)
 {
     struct inf_blob *x = inf_blob_create((size_t)rows * INNER * sizeof(float));
     for (size_t i = 0; i < (size_t)rows * INNER; i++)
-        ((float *)x->data)[i] = weight(i * 31);
+        ((float *)x->data)[i] = weight_at(i * 31);
     const void *inputs[] = {x->data};
     void *outputs[3] = {y};
     const struct inf_execution execution = {.inputs = inputs, .outputs = outputs, .slot = slot};
@@ -147,14 +147,14 @@ static void check_answer(const float *y, int64_t rows)
         for (size_t m = 0; m < MIDDLE; m++) {
             middle[m] = 0;
             for (size_t i = 0; i < INNER; i++)
-                middle[m] +=
-                    (double)weight(((size_t)r * INNER + i) * 31) * (double)weight(i * MIDDLE + m);
+                middle[m] += (double)weight_at(((size_t)r * INNER + i) * 31) *
+                             (double)weight_at(i * MIDDLE + m);
             middle[m] = middle[m] > 0 ? middle[m] : 0;
         }
         for (size_t o = 0; o < OUTER; o++) {
             double wanted = 0;
             for (size_t m = 0; m < MIDDLE; m++)
-                wanted += middle[m] * (double)weight(o * MIDDLE + m);
+                wanted += middle[m] * (double)weight_at(o * MIDDLE + m);
             cr_assert_float_eq((double)y[(size_t)r * OUTER + o], wanted, 1e-4, "row %d, column %zu",
                                (int)r, o);
         }
@@ -165,8 +165,8 @@ static void check_run(struct inf_model *model, struct inf_device *device, int64_
                       uint32_t slot)
 {
     float *y = malloc(((size_t)rows * OUTER + 16) * sizeof *y);
-    struct inf_executable *executable = acquire(model, device, rows);
-    run(executable, slot, rows, y);
+    struct inf_executable *executable = acquire_executable(model, device, rows);
+    run_slot(executable, slot, rows, y);
     check_answer(y, rows);
     inf_model_release(model, &executable);
     free(y);
@@ -214,7 +214,7 @@ Test(residency, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
 Test(residency, is_told_beforehand)
 {
     struct inf_model *model = make_cpu_model(true);
-    struct inf_executable *executable = acquire(model, cpu, 2);
+    struct inf_executable *executable = acquire_executable(model, cpu, 2);
     struct inf_executable_memory told;
     cr_assert_eq(inf_executable_memory(executable, &told, NULL), INF_OK);
     inf_model_allow_eviction(model);
@@ -230,7 +230,7 @@ Test(residency, keeps_what_a_run_reads)
 {
     struct inf_model *model = make_cpu_model(true);
     inf_model_allow_eviction(model);
-    struct inf_executable *executable = acquire(model, cpu, 2);
+    struct inf_executable *executable = acquire_executable(model, cpu, 2);
     float y[2 * OUTER + 16], z[2 * OUTER + 16];
     static float a[INNER * MIDDLE + 16];
     static const float x[2 * INNER + 16];
@@ -242,7 +242,7 @@ Test(residency, keeps_what_a_run_reads)
         cr_assert_eq(inf_model_memory(model).const_bytes, A_BYTES, "a is an output");
     cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
     for (size_t i = 0; i < (size_t)INNER * MIDDLE; i++)
-        cr_assert_eq(a[i], weight(i));
+        cr_assert_eq(a[i], weight_at(i));
     inf_model_release(model, &executable);
     inf_model_unref(&model);
 }
@@ -300,7 +300,7 @@ Test(residency, keeps_weights_whole_for_an_executable_apart)
                      &apart, &err),
                  INF_OK, "%s", err.text);
     check_run(model, cpu, 3, 0);
-    run(apart, 0, 2, y);
+    run_slot(apart, 0, 2, y);
     check_answer(y, 2);
     inf_model_discard_private(model, &apart);
     cr_assert_null(apart);
@@ -396,7 +396,7 @@ Test(residency, keeps_the_weights_of_compiled_branches_once_too)
     cr_assert_eq(memory.weight_bytes, inf_device_memory(cpu).weight_bytes);
     float x[2 * INNER + 16], y[2 * MIDDLE + 16];
     for (size_t i = 0; i < (size_t)2 * INNER; i++)
-        x[i] = weight(i * 31);
+        x[i] = weight_at(i * 31);
     for (int side = 0; side < 2; side++) {
         const _Alignas(64) uint8_t c[128] = {side == 0};
         const void *inputs[] = {c, x};
@@ -407,7 +407,7 @@ Test(residency, keeps_the_weights_of_compiled_branches_once_too)
             double wanted = 0;
             for (size_t i = 0; i < INNER; i++)
                 wanted +=
-                    (double)x[m / MIDDLE * INNER + i] * (double)weight(i * MIDDLE + m % MIDDLE);
+                    (double)x[m / MIDDLE * INNER + i] * (double)weight_at(i * MIDDLE + m % MIDDLE);
             wanted *= side == 0 ? 256 : 512;
             cr_assert_float_eq((double)y[m], wanted, 1e-2, "side %d, element %zu", side, m);
         }

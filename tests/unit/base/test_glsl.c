@@ -55,7 +55,7 @@ Test(glsl, hashes_as_fnv_1a_does)
 }
 
 // Changes one byte of the only file in the directory, or cuts it there; returns its size before.
-static off_t damage(const char *directory, off_t at, bool cut)
+static off_t damage_file(const char *directory, off_t at, bool cut)
 {
     char path[300];
     DIR *entries = opendir(directory);
@@ -79,7 +79,7 @@ static off_t damage(const char *directory, off_t at, bool cut)
     return size;
 }
 
-static bool fetch(const char *source, const char *directory)
+static bool fetch_shader(const char *source, const char *directory)
 {
     struct inf_spirv spirv = {0};
     struct inf_error err = {0};
@@ -97,20 +97,20 @@ Test(glsl, keeps_on_disk_what_it_compiled_and_trusts_only_what_is_whole)
     if (!inf_glsl_available())
         cr_skip_test("built without shaderc");
     cr_assert_not_null(mkdtemp(directory));
-    cr_assert(fetch(SHADER, NULL));
-    cr_assert(fetch(SHADER, directory));
-    cr_assert_not(fetch(SHADER, directory));
-    off_t size = damage(directory, 1 << 30, false);
+    cr_assert(fetch_shader(SHADER, NULL));
+    cr_assert(fetch_shader(SHADER, directory));
+    cr_assert_not(fetch_shader(SHADER, directory));
+    off_t size = damage_file(directory, 1 << 30, false);
     for (off_t at = 0; at < size; at += size / 7 + 1) {
-        damage(directory, at, false);
-        cr_assert(fetch(SHADER, directory), "byte %d was not missed", (int)at);
-        cr_assert_not(fetch(SHADER, directory));
+        damage_file(directory, at, false);
+        cr_assert(fetch_shader(SHADER, directory), "byte %d was not missed", (int)at);
+        cr_assert_not(fetch_shader(SHADER, directory));
     }
-    damage(directory, size - 4, true);
-    cr_assert(fetch(SHADER, directory));
-    cr_assert_not(fetch(SHADER, directory));
-    cr_assert(fetch(SHADER "// another", directory));
-    cr_assert(fetch(SHADER, "/nonexistent"));
+    damage_file(directory, size - 4, true);
+    cr_assert(fetch_shader(SHADER, directory));
+    cr_assert_not(fetch_shader(SHADER, directory));
+    cr_assert(fetch_shader(SHADER "// another", directory));
+    cr_assert(fetch_shader(SHADER, "/nonexistent"));
     snprintf(line, sizeof(line), "rm -r %s", directory);
     cr_assert_eq(system(line), 0);
 }

@@ -81,7 +81,7 @@ static uint32_t add_reshape(struct inf_graph *graph, const char *name, uint32_t 
     return graph->nodes[node].outputs[0];
 }
 
-static struct inf_plan *build(struct inf_graph *graph, struct fake *fakes, uint32_t count)
+static struct inf_plan *build_plan(struct inf_graph *graph, struct fake *fakes, uint32_t count)
 {
     struct inf_device *devices[4];
     for (uint32_t i = 0; i < count; i++)
@@ -104,7 +104,7 @@ Test(plan, writes_outputs_in_place_and_reuses_the_arena)
     cr_assert_eq(inf_graph_add_output(graph, "y", value, NULL), INF_OK);
     struct fake fake;
     fake_init(&fake, "fake", ALL);
-    struct inf_plan *plan = build(graph, &fake, 1);
+    struct inf_plan *plan = build_plan(graph, &fake, 1);
     cr_assert_eq(plan->step_count, 6u);
     cr_assert_eq(plan->segment_count, 1u);
     cr_assert_eq(plan->storage[value].place, INF_PLACE_OUTPUT);
@@ -127,7 +127,7 @@ Test(plan, reshapes_cost_nothing)
     cr_assert_eq(inf_graph_add_output(graph, "y", c, NULL), INF_OK);
     struct fake fake;
     fake_init(&fake, "fake", ALL);
-    struct inf_plan *plan = build(graph, &fake, 1);
+    struct inf_plan *plan = build_plan(graph, &fake, 1);
     cr_assert_eq(plan->step_count, 1u);
     cr_assert_eq(plan->storage[a].place, INF_PLACE_INPUT);
     cr_assert_eq(plan->storage[b].place, INF_PLACE_OUTPUT,
@@ -150,7 +150,7 @@ Test(plan, copies_outputs_that_lie_elsewhere)
     cr_assert_eq(inf_graph_add_output(graph, "same", negated, NULL), INF_OK);
     struct fake fake;
     fake_init(&fake, "fake", ALL);
-    struct inf_plan *plan = build(graph, &fake, 1);
+    struct inf_plan *plan = build_plan(graph, &fake, 1);
     cr_assert_eq(plan->copy_count, 2u);
     cr_assert_eq(plan->copy_values[0], reshaped);
     cr_assert_eq(plan->copy_outputs[0], 0u);
@@ -173,7 +173,7 @@ Test(plan, nodes_fall_to_the_next_device)
     struct fake fakes[2];
     fake_init(&fakes[0], "unary", 1ull << INF_OP_UNARY);
     fake_init(&fakes[1], "all", ALL);
-    struct inf_plan *plan = build(graph, fakes, 2);
+    struct inf_plan *plan = build_plan(graph, fakes, 2);
     cr_assert_eq(plan->segment_count, 3u);
     static const struct inf_plan_segment wanted[] = {{0, 0, 2}, {1, 2, 1}, {0, 3, 1}};
     for (int i = 0; i < 3; i++) {
@@ -206,7 +206,7 @@ static void expect_devices(uint32_t handoff_elements, int64_t elements, uint64_t
     fakes[0].base.info.host_memory = false;
     fakes[0].base.info.handoff_elements = handoff_elements;
     fake_init(&fakes[1], "host", ALL);
-    struct inf_plan *plan = build(graph, fakes, 2);
+    struct inf_plan *plan = build_plan(graph, fakes, 2);
     cr_assert_eq(plan->segment_count, strlen(wanted), "%u segments, wanted %s", plan->segment_count,
                  wanted);
     for (uint32_t i = 0; i < plan->segment_count; i++)
@@ -245,7 +245,7 @@ Test(plan, fetches_nothing_to_hand_it_to_the_host)
     fakes[0].base.info.host_memory = false;
     fakes[0].base.info.handoff_elements = 1000;
     fake_init(&fakes[1], "host", ALL);
-    struct inf_plan *plan = build(graph, fakes, 2);
+    struct inf_plan *plan = build_plan(graph, fakes, 2);
     // "small" alone is the host's: "after" is small too, but what it reads is on the device.
     static const uint32_t wanted[] = {0, 1, 0};
     cr_assert_eq(plan->segment_count, 3u);
@@ -256,8 +256,8 @@ Test(plan, fetches_nothing_to_hand_it_to_the_host)
 }
 
 // The steps during which a value's storage is in use, by brute force.
-static void lifetime(const struct inf_graph *graph, const struct inf_plan *plan, uint32_t value,
-                     uint32_t *first, uint32_t *last)
+static void find_lifetime(const struct inf_graph *graph, const struct inf_plan *plan,
+                          uint32_t value, uint32_t *first, uint32_t *last)
 {
     *first = UINT32_MAX;
     *last = 0;
@@ -303,7 +303,7 @@ Test(plan, never_overlaps_live_tensors)
         cr_assert_eq(inf_graph_add_output(graph, "z", values[1 + round % 37], NULL), INF_OK);
         struct fake fake;
         fake_init(&fake, "fake", ALL);
-        struct inf_plan *plan = build(graph, &fake, 1);
+        struct inf_plan *plan = build_plan(graph, &fake, 1);
         cr_assert_geq(plan->arena_bytes, plan->live_max_bytes);
         cr_assert_geq(plan->memory_bytes, plan->arena_bytes);
         for (uint32_t i = 0; i < count; i++) {
@@ -315,8 +315,8 @@ Test(plan, never_overlaps_live_tensors)
                 cr_assert_leq(a->offset + a->size_bytes, most_bytes(plan, a));
                 cr_assert_leq(b->offset + b->size_bytes, most_bytes(plan, b));
                 uint32_t first_a, last_a, first_b, last_b;
-                lifetime(graph, plan, values[i], &first_a, &last_a);
-                lifetime(graph, plan, values[k], &first_b, &last_b);
+                find_lifetime(graph, plan, values[i], &first_a, &last_a);
+                find_lifetime(graph, plan, values[k], &first_b, &last_b);
                 bool meet = first_a <= last_b && first_b <= last_a;
                 bool overlap =
                     a->offset < b->offset + b->size_bytes && b->offset < a->offset + a->size_bytes;

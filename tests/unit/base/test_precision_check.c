@@ -8,7 +8,7 @@
 #include "backends/ref/ref.h"
 
 // y = ((x * scale) * back) of [2].
-static struct inf_graph *make(float scale, float back)
+static struct inf_graph *make_graph(float scale, float back)
 {
     struct inf_graph *graph;
     struct inf_shape shape = INF_SHAPE(2), one = INF_SHAPE(1);
@@ -41,7 +41,7 @@ static struct inf_precision_report judge_in(enum inf_precision precision, float 
                                             float a, float b)
 {
     struct inf_precision_report report;
-    struct inf_graph *graph = make(scale, back);
+    struct inf_graph *graph = make_graph(scale, back);
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
     cr_assert_not_null(x);
@@ -53,21 +53,21 @@ static struct inf_precision_report judge_in(enum inf_precision precision, float 
     return report;
 }
 
-static struct inf_precision_report judge(float scale, float back, float a, float b)
+static struct inf_precision_report check_precision(float scale, float back, float a, float b)
 {
     return judge_in(INF_PRECISION_FP16, scale, back, a, b);
 }
 
 Test(judge, admits_what_half_holds)
 {
-    struct inf_precision_report report = judge(2, 0.5f, 1, 0.25f);
+    struct inf_precision_report report = check_precision(2, 0.5f, 1, 0.25f);
     cr_expect_eq(report.values, 2u);
     cr_expect_eq(report.weights, 2u);
     cr_expect_eq(report.pinned + report.weights_pinned, 0u);
     cr_expect_eq(report.error, 0, "powers of two are exact");
     cr_expect(report.admissible);
     // A third is 0.333251953125 in half: 8.139e-5 off what it is in single.
-    report = judge(1, 1, 1.f / 3, 0);
+    report = check_precision(1, 1, 1.f / 3, 0);
     cr_expect_float_eq(report.error, 8.139e-5, 1e-8);
     cr_expect(report.admissible);
 }
@@ -75,7 +75,7 @@ Test(judge, admits_what_half_holds)
 Test(judge, keeps_what_overflows_in_fp32)
 {
     char text[256];
-    struct inf_precision_report report = judge(80000, 1e-4f, 1, 0.5f);
+    struct inf_precision_report report = check_precision(80000, 1e-4f, 1, 0.5f);
     cr_expect(isinf(report.error_unguarded));
     cr_expect_eq(report.weights_pinned, 1u);
     cr_expect_str_eq(report.pinned_weight, "scale");
@@ -89,17 +89,17 @@ Test(judge, keeps_what_overflows_in_fp32)
               text);
     cr_expect(strstr(text, "unguarded it would overflow") != NULL, "%s", text);
     // 20000 is held, but four times as much would not be.
-    report = judge(20000, 1e-4f, 1, 0.5f);
+    report = check_precision(20000, 1e-4f, 1, 0.5f);
     cr_expect_eq(report.pinned, 1u);
     cr_expect_eq(report.weights_pinned, 0u);
-    report = judge(16000, 1e-4f, 1, 0.5f);
+    report = check_precision(16000, 1e-4f, 1, 0.5f);
     cr_expect_eq(report.pinned, 0u);
 }
 
 Test(judge, refuses_what_vanishes)
 {
     // 1e-8 is 0 in half, so that the output is 0 instead of 1.
-    struct inf_precision_report report = judge(1e-8f, 1e8f, 1, 1);
+    struct inf_precision_report report = check_precision(1e-8f, 1e8f, 1, 1);
     cr_expect_gt(report.lost, 0u);
     cr_expect_gt(report.error, 0.9);
     cr_expect(!report.admissible);
@@ -108,12 +108,12 @@ Test(judge, refuses_what_vanishes)
 // Of y = (x * 80000) * 1e-4 both products touch what half cannot hold: nothing is left to be lowered.
 Test(judge, pins_nodes_that_make_or_read_what_does_not_fit)
 {
-    struct inf_precision_report report = judge(80000, 1e-4f, 1, 0.5f);
+    struct inf_precision_report report = check_precision(80000, 1e-4f, 1, 0.5f);
     cr_expect_eq(report.nodes, 2u);
     cr_expect_eq(report.pinned_nodes, 2u);
     cr_expect_neq(report.pins[0], report.pins[1]);
     cr_expect(!report.admissible, "all of it would be fp32");
-    report = judge(2, 0.5f, 1, 0.25f);
+    report = check_precision(2, 0.5f, 1, 0.25f);
     cr_expect_eq(report.pinned_nodes, 0u);
 }
 
@@ -133,7 +133,7 @@ Test(judge, knows_bfloat16)
 Test(judge, declines_what_it_does_not_know)
 {
     struct inf_precision_report report;
-    struct inf_graph *graph = make(1, 1);
+    struct inf_graph *graph = make_graph(1, 1);
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
     cr_expect_eq(

@@ -24,21 +24,21 @@ struct single {
     uint32_t count;
 };
 
-static void start(struct single *single)
+static void start_graph(struct single *single)
 {
     *single = (struct single){0};
     cr_assert_eq(inf_graph_create(&single->graph, NULL), INF_OK);
 }
 
-static void operand(struct single *single, enum inf_dtype dtype, const struct inf_shape *shape)
+static void add_operand(struct single *single, enum inf_dtype dtype, const struct inf_shape *shape)
 {
     uint32_t *value = &single->operands[single->count++];
     cr_assert_eq(inf_graph_add_value(single->graph, "x", dtype, shape, value, NULL), INF_OK);
 }
 
 // Adds a constant operand of f32; of i32 if `floats` is NULL.
-static void constant(struct single *single, const struct inf_shape *shape, const float *floats,
-                     const int32_t *integers)
+static void add_constant(struct single *single, const struct inf_shape *shape, const float *floats,
+                         const int32_t *integers)
 {
     size_t size = inf_shape_elements(shape) * 4;
     struct inf_blob *blob = inf_blob_create(size);
@@ -49,7 +49,7 @@ static void constant(struct single *single, const struct inf_shape *shape, const
                  INF_OK);
 }
 
-static union inf_attrs *node(struct single *single, enum inf_op op)
+static union inf_attrs *add_node(struct single *single, enum inf_op op)
 {
     cr_assert_eq(inf_graph_add_node(single->graph, op, "node", "", single->operands, single->count,
                                     1, &single->node, NULL),
@@ -57,21 +57,21 @@ static union inf_attrs *node(struct single *single, enum inf_op op)
     return &single->graph->nodes[single->node].attrs;
 }
 
-static uint32_t output(const struct single *single)
+static uint32_t get_output(const struct single *single)
 {
     return single->graph->nodes[single->node].outputs[0];
 }
 
 // A 1x1 convolution of x [1,2,2,1] to two channels: 2x + 1 and -x.
-static void pointwise(struct single *single)
+static void make_pointwise(struct single *single)
 {
     const float filter[2] = {2, -1};
     const float bias[2] = {1, 0};
-    start(single);
-    operand(single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
-    constant(single, &INF_SHAPE(1, 1, 1, 2), filter, NULL);
-    constant(single, &INF_SHAPE(2), bias, NULL);
-    node(single, INF_OP_CONV2D);
+    start_graph(single);
+    add_operand(single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
+    add_constant(single, &INF_SHAPE(1, 1, 1, 2), filter, NULL);
+    add_constant(single, &INF_SHAPE(2), bias, NULL);
+    add_node(single, INF_OP_CONV2D);
     cr_assert_eq(inf_shape_infer(single->graph, NULL), INF_OK);
 }
 
@@ -96,13 +96,13 @@ static struct inf_program *program_of(struct inf_device *device, const struct si
     return program;
 }
 
-static enum inf_code run(struct inf_program *program, const struct single *single, void *x, void *y,
-                         struct inf_run options)
+static enum inf_code run_program(struct inf_program *program, const struct single *single, void *x,
+                                 void *y, struct inf_run options)
 {
     struct inf_binding bindings[8] = {0};
     struct inf_ticket ticket;
     bindings[single->operands[0]].host = x;
-    bindings[output(single)].host = y;
+    bindings[get_output(single)].host = y;
     options.bindings = bindings;
     return inf_program_run(program, &options, &ticket, NULL);
 }
@@ -150,10 +150,10 @@ static bool is_shared(struct inf_device *device, uint32_t threads)
     static float x[64 * 64 * 64], y[64 * 64 * 64], filter[64 * 64];
     struct single single;
     struct inf_program *program = NULL;
-    start(&single);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 64, 64, 64));
-    constant(&single, &INF_SHAPE(1, 1, 64, 64), filter, NULL);
-    node(&single, INF_OP_CONV2D);
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 64, 64, 64));
+    add_constant(&single, &INF_SHAPE(1, 1, 64, 64), filter, NULL);
+    add_node(&single, INF_OP_CONV2D);
     cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
     const struct inf_segment segment = {.graph = single.graph,
                                         .nodes = &single.node,
@@ -164,7 +164,7 @@ static bool is_shared(struct inf_device *device, uint32_t threads)
     uint64_t all_ns = cpu_time_ns(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t mine_ns = cpu_time_ns(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < 30; i++)
-        cr_assert_eq(run(program, &single, x, y, (struct inf_run){0}), INF_OK);
+        cr_assert_eq(run_program(program, &single, x, y, (struct inf_run){0}), INF_OK);
     mine_ns = cpu_time_ns(CLOCK_THREAD_CPUTIME_ID) - mine_ns;
     all_ns = cpu_time_ns(CLOCK_PROCESS_CPUTIME_ID) - all_ns;
     inf_program_destroy(&program);
@@ -237,7 +237,7 @@ Test(cpu, counts_packed_weights_once_and_frees_them)
     uint64_t live = inf_cpu_memory_live_bytes();
     struct inf_device *device = device_of(2, 1);
     struct single single;
-    pointwise(&single);
+    make_pointwise(&single);
     struct inf_program *one = program_of(device, &single, 1);
     struct inf_blob_form *form = inf_program_packed_form(one, single.node, 1);
     cr_assert_eq(form != NULL, inf_isa_best()->nn->fast, "XNNPACK keeps what it packs to itself");
@@ -266,7 +266,7 @@ Test(cpu, runs_without_the_constants_that_it_packed)
 {
     struct inf_device *device = device_of(1, 1);
     struct single single;
-    pointwise(&single);
+    make_pointwise(&single);
     struct inf_blob *filter = single.graph->values[single.operands[1]].data;
     struct inf_program *program = program_of(device, &single, 1);
     struct inf_blob_form *form = inf_program_packed_form(program, single.node, 1);
@@ -277,7 +277,7 @@ Test(cpu, runs_without_the_constants_that_it_packed)
     static struct buffer x = {.data = {1, 2, 3, -4}};
     static struct buffer y;
     const float wanted[8] = {3, -1, 5, -2, 7, -3, -7, 4};
-    cr_assert_eq(run(program, &single, x.data, y.data, (struct inf_run){0}), INF_OK);
+    cr_assert_eq(run_program(program, &single, x.data, y.data, (struct inf_run){0}), INF_OK);
     cr_assert_eq(memcmp(y.data, wanted, sizeof(wanted)), 0);
     inf_program_destroy(&program);
     cr_assert(inf_blob_restore(filter));
@@ -299,18 +299,18 @@ Test(cpu, applies_the_epilogue_once_to_every_column)
     for (int i = 0; i < CHANNELS; i++)
         bias[i] = 1;
     struct single single;
-    start(&single);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 1, 1, CHANNELS));
-    constant(&single, &INF_SHAPE(1, 1, CHANNELS, CHANNELS), filter, NULL);
-    constant(&single, &INF_SHAPE(CHANNELS), bias, NULL);
-    node(&single, INF_OP_CONV2D)->conv2d.activation = INF_ACTIVATION_SIGMOID;
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 1, 1, CHANNELS));
+    add_constant(&single, &INF_SHAPE(1, 1, CHANNELS, CHANNELS), filter, NULL);
+    add_constant(&single, &INF_SHAPE(CHANNELS), bias, NULL);
+    add_node(&single, INF_OP_CONV2D)->conv2d.activation = INF_ACTIVATION_SIGMOID;
     cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
     struct inf_device *device = device_of(1, 4);
     struct inf_program *program = program_of(device, &single, 1);
     struct inf_blob *x = inf_blob_create(sizeof(bias));
     struct inf_blob *y = inf_blob_create(sizeof(bias));
     for (int turn = 0; turn < 20; turn++) {
-        cr_assert_eq(run(program, &single, x->data, y->data, (struct inf_run){0}), INF_OK);
+        cr_assert_eq(run_program(program, &single, x->data, y->data, (struct inf_run){0}), INF_OK);
         for (int i = 0; i < CHANNELS; i++)
             cr_assert_float_eq(((float *)y->data)[i], 0.7310586f, 1e-6, "column %d: %g", i,
                                (double)((float *)y->data)[i]);
@@ -329,10 +329,10 @@ Test(cpu, follows_operands_that_move_without_allocating)
     const float filter[9] = {0, 0, 0, 0, 1,
                              // The pixel, and ten times its neighbour below to the right.
                              0, 0, 0, 10};
-    start(&single);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
-    constant(&single, &INF_SHAPE(3, 3, 1, 1), filter, NULL);
-    node(&single, INF_OP_CONV2D)->conv2d.padding = INF_PADDING_SAME;
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
+    add_constant(&single, &INF_SHAPE(3, 3, 1, 1), filter, NULL);
+    add_node(&single, INF_OP_CONV2D)->conv2d.padding = INF_PADDING_SAME;
     cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
     struct inf_program *program = program_of(device, &single, 1);
     int64_t held = inf_cpu_memory_thread_bytes();
@@ -340,7 +340,7 @@ Test(cpu, follows_operands_that_move_without_allocating)
     const float expected[3][4] = {{41, 2, 3, 4}, {85, 6, 7, 8}, {-11, 0, 0, -1}};
     for (int i = 0; i < 6; i++) {
         struct buffer y = {0};
-        cr_assert_eq(run(program, &single, &x[i % 3], &y, (struct inf_run){0}), INF_OK);
+        cr_assert_eq(run_program(program, &single, &x[i % 3], &y, (struct inf_run){0}), INF_OK);
         for (int k = 0; k < 4; k++)
             cr_assert_float_eq(y.data[k], expected[i % 3][k], 1e-6f, "run %d, %d", i, k);
         cr_assert_eq(y.data[4], 0.0f);
@@ -355,16 +355,17 @@ Test(cpu, stops_before_a_step_when_it_is_cancelled)
 {
     struct inf_device *device = device_of(1, 1);
     struct single single;
-    pointwise(&single);
+    make_pointwise(&single);
     struct inf_program *program = program_of(device, &single, 1);
     struct buffer x = {.data = {1, 2, 3, 4}};
     struct buffer y = {.data = {7}};
     atomic_bool cancelled = true;
-    cr_assert_eq(run(program, &single, &x, &y, (struct inf_run){.cancelled = &cancelled}),
+    cr_assert_eq(run_program(program, &single, &x, &y, (struct inf_run){.cancelled = &cancelled}),
                  INF_CANCELLED);
     cr_assert_eq(y.data[0], 7.0f);
     cancelled = false;
-    cr_assert_eq(run(program, &single, &x, &y, (struct inf_run){.cancelled = &cancelled}), INF_OK);
+    cr_assert_eq(run_program(program, &single, &x, &y, (struct inf_run){.cancelled = &cancelled}),
+                 INF_OK);
     cr_assert_eq(y.data[0], 3.0f);
     cr_assert_eq(y.data[1], -1.0f);
     cr_assert_eq(y.data[7], -4.0f);
@@ -377,11 +378,11 @@ Test(cpu, names_the_kernel_and_its_time_in_a_profile)
 {
     struct inf_device *device = device_of(1, 1);
     struct single single;
-    pointwise(&single);
+    make_pointwise(&single);
     struct inf_program *program = program_of(device, &single, 1);
     struct buffer x = {0};
     struct buffer y;
-    cr_assert_eq(run(program, &single, &x, &y, (struct inf_run){.profile = true}), INF_OK);
+    cr_assert_eq(run_program(program, &single, &x, &y, (struct inf_run){.profile = true}), INF_OK);
     struct inf_step_profile step = {0};
     cr_assert_eq(inf_program_profile(program, 0, &step, 1), 1u);
     cr_assert_str_eq(step.kernel, inf_isa_best()->nn->fast ? "1x1" : "xnn_conv2d_1x1");
@@ -400,15 +401,15 @@ struct worker {
     unsigned wrong;
 };
 
-static void *work(void *argument)
+static void *run_thread(void *argument)
 {
     struct worker *worker = argument;
     float base = (float)worker->slot * 100;
     for (int round = 0; round < 2000; round++) {
         struct buffer x = {.data = {base, base + 1, base + 2, base + 3}};
         struct buffer y = {0};
-        if (run(worker->program, worker->single, &x, &y, (struct inf_run){.slot = worker->slot}) !=
-            INF_OK)
+        if (run_program(worker->program, worker->single, &x, &y,
+                        (struct inf_run){.slot = worker->slot}) != INF_OK)
             worker->wrong++;
         for (int k = 0; k < 4; k++)
             worker->wrong += y.data[2 * k] != 2 * x.data[k] + 1 || y.data[2 * k + 1] != -x.data[k];
@@ -421,13 +422,13 @@ static void expect_slots_apart(uint32_t slots)
 {
     struct inf_device *device = device_of(slots, 2);
     struct single single;
-    pointwise(&single);
+    make_pointwise(&single);
     struct inf_program *program = program_of(device, &single, 3);
     struct worker workers[3];
     pthread_t threads[3];
     for (uint32_t i = 0; i < 3; i++) {
         workers[i] = (struct worker){program, &single, i, 0};
-        cr_assert_eq(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_thread, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < 3; i++) {
         pthread_join(threads[i], NULL);
@@ -452,7 +453,7 @@ Test(cpu, runs_in_more_slots_than_pools_do_not_interfere)
 // --- what it declines ---
 
 // The device must decline the node with a text that contains `reason`.
-static void declines(struct single *single, const char *reason)
+static void expect_declined(struct single *single, const char *reason)
 {
     struct inf_device *device = device_of(1, 1);
     struct inf_error err = {0};
@@ -468,80 +469,80 @@ static void declines(struct single *single, const char *reason)
     inf_graph_destroy(&single->graph);
 }
 
-static void image(struct single *single, int64_t size)
+static void make_image_node(struct single *single, int64_t size)
 {
-    start(single);
-    operand(single, INF_DTYPE_F32, &INF_SHAPE(1, size, size, 1));
+    start_graph(single);
+    add_operand(single, INF_DTYPE_F32, &INF_SHAPE(1, size, size, 1));
 }
 
 Test(cpu, declines_operands_that_it_has_no_kernel_for)
 {
     struct single single;
-    image(&single, 4);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 1, 1, 1));
-    node(&single, INF_OP_CONV2D);
-    declines(&single, "no constant");
+    make_image_node(&single, 4);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 1, 1, 1));
+    add_node(&single, INF_OP_CONV2D);
+    expect_declined(&single, "no constant");
 
-    start(&single);
-    operand(&single, INF_DTYPE_I32, &INF_SHAPE(3));
-    node(&single, INF_OP_UNARY);
-    declines(&single, "INT32");
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_I32, &INF_SHAPE(3));
+    add_node(&single, INF_OP_UNARY);
+    expect_declined(&single, "INT32");
 
-    start(&single);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(0, 3));
-    node(&single, INF_OP_UNARY);
-    declines(&single, "no elements");
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(0, 3));
+    add_node(&single, INF_OP_UNARY);
+    expect_declined(&single, "no elements");
 
-    start(&single);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(INF_DIM_UNKNOWN, 3));
-    node(&single, INF_OP_UNARY);
-    declines(&single, "not known");
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(INF_DIM_UNKNOWN, 3));
+    add_node(&single, INF_OP_UNARY);
+    expect_declined(&single, "not known");
 
-    start(&single);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
-    node(&single, INF_OP_SPACE_TO_DEPTH);
-    declines(&single, "no kernel for space_to_depth");
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
+    add_node(&single, INF_OP_SPACE_TO_DEPTH);
+    expect_declined(&single, "no kernel for space_to_depth");
 }
 
 Test(cpu, declines_attributes_that_xnnpack_refuses_or_computes_wrongly)
 {
     struct single single;
     const float one[1] = {1};
-    image(&single, 4);
-    constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
-    union inf_attrs *attrs = node(&single, INF_OP_CONV2D);
+    make_image_node(&single, 4);
+    add_constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
+    union inf_attrs *attrs = add_node(&single, INF_OP_CONV2D);
     attrs->conv2d.activation = INF_ACTIVATION_CLIP;
     attrs->conv2d.activation_min = 2;
     attrs->conv2d.activation_max = 2;
-    declines(&single, "clip from 2 to 2");
+    expect_declined(&single, "clip from 2 to 2");
 
-    image(&single, 4);
-    node(&single, INF_OP_POOL2D);
-    declines(&single, "1x1");
+    make_image_node(&single, 4);
+    add_node(&single, INF_OP_POOL2D);
+    expect_declined(&single, "1x1");
 
-    start(&single);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
-    node(&single, INF_OP_SOFTMAX)->softmax.axis = 0;
-    declines(&single, "axis 0");
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
+    add_node(&single, INF_OP_SOFTMAX)->softmax.axis = 0;
+    expect_declined(&single, "axis 0");
 
-    start(&single);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
-    node(&single, INF_OP_UNARY)->unary.kind = INF_UNARY_ELU;
-    declines(&single, "alpha 0");
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
+    add_node(&single, INF_OP_UNARY)->unary.kind = INF_UNARY_ELU;
+    expect_declined(&single, "alpha 0");
 
     // The result is 1x1 with strides of 2: some of XNNPACK's four interleaved parts are empty.
     const int32_t size[4] = {1, 1, 1, 1};
-    image(&single, 1);
-    constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
-    constant(&single, &INF_SHAPE(4), NULL, size);
-    attrs = node(&single, INF_OP_CONV2D_TRANSPOSE);
+    make_image_node(&single, 1);
+    add_constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
+    add_constant(&single, &INF_SHAPE(4), NULL, size);
+    attrs = add_node(&single, INF_OP_CONV2D_TRANSPOSE);
     attrs->conv2d_transpose.stride_h = attrs->conv2d_transpose.stride_w = 2;
-    declines(&single, "1x1 to 1x1");
+    expect_declined(&single, "1x1 to 1x1");
 }
 
 // --- numbers ---
 
-static void compute(struct single *single, const float *x, float *y, size_t count)
+static void compute_once(struct single *single, const float *x, float *y, size_t count)
 {
     struct inf_device *device = device_of(1, 1);
     struct inf_error err = {0};
@@ -550,7 +551,7 @@ static void compute(struct single *single, const float *x, float *y, size_t coun
     struct buffer from = {0};
     struct buffer to = {0};
     memcpy(from.data, x, count * sizeof(*x));
-    cr_assert_eq(run(program, single, &from, &to, (struct inf_run){0}), INF_OK);
+    cr_assert_eq(run_program(program, single, &from, &to, (struct inf_run){0}), INF_OK);
     memcpy(y, to.data, count * sizeof(*y));
     inf_program_destroy(&program);
     inf_device_unref(&device);
@@ -568,10 +569,10 @@ Test(cpu, keeps_nan_in_element_wise_operators)
     const float expected[][4] = {
         {NAN, 0, INFINITY, 0}, {NAN, 0, 6, 0}, {NAN, -0.7615942f, 1, -1}, {NAN, 0.2689414f, 1, 0}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(kinds); i++) {
-        start(&single);
-        operand(&single, INF_DTYPE_F32, &INF_SHAPE(4));
-        node(&single, INF_OP_UNARY)->unary.kind = kinds[i];
-        compute(&single, x, y, 4);
+        start_graph(&single);
+        add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(4));
+        add_node(&single, INF_OP_UNARY)->unary.kind = kinds[i];
+        compute_once(&single, x, y, 4);
         cr_assert(isnan(y[0]), "%s", inf_unary_name(kinds[i]));
         for (int k = 1; k < 4; k++)
             cr_assert(y[k] == expected[i][k] || fabsf(y[k] - expected[i][k]) < 1e-6f,
@@ -579,13 +580,13 @@ Test(cpu, keeps_nan_in_element_wise_operators)
     }
     static const enum inf_binary_kind pairs[] = {INF_BINARY_MIN, INF_BINARY_MAX, INF_BINARY_ADD};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(pairs); i++) {
-        start(&single);
-        operand(&single, INF_DTYPE_F32, &INF_SHAPE(4));
-        constant(&single, &INF_SHAPE(1), two, NULL);
-        union inf_attrs *attrs = node(&single, INF_OP_BINARY);
+        start_graph(&single);
+        add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(4));
+        add_constant(&single, &INF_SHAPE(1), two, NULL);
+        union inf_attrs *attrs = add_node(&single, INF_OP_BINARY);
         attrs->binary.kind = pairs[i];
         attrs->binary.activation = INF_ACTIVATION_RELU;
-        compute(&single, x, y, 4);
+        compute_once(&single, x, y, 4);
         cr_assert(isnan(y[0]), "%s", inf_binary_name(pairs[i]));
     }
 }

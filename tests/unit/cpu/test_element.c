@@ -57,20 +57,20 @@ static size_t size_of(enum inf_dtype dtype)
 
 static uint64_t state = 1;
 
-static uint64_t bits(void)
+static uint64_t draw_bits(void)
 {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return state >> 7 ^ state << 29;
 }
 
 // Bytes that are likely to be extreme: all ones, zero, or few bits set.
-static void scatter(unsigned char *to, size_t count, size_t size, enum inf_dtype dtype)
+static void scatter_bytes(unsigned char *to, size_t count, size_t size, enum inf_dtype dtype)
 {
     static const float floats[] = {0.0f,   -0.0f,    1.5f,      -1.5f,  255.5f,   -0.99f,
                                    3e9f,   -3e9f,    1e19f,     -1e19f, 1e30f,    2147483648.0f,
                                    1e-42f, INFINITY, -INFINITY, NAN,    32767.9f, 127.5f};
     for (size_t i = 0; i < count; i++) {
-        uint64_t value = bits();
+        uint64_t value = draw_bits();
         double number = (double)floats[value % (sizeof(floats) / sizeof(floats[0]))];
         float single = (float)number;
         if (value >> 60 < 4)
@@ -108,7 +108,7 @@ static double float_at(const unsigned char *from, size_t size)
 }
 
 // The integer of a type that a float converts to.
-static __int128 cut(double value, int type_bits)
+static __int128 truncate_float(double value, int type_bits)
 {
     if (type_bits == 1)
         return value != 0;
@@ -127,7 +127,7 @@ static void check_cast(const struct inf_isa *isa, size_t from, size_t to, size_t
     size_t to_size = size_of(types[to].dtype);
     unsigned char *x = fence_bytes(&fences[0], count * from_size, 0, 0);
     unsigned char *y = fence_bytes(&fences[1], count * to_size, 64, 0xaa);
-    scatter(x, count, from_size, types[from].dtype);
+    scatter_bytes(x, count, from_size, types[from].dtype);
     isa->element->cast[types[from].dtype][types[to].dtype](count, x, y);
     cr_assert_eq(y[-1], 0xaa);
     for (size_t i = 0; i < count; i++) {
@@ -143,7 +143,7 @@ static void check_cast(const struct inf_isa *isa, size_t from, size_t to, size_t
                       isa->name, types[from].dtype, types[to].dtype, got, wanted);
             continue;
         }
-        __int128 wanted = real ? cut(number, types[to].bits) : whole;
+        __int128 wanted = real ? truncate_float(number, types[to].bits) : whole;
         uint64_t low = types[to].bits == 1 ? wanted != 0 : (uint64_t)wanted;
         cr_assert_eq(memcmp(y + i * to_size, &low, to_size), 0, "%s: %d to %d, element %zu",
                      isa->name, types[from].dtype, types[to].dtype, i);
@@ -176,7 +176,7 @@ Test(element, clamps_floats_to_the_range_of_the_type)
     }
 }
 
-static bool compares(enum inf_element_compare kind, bool less, bool equal)
+static bool compare_matches(enum inf_element_compare kind, bool less, bool equal)
 {
     switch (kind) {
     case INF_ELEMENT_EQUAL:
@@ -195,8 +195,8 @@ static void check_compare(const struct inf_isa *isa, size_t type, size_t count)
     size_t size = size_of(types[type].dtype);
     unsigned char *a = fence_bytes(&fences[0], count * size, 0, 0);
     unsigned char *b = fence_bytes(&fences[1], count * size, 0, 0);
-    scatter(a, count, size, types[type].dtype);
-    scatter(b, count, size, types[type].dtype);
+    scatter_bytes(a, count, size, types[type].dtype);
+    scatter_bytes(b, count, size, types[type].dtype);
     for (int kind = 0; kind < INF_ELEMENT_COMPARE_COUNT; kind++) {
         unsigned char *y = fence_bytes(&fences[2], count, 64, 0xaa);
         isa->element->compare[kind][types[type].dtype](count, a, b, y);
@@ -212,7 +212,7 @@ static void check_compare(const struct inf_isa *isa, size_t type, size_t count)
                 less = left < right;
                 equal = left == right;
             }
-            cr_assert_eq(y[i], compares((enum inf_element_compare)kind, less, equal),
+            cr_assert_eq(y[i], compare_matches((enum inf_element_compare)kind, less, equal),
                          "%s: kind %d of type %d, element %zu", isa->name, kind, types[type].dtype,
                          i);
         }
@@ -254,8 +254,8 @@ static void check_binary(const struct inf_isa *isa, size_t type, size_t count)
     size_t size = size_of(types[type].dtype);
     unsigned char *a = fence_bytes(&fences[0], count * size, 0, 0);
     unsigned char *b = fence_bytes(&fences[1], count * size, 0, 0);
-    scatter(a, count, size, types[type].dtype);
-    scatter(b, count, size, types[type].dtype);
+    scatter_bytes(a, count, size, types[type].dtype);
+    scatter_bytes(b, count, size, types[type].dtype);
     for (int kind = 0; kind < INF_ELEMENT_BINARY_COUNT; kind++) {
         inf_element_binary_fn *loop = isa->element->binary[kind][types[type].dtype];
         bool is_bool = types[type].dtype == INF_DTYPE_BOOL;
@@ -291,9 +291,9 @@ static void check_choice(const struct inf_isa *isa, size_t index, size_t count)
     unsigned char *b = fence_bytes(&fences[2], count * size, 0, 0);
     unsigned char *y = fence_bytes(&fences[3], count * size, 64, 0xaa);
     for (size_t i = 0; i < count; i++)
-        condition[i] = (unsigned char)(bits() % 3);
-    scatter(a, count, size, INF_DTYPE_NONE);
-    scatter(b, count, size, INF_DTYPE_NONE);
+        condition[i] = (unsigned char)(draw_bits() % 3);
+    scatter_bytes(a, count, size, INF_DTYPE_NONE);
+    scatter_bytes(b, count, size, INF_DTYPE_NONE);
     isa->element->select[index](count, condition, a, b, y);
     for (size_t i = 0; i < count; i++)
         cr_assert_eq(memcmp(y + i * size, (condition[i] != 0 ? a : b) + i * size, size), 0,

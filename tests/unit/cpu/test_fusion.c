@@ -40,7 +40,7 @@ static uint32_t add_conv(enum inf_op op, const char *name, uint32_t x, struct in
 }
 
 // A 1x1 convolution, then a depthwise convolution and another 1x1: the value between them is large.
-static void begin(void)
+static void create_device(void)
 {
     uint32_t x;
     cr_assert_not_null(mkdtemp(folder));
@@ -57,14 +57,14 @@ static void begin(void)
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
 }
 
-static void end(void)
+static void destroy_device(void)
 {
     unlink(file);
     rmdir(folder);
     inf_graph_destroy(&graph);
 }
 
-TestSuite(fusion, .init = begin, .fini = end, .timeout = 60);
+TestSuite(fusion, .init = create_device, .fini = destroy_device, .timeout = 60);
 
 static void count_races(void *context, enum inf_log_level level, const char *line)
 {
@@ -81,7 +81,7 @@ struct outcome {
 };
 
 // Chooses the level, compiles and runs the graph on ones, with one thread or two.
-static struct outcome run(bool kernel_races, uint32_t threads, enum inf_precision precision)
+static struct outcome run_graph(bool kernel_races, uint32_t threads, enum inf_precision precision)
 {
     struct outcome outcome = {0};
     struct inf_device *device = NULL;
@@ -120,7 +120,7 @@ static struct outcome run(bool kernel_races, uint32_t threads, enum inf_precisio
 }
 
 // Rewrites the file of race results, with every winner `was` replaced by `is`.
-static unsigned rewrite(const char *was, const char *is)
+static unsigned rewrite_results(const char *was, const char *is)
 {
     char lines[64][128];
     unsigned count = 0, replaced = 0;
@@ -152,19 +152,19 @@ static void need_fusion(void)
 Test(fusion, are_made_by_rule_unless_races_are_enabled)
 {
     need_fusion();
-    cr_assert_eq(run(false, 1, INF_PRECISION_FP32).steps, 1u);
+    cr_assert_eq(run_graph(false, 1, INF_PRECISION_FP32).steps, 1u);
     cr_assert_eq(races, 0u);
 }
 
 Test(fusion, are_raced_once_and_kept_on_disk)
 {
     need_fusion();
-    float wanted = run(false, 1, INF_PRECISION_FP32).sum;
-    struct outcome first = run(true, 1, INF_PRECISION_FP32);
+    float wanted = run_graph(false, 1, INF_PRECISION_FP32).sum;
+    struct outcome first = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_geq(races, 1u);
     cr_assert_eq(first.sum, wanted);
     races = 0;
-    struct outcome second = run(true, 1, INF_PRECISION_FP32);
+    struct outcome second = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(races, 0u, "the file knew");
     cr_assert_eq(second.steps, first.steps);
     cr_assert_eq(second.sum, wanted);
@@ -173,31 +173,31 @@ Test(fusion, are_raced_once_and_kept_on_disk)
 Test(fusion, races_again_for_another_number_of_threads)
 {
     need_fusion();
-    float wanted = run(true, 1, INF_PRECISION_FP32).sum;
+    float wanted = run_graph(true, 1, INF_PRECISION_FP32).sum;
     races = 0;
-    cr_assert_eq(run(true, 2, INF_PRECISION_FP32).sum, wanted);
+    cr_assert_eq(run_graph(true, 2, INF_PRECISION_FP32).sum, wanted);
     cr_assert_geq(races, 1u);
 }
 
 Test(fusion, follows_recorded_results)
 {
     need_fusion();
-    float wanted = run(true, 1, INF_PRECISION_FP32).sum;
-    rewrite("chains", "pipelines");
-    struct outcome outcome = run(true, 1, INF_PRECISION_FP32);
+    float wanted = run_graph(true, 1, INF_PRECISION_FP32).sum;
+    rewrite_results("chains", "pipelines");
+    struct outcome outcome = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 1u);
     cr_assert_eq(outcome.sum, wanted);
     // If the pipeline has lost its race, the second chain has raced already.
-    cr_assert_geq(rewrite("pipelines", "chains"), 1u);
-    (void)run(true, 1,
-              INF_PRECISION_FP32); // the second chain is in no pipeline, so it races
-    rewrite("nodes", "chains");
-    outcome = run(true, 1, INF_PRECISION_FP32);
+    cr_assert_geq(rewrite_results("pipelines", "chains"), 1u);
+    (void)run_graph(true, 1,
+                    INF_PRECISION_FP32); // the second chain is in no pipeline, so it races
+    rewrite_results("nodes", "chains");
+    outcome = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 2u);
     cr_assert_eq(outcome.sum, wanted);
-    cr_assert_eq(rewrite("chains", "nodes"), 2u);
+    cr_assert_eq(rewrite_results("chains", "nodes"), 2u);
     // For a pipeline, "nodes" means the same as "chains": it is not one step.
-    outcome = run(true, 1, INF_PRECISION_FP32);
+    outcome = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 3u);
     cr_assert_eq(outcome.sum, wanted);
 }
@@ -207,10 +207,11 @@ Test(fusion, races_in_bf16_as_well)
     need_fusion();
     if (inf_isa_best()->nn->gemm_bf16 == NULL)
         cr_skip_test("this processor has no bf16");
-    float wanted = run(false, 1, INF_PRECISION_BF16).sum;
-    (void)run(true, 1, INF_PRECISION_FP32);
+    float wanted = run_graph(false, 1, INF_PRECISION_BF16).sum;
+    (void)run_graph(true, 1, INF_PRECISION_FP32);
     races = 0;
-    cr_assert_eq(run(true, 1, INF_PRECISION_BF16).sum, wanted, "these numbers are exact in bf16");
+    cr_assert_eq(run_graph(true, 1, INF_PRECISION_BF16).sum, wanted,
+                 "these numbers are exact in bf16");
     cr_assert_geq(races, 1u);
 }
 
@@ -218,7 +219,7 @@ Test(fusion, ignores_results_of_another_build)
 {
     need_fusion();
     char line[128] = "", id[INF_BUILD_ID_TEXT];
-    (void)run(true, 1, INF_PRECISION_FP32);
+    (void)run_graph(true, 1, INF_PRECISION_FP32);
     FILE *stream = fopen(file, "r+");
     cr_assert_not_null(stream);
     cr_assert_not_null(fgets(line, sizeof line, stream));
@@ -229,7 +230,7 @@ Test(fusion, ignores_results_of_another_build)
     fputc(id[0] == '0' ? '1' : '0', stream);
     fclose(stream);
     races = 0;
-    (void)run(true, 1, INF_PRECISION_FP32);
+    (void)run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_geq(races, 1u);
 }
 

@@ -49,7 +49,7 @@ static void make_source(enum inf_op op)
 
 // Creates the programs of the source's node, in two slots. Its matrix is packed for them if
 // `packed`.
-static void begin(bool packed)
+static void create_programs(bool packed)
 {
     cr_assert_eq(inf_node_programs_create(&programs, devices, 2, 2, packed ? source : NULL, NULL),
                  INF_OK);
@@ -60,10 +60,10 @@ static void begin(bool packed)
 static void begin_with(enum inf_op op)
 {
     make_source(op);
-    begin(false);
+    create_programs(false);
 }
 
-static void end(void)
+static void destroy_programs(void)
 {
     frame->values[frame->nodes[0].inputs[0]].data = NULL;
     inf_node_programs_destroy(&programs);
@@ -75,7 +75,7 @@ static void end(void)
     inf_device_unref(&devices[1]);
 }
 
-TestSuite(node_programs, .fini = end, .timeout = 60);
+TestSuite(node_programs, .fini = destroy_programs, .timeout = 60);
 
 static bool run_in(uint32_t slot, int64_t rows)
 {
@@ -93,7 +93,7 @@ static bool run_in(uint32_t slot, int64_t rows)
     return done;
 }
 
-static bool run(int64_t rows)
+static bool run_node(int64_t rows)
 {
     return run_in(0, rows);
 }
@@ -102,13 +102,13 @@ Test(node_programs, compute_any_shape)
 {
     begin_with(INF_OP_MATMUL);
     for (int64_t rows = 8; rows < ROWS; rows += rows % 3 + 1) {
-        cr_assert(run(rows));
+        cr_assert(run_node(rows));
         for (int64_t i = 0; i < (rows + 1) * COLUMNS; i++)
             cr_assert_eq(((float *)y->data)[i],
                          i < rows * COLUMNS ? (float)(i / COLUMNS % 5 * DEPTH * (i % COLUMNS)) : 0,
                          "%d rows: %d", (int)rows, (int)i);
     }
-    cr_assert(run(8), "one that was given up meanwhile");
+    cr_assert(run_node(8), "one that was given up meanwhile");
     cr_assert_lt(inf_node_programs_bytes(programs), UINT64_C(7) << 20);
 }
 
@@ -116,7 +116,7 @@ Test(node_programs, compute_pointwise_convolutions_as_products)
 {
     begin_with(INF_OP_CONV2D);
     for (int64_t rows = 8; rows < 40; rows++) {
-        cr_assert(run(rows));
+        cr_assert(run_node(rows));
         for (int64_t i = 0; i < rows * COLUMNS; i++) {
             float sum = (float)(i / COLUMNS % 5 * DEPTH * (i % COLUMNS));
             sum = sum < 100 ? 100 : sum > 1000 ? 1000 : sum;
@@ -129,9 +129,9 @@ Test(node_programs, leave_small_and_empty_nodes_to_the_interpreter)
 {
     begin_with(INF_OP_MATMUL);
     frame->nodes[0].attrs.matmul.transpose_a = true; // the device declines this
-    cr_assert_not(run(DEPTH));
+    cr_assert_not(run_node(DEPTH));
     frame->nodes[0].attrs.matmul.transpose_a = false;
-    cr_assert_not(run(0));
+    cr_assert_not(run_node(0));
 }
 
 Test(node_programs, do_not_exist_for_the_reference_device)
@@ -157,7 +157,7 @@ static void expect_packed_once(enum inf_op op)
 {
     make_source(op);
     uint64_t before = inf_device_memory(devices[0]).weight_bytes;
-    begin(true);
+    create_programs(true);
     uint64_t packed = inf_device_memory(devices[0]).weight_bytes - before;
     struct inf_constant_use use = use_of_matrix();
     cr_assert(inf_constant_is_evictable(&use));
@@ -176,7 +176,7 @@ static void expect_packed_once(enum inf_op op)
     uint64_t grown = inf_device_memory(devices[0]).weight_bytes - before - packed;
     cr_assert_leq(grown, inf_node_programs_bytes(programs), "a program of each shape, no matrix");
     cr_assert_lt(grown, 53 * packed / 4, "%u of %u", (unsigned)grown, (unsigned)packed);
-    cr_assert_not(run(0));
+    cr_assert_not(run_node(0));
     cr_assert(inf_blob_restore(use.blob));
     for (size_t i = 0; i < DEPTH * COLUMNS; i++)
         cr_assert_eq(((float *)use.blob->data)[i], (float)(i % COLUMNS));
@@ -199,9 +199,9 @@ Test(node_programs, do_not_pack_a_matrix_that_another_node_reads)
     cr_assert_eq(
         inf_graph_add_node(source, INF_OP_IDENTITY, "other", "", inputs, 1, 1, &node, NULL),
         INF_OK);
-    begin(true);
+    create_programs(true);
     struct inf_constant_use use = use_of_matrix();
     cr_assert(use.read);
     cr_assert_not(inf_node_programs_hold(programs, source, inputs[0]));
-    cr_assert(run(9));
+    cr_assert(run_node(9));
 }

@@ -27,7 +27,7 @@ static const size_t lengths[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64};
 static uint32_t state = 1;
 
 // Values with a large mean, which lose precision unless the mean is subtracted first.
-static float *numbers(int operand, size_t count)
+static float *make_numbers(int operand, size_t count)
 {
     float *x = fence_bytes(&fences[operand], count * sizeof(*x), 0, 0);
     for (size_t i = 0; i < count; i++) {
@@ -57,10 +57,10 @@ static void check_moments(const struct inf_isa *isa, struct inf_norm_moments got
 
 static void check_length(const struct inf_isa *isa, size_t count)
 {
-    float *x = numbers(0, count * ROWS);
+    float *x = make_numbers(0, count * ROWS);
     float *line = x + count * (ROWS - 1);
-    float *y = numbers(1, count);
-    float *about = numbers(2, count);
+    float *y = make_numbers(1, count);
+    float *about = make_numbers(2, count);
     struct inf_norm_moments moments[INF_NORM_COLUMNS];
     check_moments(isa, isa->norm->line(count, line, 1001.5f), moments_of(line, count, 1, 1001.5f));
     isa->norm->rows(count, x, ROWS, count, about, moments);

@@ -15,13 +15,13 @@
 static struct inf_device *device;
 static struct inf_cpu_packs packs;
 
-static void begin(void)
+static void create_cache(void)
 {
     cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, NULL, NULL), INF_OK);
     inf_cpu_packs_init(&packs, inf_isa_best()->nn);
 }
 
-static void end(void)
+static void destroy_cache(void)
 {
     cr_assert_eq(inf_device_memory(device).weight_bytes, 0u, "a pack is left");
     cr_assert_eq(inf_device_memory(device).allocations, 0u);
@@ -29,7 +29,7 @@ static void end(void)
     inf_device_unref(&device);
 }
 
-TestSuite(pack, .init = begin, .fini = end);
+TestSuite(pack, .init = create_cache, .fini = destroy_cache);
 
 // Bits of every kind: normal numbers, infinities, NaNs with payloads, subnormal numbers.
 static struct inf_blob *blob_of(size_t count)
@@ -44,7 +44,7 @@ static struct inf_blob *blob_of(size_t count)
     return blob;
 }
 
-static struct inf_cpu_pack *get(const struct inf_cpu_matrix *matrix)
+static struct inf_cpu_pack *get_pack(const struct inf_cpu_matrix *matrix)
 {
     struct inf_cpu_pack *pack = NULL;
     struct inf_error err = {0};
@@ -52,7 +52,7 @@ static struct inf_cpu_pack *get(const struct inf_cpu_matrix *matrix)
     return pack;
 }
 
-static void put(struct inf_cpu_pack *pack)
+static void put_pack(struct inf_cpu_pack *pack)
 {
     struct inf_blob_form *form = &pack->form;
     inf_blob_form_unref(&form);
@@ -79,7 +79,7 @@ static void check_groups(size_t rows, size_t columns, bool transposed, size_t gr
 {
     struct inf_blob *blob = blob_of(rows * columns);
     const struct inf_cpu_matrix matrix = {blob, rows, columns, transposed, .group = group};
-    struct inf_cpu_pack *pack = get(&matrix);
+    struct inf_cpu_pack *pack = get_pack(&matrix);
     const uint32_t *bits = blob->data;
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++)
@@ -90,11 +90,11 @@ static void check_groups(size_t rows, size_t columns, bool transposed, size_t gr
     cr_assert_eq(memcmp(again, bits, blob->size_bytes), 0, "%zu x %zu", rows, columns);
     free(again);
     cr_assert_eq(inf_device_memory(device).weight_bytes, pack->form.size_bytes);
-    put(pack);
+    put_pack(pack);
     inf_blob_unref(&blob);
 }
 
-static void check(size_t rows, size_t columns, bool transposed)
+static void check_pack(size_t rows, size_t columns, bool transposed)
 {
     check_groups(rows, columns, transposed, 0);
 }
@@ -112,8 +112,8 @@ Test(pack, has_every_element_and_restores_the_constant)
     static const size_t rows[] = {1, 2, 3, 9, 64};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t columns = 1; columns <= 100; columns++) {
-            check(rows[i], columns, false);
-            check(rows[i], columns, true);
+            check_pack(rows[i], columns, false);
+            check_pack(rows[i], columns, true);
         }
 }
 
@@ -123,7 +123,7 @@ static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, s
 {
     const size_t rows = paired * segments;
     const struct inf_cpu_matrix matrix = {blob, rows, columns, transposed, paired};
-    struct inf_cpu_pack *pack = get(&matrix);
+    struct inf_cpu_pack *pack = get_pack(&matrix);
     const float *floats = blob->data;
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++) {
@@ -141,7 +141,7 @@ static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, s
     pack->form.restore(&pack->form, again);
     cr_assert_eq(memcmp(again, blob->data, blob->size_bytes), 0, "%zu x %zu", rows, columns);
     free(again);
-    put(pack);
+    put_pack(pack);
 }
 
 Test(pack, in_bf16_is_rounded_and_restores_the_constant)
@@ -170,9 +170,9 @@ Test(pack, in_bf16_does_not_replace_a_constant_that_it_cannot_restore)
         const struct inf_cpu_matrix matrix = {blob, 2, 2, false, 2};
         memcpy(blob->data, (float[]){1, 2, 3, 4}, 4 * sizeof(float));
         ((uint32_t *)blob->data)[i] = odd[i];
-        struct inf_cpu_pack *pack = get(&matrix);
+        struct inf_cpu_pack *pack = get_pack(&matrix);
         cr_assert_not(inf_cpu_pack_restores(pack), "%08x", odd[i]);
-        put(pack);
+        put_pack(pack);
         inf_blob_unref(&blob);
     }
 }
@@ -198,23 +198,23 @@ Test(pack, is_shared_by_all_users_of_the_same_matrix)
     const struct inf_cpu_matrix same = {blob, 3, 4, false};
     const struct inf_cpu_matrix different[] = {
         {blob, 4, 3, false}, {blob, 3, 4, true}, {other, 3, 4, false}};
-    struct inf_cpu_pack *first = get(&same);
+    struct inf_cpu_pack *first = get_pack(&same);
     uint64_t bytes = inf_device_memory(device).weight_bytes;
-    struct inf_cpu_pack *second = get(&same);
+    struct inf_cpu_pack *second = get_pack(&same);
     cr_assert_eq(first, second);
     cr_assert_eq(inf_device_memory(device).weight_bytes, bytes);
     struct inf_cpu_pack *others[3];
     for (int i = 0; i < 3; i++) {
-        others[i] = get(&different[i]);
+        others[i] = get_pack(&different[i]);
         cr_assert_neq(others[i], first, "%d", i);
     }
-    put(first);
-    struct inf_cpu_pack *third = get(&same);
+    put_pack(first);
+    struct inf_cpu_pack *third = get_pack(&same);
     cr_assert_eq(third, second, "it lives on");
-    put(second);
-    put(third);
+    put_pack(second);
+    put_pack(third);
     for (int i = 0; i < 3; i++)
-        put(others[i]);
+        put_pack(others[i]);
     inf_blob_unref(&blob);
     inf_blob_unref(&other);
 }
@@ -230,11 +230,11 @@ static void *come_and_go(void *argument)
     (void)argument;
     for (size_t turn = 0; turn < 400; turn++) {
         const struct inf_cpu_matrix matrix = {blobs[turn % BLOBS], 5, 7, false};
-        struct inf_cpu_pack *pack = get(&matrix);
+        struct inf_cpu_pack *pack = get_pack(&matrix);
         uint32_t bits[35];
         pack->form.restore(&pack->form, bits);
         cr_assert_eq(memcmp(bits, matrix.blob->data, sizeof bits), 0);
-        put(pack);
+        put_pack(pack);
     }
     return NULL;
 }

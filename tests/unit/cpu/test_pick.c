@@ -26,7 +26,7 @@ static const size_t lengths[] = {1, 2, 3, 7, 31, 63, 64, 65, 127, 128, 129, 200,
 static uint32_t state = 1;
 
 // Few different numbers, so that many are equal, and some NaN.
-static float number(void)
+static float draw_number(void)
 {
     static const float some[] = {0.0f,     -0.0f,     1.5f, -1.5f, 3e38f, -3e38f, 1e-42f, -1e-42f,
                                  INFINITY, -INFINITY, NAN,  2.0f,  2.0f,  -7.0f,  1.25f,  0.5f};
@@ -49,7 +49,7 @@ static void check_floats(const struct inf_isa *isa, size_t count, int extreme)
     float *x = fence_bytes(&fences[0], count * 5 * sizeof(*x), 0, 0);
     int32_t index[INF_PICK_COLUMNS];
     for (size_t i = 0; i < 5 * count; i++)
-        x[i] = number();
+        x[i] = draw_number();
     float *end = x + 4 * count;
     cr_assert_eq(isa->pick->line[extreme][INF_DTYPE_F32](count, end),
                  first_extreme(end, count, 1, extreme), "%s: %zu", isa->name, count);
@@ -90,7 +90,7 @@ Test(pick, distinguishes_signed_and_unsigned_integers)
 }
 
 // Returns true if a is ordered before b; NaN is last.
-static bool before(float a, float b, int extreme)
+static bool is_before(float a, float b, int extreme)
 {
     if (isnan(a) || isnan(b))
         return !isnan(a) && isnan(b);
@@ -108,12 +108,12 @@ Test(pick, keys_have_the_order_of_floats)
             uint32_t *keys = fence_bytes(&fences[1], COUNT * sizeof(*keys), 0, 0);
             uint32_t largest = 0;
             for (size_t i = 0; i < COUNT; i++)
-                x[i] = number();
+                x[i] = draw_number();
             inf_isa_level(level)->pick->keys[extreme][INF_DTYPE_F32](COUNT, x, keys);
             for (size_t i = 0; i < COUNT; i++) {
                 largest = keys[i] > largest ? keys[i] : largest;
                 for (size_t k = 0; k < COUNT; k++)
-                    cr_assert_eq(keys[i] > keys[k], before(x[i], x[k], extreme), "%s: %g and %g",
+                    cr_assert_eq(keys[i] > keys[k], is_before(x[i], x[k], extreme), "%s: %g and %g",
                                  inf_isa_level(level)->name, (double)x[i], (double)x[k]);
             }
             cr_assert_eq(inf_isa_level(level)->pick->largest_key(COUNT, keys), largest);

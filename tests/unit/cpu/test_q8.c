@@ -14,30 +14,30 @@
 
 static uint32_t state = 1;
 
-static uint32_t bits(void)
+static uint32_t draw_bits(void)
 {
     state = state * 1664525u + 1013904223u;
     return state >> 8;
 }
 
 // Random bytes, often extreme ones, with `slack` more behind them that may be read.
-static uint8_t *bytes(size_t count, size_t slack)
+static uint8_t *draw_bytes(size_t count, size_t slack)
 {
     static const uint8_t extremes[] = {0, 127, 128, 255};
     uint8_t *x = malloc(count + slack);
     for (size_t i = 0; i < count + slack; i++)
-        x[i] = bits() % 3 == 0 ? extremes[bits() % 4] : (uint8_t)bits();
+        x[i] = draw_bits() % 3 == 0 ? extremes[draw_bits() % 4] : (uint8_t)draw_bits();
     return x;
 }
 
-static uint8_t *guarded(size_t count)
+static uint8_t *map_guarded(size_t count)
 {
     uint8_t *y = malloc(count + (size_t)2 * AROUND);
     memset(y, GUARD, count + (size_t)2 * AROUND);
     return y;
 }
 
-static int32_t ending(int32_t sum, float scale, const struct inf_q8_requant *end)
+static int32_t requantize_sum(int32_t sum, float scale, const struct inf_q8_requant *end)
 {
     float value = (float)sum * scale;
     value = value > end->low ? value : end->low;
@@ -56,22 +56,22 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
     size_t a_step = 4 * p->quads + 3;
     size_t y_step = p->columns + 5;
     size_t y_size = p->sums ? sizeof(int32_t) : 1;
-    uint8_t *a = bytes(p->segments * p->pixels * a_step, 0);
-    uint8_t *w = bytes(p->segments * p->quads * width * 4, 0);
+    uint8_t *a = draw_bytes(p->segments * p->pixels * a_step, 0);
+    uint8_t *w = draw_bytes(p->segments * p->quads * width * 4, 0);
     int32_t bias[INF_Q8_VECTORS_MAX * 16];
     int32_t zeros[INF_Q8_VECTORS_MAX * 16];
     int32_t sums[INF_Q8_ROWS_MAX];
     float scales[INF_Q8_VECTORS_MAX * 16];
     const uint8_t *segments[4];
-    uint8_t *y = guarded(p->pixels * y_step * y_size);
+    uint8_t *y = map_guarded(p->pixels * y_step * y_size);
     for (size_t i = 0; i < width; i++) {
-        bias[i] = (int32_t)(bits() % 200000) - 100000;
-        zeros[i] = (int32_t)(bits() % 256) - 128;
-        scales[i] = i % 5 == 0 ? 0.5f : (float)(bits() % 1000) * 1e-5f;
+        bias[i] = (int32_t)(draw_bits() % 200000) - 100000;
+        zeros[i] = (int32_t)(draw_bits() % 256) - 128;
+        scales[i] = i % 5 == 0 ? 0.5f : (float)(draw_bits() % 1000) * 1e-5f;
     }
     bias[0] = INT32_MAX; // sums wrap around
     for (size_t i = 0; i < p->pixels; i++)
-        sums[i] = (int32_t)(bits() % 100000);
+        sums[i] = (int32_t)(draw_bits() % 100000);
     for (size_t s = 0; s < p->segments; s++)
         segments[s] = a + s * p->pixels * a_step;
     struct inf_q8_panel panel = {.segments = p->segments,
@@ -95,7 +95,7 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
                 sum -= (uint32_t)zeros[c] * (uint32_t)sums[i];
             const uint8_t *at = y + AROUND + (i * y_step + c) * y_size;
             int32_t got = *at;
-            int32_t wanted = ending((int32_t)sum, scales[c], &panel.requant) & 255;
+            int32_t wanted = requantize_sum((int32_t)sum, scales[c], &panel.requant) & 255;
             if (p->sums) {
                 memcpy(&got, at, sizeof(got));
                 wanted = (int32_t)sum;
@@ -147,7 +147,8 @@ struct windows {
 
 // Puts `count` 32-bit numbers in the order of a block's lanes: interleaved as four rows of their
 // bytes.
-static void *interleaved(const struct inf_q8_depthwise *q8, const void *numbers, size_t count)
+static void *interleave_numbers(const struct inf_q8_depthwise *q8, const void *numbers,
+                                size_t count)
 {
     uint8_t planes[4][128] = {0};
     uint8_t *y = malloc(4 * q8->width);
@@ -183,21 +184,21 @@ static void check_windows(const struct inf_q8_depthwise *q8, const struct window
 {
     size_t columns = (p->pixels - 1) * p->x_step + (p->kernel - 1) * p->tap_step + 1;
     size_t y_step = p->channels + 3;
-    uint8_t *x = bytes(p->rows * columns * p->channels, 0);
-    uint8_t *w = bytes(p->rows * p->kernel * p->channels, 0);
+    uint8_t *x = draw_bytes(p->rows * columns * p->channels, 0);
+    uint8_t *w = draw_bytes(p->rows * p->kernel * p->channels, 0);
     int32_t bias[128] = {0}, zeros[128] = {0};
     float scales[128] = {0};
     for (size_t c = 0; c < p->channels; c++) {
-        bias[c] = (int32_t)(bits() % 20000) - 10000;
-        zeros[c] = (int32_t)(bits() % 256) - 128;
-        scales[c] = (float)(bits() % 1000) * 1e-5f;
+        bias[c] = (int32_t)(draw_bits() % 20000) - 10000;
+        zeros[c] = (int32_t)(draw_bits() % 256) - 128;
+        scales[c] = (float)(draw_bits() % 1000) * 1e-5f;
     }
     uint8_t *xs = interleave_all(q8, p, x, columns, p->x_flip);
     uint8_t *ws = interleave_all(q8, p, w, p->kernel, 0);
-    int32_t *all_bias = interleaved(q8, bias, p->channels);
-    int32_t *all_zeros = interleaved(q8, zeros, p->channels);
-    float *all_scales = interleaved(q8, scales, p->channels);
-    uint8_t *y = guarded(p->pixels * y_step);
+    int32_t *all_bias = interleave_numbers(q8, bias, p->channels);
+    int32_t *all_zeros = interleave_numbers(q8, zeros, p->channels);
+    float *all_scales = interleave_numbers(q8, scales, p->channels);
+    uint8_t *y = map_guarded(p->pixels * y_step);
     struct inf_q8_window window = {.kernel = p->kernel,
                                    .fours = (p->rows + 3) / 4,
                                    .tap_step = p->tap_step,
@@ -220,7 +221,7 @@ static void check_windows(const struct inf_q8_depthwise *q8, const struct window
                     sum += value * ((int8_t)w[(row * p->kernel + k) * p->channels + c] -
                                     (p->zeros ? zeros[c] : 0));
                 }
-            uint8_t wanted = (uint8_t)ending(sum, scales[c], &window.requant) ^ p->y_flip;
+            uint8_t wanted = (uint8_t)requantize_sum(sum, scales[c], &window.requant) ^ p->y_flip;
             cr_assert_eq(y[AROUND + i * y_step + c], wanted,
                          "%zu x %zu taps, %zu of %zu channels: pixel %zu, channel %zu", p->rows,
                          p->kernel, p->channels, q8->width, i, c);
@@ -242,19 +243,19 @@ static void check_windows(const struct inf_q8_depthwise *q8, const struct window
 static void check_all_windows(const struct inf_q8_depthwise *q8)
 {
     for (size_t number = 0; number < 300; number++) {
-        struct windows windows = {.rows = 1 + bits() % 7,
-                                  .kernel = 1 + bits() % 7,
-                                  .tap_step = 1 + bits() % 2,
-                                  .x_step = 1 + bits() % 3,
-                                  .pixels = 1 + bits() % 9,
+        struct windows windows = {.rows = 1 + draw_bits() % 7,
+                                  .kernel = 1 + draw_bits() % 7,
+                                  .tap_step = 1 + draw_bits() % 2,
+                                  .x_step = 1 + draw_bits() % 3,
+                                  .pixels = 1 + draw_bits() % 9,
                                   .channels = q8->width,
-                                  .x_flip = bits() % 2 ? 0x80 : 0,
-                                  .y_flip = bits() % 2 ? 0x80 : 0,
-                                  .zeros = bits() % 3 == 0};
+                                  .x_flip = draw_bits() % 2 ? 0x80 : 0,
+                                  .y_flip = draw_bits() % 2 ? 0x80 : 0,
+                                  .zeros = draw_bits() % 3 == 0};
         if (number % 3 == 0)
             windows.rows = windows.kernel = number % 2 ? 3 : 5;
         if (number % 4 == 0)
-            windows.channels = 1 + bits() % q8->width;
+            windows.channels = 1 + draw_bits() % q8->width;
         check_windows(q8, &windows);
     }
 }
@@ -270,13 +271,13 @@ Test(q8, depthwise_windows_are_the_same_bits_at_every_level)
 
 // --- element by element ---
 
-static uint8_t settled(float value, const struct inf_q8_scaling *of)
+static uint8_t quantize_value(float value, const struct inf_q8_scaling *of)
 {
     const struct inf_q8_requant requant = {.low = of->low, .high = of->high, .zero = of->zero};
-    return (uint8_t)ending(1, value, &requant);
+    return (uint8_t)requantize_sum(1, value, &requant);
 }
 
-static float meaning(uint8_t byte, const struct inf_q8_scaling *of)
+static float dequantize_byte(uint8_t byte, const struct inf_q8_scaling *of)
 {
     return (float)((byte ^ of->flip) - of->zero) * of->scale;
 }
@@ -287,29 +288,29 @@ static void check_eltwise(const struct inf_q8_eltwise *q8, size_t count)
         {.scale = 0.017f, .zero = 131, .flip = 0x80},
         {.scale = 0.3f, .zero = 3},
         {.scale = 0.11f, .zero = 120, .low = -120, .high = 135}};
-    uint8_t *a = bytes(count, 0);
-    uint8_t *b = bytes(count, 0);
-    uint8_t *y = guarded(count);
+    uint8_t *a = draw_bytes(count, 0);
+    uint8_t *b = draw_bytes(count, 0);
+    uint8_t *y = map_guarded(count);
     float *x = malloc(count * sizeof(float));
     float *floats = malloc(count * sizeof(float));
     for (size_t i = 0; i < count; i++)
-        x[i] = i % 11 == 0 ? (i % 2 ? INFINITY : -INFINITY) : ((float)bits() - 8e6f) * 4e-6f;
+        x[i] = i % 11 == 0 ? (i % 2 ? INFINITY : -INFINITY) : ((float)draw_bits() - 8e6f) * 4e-6f;
     q8->quantize(count, x, &scalings[2], y + AROUND);
     for (size_t i = 0; i < count; i++)
-        cr_assert_eq(y[AROUND + i], settled(x[i] / scalings[2].scale, &scalings[2]), "%zu: %g", i,
-                     (double)x[i]);
+        cr_assert_eq(y[AROUND + i], quantize_value(x[i] / scalings[2].scale, &scalings[2]),
+                     "%zu: %g", i, (double)x[i]);
     q8->dequantize(count, a, &scalings[0], floats);
     for (size_t i = 0; i < count; i++)
-        cr_assert_eq(floats[i], meaning(a[i], &scalings[0]), "%zu", i);
+        cr_assert_eq(floats[i], dequantize_byte(a[i], &scalings[0]), "%zu", i);
     for (size_t kind = 0; kind < INF_Q8_BINARY_COUNT; kind++) {
         q8->binary[kind](count, a, b, scalings, y + AROUND);
         for (size_t i = 0; i < count; i++) {
             // Products are rounded before they are added.
-            volatile float of_a = meaning(a[i], &scalings[0]);
-            volatile float of_b = meaning(b[i], &scalings[1]);
+            volatile float of_a = dequantize_byte(a[i], &scalings[0]);
+            volatile float of_b = dequantize_byte(b[i], &scalings[1]);
             float value = kind == INF_Q8_ADD ? of_a + of_b : of_a - of_b;
             value = kind == INF_Q8_MUL ? of_a * of_b : value;
-            cr_assert_eq(y[AROUND + i], settled(value / scalings[2].scale, &scalings[2]),
+            cr_assert_eq(y[AROUND + i], quantize_value(value / scalings[2].scale, &scalings[2]),
                          "kind %zu, %zu", kind, i);
         }
     }

@@ -18,7 +18,7 @@ static struct inf_graph *graph;
 static unsigned races;
 static unsigned warnings; // warnings that were logged
 
-static void begin(void)
+static void create_device(void)
 {
     uint32_t x, w, node;
     uint32_t inputs[2];
@@ -41,7 +41,7 @@ static void begin(void)
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
 }
 
-static void end(void)
+static void destroy_device(void)
 {
     char path[64];
     snprintf(path, sizeof path, "%s/kernels.db", folder);
@@ -50,7 +50,7 @@ static void end(void)
     inf_graph_destroy(&graph);
 }
 
-TestSuite(race_results, .init = begin, .fini = end, .timeout = 60);
+TestSuite(race_results, .init = create_device, .fini = destroy_device, .timeout = 60);
 
 static void count_races(void *context, enum inf_log_level level, const char *line)
 {
@@ -63,7 +63,7 @@ static const struct inf_log counter = {.level = INF_LOG_DEBUG, .write = count_ra
 
 // Compiles and runs the convolution on ones. Returns a result, and the kernel that computed it in
 // `kernel`.
-static float run(bool kernel_races, const char *directory, char kernel[32])
+static float run_convolution(bool kernel_races, const char *directory, char kernel[32])
 {
     struct inf_device *device = NULL;
     struct inf_program *program = NULL;
@@ -98,7 +98,7 @@ static float run(bool kernel_races, const char *directory, char kernel[32])
 Test(race_results, are_made_by_rule_unless_races_are_enabled)
 {
     char kernel[32];
-    run(false, folder, kernel);
+    run_convolution(false, folder, kernel);
     cr_assert_eq(races, 0u);
     char path[64];
     snprintf(path, sizeof path, "%s/kernels.db", folder);
@@ -108,14 +108,14 @@ Test(race_results, are_made_by_rule_unless_races_are_enabled)
 Test(race_results, are_raced_once_and_kept_on_disk)
 {
     char first[32], second[32], third[32];
-    float wanted = run(false, NULL, first);
-    cr_assert_eq(run(true, folder, first), wanted);
+    float wanted = run_convolution(false, NULL, first);
+    cr_assert_eq(run_convolution(true, folder, first), wanted);
     cr_assert_eq(races, inf_isa_best()->nn->fast ? 1u : 0u);
     races = 0;
-    cr_assert_eq(run(true, folder, second), wanted);
+    cr_assert_eq(run_convolution(true, folder, second), wanted);
     cr_assert_eq(races, 0u, "the file knew");
     cr_assert_str_eq(second, first);
-    cr_assert_eq(run(true, NULL, third), wanted);
+    cr_assert_eq(run_convolution(true, NULL, third), wanted);
     cr_assert_eq(races, inf_isa_best()->nn->fast ? 1u : 0u, "nothing was remembered");
 }
 
@@ -123,22 +123,22 @@ Test(race_results, ignores_a_damaged_file)
 {
     char kernel[32], path[64];
     snprintf(path, sizeof path, "%s/kernels.db", folder);
-    run(true, folder, kernel);
+    run_convolution(true, folder, kernel);
     FILE *file = fopen(path, "a");
     cr_assert_not_null(file);
     fputs("0123456789abcdef native_conv 0000000000000000\nrubbish", file);
     fclose(file);
     races = 0;
-    run(true, folder, kernel);
+    run_convolution(true, folder, kernel);
     cr_assert_eq(races, 0u, "what was sound is kept");
     file = fopen(path, "w");
     cr_assert_not_null(file);
     fputs("inferd-kernels 2 of another build\n", file);
     fclose(file);
     warnings = 0;
-    run(true, folder, kernel);
+    run_convolution(true, folder, kernel);
     races = 0;
-    run(true, folder, kernel);
+    run_convolution(true, folder, kernel);
     cr_assert_eq(races, 0u, "it was begun anew");
     cr_assert_eq(warnings, 0u, "after an update that is as it should be");
 }

@@ -32,7 +32,7 @@ static const size_t lengths[] = {1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100};
 
 static uint32_t state = 1;
 
-static float *numbers(int operand, size_t count)
+static float *make_numbers(int operand, size_t count)
 {
     static const float extremes[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-42f, 3e38f, -3e38f};
     float *x = fence_bytes(&fences[operand], count * sizeof(*x), 0, 0);
@@ -45,7 +45,8 @@ static float *numbers(int operand, size_t count)
     return x;
 }
 
-static void check(const struct inf_isa *isa, size_t i, float got, double wanted, double least)
+static void check_element(const struct inf_isa *isa, size_t i, float got, double wanted,
+                          double least)
 {
     double single = (double)(float)wanted;
     bool same = isnan(wanted) ? isnan(got)
@@ -64,36 +65,36 @@ static bool is_tame(double a, double b)
 static void check_length(const struct inf_isa *isa, size_t count)
 {
     const struct inf_rnn *loops = isa->rnn;
-    float *a = numbers(A, count);
-    float *b = numbers(B, count);
-    float *c = numbers(C, count);
-    float *y = numbers(Y, count);
+    float *a = make_numbers(A, count);
+    float *b = make_numbers(B, count);
+    float *c = make_numbers(C, count);
+    float *y = make_numbers(Y, count);
     float before[100];
     loops->multiply(count, a, b, y);
     for (size_t i = 0; i < count; i++)
-        check(isa, i, y[i], (double)a[i] * (double)b[i], 0);
+        check_element(isa, i, y[i], (double)a[i] * (double)b[i], 0);
     loops->complement(count, a, y);
     for (size_t i = 0; i < count; i++)
-        check(isa, i, y[i], 1 - (double)a[i], 1);
+        check_element(isa, i, y[i], 1 - (double)a[i], 1);
     for (size_t i = 0; i < count; i++)
         before[i] = y[i] = c[i];
     loops->add_product(count, a, b, y);
     for (size_t i = 0; i < count; i++)
         if (is_tame((double)a[i] * (double)b[i], (double)before[i]))
-            check(isa, i, y[i], (double)before[i] + (double)a[i] * (double)b[i], 8);
+            check_element(isa, i, y[i], (double)before[i] + (double)a[i] * (double)b[i], 8);
     for (size_t i = 0; i < count; i++)
         before[i] = y[i] = (float)(i % 7) - 3;
     loops->keep(count, a, b, c, y);
     for (size_t i = 0; i < count; i++) {
         double kept = (double)a[i] * (double)before[i], added = (double)b[i] * (double)c[i];
         if (is_tame(kept, added))
-            check(isa, i, y[i], kept + added, 16);
+            check_element(isa, i, y[i], kept + added, 16);
     }
     loops->blend(count, a, b, c, y);
     for (size_t i = 0; i < count; i++) {
         double made = (1 - (double)a[i]) * (double)b[i], kept = (double)a[i] * (double)c[i];
         if (is_tame(made, kept))
-            check(isa, i, y[i], made + kept, 16);
+            check_element(isa, i, y[i], made + kept, 16);
     }
 }
 

@@ -33,7 +33,7 @@ TestSuite(simd_bf16, .fini = drop_operands);
 static uint32_t state = 1;
 
 // Numbers with 8 bits of precision, which bf16 represents exactly.
-static float number(void)
+static float draw_number(void)
 {
     state = state * 1664525u + 1013904223u;
     return (float)((int)(state >> 24) - 128) / 128;
@@ -65,13 +65,13 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
     const size_t a_step = p->depth + 1;
     const size_t a_count = p->segments * p->pixels * a_step - 1;
     for (size_t i = 0; i < p->segments * p->depth * width; i++)
-        weights[i] = number();
+        weights[i] = draw_number();
     const uint32_t *w = pair_weights(p, width, weights);
     float *bias = fence_bytes(&fences[BIAS], width * sizeof(*bias), 0, 0);
     float *y = fence_bytes(&fences[Y], p->pixels * width * sizeof(*y), 0, 0xff);
     // Numbers between pixels must not be read.
     for (size_t i = 0; i < a_count; i++)
-        plain[i] = i % a_step == p->depth ? NAN : number();
+        plain[i] = i % a_step == p->depth ? NAN : draw_number();
     size_t size = nn->round != NULL ? sizeof(uint16_t) : sizeof(float);
     void *a = fence_bytes(&fences[A], a_count * size, 0, 0);
     if (nn->round != NULL)

@@ -35,22 +35,22 @@ TestSuite(simd_nn, .fini = drop_operands);
 
 static uint32_t state = 1;
 
-static float number(void)
+static float draw_number(void)
 {
     state = state * 1664525u + 1013904223u;
     return (float)(state >> 8) / 8388608.0f - 1.0f;
 }
 
-static float *numbers(int operand, size_t count)
+static float *draw_numbers(int operand, size_t count)
 {
     float *x = fence_bytes(&fences[operand], count * sizeof(*x), 0, 0);
     for (size_t i = 0; i < count; i++)
-        x[i] = number();
+        x[i] = draw_number();
     return x;
 }
 
 // Room for `count` results, which are NaN at first.
-static float *results(size_t count)
+static float *allocate_results(size_t count)
 {
     return fence_bytes(&fences[Y], count * sizeof(float), BEFORE * sizeof(float), 0xff);
 }
@@ -61,7 +61,7 @@ static void check_before(const float *y)
         cr_assert(isnan(y[-(ptrdiff_t)i]), "element -%zu is written", i);
 }
 
-static double ending(double sum, const float *slope, double min, double max)
+static double apply_ending(double sum, const float *slope, double min, double max)
 {
     if (slope != NULL && sum < 0)
         sum *= (double)*slope;
@@ -81,12 +81,12 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
     size_t a_step = p->depth + 3;
     size_t y_step = p->columns + 5;
     size_t residual_step = p->residual_columns + 1;
-    float *a = numbers(A, (p->segments * p->pixels - 1) * a_step + p->depth);
-    float *w = numbers(W, p->segments * p->depth * width);
-    float *bias = numbers(BIAS, width);
-    float *slopes = numbers(SLOPES, width);
-    float *residual = numbers(RESIDUAL, (p->pixels - 1) * residual_step + p->residual_columns);
-    float *y = results((p->pixels - 1) * y_step + p->columns);
+    float *a = draw_numbers(A, (p->segments * p->pixels - 1) * a_step + p->depth);
+    float *w = draw_numbers(W, p->segments * p->depth * width);
+    float *bias = draw_numbers(BIAS, width);
+    float *slopes = draw_numbers(SLOPES, width);
+    float *residual = draw_numbers(RESIDUAL, (p->pixels - 1) * residual_step + p->residual_columns);
+    float *y = allocate_results((p->pixels - 1) * y_step + p->columns);
     const float *segments[4];
     for (size_t s = 0; s < p->segments; s++)
         segments[s] = s == 1 ? NULL : a + s * p->pixels * a_step;
@@ -122,8 +122,8 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
             }
             if (c < p->residual_columns)
                 sum += (double)residual[i * residual_step + c];
-            cr_assert_float_eq(got, ending(sum, p->slopes ? &slopes[c] : NULL, -1.5, 1.25), 1e-4,
-                               "%zu pixels of %zu columns: pixel %zu, column %zu", p->pixels,
+            cr_assert_float_eq(got, apply_ending(sum, p->slopes ? &slopes[c] : NULL, -1.5, 1.25),
+                               1e-4, "%zu pixels of %zu columns: pixel %zu, column %zu", p->pixels,
                                p->columns, i, c);
         }
     }
@@ -197,8 +197,8 @@ struct window {
     int slopes;
 };
 
-static double exact(const struct window *win, const float *const *rows, const float *w,
-                    size_t pixel, size_t row, size_t channel)
+static double compute_exact(const struct window *win, const float *const *rows, const float *w,
+                            size_t pixel, size_t row, size_t channel)
 {
     double sum = 0;
     for (int ky = 0; ky < win->taps; ky++) {
@@ -218,10 +218,10 @@ static void check_window(const struct inf_nn_depthwise *nn, const struct window 
     size_t taps = (size_t)(win->taps * win->taps);
     size_t step = win->channels * win->dilation;
     size_t row_size = (win->output_width - 1) * step + win->channels;
-    float *w = numbers(W, taps * win->channels);
-    float *bias = numbers(BIAS, win->channels);
-    float *slopes = numbers(SLOPES, win->channels);
-    float *y = results(win->rows * row_size);
+    float *w = draw_numbers(W, taps * win->channels);
+    float *bias = draw_numbers(BIAS, win->channels);
+    float *slopes = draw_numbers(SLOPES, win->channels);
+    float *y = allocate_results(win->rows * row_size);
     struct inf_depthwise d = {.pad = win->pad,
                               .width = win->width,
                               .output_width = win->output_width,
@@ -235,7 +235,7 @@ static void check_window(const struct inf_nn_depthwise *nn, const struct window 
                               .max = 6,
                               .prefetches = win->output_width % 3 == 0};
     for (int i = 0; i < INF_DEPTHWISE_ROWS; i++) {
-        const float *row = numbers(ROWS + i, (win->width - 1) * step + win->channels);
+        const float *row = draw_numbers(ROWS + i, (win->width - 1) * step + win->channels);
         d.rows[i] = i == missing ? NULL : row;
     }
     d.y[0] = y;
@@ -248,10 +248,10 @@ static void check_window(const struct inf_nn_depthwise *nn, const struct window 
             cr_assert(isnan(y[i]), "element %zu between two pixels", i);
             continue;
         }
-        double sum =
-            (double)bias[channel] + exact(win, d.rows, w, i % row_size / step, row, channel);
-        cr_assert_float_eq(y[i], ending(sum, win->slopes ? &slopes[channel] : NULL, -1, 6), 1e-4,
-                           "%dx%d by %d, %zu pixels, %zu channels, element %zu", win->taps,
+        double sum = (double)bias[channel] +
+                     compute_exact(win, d.rows, w, i % row_size / step, row, channel);
+        cr_assert_float_eq(y[i], apply_ending(sum, win->slopes ? &slopes[channel] : NULL, -1, 6),
+                           1e-4, "%dx%d by %d, %zu pixels, %zu channels, element %zu", win->taps,
                            win->taps, win->stride, win->output_width, win->channels, i);
     }
     check_before(y);

@@ -31,7 +31,7 @@ static void count_tile(const void *context, size_t tile, size_t worker)
         atomic_fetch_sub(&count->at_work[worker], 1);
 }
 
-static void share(struct inf_cpu_team *team, size_t tiles, size_t workers)
+static void share_tiles(struct inf_cpu_team *team, size_t tiles, size_t workers)
 {
     struct count count = {.workers = workers < THREADS ? workers : THREADS};
     struct inf_cpu_tiles work = {count_tile, &count, tiles};
@@ -48,7 +48,7 @@ static void share_much(void *context)
     static const size_t workers[] = {1, 2, 3, SIZE_MAX};
     struct inf_cpu_team *team = context;
     for (size_t i = 0; i < 4000; i++)
-        share(team, i % (TILES_MAX + 1), workers[i / 7 % 4]);
+        share_tiles(team, i % (TILES_MAX + 1), workers[i / 7 % 4]);
 }
 
 // Longer than helpers spin.
@@ -57,8 +57,8 @@ static void share_with_sleepers(void *context)
     const struct timespec pause = {.tv_nsec = 300000};
     for (size_t i = 0; i < 20; i++) {
         nanosleep(&pause, NULL);
-        share(context, 8, THREADS);
-        share(context, 3, THREADS);
+        share_tiles(context, 8, THREADS);
+        share_tiles(context, 3, THREADS);
     }
 }
 
@@ -91,9 +91,9 @@ Test(team, ends_a_region_without_work)
 Test(team, runs_all_tiles_on_the_calling_thread_outside_of_a_region)
 {
     struct inf_cpu_team alone = {0};
-    share(&alone, TILES_MAX, THREADS);
+    share_tiles(&alone, TILES_MAX, THREADS);
     inf_cpu_team_run_region(&alone, share_much, &alone);
     struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
-    share(&team, TILES_MAX, THREADS);
+    share_tiles(&team, TILES_MAX, THREADS);
     pthreadpool_destroy(team.pool);
 }

@@ -131,7 +131,7 @@ Test(notify, refuses_malformed_addresses)
     event_base_free(base);
 }
 
-static bool always(void *context)
+static bool return_true(void *context)
 {
     return *(const bool *)context;
 }
@@ -144,7 +144,7 @@ static int count_pings(bool healthy)
     unsetenv("WATCHDOG_PID");
     struct event_base *base = event_base_new();
     struct inf_notify *notify = make_notify(
-        &(struct inf_notify_options){.base = base, .healthy = always, .context = &healthy});
+        &(struct inf_notify_options){.base = base, .healthy = return_true, .context = &healthy});
     const struct timeval end = {0, 200000};
     event_base_loopexit(base, &end);
     event_base_dispatch(base);

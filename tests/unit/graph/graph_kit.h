@@ -19,8 +19,8 @@ static inline struct inf_graph *new_graph(void)
 }
 
 // A graph input of a name, type and shape.
-static inline uint32_t input(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
-                             struct inf_shape shape)
+static inline uint32_t add_input(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
+                                 struct inf_shape shape)
 {
     uint32_t value;
     cr_assert_eq(inf_graph_add_value(graph, name, dtype, &shape, &value, NULL), INF_OK);
@@ -29,8 +29,8 @@ static inline uint32_t input(struct inf_graph *graph, const char *name, enum inf
 }
 
 // A constant with `data` as elements; zeros where that is NULL.
-static inline uint32_t constant(struct inf_graph *graph, enum inf_dtype dtype,
-                                struct inf_shape shape, const void *data)
+static inline uint32_t add_constant(struct inf_graph *graph, enum inf_dtype dtype,
+                                    struct inf_shape shape, const void *data)
 {
     uint32_t value;
     size_t size_bytes;
@@ -45,13 +45,13 @@ static inline uint32_t constant(struct inf_graph *graph, enum inf_dtype dtype,
 
 // An FP32 constant: floats(graph, INF_SHAPE(3), 1, 2, 3).
 #define floats(graph, shape, ...)                                                                  \
-    constant((graph), INF_DTYPE_F32, (shape), (const float[]){__VA_ARGS__})
+    add_constant((graph), INF_DTYPE_F32, (shape), (const float[]){__VA_ARGS__})
 
 // An INT32 list.
 #define ints(graph, ...)                                                                           \
-    constant((graph), INF_DTYPE_I32,                                                               \
-             INF_SHAPE(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)),                  \
-             (const int32_t[]){__VA_ARGS__})
+    add_constant((graph), INF_DTYPE_I32,                                                           \
+                 INF_SHAPE(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)),              \
+                 (const int32_t[]){__VA_ARGS__})
 
 // A node of one output with default attributes: node(graph, INF_OP_BINARY, "sum", a, b).
 #define node(graph, op, name, ...)                                                                 \
@@ -75,7 +75,7 @@ static inline union inf_attrs *last_attrs(struct inf_graph *graph)
     return &graph->nodes[graph->node_count - 1].attrs;
 }
 
-static inline void output(struct inf_graph *graph, const char *name, uint32_t value)
+static inline void add_output(struct inf_graph *graph, const char *name, uint32_t value)
 {
     cr_assert_eq(inf_graph_add_output(graph, name, value, NULL), INF_OK);
 }

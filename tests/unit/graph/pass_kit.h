@@ -7,8 +7,9 @@
 #include "tests/unit/graph/graph_kit.h"
 
 // An evaluator that can add two INT32 lists and fill FP32 tensors, and nothing else.
-static inline enum inf_code evaluate(void *context, const struct inf_graph *graph, uint32_t index,
-                                     struct inf_blob *const *outputs, struct inf_error *err)
+static inline enum inf_code evaluate_node(void *context, const struct inf_graph *graph,
+                                          uint32_t index, struct inf_blob *const *outputs,
+                                          struct inf_error *err)
 {
     const struct inf_node *node = &graph->nodes[index];
     const struct inf_value *a = &graph->values[node->inputs[0]];
@@ -30,7 +31,7 @@ static inline void run_only(struct inf_graph *graph, enum inf_pass pass)
 {
     int calls = 0;
     struct inf_error err = {0};
-    const struct inf_evaluator evaluator = {.run = evaluate, .context = &calls};
+    const struct inf_evaluator evaluator = {.run = evaluate_node, .context = &calls};
     const struct inf_pass_options options = {.disabled = ~(1u << pass | 1u << INF_PASS_DROP_DEAD),
                                              .evaluator = &evaluator};
     cr_assert_eq(inf_passes_run(graph, &options, &err), INF_OK, "%s", err.text);
@@ -55,7 +56,8 @@ enum linear {
 static inline uint32_t linear_node(struct inf_graph *graph, enum linear kind)
 {
     bool flat = kind == MATMUL || kind == MATMUL_B;
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, flat ? INF_SHAPE(5, 2) : INF_SHAPE(1, 4, 4, 2));
+    uint32_t x =
+        add_input(graph, "x", INF_DTYPE_F32, flat ? INF_SHAPE(5, 2) : INF_SHAPE(1, 4, 4, 2));
     uint32_t w = floats(graph, flat ? INF_SHAPE(2, 2) : INF_SHAPE(1, 1, 2, 2), 1, 2, 3, 4);
     uint32_t y = INF_VALUE_NONE;
     switch (kind) {
@@ -79,7 +81,7 @@ static inline uint32_t linear_node(struct inf_graph *graph, enum linear kind)
 }
 
 // Whether the linear node and what follows it stay two.
-static inline void stays(struct inf_graph *graph, enum inf_pass pass)
+static inline void expect_unfused(struct inf_graph *graph, enum inf_pass pass)
 {
     uint32_t before = graph->node_count;
     run_only(graph, pass);
@@ -94,11 +96,11 @@ static inline struct inf_graph *with_binary(enum inf_binary_kind kind, struct in
     struct inf_graph *graph = new_graph();
     uint32_t x = linear_node(graph, CONV_BIAS);
     float elements[32] = {2, 3};
-    uint32_t c = constant(graph, INF_DTYPE_F32, shape, elements);
+    uint32_t c = add_constant(graph, INF_DTYPE_F32, shape, elements);
     uint32_t y = first ? node(graph, INF_OP_BINARY, "binary", c, x)
                        : node(graph, INF_OP_BINARY, "binary", x, c);
     last_attrs(graph)->binary.kind = kind;
-    output(graph, "y", y);
+    add_output(graph, "y", y);
     return graph;
 }
 

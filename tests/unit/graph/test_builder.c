@@ -17,7 +17,7 @@ Test(builder, adds_nodes_with_inferred_shapes)
 {
     struct inf_graph *graph = new_graph();
     struct inf_builder b = make_builder(graph, NULL);
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2, 3));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2, 3));
     uint32_t y = inf_build_transpose(&b, inf_build_add(&b, x, x), (int64_t[]){1, 0}, 2);
     cr_assert(inf_build_ok(&b));
     cr_assert_eq(graph->node_count, 2);
@@ -34,7 +34,7 @@ Test(builder, adds_no_node_if_nothing_changes)
 {
     struct inf_graph *graph = new_graph();
     struct inf_builder b = make_builder(graph, NULL);
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2, 3));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2, 3));
     cr_assert_eq(inf_build_cast(&b, x, INF_DTYPE_F32), x);
     cr_assert_eq(inf_build_transpose(&b, x, (int64_t[]){0, 1}, 2), x);
     cr_assert_eq(inf_build_expand_dims(&b, x, NULL, 0), x);
@@ -51,7 +51,7 @@ Test(builder, keeps_the_first_failure_and_does_nothing_after_it)
     struct inf_error err = {0};
     struct inf_graph *graph = new_graph();
     struct inf_builder b = make_builder(graph, &err);
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, ANY);
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, ANY);
     uint32_t values = graph->value_count;
     cr_assert_eq(inf_build_slice(&b, x, 0, 0, 1, 1), INF_VALUE_NONE);
     cr_assert_eq(b.code, INF_UNSUPPORTED);
@@ -120,7 +120,7 @@ Test(builder, folds_shapes_without_an_evaluator)
     struct inf_graph *graph = new_graph();
     struct inf_fold fold = {.evaluator = NULL};
     struct inf_builder b = make_builder(graph, NULL);
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(5, 7));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(5, 7));
     b.fold = &fold;
     struct inf_build_ints ints = inf_build_const_ints(&b, inf_build_shape(&b, x), "the shape");
     cr_assert(inf_build_ok(&b));
@@ -139,7 +139,7 @@ Test(builder, limits_the_nodes_of_an_import)
     uint64_t total = INF_LIMIT_GRAPH_NODES - 1;
     struct inf_builder b = make_builder(graph, &err);
     b.node_total = &total;
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
     uint32_t y = inf_build_unary(&b, INF_UNARY_NEG, x);
     cr_assert(inf_build_ok(&b));
     cr_assert_eq(inf_build_unary(&b, INF_UNARY_NEG, y), INF_VALUE_NONE);
@@ -151,7 +151,7 @@ Test(builder, flattens_shapes_with_one_unknown_dimension)
 {
     struct inf_graph *graph = new_graph();
     struct inf_builder b = make_builder(graph, NULL);
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(INF_DIM_UNKNOWN, 3, 4));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(INF_DIM_UNKNOWN, 3, 4));
     uint32_t y = inf_build_flatten(&b, x, 1);
     cr_assert(inf_build_ok(&b));
     cr_assert(inf_shape_equal(inf_build_shape_of(&b, y), &INF_SHAPE(INF_DIM_UNKNOWN, 12)));
@@ -162,8 +162,8 @@ Test(builder, multiplies_vectors_as_numpy_does)
 {
     struct inf_graph *graph = new_graph();
     struct inf_builder b = make_builder(graph, NULL);
-    uint32_t v = input(graph, "v", INF_DTYPE_F32, INF_SHAPE(3));
-    uint32_t m = input(graph, "m", INF_DTYPE_F32, INF_SHAPE(3, 5));
+    uint32_t v = add_input(graph, "v", INF_DTYPE_F32, INF_SHAPE(3));
+    uint32_t m = add_input(graph, "m", INF_DTYPE_F32, INF_SHAPE(3, 5));
     cr_assert_eq(inf_build_rank(&b, inf_build_matmul(&b, v, v)), 0);
     cr_assert(inf_shape_equal(inf_build_shape_of(&b, inf_build_matmul(&b, v, m)), &INF_SHAPE(5)));
     cr_assert(inf_build_ok(&b));

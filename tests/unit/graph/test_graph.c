@@ -79,7 +79,7 @@ Test(op, names_out_of_range_are_question_marks)
 Test(graph, nodes_name_their_outputs)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4, 6));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4, 6));
     uint32_t y = node(graph, INF_OP_UNARY, "neg", x);
     add_node(graph, INF_OP_SPLIT, "cut", &y, 1, 3);
     cr_assert_str_eq(graph->values[y].name, "neg");
@@ -98,7 +98,7 @@ Test(graph, refuses_operands_that_are_not_there)
 {
     struct inf_graph *graph = new_graph();
     struct inf_error err;
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1));
     uint32_t index;
     const uint32_t bad[] = {x, 17};
     cr_assert_eq(inf_graph_add_node(graph, INF_OP_BINARY, "a", "", bad, 2, 1, &index, &err),
@@ -121,7 +121,7 @@ Test(graph, two_ports_of_one_name_are_refused)
 {
     struct inf_graph *graph = new_graph();
     struct inf_error err;
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1));
     cr_assert_eq(inf_graph_add_input(graph, "x", x, &err), INF_EXISTS);
     cr_assert_eq(inf_graph_add_output(graph, "x", x, &err), INF_OK,
                  "sides have names of their own");
@@ -153,7 +153,7 @@ Test(graph, integers_of_constants_are_read)
     int64_t elements[3];
     uint32_t count = 99;
     uint32_t small = ints(graph, -7, 0, 2147483647);
-    uint32_t wide = constant(graph, INF_DTYPE_I64, SCALAR, (const int64_t[]){INT64_MIN});
+    uint32_t wide = add_constant(graph, INF_DTYPE_I64, SCALAR, (const int64_t[]){INT64_MIN});
     cr_assert(inf_graph_const_ints(graph, small, elements, 3, &count));
     cr_assert_eq(count, 3);
     cr_assert_eq(elements[0], -7);
@@ -163,8 +163,8 @@ Test(graph, integers_of_constants_are_read)
     cr_assert_eq(elements[0], INT64_MIN);
     cr_assert_not(inf_graph_const_ints(graph, small, elements, 2, &count), "no room");
     cr_assert_not(inf_graph_const_ints(graph, floats(graph, INF_SHAPE(1), 1), elements, 3, &count));
-    cr_assert_not(inf_graph_const_ints(graph, constant(graph, INF_DTYPE_F32, INF_SHAPE(0), NULL),
-                                       elements, 3, &count));
+    cr_assert_not(inf_graph_const_ints(
+        graph, add_constant(graph, INF_DTYPE_F32, INF_SHAPE(0), NULL), elements, 3, &count));
     cr_assert_not(inf_graph_const_ints(graph, INF_VALUE_NONE, elements, 3, &count));
     uint32_t empty;
     cr_assert_eq(inf_graph_add_const_i32(graph, "none", NULL, 0, &empty, NULL), INF_OK);
@@ -176,9 +176,9 @@ Test(graph, integers_of_constants_are_read)
 Test(graph, a_clone_lives_without_its_original)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
     uint32_t c = floats(graph, INF_SHAPE(2), 3, 4);
-    output(graph, "y", node(graph, INF_OP_BINARY, "sum", x, c));
+    add_output(graph, "y", node(graph, INF_OP_BINARY, "sum", x, c));
     struct inf_graph *copy;
     cr_assert_eq(inf_graph_clone(&copy, graph, NULL), INF_OK);
     cr_assert_eq(copy->values[c].data, graph->values[c].data, "data is shared");
@@ -199,11 +199,11 @@ Test(graph, a_clone_lives_without_its_original)
 Test(graph, uses_are_replaced_in_nodes_and_outputs)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
     uint32_t y = node(graph, INF_OP_IDENTITY, "same", x);
     uint32_t z = node(graph, INF_OP_BINARY, "sum", y, y);
-    output(graph, "y", y);
-    output(graph, "z", z);
+    add_output(graph, "y", y);
+    add_output(graph, "z", z);
     inf_graph_replace_uses(graph, y, x);
     cr_assert_eq(graph->nodes[1].inputs[0], x);
     cr_assert_eq(graph->nodes[1].inputs[1], x);
@@ -221,7 +221,7 @@ Test(graph, uses_are_replaced_in_nodes_and_outputs)
 Test(graph, grows_far_beyond_its_first_arrays)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t value = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1));
+    uint32_t value = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1));
     for (int i = 0; i < 5000; i++)
         value = node(graph, INF_OP_UNARY, "n", value);
     cr_assert_eq(graph->node_count, 5000);
@@ -233,17 +233,17 @@ Test(graph, grows_far_beyond_its_first_arrays)
 Test(graph, cost_counts_multiply_adds)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 8, 8, 3));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 8, 8, 3));
     uint32_t conv = node(graph, INF_OP_CONV2D, "conv", x,
-                         constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 3, 16), NULL));
+                         add_constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 3, 16), NULL));
     last_attrs(graph)->conv2d.padding = INF_PADDING_SAME;
     uint32_t depthwise = node(graph, INF_OP_DEPTHWISE_CONV2D, "dw", conv,
-                              constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 16, 1), NULL));
+                              add_constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 16, 1), NULL));
     last_attrs(graph)->depthwise_conv2d.padding = INF_PADDING_SAME;
     uint32_t flat = node(graph, INF_OP_RESHAPE, "flat", depthwise, ints(graph, 1, 1024));
-    output(graph, "y",
-           node(graph, INF_OP_MATMUL, "fc", flat,
-                constant(graph, INF_DTYPE_F32, INF_SHAPE(1024, 10), NULL)));
+    add_output(graph, "y",
+               node(graph, INF_OP_MATMUL, "fc", flat,
+                    add_constant(graph, INF_DTYPE_F32, INF_SHAPE(1024, 10), NULL)));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     struct inf_graph_cost cost = inf_graph_cost(graph);
     // 64 places * 3*3*3*16, 64 places * 3*3*16, 10 * 1024.
@@ -256,14 +256,14 @@ Test(graph, cost_counts_multiply_adds)
 Test(graph, cost_counts_other_axes_and_recurrent_networks)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 10, 3));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 10, 3));
     uint32_t conv = node(graph, INF_OP_CONV_ND, "conv", x,
-                         constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 5), NULL));
-    const uint32_t lstm[] = {input(graph, "t", INF_DTYPE_F32, INF_SHAPE(7, 2, 4)),
-                             constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 12, 4), NULL),
-                             constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 12, 3), NULL)};
-    output(graph, "y", conv);
-    output(graph, "h", add_node(graph, INF_OP_RNN, "lstm", lstm, 3, 3));
+                         add_constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 5), NULL));
+    const uint32_t lstm[] = {add_input(graph, "t", INF_DTYPE_F32, INF_SHAPE(7, 2, 4)),
+                             add_constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 12, 4), NULL),
+                             add_constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 12, 3), NULL)};
+    add_output(graph, "y", conv);
+    add_output(graph, "h", add_node(graph, INF_OP_RNN, "lstm", lstm, 3, 3));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     // 8 places * 3*3*5; 7 steps of 2 rows * 4 gates of 3, each of 4 inputs and 3 states.
     cr_assert_eq(inf_node_macs(graph, &graph->nodes[0]), 360u);
@@ -275,12 +275,12 @@ Test(graph, trim_drops_what_nothing_uses_and_renumbers_the_rest)
 {
     struct inf_graph *graph = new_graph();
     floats(graph, INF_SHAPE(2), 5, 6); // value 0, of no use
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
     uint32_t dead = node(graph, INF_OP_UNARY, "dead", x);
     uint32_t two = floats(graph, INF_SHAPE(2), 2, 3);
     uint32_t sum = node(graph, INF_OP_BINARY, "sum", x, two);
     uint32_t product = node(graph, INF_OP_MATMUL, "product", sum, two, INF_VALUE_NONE);
-    output(graph, "y", product);
+    add_output(graph, "y", product);
     (void)dead;
     inf_graph_compact_nodes(graph, (const uint32_t[]){INF_NODE_NONE, 0, 1});
     cr_assert_eq(graph->value_count, 6u);
@@ -309,14 +309,14 @@ Test(graph, trim_drops_what_nothing_uses_and_renumbers_the_rest)
 Test(graph, tells_the_one_node_that_reads_what_a_node_makes)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2)), readers[6];
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2)), readers[6];
     uint32_t once = node(graph, INF_OP_UNARY, "once", x);
     uint32_t twice = node(graph, INF_OP_UNARY, "twice", once);
     uint32_t square = node(graph, INF_OP_BINARY, "square", twice, twice);
     uint32_t shared = node(graph, INF_OP_UNARY, "shared", square);
     uint32_t given = node(graph, INF_OP_UNARY, "given", shared);
     (void)!node(graph, INF_OP_BINARY, "last", shared, given);
-    output(graph, "y", given);
+    add_output(graph, "y", given);
     inf_graph_sole_readers(graph, readers);
     cr_expect_eq(readers[0], 1u);
     cr_expect_eq(readers[1], 2u, "one node that reads it twice");

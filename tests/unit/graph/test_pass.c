@@ -19,8 +19,9 @@ Test(pass, a_wrong_graph_is_refused_before_anything_is_done)
 {
     struct inf_graph *graph = new_graph();
     struct inf_error err = {0};
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
-    output(graph, "y", node(graph, INF_OP_BINARY, "sum", x, floats(graph, INF_SHAPE(3), 1, 2, 3)));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    add_output(graph, "y",
+               node(graph, INF_OP_BINARY, "sum", x, floats(graph, INF_SHAPE(3), 1, 2, 3)));
     cr_assert_eq(inf_passes_run(graph, &(struct inf_pass_options){0}, &err), INF_INVALID);
     cr_assert_not_null(strstr(err.text, "'sum'"));
     inf_graph_destroy(&graph);
@@ -31,7 +32,7 @@ Test(pass, a_wrong_graph_is_refused_before_anything_is_done)
 Test(drop_identities, an_output_may_become_an_input)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2, 3));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2, 3));
     uint32_t y = node(graph, INF_OP_IDENTITY, "identity", x);
     y = node(graph, INF_OP_RESHAPE, "reshape", y, ints(graph, -1, 3));
     y = node(graph, INF_OP_CAST, "cast", y);
@@ -41,11 +42,12 @@ Test(drop_identities, an_output_may_become_an_input)
     y = node(graph, INF_OP_CONCAT, "concat", y);
     y = node(graph, INF_OP_TRANSPOSE, "transpose", y);
     last_attrs(graph)->transpose.perm = (struct inf_ints){.count = 2, .values = {0, -1}};
-    y = node(graph, INF_OP_PAD, "pad", y, constant(graph, INF_DTYPE_I32, INF_SHAPE(2, 2), NULL));
+    y = node(graph, INF_OP_PAD, "pad", y,
+             add_constant(graph, INF_DTYPE_I32, INF_SHAPE(2, 2), NULL));
     y = node(graph, INF_OP_TILE, "tile", y, ints(graph, 1, 1));
     y = node(graph, INF_OP_BROADCAST, "broadcast", y, ints(graph, 2, 3));
-    output(graph, "y", y);
-    output(graph, "z", node(graph, INF_OP_IDENTITY, "again", floats(graph, INF_SHAPE(1), 5)));
+    add_output(graph, "y", y);
+    add_output(graph, "z", node(graph, INF_OP_IDENTITY, "again", floats(graph, INF_SHAPE(1), 5)));
     run_only(graph, INF_PASS_DROP_IDENTITIES);
     cr_assert_eq(graph->node_count, 0);
     cr_assert_eq(graph->output_count, 2);
@@ -58,19 +60,19 @@ Test(drop_identities, an_output_may_become_an_input)
 Test(drop_identities, what_does_something_stays)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3, 3));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3, 3));
     uint32_t y = node(graph, INF_OP_RESHAPE, "reshape", x, ints(graph, 9));
     y = node(graph, INF_OP_CLIP, "clip", y);
     last_attrs(graph)->clip.max = 1;
     y = node(graph, INF_OP_CAST, "cast", y);
     last_attrs(graph)->cast.dtype = INF_DTYPE_I32;
-    output(graph, "y", y);
-    output(graph, "t", node(graph, INF_OP_TRANSPOSE, "transpose", x));
+    add_output(graph, "y", y);
+    add_output(graph, "t", node(graph, INF_OP_TRANSPOSE, "transpose", x));
     uint32_t flip =
         node(graph, INF_OP_SLICE, "flip", x, ints(graph, 0), ints(graph, 0), ints(graph, -1));
     last_attrs(graph)->slice.begin_mask = 1;
     last_attrs(graph)->slice.end_mask = 1;
-    output(graph, "f", flip);
+    add_output(graph, "f", flip);
     run_only(graph, INF_PASS_DROP_IDENTITIES);
     cr_assert_eq(graph->node_count, 5);
     inf_graph_destroy(&graph);
@@ -79,9 +81,9 @@ Test(drop_identities, what_does_something_stays)
 Test(drop_identities, a_reshape_of_unknown_sizes_stays)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(-1, -1));
-    uint32_t s = input(graph, "s", INF_DTYPE_I32, INF_SHAPE(2));
-    output(graph, "y", node(graph, INF_OP_RESHAPE, "reshape", x, s));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(-1, -1));
+    uint32_t s = add_input(graph, "s", INF_DTYPE_I32, INF_SHAPE(2));
+    add_output(graph, "y", node(graph, INF_OP_RESHAPE, "reshape", x, s));
     run_only(graph, INF_PASS_DROP_IDENTITIES);
     cr_assert_eq(graph->node_count, 1);
     inf_graph_destroy(&graph);
@@ -89,7 +91,7 @@ Test(drop_identities, a_reshape_of_unknown_sizes_stays)
 
 // --- layout ---
 
-static uint32_t transposed(struct inf_graph *graph, uint32_t x, int64_t a, int64_t b, int64_t c)
+static uint32_t add_transpose(struct inf_graph *graph, uint32_t x, int64_t a, int64_t b, int64_t c)
 {
     uint32_t y = node(graph, INF_OP_TRANSPOSE, "t", x);
     last_attrs(graph)->transpose.perm = (struct inf_ints){.count = 4, .values = {0, a, b, c}};
@@ -108,14 +110,14 @@ static uint32_t transposes_left(const struct inf_graph *graph)
 Test(layout, transposes_meet_their_inverse_through_other_nodes)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 5, 6, 3));
-    uint32_t y = transposed(graph, x, 3, 1, 2);
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 5, 6, 3));
+    uint32_t y = add_transpose(graph, x, 3, 1, 2);
     y = node(graph, INF_OP_UNARY, "relu", y);
     y = node(graph, INF_OP_BINARY, "add", y, floats(graph, INF_SHAPE(1, 1), 2));
     y = node(graph, INF_OP_REDUCE, "mean", y);
     last_attrs(graph)->reduce.keep_dims = true;
     last_attrs(graph)->reduce.axes = (struct inf_ints){.count = 1, .values = {2}};
-    output(graph, "y", transposed(graph, y, 2, 3, 1));
+    add_output(graph, "y", add_transpose(graph, y, 2, 3, 1));
     run_only(graph, INF_PASS_LAYOUT);
     cr_assert_eq(transposes_left(graph), 0);
     cr_assert_eq(graph->node_count, 3);
@@ -129,10 +131,10 @@ Test(layout, transposes_meet_their_inverse_through_other_nodes)
 Test(layout, what_is_read_twice_may_stay_for_one)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 5, 6, 3));
-    uint32_t y = transposed(graph, x, 3, 1, 2);
-    output(graph, "first", y);
-    output(graph, "last", node(graph, INF_OP_UNARY, "neg", transposed(graph, y, 2, 3, 1)));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 5, 6, 3));
+    uint32_t y = add_transpose(graph, x, 3, 1, 2);
+    add_output(graph, "first", y);
+    add_output(graph, "last", node(graph, INF_OP_UNARY, "neg", add_transpose(graph, y, 2, 3, 1)));
     run_only(graph, INF_PASS_LAYOUT);
     cr_assert_eq(transposes_left(graph), 1);
     cr_assert(
@@ -145,9 +147,9 @@ Test(layout, what_is_read_twice_may_stay_for_one)
 Test(layout, moving_axes_of_size_one_is_a_reshape)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 1, 1, 3));
-    uint32_t y = transposed(graph, x, 3, 1, 2);
-    output(graph, "y", node(graph, INF_OP_POOL2D, "pool", y));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 1, 1, 3));
+    uint32_t y = add_transpose(graph, x, 3, 1, 2);
+    add_output(graph, "y", node(graph, INF_OP_POOL2D, "pool", y));
     run_only(graph, INF_PASS_LAYOUT);
     cr_assert_eq(transposes_left(graph), 0);
     cr_assert_eq(graph->nodes[0].op, INF_OP_RESHAPE);
@@ -159,13 +161,13 @@ Test(layout, moving_axes_of_size_one_is_a_reshape)
 Test(drop_dead, nodes_and_data_nobody_uses_go)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
     uint32_t c = floats(graph, INF_SHAPE(1), 1);
     uint32_t lonely = floats(graph, INF_SHAPE(1), 2);
     uint32_t dead = node(graph, INF_OP_BINARY, "dead", x, c);
     node(graph, INF_OP_UNARY, "deader", dead);
     add_node(graph, INF_OP_SPLIT, "half", &x, 1, 2);
-    output(graph, "y", graph->nodes[2].outputs[1]);
+    add_output(graph, "y", graph->nodes[2].outputs[1]);
     run_only(graph, INF_PASS_DROP_DEAD);
     cr_assert_eq(graph->node_count, 1);
     cr_assert_str_eq(graph->nodes[0].name, "half");
@@ -179,8 +181,8 @@ Test(drop_dead, nodes_and_data_nobody_uses_go)
 static struct inf_graph *exported_graph(void)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 8, 8, 2));
-    uint32_t p = constant(graph, INF_DTYPE_I32, INF_SHAPE(4, 2), image_pads);
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 8, 8, 2));
+    uint32_t p = add_constant(graph, INF_DTYPE_I32, INF_SHAPE(4, 2), image_pads);
     x = node(graph, INF_OP_PAD, "pad", x, p);
     x = node(graph, INF_OP_CONV2D, "conv", x, floats(graph, INF_SHAPE(1, 1, 2, 2), 1, 2, 3, 4));
     x = node(graph, INF_OP_IDENTITY, "identity", x);
@@ -191,7 +193,7 @@ static struct inf_graph *exported_graph(void)
     last_attrs(graph)->binary.kind = INF_BINARY_MAX;
     x = node(graph, INF_OP_BINARY, "min", x, floats(graph, SCALAR, 6));
     last_attrs(graph)->binary.kind = INF_BINARY_MIN;
-    output(graph, "y", x);
+    add_output(graph, "y", x);
     return graph;
 }
 

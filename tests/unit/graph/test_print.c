@@ -8,7 +8,7 @@
 #include "tests/unit/graph/graph_kit.h"
 
 // The printed form, to be freed; destroys the graph.
-static char *print(struct inf_graph *graph)
+static char *print_graph(struct inf_graph *graph)
 {
     char *text = NULL;
     size_t size;
@@ -23,10 +23,10 @@ static char *print(struct inf_graph *graph)
 Test(print, is_one_line_for_each_thing)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
-    uint32_t filter = constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 3, 8), NULL);
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
+    uint32_t filter = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 3, 8), NULL);
     floats(graph, INF_SHAPE(1), 4); // nobody's
-    uint32_t alpha = constant(graph, INF_DTYPE_F32, INF_SHAPE(8), NULL);
+    uint32_t alpha = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(8), NULL);
     uint32_t conv = node(graph, INF_OP_CONV2D, "conv", x, filter, INF_VALUE_NONE, alpha);
     last_attrs(graph)->conv2d.stride_h = 2;
     last_attrs(graph)->conv2d.padding = INF_PADDING_SAME;
@@ -40,9 +40,9 @@ Test(print, is_one_line_for_each_thing)
     last_attrs(graph)->reduce.keep_dims = true;
     uint32_t clip = node(graph, INF_OP_CLIP, "clip", mean);
     last_attrs(graph)->clip.min = 0.1f;
-    output(graph, "y", clip);
+    add_output(graph, "y", clip);
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
-    char *text = print(graph);
+    char *text = print_graph(graph);
     cr_assert_str_eq(
         text,
         "input  %0 \"x\" FP32 [1,4,4,3]\n"
@@ -60,8 +60,8 @@ Test(print, is_one_line_for_each_thing)
 Test(print, keeps_strange_names_on_their_line)
 {
     struct inf_graph *graph = new_graph();
-    output(graph, "a\"b\\c", input(graph, "x\ny\x7f", INF_DTYPE_F32, ANY));
-    char *text = print(graph);
+    add_output(graph, "a\"b\\c", add_input(graph, "x\ny\x7f", INF_DTYPE_F32, ANY));
+    char *text = print_graph(graph);
     cr_assert_str_eq(text, "input  %0 \"x\\x0ay\\x7f\" FP32 [*]\noutput %0 \"a\\\"b\\\\c\"\n");
     free(text);
 }

@@ -9,7 +9,7 @@
 #include "tests/unit/graph/graph_kit.h"
 
 // Infers the graph, destroys it, and says what `value` became: "FP32 [1,2]", or the name of the code.
-static const char *infer(struct inf_graph *graph, uint32_t value)
+static const char *infer_value(struct inf_graph *graph, uint32_t value)
 {
     static char text[INF_SHAPE_TEXT_SIZE + 16];
     char shape[INF_SHAPE_TEXT_SIZE];
@@ -32,113 +32,115 @@ static const char *infer(struct inf_graph *graph, uint32_t value)
 // --- element-wise ---
 
 // The result of op on FP32 inputs of the two shapes.
-static const char *pair(enum inf_op op, struct inf_shape a, struct inf_shape b)
+static const char *infer_pair(enum inf_op op, struct inf_shape a, struct inf_shape b)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "a", INF_DTYPE_F32, a);
-    return infer(graph, node(graph, op, "n", x, input(graph, "b", INF_DTYPE_F32, b)));
+    uint32_t x = add_input(graph, "a", INF_DTYPE_F32, a);
+    return infer_value(graph, node(graph, op, "n", x, add_input(graph, "b", INF_DTYPE_F32, b)));
 }
 
 Test(infer, element_wise_operators_broadcast)
 {
-    cr_assert_str_eq(pair(INF_OP_BINARY, INF_SHAPE(5, 1, 4), INF_SHAPE(3, 1)), "FP32 [5,3,4]");
-    cr_assert_str_eq(pair(INF_OP_BINARY, INF_SHAPE(2, 3), INF_SHAPE(2)), INVALID);
-    cr_assert_str_eq(pair(INF_OP_BINARY, INF_SHAPE(-1, 3), INF_SHAPE(7, 1)), "FP32 [7,3]");
-    cr_assert_str_eq(pair(INF_OP_BINARY, INF_SHAPE(-1, 3), SCALAR), "FP32 [?,3]");
-    cr_assert_str_eq(pair(INF_OP_BINARY, ANY, INF_SHAPE(3)), "FP32 [*]");
-    cr_assert_str_eq(pair(INF_OP_BINARY, INF_SHAPE(0, 3), INF_SHAPE(1, 3)), "FP32 [0,3]");
-    cr_assert_str_eq(pair(INF_OP_COMPARE, INF_SHAPE(2, 1), INF_SHAPE(2)), "BOOL [2,2]");
+    cr_assert_str_eq(infer_pair(INF_OP_BINARY, INF_SHAPE(5, 1, 4), INF_SHAPE(3, 1)),
+                     "FP32 [5,3,4]");
+    cr_assert_str_eq(infer_pair(INF_OP_BINARY, INF_SHAPE(2, 3), INF_SHAPE(2)), INVALID);
+    cr_assert_str_eq(infer_pair(INF_OP_BINARY, INF_SHAPE(-1, 3), INF_SHAPE(7, 1)), "FP32 [7,3]");
+    cr_assert_str_eq(infer_pair(INF_OP_BINARY, INF_SHAPE(-1, 3), SCALAR), "FP32 [?,3]");
+    cr_assert_str_eq(infer_pair(INF_OP_BINARY, ANY, INF_SHAPE(3)), "FP32 [*]");
+    cr_assert_str_eq(infer_pair(INF_OP_BINARY, INF_SHAPE(0, 3), INF_SHAPE(1, 3)), "FP32 [0,3]");
+    cr_assert_str_eq(infer_pair(INF_OP_COMPARE, INF_SHAPE(2, 1), INF_SHAPE(2)), "BOOL [2,2]");
 }
 
 Test(infer, prelu_stretches_alpha_only)
 {
-    cr_assert_str_eq(pair(INF_OP_PRELU, INF_SHAPE(1, 4, 4, 8), INF_SHAPE(8)), "FP32 [1,4,4,8]");
-    cr_assert_str_eq(pair(INF_OP_PRELU, INF_SHAPE(1, 4, 4, 8), INF_SHAPE(1, 1, 8)),
+    cr_assert_str_eq(infer_pair(INF_OP_PRELU, INF_SHAPE(1, 4, 4, 8), INF_SHAPE(8)),
                      "FP32 [1,4,4,8]");
-    cr_assert_str_eq(pair(INF_OP_PRELU, INF_SHAPE(1, 4, 1, 8), INF_SHAPE(4, 8)), INVALID);
-    cr_assert_str_eq(pair(INF_OP_PRELU, INF_SHAPE(8), INF_SHAPE(1, 8)), INVALID);
-    cr_assert_str_eq(pair(INF_OP_PRELU, INF_SHAPE(1, -1), INF_SHAPE(-1, 8)), "FP32 [1,8]");
-    cr_assert_str_eq(pair(INF_OP_PRELU, ANY, INF_SHAPE(8)), "FP32 [*]");
+    cr_assert_str_eq(infer_pair(INF_OP_PRELU, INF_SHAPE(1, 4, 4, 8), INF_SHAPE(1, 1, 8)),
+                     "FP32 [1,4,4,8]");
+    cr_assert_str_eq(infer_pair(INF_OP_PRELU, INF_SHAPE(1, 4, 1, 8), INF_SHAPE(4, 8)), INVALID);
+    cr_assert_str_eq(infer_pair(INF_OP_PRELU, INF_SHAPE(8), INF_SHAPE(1, 8)), INVALID);
+    cr_assert_str_eq(infer_pair(INF_OP_PRELU, INF_SHAPE(1, -1), INF_SHAPE(-1, 8)), "FP32 [1,8]");
+    cr_assert_str_eq(infer_pair(INF_OP_PRELU, ANY, INF_SHAPE(8)), "FP32 [*]");
 }
 
 Test(infer, select_wants_a_bool_first)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t c = input(graph, "c", INF_DTYPE_BOOL, INF_SHAPE(4, 1));
-    uint32_t a = input(graph, "a", INF_DTYPE_I32, INF_SHAPE(3));
-    uint32_t b = input(graph, "b", INF_DTYPE_I32, SCALAR);
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_SELECT, "s", c, a, b)), "INT32 [4,3]");
+    uint32_t c = add_input(graph, "c", INF_DTYPE_BOOL, INF_SHAPE(4, 1));
+    uint32_t a = add_input(graph, "a", INF_DTYPE_I32, INF_SHAPE(3));
+    uint32_t b = add_input(graph, "b", INF_DTYPE_I32, SCALAR);
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_SELECT, "s", c, a, b)), "INT32 [4,3]");
     graph = new_graph();
-    a = input(graph, "a", INF_DTYPE_I32, INF_SHAPE(3));
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_SELECT, "s", a, a, a)), INVALID);
+    a = add_input(graph, "a", INF_DTYPE_I32, INF_SHAPE(3));
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_SELECT, "s", a, a, a)), INVALID);
 }
 
 // The result of one unary node.
-static const char *unary(enum inf_unary_kind kind, enum inf_dtype dtype)
+static const char *infer_unary(enum inf_unary_kind kind, enum inf_dtype dtype)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t y = node(graph, INF_OP_UNARY, "u", input(graph, "x", dtype, INF_SHAPE(-1, 3)));
+    uint32_t y = node(graph, INF_OP_UNARY, "u", add_input(graph, "x", dtype, INF_SHAPE(-1, 3)));
     last_attrs(graph)->unary.kind = kind;
-    return infer(graph, y);
+    return infer_value(graph, y);
 }
 
 Test(infer, operators_refuse_types_they_are_not_defined_for)
 {
-    cr_assert_str_eq(unary(INF_UNARY_NEG, INF_DTYPE_I32), "INT32 [?,3]");
-    cr_assert_str_eq(unary(INF_UNARY_NEG, INF_DTYPE_BOOL), UNSUPPORTED);
-    cr_assert_str_eq(unary(INF_UNARY_SIGMOID, INF_DTYPE_F16), "FP16 [?,3]");
-    cr_assert_str_eq(unary(INF_UNARY_SIGMOID, INF_DTYPE_I32), UNSUPPORTED);
-    cr_assert_str_eq(unary(INF_UNARY_LOGICAL_NOT, INF_DTYPE_BOOL), "BOOL [?,3]");
-    cr_assert_str_eq(unary(INF_UNARY_LOGICAL_NOT, INF_DTYPE_F32), UNSUPPORTED);
-    cr_assert_str_eq(unary(INF_UNARY_NEG, INF_DTYPE_NONE), INVALID);
+    cr_assert_str_eq(infer_unary(INF_UNARY_NEG, INF_DTYPE_I32), "INT32 [?,3]");
+    cr_assert_str_eq(infer_unary(INF_UNARY_NEG, INF_DTYPE_BOOL), UNSUPPORTED);
+    cr_assert_str_eq(infer_unary(INF_UNARY_SIGMOID, INF_DTYPE_F16), "FP16 [?,3]");
+    cr_assert_str_eq(infer_unary(INF_UNARY_SIGMOID, INF_DTYPE_I32), UNSUPPORTED);
+    cr_assert_str_eq(infer_unary(INF_UNARY_LOGICAL_NOT, INF_DTYPE_BOOL), "BOOL [?,3]");
+    cr_assert_str_eq(infer_unary(INF_UNARY_LOGICAL_NOT, INF_DTYPE_F32), UNSUPPORTED);
+    cr_assert_str_eq(infer_unary(INF_UNARY_NEG, INF_DTYPE_NONE), INVALID);
 }
 
 Test(infer, operand_types_must_agree)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t a = input(graph, "a", INF_DTYPE_F32, INF_SHAPE(3));
-    uint32_t b = input(graph, "b", INF_DTYPE_I32, INF_SHAPE(3));
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_BINARY, "n", a, b)), INVALID);
+    uint32_t a = add_input(graph, "a", INF_DTYPE_F32, INF_SHAPE(3));
+    uint32_t b = add_input(graph, "b", INF_DTYPE_I32, INF_SHAPE(3));
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_BINARY, "n", a, b)), INVALID);
     graph = new_graph();
-    a = input(graph, "a", INF_DTYPE_F32, INF_SHAPE(3));
-    b = input(graph, "b", INF_DTYPE_F32, INF_SHAPE(3));
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_GATHER, "n", a, b)), INVALID);
+    a = add_input(graph, "a", INF_DTYPE_F32, INF_SHAPE(3));
+    b = add_input(graph, "b", INF_DTYPE_F32, INF_SHAPE(3));
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_GATHER, "n", a, b)), INVALID);
     graph = new_graph();
-    a = input(graph, "a", INF_DTYPE_F32, INF_SHAPE(3));
-    b = input(graph, "b", INF_DTYPE_I64, INF_SHAPE(2));
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_GATHER, "n", a, b)), "FP32 [2]");
+    a = add_input(graph, "a", INF_DTYPE_F32, INF_SHAPE(3));
+    b = add_input(graph, "b", INF_DTYPE_I64, INF_SHAPE(2));
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_GATHER, "n", a, b)), "FP32 [2]");
 }
 
 Test(infer, cast_and_arg_have_the_type_they_name)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t y = node(graph, INF_OP_CAST, "c", input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3)));
+    uint32_t y = node(graph, INF_OP_CAST, "c", add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3)));
     last_attrs(graph)->cast.dtype = INF_DTYPE_U8;
-    cr_assert_str_eq(infer(graph, y), "UINT8 [3]");
+    cr_assert_str_eq(infer_value(graph, y), "UINT8 [3]");
     graph = new_graph();
-    y = node(graph, INF_OP_CAST, "c", input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3)));
+    y = node(graph, INF_OP_CAST, "c", add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3)));
     last_attrs(graph)->cast.dtype = INF_DTYPE_NONE;
-    cr_assert_str_eq(infer(graph, y), INVALID);
+    cr_assert_str_eq(infer_value(graph, y), INVALID);
     graph = new_graph();
-    y = node(graph, INF_OP_ARG, "c", input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3, 4)));
+    y = node(graph, INF_OP_ARG, "c", add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3, 4)));
     last_attrs(graph)->arg.axis = -2;
     last_attrs(graph)->arg.dtype = INF_DTYPE_I64;
-    cr_assert_str_eq(infer(graph, y), "INT64 [4]");
+    cr_assert_str_eq(infer_value(graph, y), "INT64 [4]");
     graph = new_graph();
-    y = node(graph, INF_OP_ARG, "c", input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3, 4)));
+    y = node(graph, INF_OP_ARG, "c", add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(3, 4)));
     last_attrs(graph)->arg.dtype = INF_DTYPE_F32;
-    cr_assert_str_eq(infer(graph, y), INVALID);
+    cr_assert_str_eq(infer_value(graph, y), INVALID);
 }
 
 // --- reductions ---
 
-static const char *reduce(struct inf_shape shape, struct inf_ints axes, bool keep_dims)
+static const char *infer_reduce(struct inf_shape shape, struct inf_ints axes, bool keep_dims)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t y = node(graph, INF_OP_REDUCE, "r", input(graph, "x", INF_DTYPE_F32, shape));
+    uint32_t y = node(graph, INF_OP_REDUCE, "r", add_input(graph, "x", INF_DTYPE_F32, shape));
     last_attrs(graph)->reduce.axes = axes;
     last_attrs(graph)->reduce.keep_dims = keep_dims;
-    return infer(graph, y);
+    return infer_value(graph, y);
 }
 
 #define AXES(...)                                                                                  \
@@ -148,27 +150,28 @@ static const char *reduce(struct inf_shape shape, struct inf_ints axes, bool kee
 
 Test(infer, reductions_drop_or_keep_axes)
 {
-    cr_assert_str_eq(reduce(INF_SHAPE(2, 3, 4), AXES(1), false), "FP32 [2,4]");
-    cr_assert_str_eq(reduce(INF_SHAPE(2, 3, 4), AXES(-1, 0), true), "FP32 [1,3,1]");
-    cr_assert_str_eq(reduce(INF_SHAPE(2, 3, 4), NO_AXES, false), "FP32 []");
-    cr_assert_str_eq(reduce(INF_SHAPE(2, 3, 4), NO_AXES, true), "FP32 [1,1,1]");
-    cr_assert_str_eq(reduce(INF_SHAPE(-1, 3, -1), AXES(0), false), "FP32 [3,?]");
-    cr_assert_str_eq(reduce(ANY, NO_AXES, false), "FP32 []");
-    cr_assert_str_eq(reduce(ANY, AXES(1), false), "FP32 [*]");
-    cr_assert_str_eq(reduce(INF_SHAPE(2, 3), AXES(2), false), INVALID);
-    cr_assert_str_eq(reduce(INF_SHAPE(2, 3), AXES(INT64_MIN), false), INVALID);
-    cr_assert_str_eq(reduce(INF_SHAPE(2, 3), AXES(1, -1), false), INVALID);
-    cr_assert_str_eq(reduce(SCALAR, AXES(0), false), INVALID);
+    cr_assert_str_eq(infer_reduce(INF_SHAPE(2, 3, 4), AXES(1), false), "FP32 [2,4]");
+    cr_assert_str_eq(infer_reduce(INF_SHAPE(2, 3, 4), AXES(-1, 0), true), "FP32 [1,3,1]");
+    cr_assert_str_eq(infer_reduce(INF_SHAPE(2, 3, 4), NO_AXES, false), "FP32 []");
+    cr_assert_str_eq(infer_reduce(INF_SHAPE(2, 3, 4), NO_AXES, true), "FP32 [1,1,1]");
+    cr_assert_str_eq(infer_reduce(INF_SHAPE(-1, 3, -1), AXES(0), false), "FP32 [3,?]");
+    cr_assert_str_eq(infer_reduce(ANY, NO_AXES, false), "FP32 []");
+    cr_assert_str_eq(infer_reduce(ANY, AXES(1), false), "FP32 [*]");
+    cr_assert_str_eq(infer_reduce(INF_SHAPE(2, 3), AXES(2), false), INVALID);
+    cr_assert_str_eq(infer_reduce(INF_SHAPE(2, 3), AXES(INT64_MIN), false), INVALID);
+    cr_assert_str_eq(infer_reduce(INF_SHAPE(2, 3), AXES(1, -1), false), INVALID);
+    cr_assert_str_eq(infer_reduce(SCALAR, AXES(0), false), INVALID);
 }
 
 Test(infer, an_extreme_of_nothing_is_refused)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t y = node(graph, INF_OP_ARG, "a", input(graph, "x", INF_DTYPE_F32, INF_SHAPE(0, 4)));
-    cr_assert_str_eq(infer(graph, y), INVALID);
+    uint32_t y =
+        node(graph, INF_OP_ARG, "a", add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(0, 4)));
+    cr_assert_str_eq(infer_value(graph, y), INVALID);
     graph = new_graph();
-    y = node(graph, INF_OP_SOFTMAX, "s", input(graph, "x", INF_DTYPE_F32, SCALAR));
-    cr_assert_str_eq(infer(graph, y), INVALID);
+    y = node(graph, INF_OP_SOFTMAX, "s", add_input(graph, "x", INF_DTYPE_F32, SCALAR));
+    cr_assert_str_eq(infer_value(graph, y), INVALID);
 }
 
 // --- windows ---
@@ -212,10 +215,10 @@ static const struct window_case window_cases[] = {
 static struct inf_graph *window_graph(const struct window_case *c)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2, 1, c->input, 1));
-    output(graph, "y",
-           node(graph, INF_OP_CONV2D, "conv", x,
-                constant(graph, INF_DTYPE_F32, INF_SHAPE(1, c->kernel, 1, 4), NULL)));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2, 1, c->input, 1));
+    add_output(graph, "y",
+               node(graph, INF_OP_CONV2D, "conv", x,
+                    add_constant(graph, INF_DTYPE_F32, INF_SHAPE(1, c->kernel, 1, 4), NULL)));
     struct inf_attrs_conv2d *attrs = &last_attrs(graph)->conv2d;
     attrs->stride_w = c->stride;
     attrs->dilation_w = c->dilation;
@@ -258,34 +261,36 @@ Test(infer, windows_are_those_of_tensorflow)
 
 // --- convolutions ---
 
-static const char *conv(struct inf_shape x, struct inf_shape filter, int32_t groups)
+static const char *infer_conv(struct inf_shape x, struct inf_shape filter, int32_t groups)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t a = input(graph, "x", INF_DTYPE_F32, x);
-    uint32_t y = node(graph, INF_OP_CONV2D, "c", a, input(graph, "f", INF_DTYPE_F32, filter));
+    uint32_t a = add_input(graph, "x", INF_DTYPE_F32, x);
+    uint32_t y = node(graph, INF_OP_CONV2D, "c", a, add_input(graph, "f", INF_DTYPE_F32, filter));
     last_attrs(graph)->conv2d.groups = groups;
-    return infer(graph, y);
+    return infer_value(graph, y);
 }
 
 Test(infer, conv2d_checks_channels_and_groups)
 {
-    cr_assert_str_eq(conv(INF_SHAPE(1, 5, 6, 3), INF_SHAPE(3, 2, 3, 8), 1), "FP32 [1,3,5,8]");
-    cr_assert_str_eq(conv(INF_SHAPE(1, 5, 6, 4), INF_SHAPE(3, 2, 2, 8), 2), "FP32 [1,3,5,8]");
-    cr_assert_str_eq(conv(INF_SHAPE(1, 5, 6, 4), INF_SHAPE(3, 2, 4, 8), 2), INVALID);
-    cr_assert_str_eq(conv(INF_SHAPE(1, 5, 6, 5), INF_SHAPE(3, 2, 2, 8), 2), INVALID);
-    cr_assert_str_eq(conv(INF_SHAPE(1, 5, 6, 4), INF_SHAPE(3, 2, 2, 7), 2), INVALID);
-    cr_assert_str_eq(conv(INF_SHAPE(1, 5, 6, 3), INF_SHAPE(3, 2, 3, 8), 0), INVALID);
-    cr_assert_str_eq(conv(INF_SHAPE(1, 5, 6, 3), INF_SHAPE(0, 2, 3, 8), 1), INVALID);
-    cr_assert_str_eq(conv(INF_SHAPE(5, 6, 3), INF_SHAPE(3, 2, 3, 8), 1), INVALID);
-    cr_assert_str_eq(conv(INF_SHAPE(0, 5, 6, 3), INF_SHAPE(3, 2, 3, 8), 1), "FP32 [0,3,5,8]");
+    cr_assert_str_eq(infer_conv(INF_SHAPE(1, 5, 6, 3), INF_SHAPE(3, 2, 3, 8), 1), "FP32 [1,3,5,8]");
+    cr_assert_str_eq(infer_conv(INF_SHAPE(1, 5, 6, 4), INF_SHAPE(3, 2, 2, 8), 2), "FP32 [1,3,5,8]");
+    cr_assert_str_eq(infer_conv(INF_SHAPE(1, 5, 6, 4), INF_SHAPE(3, 2, 4, 8), 2), INVALID);
+    cr_assert_str_eq(infer_conv(INF_SHAPE(1, 5, 6, 5), INF_SHAPE(3, 2, 2, 8), 2), INVALID);
+    cr_assert_str_eq(infer_conv(INF_SHAPE(1, 5, 6, 4), INF_SHAPE(3, 2, 2, 7), 2), INVALID);
+    cr_assert_str_eq(infer_conv(INF_SHAPE(1, 5, 6, 3), INF_SHAPE(3, 2, 3, 8), 0), INVALID);
+    cr_assert_str_eq(infer_conv(INF_SHAPE(1, 5, 6, 3), INF_SHAPE(0, 2, 3, 8), 1), INVALID);
+    cr_assert_str_eq(infer_conv(INF_SHAPE(5, 6, 3), INF_SHAPE(3, 2, 3, 8), 1), INVALID);
+    cr_assert_str_eq(infer_conv(INF_SHAPE(0, 5, 6, 3), INF_SHAPE(3, 2, 3, 8), 1), "FP32 [0,3,5,8]");
 }
 
 Test(infer, conv2d_knows_what_can_be_known)
 {
-    cr_assert_str_eq(conv(INF_SHAPE(-1, -1, 6, 3), INF_SHAPE(3, 2, 3, 8), 1), "FP32 [?,?,5,8]");
-    cr_assert_str_eq(conv(ANY, INF_SHAPE(3, 2, 3, 8), 1), "FP32 [?,?,?,8]");
-    cr_assert_str_eq(conv(INF_SHAPE(1, 5, 6, -1), INF_SHAPE(3, 2, 3, -1), 1), "FP32 [1,3,5,?]");
-    cr_assert_str_eq(conv(ANY, ANY, 3), "FP32 [?,?,?,?]");
+    cr_assert_str_eq(infer_conv(INF_SHAPE(-1, -1, 6, 3), INF_SHAPE(3, 2, 3, 8), 1),
+                     "FP32 [?,?,5,8]");
+    cr_assert_str_eq(infer_conv(ANY, INF_SHAPE(3, 2, 3, 8), 1), "FP32 [?,?,?,8]");
+    cr_assert_str_eq(infer_conv(INF_SHAPE(1, 5, 6, -1), INF_SHAPE(3, 2, 3, -1), 1),
+                     "FP32 [1,3,5,?]");
+    cr_assert_str_eq(infer_conv(ANY, ANY, 3), "FP32 [?,?,?,?]");
 }
 
 Test(infer, every_stride_and_group_out_of_range_is_refused)
@@ -299,11 +304,12 @@ Test(infer, every_stride_and_group_out_of_range_is_refused)
             if (bad[j] >= info->attrs[i].min && bad[j] <= info->attrs[i].max)
                 continue;
             struct inf_graph *graph = new_graph();
-            uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 9, 9, 2));
-            uint32_t f = input(graph, "f", INF_DTYPE_F32, INF_SHAPE(3, 3, 2, 2));
+            uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 9, 9, 2));
+            uint32_t f = add_input(graph, "f", INF_DTYPE_F32, INF_SHAPE(3, 3, 2, 2));
             uint32_t y = node(graph, INF_OP_CONV2D, "c", x, f);
             memcpy((char *)last_attrs(graph) + info->attrs[i].offset, &bad[j], sizeof bad[j]);
-            cr_assert_str_eq(infer(graph, y), INVALID, "%s = %d", info->attrs[i].name, bad[j]);
+            cr_assert_str_eq(infer_value(graph, y), INVALID, "%s = %d", info->attrs[i].name,
+                             bad[j]);
         }
     }
 }
@@ -312,52 +318,56 @@ Test(infer, bias_and_alpha_are_one_for_each_channel)
 {
     for (int variant = 0; variant < 6; variant++) {
         struct inf_graph *graph = new_graph();
-        uint32_t inputs[] = {input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 2)),
-                             input(graph, "f", INF_DTYPE_F32, INF_SHAPE(1, 1, 2, 8)),
-                             input(graph, "b", INF_DTYPE_F32, INF_SHAPE(variant == 1 ? 7 : 8)),
-                             input(graph, "a", INF_DTYPE_F32, INF_SHAPE(variant == 2 ? 2 : 8))};
+        uint32_t inputs[] = {add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 2)),
+                             add_input(graph, "f", INF_DTYPE_F32, INF_SHAPE(1, 1, 2, 8)),
+                             add_input(graph, "b", INF_DTYPE_F32, INF_SHAPE(variant == 1 ? 7 : 8)),
+                             add_input(graph, "a", INF_DTYPE_F32, INF_SHAPE(variant == 2 ? 2 : 8))};
         if (variant == 5)
             inputs[2] = INF_VALUE_NONE;
         uint32_t y = add_node(graph, INF_OP_CONV2D, "c", inputs, variant == 3 ? 3 : 4, 1);
         if (variant != 4)
             last_attrs(graph)->conv2d.activation = INF_ACTIVATION_PRELU;
         bool right = variant == 0 || variant == 5;
-        cr_assert_str_eq(infer(graph, y), right ? "FP32 [1,4,4,8]" : INVALID, "variant %d",
+        cr_assert_str_eq(infer_value(graph, y), right ? "FP32 [1,4,4,8]" : INVALID, "variant %d",
                          variant);
     }
 }
 
-static const char *depthwise(struct inf_shape x, struct inf_shape filter)
+static const char *infer_depthwise(struct inf_shape x, struct inf_shape filter)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t a = input(graph, "x", INF_DTYPE_F32, x);
-    uint32_t f = input(graph, "f", INF_DTYPE_F32, filter);
-    return infer(graph, node(graph, INF_OP_DEPTHWISE_CONV2D, "d", a, f));
+    uint32_t a = add_input(graph, "x", INF_DTYPE_F32, x);
+    uint32_t f = add_input(graph, "f", INF_DTYPE_F32, filter);
+    return infer_value(graph, node(graph, INF_OP_DEPTHWISE_CONV2D, "d", a, f));
 }
 
 Test(infer, depthwise_multiplies_channels)
 {
-    cr_assert_str_eq(depthwise(INF_SHAPE(1, 5, 5, 3), INF_SHAPE(3, 3, 3, 2)), "FP32 [1,3,3,6]");
-    cr_assert_str_eq(depthwise(INF_SHAPE(1, 5, 5, 4), INF_SHAPE(3, 3, 3, 2)), INVALID);
-    cr_assert_str_eq(depthwise(INF_SHAPE(1, 5, 5, -1), INF_SHAPE(3, 3, 3, 2)), "FP32 [1,3,3,6]");
-    cr_assert_str_eq(depthwise(INF_SHAPE(1, 5, 5, -1), INF_SHAPE(3, 3, -1, 2)), "FP32 [1,3,3,?]");
-    cr_assert_str_eq(depthwise(INF_SHAPE(1, 1, 1, 1 << 30), INF_SHAPE(1, 1, 1 << 30, 2)), INVALID);
+    cr_assert_str_eq(infer_depthwise(INF_SHAPE(1, 5, 5, 3), INF_SHAPE(3, 3, 3, 2)),
+                     "FP32 [1,3,3,6]");
+    cr_assert_str_eq(infer_depthwise(INF_SHAPE(1, 5, 5, 4), INF_SHAPE(3, 3, 3, 2)), INVALID);
+    cr_assert_str_eq(infer_depthwise(INF_SHAPE(1, 5, 5, -1), INF_SHAPE(3, 3, 3, 2)),
+                     "FP32 [1,3,3,6]");
+    cr_assert_str_eq(infer_depthwise(INF_SHAPE(1, 5, 5, -1), INF_SHAPE(3, 3, -1, 2)),
+                     "FP32 [1,3,3,?]");
+    cr_assert_str_eq(infer_depthwise(INF_SHAPE(1, 1, 1, 1 << 30), INF_SHAPE(1, 1, 1 << 30, 2)),
+                     INVALID);
 }
 
-static const char *transposed(struct inf_shape x, struct inf_shape filter, uint32_t *want,
-                              enum inf_padding padding, int32_t stride)
+static const char *infer_transposed(struct inf_shape x, struct inf_shape filter, uint32_t *want,
+                                    enum inf_padding padding, int32_t stride)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t a = input(graph, "x", INF_DTYPE_F32, x);
-    uint32_t f = input(graph, "f", INF_DTYPE_F32, filter);
-    uint32_t size = want == NULL ? input(graph, "s", INF_DTYPE_I32, INF_SHAPE(4))
+    uint32_t a = add_input(graph, "x", INF_DTYPE_F32, x);
+    uint32_t f = add_input(graph, "f", INF_DTYPE_F32, filter);
+    uint32_t size = want == NULL ? add_input(graph, "s", INF_DTYPE_I32, INF_SHAPE(4))
                                  : ints(graph, (int32_t)want[0], (int32_t)want[1], (int32_t)want[2],
                                         (int32_t)want[3]);
     uint32_t y = node(graph, INF_OP_CONV2D_TRANSPOSE, "t", a, f, size);
     last_attrs(graph)->conv2d_transpose.padding = padding;
     last_attrs(graph)->conv2d_transpose.stride_h = stride;
     last_attrs(graph)->conv2d_transpose.stride_w = stride;
-    return infer(graph, y);
+    return infer_value(graph, y);
 }
 
 Test(infer, a_transposed_convolution_must_lead_back)
@@ -370,21 +380,21 @@ Test(infer, a_transposed_convolution_must_lead_back)
     uint32_t wrong[] = {1, 6, 6, 5};
     uint32_t channels[] = {1, 8, 8, 6};
     uint32_t open[] = {UINT32_MAX, 8, 8, UINT32_MAX}; // -1
-    cr_assert_str_eq(transposed(x, filter, even, INF_PADDING_SAME, 2), "FP32 [1,8,8,5]");
-    cr_assert_str_eq(transposed(x, filter, odd, INF_PADDING_SAME, 2), "FP32 [1,7,7,5]");
-    cr_assert_str_eq(transposed(x, filter, valid, INF_PADDING_VALID, 2), "FP32 [1,9,9,5]");
-    cr_assert_str_eq(transposed(x, filter, wrong, INF_PADDING_SAME, 2), INVALID);
-    cr_assert_str_eq(transposed(x, filter, channels, INF_PADDING_SAME, 2), INVALID);
-    cr_assert_str_eq(transposed(x, filter, open, INF_PADDING_SAME, 2), "FP32 [1,8,8,5]");
-    cr_assert_str_eq(transposed(x, filter, NULL, INF_PADDING_SAME, 2), "FP32 [1,?,?,5]");
-    cr_assert_str_eq(transposed(ANY, filter, even, INF_PADDING_SAME, 2), "FP32 [1,8,8,5]");
+    cr_assert_str_eq(infer_transposed(x, filter, even, INF_PADDING_SAME, 2), "FP32 [1,8,8,5]");
+    cr_assert_str_eq(infer_transposed(x, filter, odd, INF_PADDING_SAME, 2), "FP32 [1,7,7,5]");
+    cr_assert_str_eq(infer_transposed(x, filter, valid, INF_PADDING_VALID, 2), "FP32 [1,9,9,5]");
+    cr_assert_str_eq(infer_transposed(x, filter, wrong, INF_PADDING_SAME, 2), INVALID);
+    cr_assert_str_eq(infer_transposed(x, filter, channels, INF_PADDING_SAME, 2), INVALID);
+    cr_assert_str_eq(infer_transposed(x, filter, open, INF_PADDING_SAME, 2), "FP32 [1,8,8,5]");
+    cr_assert_str_eq(infer_transposed(x, filter, NULL, INF_PADDING_SAME, 2), "FP32 [1,?,?,5]");
+    cr_assert_str_eq(infer_transposed(ANY, filter, even, INF_PADDING_SAME, 2), "FP32 [1,8,8,5]");
 }
 
 Test(infer, a_transposed_window_is_that_of_its_convolution)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 3, 8));
-    uint32_t f = input(graph, "f", INF_DTYPE_F32, INF_SHAPE(3, 2, 5, 8));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 3, 8));
+    uint32_t f = add_input(graph, "f", INF_DTYPE_F32, INF_SHAPE(3, 2, 5, 8));
     node(graph, INF_OP_CONV2D_TRANSPOSE, "t", x, f, ints(graph, 1, 8, 6, 5));
     last_attrs(graph)->conv2d_transpose.padding = INF_PADDING_SAME;
     last_attrs(graph)->conv2d_transpose.stride_h = 2;
@@ -403,84 +413,92 @@ Test(infer, a_transposed_window_is_that_of_its_convolution)
     inf_graph_destroy(&graph);
 }
 
-static const char *matmul(struct inf_shape a, struct inf_shape b, bool transpose_a,
-                          bool transpose_b)
+static const char *infer_matmul(struct inf_shape a, struct inf_shape b, bool transpose_a,
+                                bool transpose_b)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "a", INF_DTYPE_F32, a);
-    uint32_t y = node(graph, INF_OP_MATMUL, "m", x, input(graph, "b", INF_DTYPE_F32, b));
+    uint32_t x = add_input(graph, "a", INF_DTYPE_F32, a);
+    uint32_t y = node(graph, INF_OP_MATMUL, "m", x, add_input(graph, "b", INF_DTYPE_F32, b));
     last_attrs(graph)->matmul.transpose_a = transpose_a;
     last_attrs(graph)->matmul.transpose_b = transpose_b;
-    return infer(graph, y);
+    return infer_value(graph, y);
 }
 
 Test(infer, matrices_meet_at_their_depth)
 {
-    cr_assert_str_eq(matmul(INF_SHAPE(2, 3), INF_SHAPE(3, 5), false, false), "FP32 [2,5]");
-    cr_assert_str_eq(matmul(INF_SHAPE(3, 2), INF_SHAPE(3, 5), true, false), "FP32 [2,5]");
-    cr_assert_str_eq(matmul(INF_SHAPE(2, 3), INF_SHAPE(5, 3), false, true), "FP32 [2,5]");
-    cr_assert_str_eq(matmul(INF_SHAPE(3, 2), INF_SHAPE(5, 3), true, true), "FP32 [2,5]");
-    cr_assert_str_eq(matmul(INF_SHAPE(2, 3), INF_SHAPE(5, 3), false, false), INVALID);
-    cr_assert_str_eq(matmul(INF_SHAPE(7, 1, 2, 3), INF_SHAPE(4, 3, 5), false, false),
+    cr_assert_str_eq(infer_matmul(INF_SHAPE(2, 3), INF_SHAPE(3, 5), false, false), "FP32 [2,5]");
+    cr_assert_str_eq(infer_matmul(INF_SHAPE(3, 2), INF_SHAPE(3, 5), true, false), "FP32 [2,5]");
+    cr_assert_str_eq(infer_matmul(INF_SHAPE(2, 3), INF_SHAPE(5, 3), false, true), "FP32 [2,5]");
+    cr_assert_str_eq(infer_matmul(INF_SHAPE(3, 2), INF_SHAPE(5, 3), true, true), "FP32 [2,5]");
+    cr_assert_str_eq(infer_matmul(INF_SHAPE(2, 3), INF_SHAPE(5, 3), false, false), INVALID);
+    cr_assert_str_eq(infer_matmul(INF_SHAPE(7, 1, 2, 3), INF_SHAPE(4, 3, 5), false, false),
                      "FP32 [7,4,2,5]");
-    cr_assert_str_eq(matmul(INF_SHAPE(7, 2, 3), INF_SHAPE(4, 3, 5), false, false), INVALID);
-    cr_assert_str_eq(matmul(INF_SHAPE(-1, 3), INF_SHAPE(3, -1), false, false), "FP32 [?,?]");
-    cr_assert_str_eq(matmul(INF_SHAPE(3), INF_SHAPE(3, 5), false, false), INVALID);
-    cr_assert_str_eq(matmul(ANY, INF_SHAPE(3, 5), false, false), "FP32 [*]");
+    cr_assert_str_eq(infer_matmul(INF_SHAPE(7, 2, 3), INF_SHAPE(4, 3, 5), false, false), INVALID);
+    cr_assert_str_eq(infer_matmul(INF_SHAPE(-1, 3), INF_SHAPE(3, -1), false, false), "FP32 [?,?]");
+    cr_assert_str_eq(infer_matmul(INF_SHAPE(3), INF_SHAPE(3, 5), false, false), INVALID);
+    cr_assert_str_eq(infer_matmul(ANY, INF_SHAPE(3, 5), false, false), "FP32 [*]");
 }
 
-static const char *pool(struct inf_shape x, int32_t kernel, int32_t stride,
-                        enum inf_padding padding, int32_t pad)
+static const char *infer_pool(struct inf_shape x, int32_t kernel, int32_t stride,
+                              enum inf_padding padding, int32_t pad)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t y = node(graph, INF_OP_POOL2D, "p", input(graph, "x", INF_DTYPE_F32, x));
+    uint32_t y = node(graph, INF_OP_POOL2D, "p", add_input(graph, "x", INF_DTYPE_F32, x));
     struct inf_attrs_pool2d *attrs = &last_attrs(graph)->pool2d;
     attrs->kernel_h = attrs->kernel_w = kernel;
     attrs->stride_h = attrs->stride_w = stride;
     attrs->padding = padding;
     attrs->pad_top = attrs->pad_left = pad;
-    return infer(graph, y);
+    return infer_value(graph, y);
 }
 
 Test(infer, pools_never_look_at_padding_only)
 {
-    cr_assert_str_eq(pool(INF_SHAPE(1, 5, 7, 3), 2, 2, INF_PADDING_VALID, 0), "FP32 [1,2,3,3]");
-    cr_assert_str_eq(pool(INF_SHAPE(1, 5, 7, 3), 2, 2, INF_PADDING_SAME, 0), "FP32 [1,3,4,3]");
-    cr_assert_str_eq(pool(INF_SHAPE(1, 5, 7, 3), 3, 1, INF_PADDING_EXPLICIT, 2), "FP32 [1,5,7,3]");
-    cr_assert_str_eq(pool(INF_SHAPE(1, 5, 7, 3), 3, 1, INF_PADDING_EXPLICIT, 3), INVALID);
-    cr_assert_str_eq(pool(INF_SHAPE(1, 0, 7, 3), 1, 1, INF_PADDING_SAME, 0), "FP32 [1,0,7,3]");
-    cr_assert_str_eq(pool(INF_SHAPE(1, 1, 1, 3), 2, 1, INF_PADDING_VALID, 0), INVALID);
-    cr_assert_str_eq(pool(INF_SHAPE(-1, -1, 7, 3), 2, 2, INF_PADDING_SAME, 0), "FP32 [?,?,4,3]");
+    cr_assert_str_eq(infer_pool(INF_SHAPE(1, 5, 7, 3), 2, 2, INF_PADDING_VALID, 0),
+                     "FP32 [1,2,3,3]");
+    cr_assert_str_eq(infer_pool(INF_SHAPE(1, 5, 7, 3), 2, 2, INF_PADDING_SAME, 0),
+                     "FP32 [1,3,4,3]");
+    cr_assert_str_eq(infer_pool(INF_SHAPE(1, 5, 7, 3), 3, 1, INF_PADDING_EXPLICIT, 2),
+                     "FP32 [1,5,7,3]");
+    cr_assert_str_eq(infer_pool(INF_SHAPE(1, 5, 7, 3), 3, 1, INF_PADDING_EXPLICIT, 3), INVALID);
+    cr_assert_str_eq(infer_pool(INF_SHAPE(1, 0, 7, 3), 1, 1, INF_PADDING_SAME, 0),
+                     "FP32 [1,0,7,3]");
+    cr_assert_str_eq(infer_pool(INF_SHAPE(1, 1, 1, 3), 2, 1, INF_PADDING_VALID, 0), INVALID);
+    cr_assert_str_eq(infer_pool(INF_SHAPE(-1, -1, 7, 3), 2, 2, INF_PADDING_SAME, 0),
+                     "FP32 [?,?,4,3]");
 }
 
 Test(infer, batch_norm_and_resize)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 2));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 2));
     uint32_t p = floats(graph, INF_SHAPE(2), 1, 2);
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_BATCH_NORM, "b", x, p, p, p, p)),
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_BATCH_NORM, "b", x, p, p, p, p)),
                      "FP32 [1,4,4,2]");
     graph = new_graph();
-    x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
+    x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
     p = floats(graph, INF_SHAPE(2), 1, 2);
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_BATCH_NORM, "b", x, p, p, p, p)), INVALID);
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_BATCH_NORM, "b", x, p, p, p, p)),
+                     INVALID);
     graph = new_graph();
-    x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(-1, 4, 4, 3));
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_RESIZE, "r", x, ints(graph, 9, 1))),
+    x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(-1, 4, 4, 3));
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_RESIZE, "r", x, ints(graph, 9, 1))),
                      "FP32 [?,9,1,3]");
     graph = new_graph();
-    x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_RESIZE, "r", x, ints(graph, 0, 1))), INVALID);
+    x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_RESIZE, "r", x, ints(graph, 0, 1))),
+                     INVALID);
     graph = new_graph();
-    x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
-    uint32_t size = input(graph, "s", INF_DTYPE_I32, INF_SHAPE(2));
-    cr_assert_str_eq(infer(graph, node(graph, INF_OP_RESIZE, "r", x, size)), "FP32 [1,?,?,3]");
+    x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
+    uint32_t size = add_input(graph, "s", INF_DTYPE_I32, INF_SHAPE(2));
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_RESIZE, "r", x, size)),
+                     "FP32 [1,?,?,3]");
     graph = new_graph();
-    x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
+    x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
     uint32_t y = node(graph, INF_OP_RESIZE, "r", x, ints(graph, 2, 2));
     last_attrs(graph)->resize.align_corners = true;
     last_attrs(graph)->resize.half_pixel_centers = true;
-    cr_assert_str_eq(infer(graph, y), INVALID);
+    cr_assert_str_eq(infer_value(graph, y), INVALID);
 }
 
 // --- binding ---
@@ -489,7 +507,7 @@ Test(infer, bound_shapes_must_fit_what_is_declared)
 {
     struct inf_graph *graph = new_graph();
     struct inf_error err;
-    uint32_t x = input(graph, "image", INF_DTYPE_F32, INF_SHAPE(-1, 8, 8, 3));
+    uint32_t x = add_input(graph, "image", INF_DTYPE_F32, INF_SHAPE(-1, 8, 8, 3));
     uint32_t y = node(graph, INF_OP_REDUCE, "mean", x);
     last_attrs(graph)->reduce.axes = AXES(1, 2);
     struct inf_shape shape = INF_SHAPE(2, 8, 9, 3);
@@ -504,5 +522,5 @@ Test(infer, bound_shapes_must_fit_what_is_declared)
     cr_assert_eq(inf_graph_bind_shapes(graph, &shape, &err), INF_INVALID, "too large");
     shape = INF_SHAPE(2, 8, 8, 3);
     cr_assert_eq(inf_graph_bind_shapes(graph, &shape, &err), INF_OK);
-    cr_assert_str_eq(infer(graph, y), "FP32 [2,3]");
+    cr_assert_str_eq(infer_value(graph, y), "FP32 [2,3]");
 }

@@ -133,11 +133,11 @@ static struct inf_graph *slice_graph(const struct slice_case *c)
 {
     struct inf_graph *graph = new_graph();
     struct inf_shape list = INF_SHAPE(c->positions);
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, c->x);
-    uint32_t begin = constant(graph, INF_DTYPE_I32, list, c->begin);
-    uint32_t end = constant(graph, INF_DTYPE_I32, list, c->end);
-    uint32_t stride = constant(graph, INF_DTYPE_I32, list, c->stride);
-    output(graph, "y", node(graph, INF_OP_SLICE, "s", x, begin, end, stride));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, c->x);
+    uint32_t begin = add_constant(graph, INF_DTYPE_I32, list, c->begin);
+    uint32_t end = add_constant(graph, INF_DTYPE_I32, list, c->end);
+    uint32_t stride = add_constant(graph, INF_DTYPE_I32, list, c->stride);
+    add_output(graph, "y", node(graph, INF_OP_SLICE, "s", x, begin, end, stride));
     set_masks(graph, c->masks);
     return graph;
 }
@@ -167,7 +167,7 @@ Test(slice, takes_what_numpy_takes)
     }
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t mix_hash(uint64_t hash, uint64_t value)
 {
     return (hash ^ value) * 0x100000001b3u;
 }
@@ -189,8 +189,8 @@ Test(slice, agrees_with_python_everywhere_near_zero)
                     struct inf_graph *graph = slice_graph(&c);
                     struct inf_slice_plan plan;
                     cr_assert(inf_node_slice_plan(graph, &graph->nodes[0], &plan));
-                    hash = mix(hash, (uint64_t)plan.count[0]);
-                    hash = mix(hash, plan.count[0] > 0 ? (uint64_t)plan.begin[0] : 99);
+                    hash = mix_hash(hash, (uint64_t)plan.count[0]);
+                    hash = mix_hash(hash, plan.count[0] > 0 ? (uint64_t)plan.begin[0] : 99);
                     inf_graph_destroy(&graph);
                 }
     cr_assert_eq(hash, 0x60120e5f2baab721u);
@@ -201,8 +201,8 @@ static const char *of_unknown(struct inf_shape x, struct masks masks, bool known
 {
     static char text[INF_SHAPE_TEXT_SIZE];
     struct inf_graph *graph = new_graph();
-    uint32_t value = input(graph, "x", INF_DTYPE_F32, x);
-    uint32_t begin = known ? ints(graph, 0, 1) : input(graph, "b", INF_DTYPE_I32, INF_SHAPE(2));
+    uint32_t value = add_input(graph, "x", INF_DTYPE_F32, x);
+    uint32_t begin = known ? ints(graph, 0, 1) : add_input(graph, "b", INF_DTYPE_I32, INF_SHAPE(2));
     uint32_t y = node(graph, INF_OP_SLICE, "s", value, begin, ints(graph, 2, 3), ints(graph, 1, 1));
     set_masks(graph, masks);
     struct inf_slice_plan plan;
@@ -231,7 +231,7 @@ Test(slice, operands_of_different_length_are_refused)
 {
     struct inf_graph *graph = new_graph();
     struct inf_error err = {0};
-    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4, 4));
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4, 4));
     node(graph, INF_OP_SLICE, "odd", x, ints(graph, 0), ints(graph, 1, 1), ints(graph, 1));
     cr_assert_eq(inf_shape_infer(graph, &err), INF_INVALID);
     cr_assert_not_null(strstr(err.text, "'odd'"));

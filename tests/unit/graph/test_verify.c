@@ -17,18 +17,18 @@ struct sound {
 static struct sound sound_graph(void)
 {
     struct sound sound = {.graph = new_graph()};
-    sound.x = input(sound.graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
-    sound.filter = constant(sound.graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 3, 8), NULL);
+    sound.x = add_input(sound.graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
+    sound.filter = add_constant(sound.graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 3, 8), NULL);
     sound.conv = node(sound.graph, INF_OP_CONV2D, "conv", sound.x, sound.filter);
     sound.relu = node(sound.graph, INF_OP_UNARY, "relu", sound.conv);
     last_attrs(sound.graph)->unary.kind = INF_UNARY_RELU;
-    output(sound.graph, "y", sound.relu);
+    add_output(sound.graph, "y", sound.relu);
     cr_assert_eq(inf_shape_infer(sound.graph, NULL), INF_OK);
     return sound;
 }
 
 // Verifies, wants INF_INVALID with `text` in the error, and destroys the graph.
-static void refused(struct sound *sound, const char *text)
+static void expect_refused(struct sound *sound, const char *text)
 {
     struct inf_error err = {0};
     cr_assert_eq(inf_graph_verify(sound->graph, &err), INF_INVALID, "wanted a fault: %s", text);
@@ -50,8 +50,8 @@ Test(verify, accepts_a_sound_graph)
 Test(verify, accepts_outputs_that_no_node_makes)
 {
     struct inf_graph *graph = new_graph();
-    output(graph, "in", input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2)));
-    output(graph, "const", floats(graph, INF_SHAPE(1), 3));
+    add_output(graph, "in", add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2)));
+    add_output(graph, "const", floats(graph, INF_SHAPE(1), 3));
     cr_assert_eq(inf_graph_verify(graph, NULL), INF_OK);
     inf_graph_destroy(&graph);
 }
@@ -70,22 +70,22 @@ Test(verify, refuses_indices_out_of_range)
 {
     struct sound sound = sound_graph();
     sound.graph->nodes[0].inputs[1] = sound.graph->value_count;
-    refused(&sound, "'conv'");
+    expect_refused(&sound, "'conv'");
     sound = sound_graph();
     sound.graph->nodes[1].outputs[0] = UINT32_MAX;
-    refused(&sound, "'relu'");
+    expect_refused(&sound, "'relu'");
     sound = sound_graph();
     sound.graph->outputs[0].value = 4711;
-    refused(&sound, "output 'y' is value 4711");
+    expect_refused(&sound, "output 'y' is value 4711");
     sound = sound_graph();
     sound.graph->inputs[0].value = 4711;
-    refused(&sound, "input 'x' is value 4711");
+    expect_refused(&sound, "input 'x' is value 4711");
     sound = sound_graph();
     sound.graph->values[sound.relu].producer = 99;
-    refused(&sound, "node 99 of 2");
+    expect_refused(&sound, "node 99 of 2");
     sound = sound_graph();
     sound.graph->nodes[1].op = (enum inf_op)INF_OP_COUNT;
-    refused(&sound, "'relu'");
+    expect_refused(&sound, "'relu'");
 }
 
 Test(verify, refuses_values_used_before_they_are_made)
@@ -96,65 +96,65 @@ Test(verify, refuses_values_used_before_they_are_made)
     sound.graph->nodes[1] = first;
     sound.graph->values[sound.relu].producer = 0;
     sound.graph->values[sound.conv].producer = 1;
-    refused(&sound, "not made before it");
+    expect_refused(&sound, "not made before it");
     sound = sound_graph();
     sound.graph->nodes[1].inputs[0] = sound.relu;
-    refused(&sound, "not made before it");
+    expect_refused(&sound, "not made before it");
     sound = sound_graph();
     cr_assert_eq(
         inf_graph_add_value(sound.graph, "air", INF_DTYPE_F32, &INF_SHAPE(1), &sound.x, NULL),
         INF_OK);
     sound.graph->outputs[0].value = sound.x;
-    refused(&sound, "which nothing makes");
+    expect_refused(&sound, "which nothing makes");
 }
 
 Test(verify, refuses_values_made_twice)
 {
     struct sound sound = sound_graph();
     sound.graph->nodes[1].outputs[0] = sound.conv;
-    refused(&sound, "made already");
+    expect_refused(&sound, "made already");
     sound = sound_graph();
     sound.graph->nodes[1].outputs[0] = sound.x;
-    refused(&sound, "made already");
+    expect_refused(&sound, "made already");
     sound = sound_graph();
     sound.graph->nodes[1].outputs[0] = sound.filter;
-    refused(&sound, "made already");
+    expect_refused(&sound, "made already");
     sound = sound_graph();
     sound.graph->values[sound.filter].producer = 0;
-    refused(&sound, "is also the output of node 0");
+    expect_refused(&sound, "is also the output of node 0");
     sound = sound_graph();
     sound.graph->inputs[0].value = sound.filter;
-    refused(&sound, "input 'x' is a constant");
+    expect_refused(&sound, "input 'x' is a constant");
     sound = sound_graph();
     sound.graph->inputs[0].value = sound.conv;
-    refused(&sound, "input 'x' is the output of a node");
+    expect_refused(&sound, "input 'x' is the output of a node");
 }
 
 Test(verify, refuses_producers_that_are_wrong)
 {
     struct sound sound = sound_graph();
     sound.graph->values[sound.relu].producer = 0;
-    refused(&sound, "'relu'");
+    expect_refused(&sound, "'relu'");
     sound = sound_graph();
     uint32_t orphan;
     cr_assert_eq(
         inf_graph_add_value(sound.graph, "orphan", INF_DTYPE_F32, &INF_SHAPE(1), &orphan, NULL),
         INF_OK);
     sound.graph->values[orphan].producer = 1;
-    refused(&sound, "'orphan'");
+    expect_refused(&sound, "'orphan'");
 }
 
 Test(verify, refuses_wrong_operand_counts)
 {
     struct sound sound = sound_graph();
     sound.graph->nodes[0].input_count = 1;
-    refused(&sound, "conv2d has 1 inputs");
+    expect_refused(&sound, "conv2d has 1 inputs");
     sound = sound_graph();
     sound.graph->nodes[0].inputs[1] = INF_VALUE_NONE;
-    refused(&sound, "lacks input 1");
+    expect_refused(&sound, "lacks input 1");
     sound = sound_graph();
     sound.graph->nodes[1].output_count = 0;
-    refused(&sound, "unary has 0 outputs");
+    expect_refused(&sound, "unary has 0 outputs");
 }
 
 Test(verify, refuses_attributes_out_of_range)
@@ -171,8 +171,8 @@ Test(verify, refuses_attributes_out_of_range)
                 struct inf_graph *graph = new_graph();
                 uint32_t inputs[8];
                 for (uint32_t k = 0; k < info->inputs_min; k++)
-                    inputs[k] = input(graph, (char[]){(char)('a' + k), 0}, INF_DTYPE_F32,
-                                      INF_SHAPE(1, 4, 4, 4));
+                    inputs[k] = add_input(graph, (char[]){(char)('a' + k), 0}, INF_DTYPE_F32,
+                                          INF_SHAPE(1, 4, 4, 4));
                 uint32_t outputs = info->outputs == INF_VARIADIC ? 2 : info->outputs;
                 add_node(graph, (enum inf_op)op, "victim", inputs, info->inputs_min, outputs);
                 memcpy((char *)last_attrs(graph) + attr->offset, &bad[j], sizeof bad[j]);
@@ -190,82 +190,82 @@ Test(verify, refuses_attributes_that_are_no_numbers)
 {
     struct sound sound = sound_graph();
     sound.graph->nodes[0].attrs.conv2d.activation_min = NAN;
-    refused(&sound, "activation_min is not a number");
+    expect_refused(&sound, "activation_min is not a number");
     sound = sound_graph();
     const unsigned char seven = 7;
     sound.graph->nodes[1].op = INF_OP_SOFTMAX;
     inf_attrs_init(&sound.graph->nodes[1].attrs, INF_OP_SOFTMAX);
     memcpy(&sound.graph->nodes[1].attrs.softmax.log, &seven, 1);
-    refused(&sound, "log is 7");
+    expect_refused(&sound, "log is 7");
     sound = sound_graph();
     sound.graph->nodes[1].op = INF_OP_SQUEEZE;
     inf_attrs_init(&sound.graph->nodes[1].attrs, INF_OP_SQUEEZE);
     sound.graph->nodes[1].attrs.squeeze.axes.count = 9;
-    refused(&sound, "axes has 9 elements");
+    expect_refused(&sound, "axes has 9 elements");
     sound = sound_graph();
     sound.graph->nodes[1].op = INF_OP_SQUEEZE;
     inf_attrs_init(&sound.graph->nodes[1].attrs, INF_OP_SQUEEZE);
     sound.graph->nodes[1].attrs.squeeze.axes = (struct inf_ints){.count = 1, .values = {4}};
-    refused(&sound, "axis 4 is out of range");
+    expect_refused(&sound, "axis 4 is out of range");
     sound = sound_graph();
     sound.graph->nodes[1].op = INF_OP_TRANSPOSE;
     inf_attrs_init(&sound.graph->nodes[1].attrs, INF_OP_TRANSPOSE);
     sound.graph->nodes[1].attrs.transpose.perm =
         (struct inf_ints){.count = 4, .values = {0, 1, 1, 3}};
-    refused(&sound, "axis 1 is named twice");
+    expect_refused(&sound, "axis 1 is named twice");
 }
 
 Test(verify, refuses_constants_of_another_size)
 {
     struct sound sound = sound_graph();
     sound.graph->values[sound.filter].shape.dims[3] = 16;
-    refused(&sound, "has 864 bytes");
+    expect_refused(&sound, "has 864 bytes");
     sound = sound_graph();
     sound.graph->values[sound.filter].dtype = INF_DTYPE_F64;
-    refused(&sound, "has 864 bytes");
+    expect_refused(&sound, "has 864 bytes");
     sound = sound_graph();
     sound.graph->values[sound.filter].shape.dims[0] = INF_DIM_UNKNOWN;
-    refused(&sound, "has 864 bytes");
+    expect_refused(&sound, "has 864 bytes");
 }
 
 Test(verify, refuses_shapes_and_types_that_do_not_follow)
 {
     struct sound sound = sound_graph();
     sound.graph->values[sound.relu].shape.dims[1] = 3;
-    refused(&sound, "output 0 is FP32 [1,3,2,8], wanted FP32 [1,2,2,8]");
+    expect_refused(&sound, "output 0 is FP32 [1,3,2,8], wanted FP32 [1,2,2,8]");
     sound = sound_graph();
     sound.graph->values[sound.relu].dtype = INF_DTYPE_F16;
-    refused(&sound, "output 0 is FP16");
+    expect_refused(&sound, "output 0 is FP16");
     sound = sound_graph();
     sound.graph->values[sound.x].shape.rank = 9;
-    refused(&sound, "no valid shape");
+    expect_refused(&sound, "no valid shape");
     sound = sound_graph();
     sound.graph->values[sound.x].shape.dims[0] = INF_LIMIT_DIM;
-    refused(&sound, "no valid shape");
+    expect_refused(&sound, "no valid shape");
     sound = sound_graph();
     sound.graph->values[sound.x].shape = INF_SHAPE(1 << 30, 1 << 30, 4, 3);
-    refused(&sound, "larger than a tensor may be");
+    expect_refused(&sound, "larger than a tensor may be");
     sound = sound_graph();
     sound.graph->values[sound.x].dtype = INF_DTYPE_NONE;
-    refused(&sound, "input 'x' has no element type");
+    expect_refused(&sound, "input 'x' has no element type");
     sound = sound_graph();
     sound.graph->values[sound.x].dtype = INF_DTYPE_COUNT;
-    refused(&sound, "no valid shape and type");
+    expect_refused(&sound, "no valid shape and type");
 }
 
 Test(verify, refuses_ports_of_one_name_or_value)
 {
     struct sound sound = sound_graph();
-    output(sound.graph, "z", sound.conv);
+    add_output(sound.graph, "z", sound.conv);
     sound.graph->outputs[1].name = "y";
-    refused(&sound, "two outputs named 'y'");
+    expect_refused(&sound, "two outputs named 'y'");
     sound = sound_graph();
-    input(sound.graph, "w", INF_DTYPE_F32, INF_SHAPE(1));
+    add_input(sound.graph, "w", INF_DTYPE_F32, INF_SHAPE(1));
     sound.graph->inputs[1].name = "x";
-    refused(&sound, "two inputs named 'x'");
+    expect_refused(&sound, "two inputs named 'x'");
     sound = sound_graph();
     cr_assert_eq(inf_graph_add_input(sound.graph, "w", sound.x, NULL), INF_OK);
-    refused(&sound, "input 'w' is value");
+    expect_refused(&sound, "input 'w' is value");
 }
 
 // --- random graphs ---
@@ -275,7 +275,7 @@ struct random {
 };
 
 // SplitMix64.
-static uint64_t next(struct random *random)
+static uint64_t draw_u64(struct random *random)
 {
     uint64_t z = random->state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -283,20 +283,22 @@ static uint64_t next(struct random *random)
     return z ^ z >> 31;
 }
 
-static int64_t pick(struct random *random, int64_t low, int64_t high)
+static int64_t draw_between(struct random *random, int64_t low, int64_t high)
 {
-    return low + (int64_t)(next(random) % (uint64_t)(high - low + 1));
+    return low + (int64_t)(draw_u64(random) % (uint64_t)(high - low + 1));
 }
 
 static int64_t random_dim(struct random *random)
 {
     static const int64_t odd[] = {0, INF_DIM_UNKNOWN, 65536, INT32_MAX, 1 << 30};
-    return pick(random, 0, 9) == 0 ? odd[pick(random, 0, 4)] : pick(random, 1, 6);
+    return draw_between(random, 0, 9) == 0 ? odd[draw_between(random, 0, 4)]
+                                           : draw_between(random, 1, 6);
 }
 
 static struct inf_shape random_shape(struct random *random)
 {
-    struct inf_shape shape = {.rank = pick(random, 0, 2) == 0 ? (int32_t)pick(random, -1, 8) : 4};
+    struct inf_shape shape = {
+        .rank = draw_between(random, 0, 2) == 0 ? (int32_t)draw_between(random, -1, 8) : 4};
     for (int32_t i = 0; i < shape.rank; i++)
         shape.dims[i] = random_dim(random);
     return shape;
@@ -306,7 +308,8 @@ static struct inf_shape random_shape(struct random *random)
 static int32_t random_int(struct random *random)
 {
     static const int32_t odd[] = {INT32_MIN, INT32_MAX, -1, 65535, 1 << 24};
-    return pick(random, 0, 7) == 0 ? odd[pick(random, 0, 4)] : (int32_t)pick(random, -2, 5);
+    return draw_between(random, 0, 7) == 0 ? odd[draw_between(random, 0, 4)]
+                                           : (int32_t)draw_between(random, -2, 5);
 }
 
 static uint32_t random_const(struct random *random, struct inf_graph *graph)
@@ -314,11 +317,11 @@ static uint32_t random_const(struct random *random, struct inf_graph *graph)
     int32_t elements[8];
     for (int i = 0; i < 8; i++)
         elements[i] = random_int(random);
-    if (pick(random, 0, 3) == 0)
-        return constant(graph, INF_DTYPE_I32, INF_SHAPE(4, 2), elements);
-    if (pick(random, 0, 3) == 0)
-        return constant(graph, INF_DTYPE_I32, SCALAR, elements);
-    return constant(graph, INF_DTYPE_I32, INF_SHAPE(pick(random, 0, 8)), elements);
+    if (draw_between(random, 0, 3) == 0)
+        return add_constant(graph, INF_DTYPE_I32, INF_SHAPE(4, 2), elements);
+    if (draw_between(random, 0, 3) == 0)
+        return add_constant(graph, INF_DTYPE_I32, SCALAR, elements);
+    return add_constant(graph, INF_DTYPE_I32, INF_SHAPE(draw_between(random, 0, 8)), elements);
 }
 
 static void random_attrs(struct random *random, struct inf_node *node)
@@ -327,14 +330,15 @@ static void random_attrs(struct random *random, struct inf_node *node)
     for (size_t i = 0; i < info->attr_count; i++) {
         const struct inf_attr_info *attr = &info->attrs[i];
         unsigned char *at = (unsigned char *)&node->attrs + attr->offset;
-        int32_t integer = pick(random, 0, 15) == 0
-                              ? random_int(random)
-                              : (int32_t)pick(random, attr->min, INF_MIN(attr->max, attr->min + 8));
+        int32_t integer =
+            draw_between(random, 0, 15) == 0
+                ? random_int(random)
+                : (int32_t)draw_between(random, attr->min, INF_MIN(attr->max, attr->min + 8));
         float real = (float)random_int(random);
-        struct inf_ints list = {.count = (int32_t)pick(random, 0, 4)};
+        struct inf_ints list = {.count = (int32_t)draw_between(random, 0, 4)};
         for (int32_t j = 0; j < list.count; j++)
-            list.values[j] = pick(random, -4, 4);
-        if (pick(random, 0, 1) == 0)
+            list.values[j] = draw_between(random, -4, 4);
+        if (draw_between(random, 0, 1) == 0)
             continue; // the default
         if (attr->type == INF_ATTR_TYPE_INT || attr->type == INF_ATTR_TYPE_ENUM)
             memcpy(at, &integer, sizeof integer);
@@ -343,31 +347,32 @@ static void random_attrs(struct random *random, struct inf_node *node)
         else if (attr->type == INF_ATTR_TYPE_INTS)
             memcpy(at, &list, sizeof list);
         else
-            *at = (unsigned char)pick(random, 0, 1);
+            *at = (unsigned char)draw_between(random, 0, 1);
     }
 }
 
 static uint32_t random_operand(struct random *random, struct inf_graph *graph, uint32_t index)
 {
-    if (index > 0 && pick(random, 0, 1) == 0)
+    if (index > 0 && draw_between(random, 0, 1) == 0)
         return random_const(random, graph);
-    if (pick(random, 0, 30) == 0)
+    if (draw_between(random, 0, 30) == 0)
         return INF_VALUE_NONE;
-    return (uint32_t)pick(random, 0, graph->value_count - 1);
+    return (uint32_t)draw_between(random, 0, graph->value_count - 1);
 }
 
 static void random_node(struct random *random, struct inf_graph *graph)
 {
     // Those in front more often: all of them must come up with operands that fit.
-    int64_t last_op = pick(random, 0, 3) > 0 ? INF_OP_REVERSE - 1 : INF_OP_COUNT - 1;
-    enum inf_op op = (enum inf_op)pick(random, 0, last_op);
+    int64_t last_op = draw_between(random, 0, 3) > 0 ? INF_OP_REVERSE - 1 : INF_OP_COUNT - 1;
+    enum inf_op op = (enum inf_op)draw_between(random, 0, last_op);
     const struct inf_op_info *info = inf_op_info(op);
     uint32_t most = info->inputs_max == INF_VARIADIC ? 5 : info->inputs_max;
     uint32_t inputs[8];
-    uint32_t count = (uint32_t)pick(random, info->inputs_min, most);
+    uint32_t count = (uint32_t)draw_between(random, info->inputs_min, most);
     for (uint32_t i = 0; i < count; i++)
         inputs[i] = random_operand(random, graph, i);
-    uint32_t outputs = info->outputs == INF_VARIADIC ? (uint32_t)pick(random, 1, 5) : info->outputs;
+    uint32_t outputs =
+        info->outputs == INF_VARIADIC ? (uint32_t)draw_between(random, 1, 5) : info->outputs;
     add_node(graph, op, "random", inputs, count, outputs);
     random_attrs(random, &graph->nodes[graph->node_count - 1]);
 }
@@ -381,11 +386,11 @@ Test(verify, survives_random_graphs, .timeout = 100)
         struct random random = {.state = seed};
         struct inf_graph *graph = new_graph();
         struct inf_error err = {0};
-        input(graph, "a", INF_DTYPE_F32, random_shape(&random));
-        input(graph, "b", INF_DTYPE_F32, random_shape(&random));
-        input(graph, "c", pick(&random, 0, 1) ? INF_DTYPE_I32 : INF_DTYPE_BOOL,
-              random_shape(&random));
-        for (int64_t i = pick(&random, 1, 3); i > 0; i--) {
+        add_input(graph, "a", INF_DTYPE_F32, random_shape(&random));
+        add_input(graph, "b", INF_DTYPE_F32, random_shape(&random));
+        add_input(graph, "c", draw_between(&random, 0, 1) ? INF_DTYPE_I32 : INF_DTYPE_BOOL,
+                  random_shape(&random));
+        for (int64_t i = draw_between(&random, 1, 3); i > 0; i--) {
             random_node(&random, graph);
             // Keep what infers, so that graphs get deep.
             if (inf_shape_infer_node(graph, graph->node_count - 1, &err) != INF_OK) {

@@ -39,37 +39,37 @@ static inline void close_ref(void)
 
 TestSuite(ref, .init = open_ref, .fini = close_ref);
 
-static inline void begin(enum inf_op op)
+static inline void begin_case(enum inf_op op)
 {
     one_node_fini(&one);
     one_node_init(&one, op);
 }
 
-static inline void in(enum inf_dtype dtype, struct inf_shape shape, const void *data)
+static inline void add_input(enum inf_dtype dtype, struct inf_shape shape, const void *data)
 {
     one_node_input(&one, dtype, shape, data);
 }
 
 // An i32 list that has to be constant: a shape, sizes, axes.
-static inline void list(int64_t count, const int32_t *elements)
+static inline void add_list(int64_t count, const int32_t *elements)
 {
     one_node_const(&one, INF_DTYPE_I32, SHAPE(count), elements);
 }
 
-static inline void run(void)
+static inline void run_case(void)
 {
     struct inf_error err = {0};
     cr_assert_eq(one_node_run(&one, device, &err), INF_OK, "%s", err.text);
 }
 
-static inline void wants(enum inf_dtype dtype, struct inf_shape shape, const void *data)
+static inline void expect_output(enum inf_dtype dtype, struct inf_shape shape, const void *data)
 {
-    run();
+    run_case();
     one_node_expect(&one, 0, dtype, shape, data);
 }
 
 // The run fails, and says so in these words.
-static inline void fails(const char *text)
+static inline void expect_failure(const char *text)
 {
     struct inf_error err = {0};
     cr_assert_eq(one_node_run(&one, device, &err), INF_INVALID);

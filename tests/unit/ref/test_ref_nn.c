@@ -8,35 +8,35 @@ static const float nine[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 Test(ref, conv2d_pads_below_first)
 {
-    begin(INF_OP_CONV2D); // 2x2 ones on 3x3, same: one column of padding, on the right
+    begin_case(INF_OP_CONV2D); // 2x2 ones on 3x3, same: one column of padding, on the right
     one.attrs.conv2d.padding = INF_PADDING_SAME;
-    in(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), nine);
-    in(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(1, 1, 1, 1));
-    wants(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), F32(12, 16, 9, 24, 28, 15, 15, 17, 9));
+    add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), nine);
+    add_input(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(1, 1, 1, 1));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), F32(12, 16, 9, 24, 28, 15, 15, 17, 9));
     one.attrs.conv2d.stride_h = one.attrs.conv2d.stride_w = 2;
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(12, 9, 15, 9));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(12, 9, 15, 9));
     one.attrs.conv2d.padding = INF_PADDING_EXPLICIT;
     one.attrs.conv2d.pad_top = one.attrs.conv2d.pad_left = 1;
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 5, 11, 28));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 5, 11, 28));
 }
 
 Test(ref, conv2d_dilates_and_adds_bias_and_activation)
 {
-    begin(INF_OP_CONV2D); // corners of the picture: 1, 3, 7, 9
+    begin_case(INF_OP_CONV2D); // corners of the picture: 1, 3, 7, 9
     one.attrs.conv2d.dilation_h = one.attrs.conv2d.dilation_w = 2;
     one.attrs.conv2d.activation = INF_ACTIVATION_PRELU;
-    in(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), nine);
-    in(INF_DTYPE_F32, SHAPE(2, 2, 1, 2), F32(1, -1, 10, -10, 100, -100, 1000, -1000));
-    in(INF_DTYPE_F32, SHAPE(2), F32(0.5f, 1));
-    in(INF_DTYPE_F32, SHAPE(2), F32(9, 0.5f));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 2), F32(9731.5f, -4865));
-    begin(INF_OP_CONV2D); // prelu without bias
+    add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), nine);
+    add_input(INF_DTYPE_F32, SHAPE(2, 2, 1, 2), F32(1, -1, 10, -10, 100, -100, 1000, -1000));
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(0.5f, 1));
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(9, 0.5f));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 2), F32(9731.5f, -4865));
+    begin_case(INF_OP_CONV2D); // prelu without bias
     one.attrs.conv2d.activation = INF_ACTIVATION_PRELU;
-    in(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(1, -1));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(2));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(1, -1));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(2));
     one_node_absent(&one);
-    in(INF_DTYPE_F32, SHAPE(1), F32(0.25f));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(2, -0.5f));
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(0.25f));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(2, -0.5f));
 }
 
 Test(ref, conv2d_applies_every_activation)
@@ -56,24 +56,24 @@ Test(ref, conv2d_applies_every_activation)
         {INF_ACTIVATION_HARD_SWISH, {0, 0.291666667f, 8}},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
-        begin(INF_OP_CONV2D);
+        begin_case(INF_OP_CONV2D);
         one.attrs.conv2d.activation = cases[i].kind;
         one.attrs.conv2d.activation_alpha = 2;
         one.attrs.conv2d.activation_min = -1;
         one.attrs.conv2d.activation_max = 1;
-        in(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(-4, 0.5f, 8));
-        in(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(1));
-        wants(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), cases[i].wanted);
+        add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(-4, 0.5f, 8));
+        add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(1));
+        expect_output(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), cases[i].wanted);
     }
 }
 
 Test(ref, conv2d_keeps_groups_apart)
 {
-    begin(INF_OP_CONV2D); // 4 channels in 2 groups, 6 outputs: 3 of each
+    begin_case(INF_OP_CONV2D); // 4 channels in 2 groups, 6 outputs: 3 of each
     one.attrs.conv2d.groups = 2;
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1, 4), F32(1, 2, 3, 4));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 2, 6), F32(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 6), F32(21, 42, 63, 172, 215, 258));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 4), F32(1, 2, 3, 4));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 6), F32(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 6), F32(21, 42, 63, 172, 215, 258));
 }
 
 Test(ref, conv2d_takes_more_channels_than_a_block_and_none_at_all)
@@ -84,108 +84,109 @@ Test(ref, conv2d_takes_more_channels_than_a_block_and_none_at_all)
             filter[c * 131 + o] = (float)(c + o);
         wanted[o] = (float)(o + 10 * (1 + o) + 100 * (2 + o));
     }
-    begin(INF_OP_CONV2D);
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1, 3), F32(1, 10, 100));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 3, 131), filter);
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 131), wanted);
-    begin(INF_OP_CONV2D);
-    in(INF_DTYPE_F32, SHAPE(0, 5, 5, 3), NULL);
-    in(INF_DTYPE_F32, SHAPE(1, 1, 3, 131), filter);
-    wants(INF_DTYPE_F32, SHAPE(0, 5, 5, 131), NULL);
-    begin(INF_OP_CONV2D); // a sum of nothing, and the bias
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1, 0), NULL);
-    in(INF_DTYPE_F32, SHAPE(1, 1, 0, 2), NULL);
-    in(INF_DTYPE_F32, SHAPE(2), F32(3, 4));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 2), F32(3, 4));
+    begin_case(INF_OP_CONV2D);
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 3), F32(1, 10, 100));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 131), filter);
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 131), wanted);
+    begin_case(INF_OP_CONV2D);
+    add_input(INF_DTYPE_F32, SHAPE(0, 5, 5, 3), NULL);
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 131), filter);
+    expect_output(INF_DTYPE_F32, SHAPE(0, 5, 5, 131), NULL);
+    begin_case(INF_OP_CONV2D); // a sum of nothing, and the bias
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 0), NULL);
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 0, 2), NULL);
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(3, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 2), F32(3, 4));
 }
 
 Test(ref, conv2d_lets_no_padding_meet_infinity)
 {
-    begin(INF_OP_CONV2D);
+    begin_case(INF_OP_CONV2D);
     one.attrs.conv2d.padding = INF_PADDING_SAME;
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(2));
-    in(INF_DTYPE_F32, SHAPE(1, 3, 1, 1), F32(INFINITY, 4, NAN));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(8));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(2));
+    add_input(INF_DTYPE_F32, SHAPE(1, 3, 1, 1), F32(INFINITY, 4, NAN));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(8));
 }
 
 Test(ref, convolutions_compute_other_floats)
 {
-    begin(INF_OP_CONV2D);
-    in(INF_DTYPE_F64, SHAPE(1, 1, 1, 2), F64(1e300, 1));
-    in(INF_DTYPE_F64, SHAPE(1, 1, 2, 1), F64(2, 3));
-    wants(INF_DTYPE_F64, SHAPE(1, 1, 1, 1), F64(2e300 + 3));
-    begin(INF_OP_DEPTHWISE_CONV2D);
-    in(INF_DTYPE_F16, SHAPE(1, 1, 1, 1), U16(0x4000));         // 2
-    in(INF_DTYPE_F16, SHAPE(1, 1, 1, 2), U16(0x4000, 0xbc00)); // 2, -1
-    wants(INF_DTYPE_F16, SHAPE(1, 1, 1, 2), U16(0x4400, 0xc000));
+    begin_case(INF_OP_CONV2D);
+    add_input(INF_DTYPE_F64, SHAPE(1, 1, 1, 2), F64(1e300, 1));
+    add_input(INF_DTYPE_F64, SHAPE(1, 1, 2, 1), F64(2, 3));
+    expect_output(INF_DTYPE_F64, SHAPE(1, 1, 1, 1), F64(2e300 + 3));
+    begin_case(INF_OP_DEPTHWISE_CONV2D);
+    add_input(INF_DTYPE_F16, SHAPE(1, 1, 1, 1), U16(0x4000));         // 2
+    add_input(INF_DTYPE_F16, SHAPE(1, 1, 1, 2), U16(0x4000, 0xbc00)); // 2, -1
+    expect_output(INF_DTYPE_F16, SHAPE(1, 1, 1, 2), U16(0x4400, 0xc000));
 }
 
 Test(ref, depthwise_multiplies_channels)
 {
-    begin(INF_OP_DEPTHWISE_CONV2D); // 2 channels, 2 filters each, 1x2 windows
+    begin_case(INF_OP_DEPTHWISE_CONV2D); // 2 channels, 2 filters each, 1x2 windows
     one.attrs.depthwise_conv2d.activation = INF_ACTIVATION_CLIP;
     one.attrs.depthwise_conv2d.activation_min = -100;
     one.attrs.depthwise_conv2d.activation_max = 300;
-    in(INF_DTYPE_F32, SHAPE(1, 1, 3, 2), F32(1, 2, 3, 4, 5, 6));
-    in(INF_DTYPE_F32, SHAPE(1, 2, 2, 2), F32(1, 10, 100, -1, 2, 20, 0, -2));
-    in(INF_DTYPE_F32, SHAPE(4), F32(0, 1, 2, 3));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 2, 4), F32(7, 71, 202, -7, 13, 131, 300, -13));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 2), F32(1, 2, 3, 4, 5, 6));
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 2), F32(1, 10, 100, -1, 2, 20, 0, -2));
+    add_input(INF_DTYPE_F32, SHAPE(4), F32(0, 1, 2, 3));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 2, 4), F32(7, 71, 202, -7, 13, 131, 300, -13));
 }
 
 Test(ref, transposed_convolution_spreads)
 {
-    begin(INF_OP_CONV2D_TRANSPOSE); // each element spreads over 2x2; stride 1, so they overlap
-    in(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 2, 3, 4));
-    in(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(1, 10, 100, 1000));
-    list(4, I32(1, 3, 3, 1));
-    in(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
-    wants(INF_DTYPE_F32, SHAPE(1, 3, 3, 1),
-          F32(1.5f, 12.5f, 20.5f, 103.5f, 1234.5f, 2040.5f, 300.5f, 3400.5f, 4000.5f));
-    begin(INF_OP_CONV2D_TRANSPOSE); // stride 2: the last column of y is reached by none
+    begin_case(INF_OP_CONV2D_TRANSPOSE); // each element spreads over 2x2; stride 1, so they overlap
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 2, 3, 4));
+    add_input(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(1, 10, 100, 1000));
+    add_list(4, I32(1, 3, 3, 1));
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 3, 3, 1),
+                  F32(1.5f, 12.5f, 20.5f, 103.5f, 1234.5f, 2040.5f, 300.5f, 3400.5f, 4000.5f));
+    begin_case(INF_OP_CONV2D_TRANSPOSE); // stride 2: the last column of y is reached by none
     one.attrs.conv2d_transpose.stride_h = one.attrs.conv2d_transpose.stride_w = 2;
     one.attrs.conv2d_transpose.padding = INF_PADDING_SAME;
-    in(INF_DTYPE_F32, SHAPE(1, 1, 2, 2), F32(1, 2, 3, 4));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 3, 2), F32(1, 10, 2, 20, 3, 30)); // [kh,kw,co,ci]
-    list(4, I32(1, 1, 4, 3));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 4, 3), F32(21, 42, 63, 0, 0, 0, 43, 86, 129, 0, 0, 0));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 2), F32(1, 2, 3, 4));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 2), F32(1, 10, 2, 20, 3, 30)); // [kh,kw,co,ci]
+    add_list(4, I32(1, 1, 4, 3));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 3), F32(21, 42, 63, 0, 0, 0, 43, 86, 129, 0, 0, 0));
 }
 
 Test(ref, matmul_transposes_either_side)
 {
     const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {1, 10, 100, 2, 20, 200};
-    begin(INF_OP_MATMUL); // [2,3] [3,2]
-    in(INF_DTYPE_F32, SHAPE(2, 3), a);
-    in(INF_DTYPE_F32, SHAPE(3, 2), b);
-    wants(INF_DTYPE_F32, SHAPE(2, 2), F32(261, 614, 624, 1250));
-    begin(INF_OP_MATMUL); // [3,2]' [2,3]'
+    begin_case(INF_OP_MATMUL); // [2,3] [3,2]
+    add_input(INF_DTYPE_F32, SHAPE(2, 3), a);
+    add_input(INF_DTYPE_F32, SHAPE(3, 2), b);
+    expect_output(INF_DTYPE_F32, SHAPE(2, 2), F32(261, 614, 624, 1250));
+    begin_case(INF_OP_MATMUL); // [3,2]' [2,3]'
     one.attrs.matmul.transpose_a = one.attrs.matmul.transpose_b = true;
-    in(INF_DTYPE_F32, SHAPE(3, 2), a);
-    in(INF_DTYPE_F32, SHAPE(2, 3), b);
-    wants(INF_DTYPE_F32, SHAPE(2, 2), F32(531, 1062, 642, 1284));
+    add_input(INF_DTYPE_F32, SHAPE(3, 2), a);
+    add_input(INF_DTYPE_F32, SHAPE(2, 3), b);
+    expect_output(INF_DTYPE_F32, SHAPE(2, 2), F32(531, 1062, 642, 1284));
 }
 
 Test(ref, matmul_broadcasts_batches_and_takes_bias)
 {
-    begin(INF_OP_MATMUL); // [2,1,1,2] [2,2,1]
-    in(INF_DTYPE_F32, SHAPE(2, 1, 1, 2), F32(1, 2, 3, 4));
-    in(INF_DTYPE_F32, SHAPE(2, 2, 1), F32(1, 10, 100, 1000));
-    in(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
-    wants(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(21.5f, 2100.5f, 43.5f, 4300.5f));
-    begin(INF_OP_MATMUL);
+    begin_case(INF_OP_MATMUL); // [2,1,1,2] [2,2,1]
+    add_input(INF_DTYPE_F32, SHAPE(2, 1, 1, 2), F32(1, 2, 3, 4));
+    add_input(INF_DTYPE_F32, SHAPE(2, 2, 1), F32(1, 10, 100, 1000));
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(21.5f, 2100.5f, 43.5f, 4300.5f));
+    begin_case(INF_OP_MATMUL);
     one.attrs.matmul.activation = INF_ACTIVATION_RELU;
-    in(INF_DTYPE_F32, SHAPE(2, 0), NULL);
-    in(INF_DTYPE_F32, SHAPE(0, 3), NULL);
-    in(INF_DTYPE_F32, SHAPE(3), F32(1, -1, 2));
-    wants(INF_DTYPE_F32, SHAPE(2, 3), F32(1, 0, 2, 1, 0, 2));
-    begin(INF_OP_MATMUL);
-    in(INF_DTYPE_I32, SHAPE(1, 2), I32(3, -4));
-    in(INF_DTYPE_I32, SHAPE(2, 1), I32(5, 6));
-    wants(INF_DTYPE_I32, SHAPE(1, 1), I32(-9));
+    add_input(INF_DTYPE_F32, SHAPE(2, 0), NULL);
+    add_input(INF_DTYPE_F32, SHAPE(0, 3), NULL);
+    add_input(INF_DTYPE_F32, SHAPE(3), F32(1, -1, 2));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 3), F32(1, 0, 2, 1, 0, 2));
+    begin_case(INF_OP_MATMUL);
+    add_input(INF_DTYPE_I32, SHAPE(1, 2), I32(3, -4));
+    add_input(INF_DTYPE_I32, SHAPE(2, 1), I32(5, 6));
+    expect_output(INF_DTYPE_I32, SHAPE(1, 1), I32(-9));
 }
 
-static void pool(enum inf_pool_kind kind, int32_t kernel, int32_t stride, enum inf_padding padding)
+static void run_pool(enum inf_pool_kind kind, int32_t kernel, int32_t stride,
+                     enum inf_padding padding)
 {
-    begin(INF_OP_POOL2D);
+    begin_case(INF_OP_POOL2D);
     one.attrs.pool2d.kind = kind;
     one.attrs.pool2d.kernel_h = one.attrs.pool2d.kernel_w = kernel;
     one.attrs.pool2d.stride_h = one.attrs.pool2d.stride_w = stride;
@@ -194,27 +195,27 @@ static void pool(enum inf_pool_kind kind, int32_t kernel, int32_t stride, enum i
 
 Test(ref, pools_only_what_is_inside)
 {
-    pool(INF_POOL_AVERAGE, 2, 2, INF_PADDING_SAME);
-    in(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), nine);
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(3, 4.5f, 7.5f, 9));
-    pool(INF_POOL_MAX, 2, 2, INF_PADDING_EXPLICIT);
+    run_pool(INF_POOL_AVERAGE, 2, 2, INF_PADDING_SAME);
+    add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), nine);
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(3, 4.5f, 7.5f, 9));
+    run_pool(INF_POOL_MAX, 2, 2, INF_PADDING_EXPLICIT);
     one.attrs.pool2d.pad_top = one.attrs.pool2d.pad_left = 1;
-    in(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), F32(-1, -2, -3, -4, -5, -6, -7, -8, -9));
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(-1, -2, -4, -5));
-    pool(INF_POOL_MAX, 2, 1, INF_PADDING_VALID);
-    in(INF_DTYPE_F32, SHAPE(1, 2, 3, 2), F32(1, -1, 2, -2, NAN, NAN, 4, -4, 5, -5, 6, -6));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 2, 2), F32(5, -1, 6, -2));
-    pool(INF_POOL_AVERAGE, 2, 1, INF_PADDING_VALID);
-    in(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 2, NAN, 4));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(NAN));
-    pool(INF_POOL_MAX, 2, 1, INF_PADDING_VALID);
-    in(INF_DTYPE_I8, SHAPE(1, 2, 2, 1), I8(-128, -127, -126, -125));
-    wants(INF_DTYPE_I8, SHAPE(1, 1, 1, 1), I8(-125));
+    add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), F32(-1, -2, -3, -4, -5, -6, -7, -8, -9));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(-1, -2, -4, -5));
+    run_pool(INF_POOL_MAX, 2, 1, INF_PADDING_VALID);
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 3, 2), F32(1, -1, 2, -2, NAN, NAN, 4, -4, 5, -5, 6, -6));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 2, 2), F32(5, -1, 6, -2));
+    run_pool(INF_POOL_AVERAGE, 2, 1, INF_PADDING_VALID);
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 2, NAN, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(NAN));
+    run_pool(INF_POOL_MAX, 2, 1, INF_PADDING_VALID);
+    add_input(INF_DTYPE_I8, SHAPE(1, 2, 2, 1), I8(-128, -127, -126, -125));
+    expect_output(INF_DTYPE_I8, SHAPE(1, 1, 1, 1), I8(-125));
 }
 
-static void resize(enum inf_resize_kind kind, bool align_corners, bool half_pixel_centers)
+static void run_resize(enum inf_resize_kind kind, bool align_corners, bool half_pixel_centers)
 {
-    begin(INF_OP_RESIZE);
+    begin_case(INF_OP_RESIZE);
     one.attrs.resize.kind = kind;
     one.attrs.resize.align_corners = align_corners;
     one.attrs.resize.half_pixel_centers = half_pixel_centers;
@@ -222,31 +223,31 @@ static void resize(enum inf_resize_kind kind, bool align_corners, bool half_pixe
 
 Test(ref, resizes_in_three_ways)
 {
-    resize(INF_RESIZE_BILINEAR, false, false); // at 0, 0.5, 1, 1.5
-    in(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(10, 20));
-    list(2, I32(1, 4));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 15, 20, 20));
+    run_resize(INF_RESIZE_BILINEAR, false, false); // at 0, 0.5, 1, 1.5
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(10, 20));
+    add_list(2, I32(1, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 15, 20, 20));
     one.attrs.resize.align_corners = true; // at 0, 1/3, 2/3, 1
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 13.3333333f, 16.6666667f, 20));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 13.3333333f, 16.6666667f, 20));
     one.attrs.resize.align_corners = false;
     one.attrs.resize.half_pixel_centers = true; // at -0.25, 0.25, 0.75, 1.25
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 12.5f, 17.5f, 20));
-    resize(INF_RESIZE_BILINEAR, true, false); // one column left: the first
-    in(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(1, 2, 3));
-    list(2, I32(1, 1));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(1));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 12.5f, 17.5f, 20));
+    run_resize(INF_RESIZE_BILINEAR, true, false); // one column left: the first
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(1, 2, 3));
+    add_list(2, I32(1, 1));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(1));
 }
 
 Test(ref, resizes_to_the_nearest)
 {
-    resize(INF_RESIZE_NEAREST, false, false); // at 0, 0.75, 1.5, 2.25
-    in(INF_DTYPE_F16, SHAPE(1, 1, 3, 1), U16(1, 2, 3));
-    list(2, I32(1, 4));
-    wants(INF_DTYPE_F16, SHAPE(1, 1, 4, 1), U16(1, 1, 2, 3));
+    run_resize(INF_RESIZE_NEAREST, false, false); // at 0, 0.75, 1.5, 2.25
+    add_input(INF_DTYPE_F16, SHAPE(1, 1, 3, 1), U16(1, 2, 3));
+    add_list(2, I32(1, 4));
+    expect_output(INF_DTYPE_F16, SHAPE(1, 1, 4, 1), U16(1, 1, 2, 3));
     one.attrs.resize.align_corners = true; // at 0, 0.67, 1.33, 2
-    wants(INF_DTYPE_F16, SHAPE(1, 1, 4, 1), U16(1, 2, 2, 3));
-    resize(INF_RESIZE_NEAREST, false, true); // at 0.75, 2.25
-    in(INF_DTYPE_I32, SHAPE(1, 1, 3, 1), I32(1, 2, 3));
-    list(2, I32(1, 2));
-    wants(INF_DTYPE_I32, SHAPE(1, 1, 2, 1), I32(1, 3));
+    expect_output(INF_DTYPE_F16, SHAPE(1, 1, 4, 1), U16(1, 2, 2, 3));
+    run_resize(INF_RESIZE_NEAREST, false, true); // at 0.75, 2.25
+    add_input(INF_DTYPE_I32, SHAPE(1, 1, 3, 1), I32(1, 2, 3));
+    add_list(2, I32(1, 2));
+    expect_output(INF_DTYPE_I32, SHAPE(1, 1, 2, 1), I32(1, 3));
 }

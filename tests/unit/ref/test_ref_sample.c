@@ -12,167 +12,168 @@
 
 Test(ref, convolves_in_any_rank)
 {
-    begin(INF_OP_CONV_ND); // one axis: differences two apart, with bias
-    in(INF_DTYPE_F32, SHAPE(1, 5, 1), F32(1, 2, 4, 7, 11));
-    in(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(-1, 1));
-    in(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
+    begin_case(INF_OP_CONV_ND); // one axis: differences two apart, with bias
+    add_input(INF_DTYPE_F32, SHAPE(1, 5, 1), F32(1, 2, 4, 7, 11));
+    add_input(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(-1, 1));
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
     one.attrs.conv_nd.dilations = AXES(2);
-    wants(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(3.5f, 5.5f, 7.5f));
-    begin(INF_OP_CONV_ND); // three axes: the sum of a cube
-    in(INF_DTYPE_F32, SHAPE(1, 2, 2, 2, 1), F32(1, 2, 3, 4, 5, 6, 7, 8));
-    in(INF_DTYPE_F32, SHAPE(2, 2, 2, 1, 1), F32(1, 1, 1, 1, 1, 1, 1, 1));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 1, 1), F32(36));
-    begin(INF_OP_CONV_ND); // groups: each channel its own weight; padding adds zeros
+    expect_output(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(3.5f, 5.5f, 7.5f));
+    begin_case(INF_OP_CONV_ND); // three axes: the sum of a cube
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 2, 1), F32(1, 2, 3, 4, 5, 6, 7, 8));
+    add_input(INF_DTYPE_F32, SHAPE(2, 2, 2, 1, 1), F32(1, 1, 1, 1, 1, 1, 1, 1));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 1, 1), F32(36));
+    begin_case(INF_OP_CONV_ND); // groups: each channel its own weight; padding adds zeros
     one.attrs.conv_nd.groups = 2;
     one.attrs.conv_nd.pads_before = AXES(1);
-    in(INF_DTYPE_F32, SHAPE(1, 2, 2), F32(1, 10, 2, 20));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(3, -1));
-    wants(INF_DTYPE_F32, SHAPE(1, 3, 2), F32(0, 0, 3, -10, 6, -20));
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 2), F32(1, 10, 2, 20));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(3, -1));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 3, 2), F32(0, 0, 3, -10, 6, -20));
 }
 
 Test(ref, transposes_convolutions_in_any_rank)
 {
-    begin(INF_OP_CONV_ND_TRANSPOSE);
+    begin_case(INF_OP_CONV_ND_TRANSPOSE);
     one.attrs.conv_nd_transpose.strides = AXES(2);
-    in(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(1, 2, 3));
-    in(INF_DTYPE_F32, SHAPE(3, 1, 1), F32(1, 10, 100));
-    list(3, I32(1, 7, 1));
-    wants(INF_DTYPE_F32, SHAPE(1, 7, 1), F32(1, 10, 102, 20, 203, 30, 300));
-    begin(INF_OP_CONV_ND_TRANSPOSE); // groups
+    add_input(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(1, 2, 3));
+    add_input(INF_DTYPE_F32, SHAPE(3, 1, 1), F32(1, 10, 100));
+    add_list(3, I32(1, 7, 1));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 7, 1), F32(1, 10, 102, 20, 203, 30, 300));
+    begin_case(INF_OP_CONV_ND_TRANSPOSE); // groups
     one.attrs.conv_nd_transpose.groups = 2;
-    in(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(5, 7));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(2, 3));
-    list(3, I32(1, 1, 2));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(10, 21));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(5, 7));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(2, 3));
+    add_list(3, I32(1, 1, 2));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(10, 21));
 }
 
 Test(ref, pools_in_any_rank)
 {
-    begin(INF_OP_POOL_ND);
+    begin_case(INF_OP_POOL_ND);
     one.output_count = 2;
     one.attrs.pool_nd.kernel = AXES(2);
     one.attrs.pool_nd.index_batch = true;
-    in(INF_DTYPE_F32, SHAPE(2, 3, 2), F32(1, 8, 5, 2, 5, 9, NAN, 0, -1, 0, -INFINITY, 1));
-    wants(INF_DTYPE_F32, SHAPE(2, 2, 2), F32(5, 8, 5, 9, -1, 0, -1, 1));
+    add_input(INF_DTYPE_F32, SHAPE(2, 3, 2), F32(1, 8, 5, 2, 5, 9, NAN, 0, -1, 0, -INFINITY, 1));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 2, 2), F32(5, 8, 5, 9, -1, 0, -1, 1));
     one_node_expect(&one, 1, INF_DTYPE_I32, SHAPE(2, 2, 2), I32(2, 1, 2, 5, 8, 7, 8, 11));
     one.attrs.pool_nd.index_channels_first = true;
-    run();
+    run_case();
     one_node_expect(&one, 1, INF_DTYPE_I32, SHAPE(2, 2, 2), I32(1, 3, 1, 5, 7, 9, 7, 11));
-    begin(INF_OP_POOL_ND); // the mean, with padding left out and counted
+    begin_case(INF_OP_POOL_ND); // the mean, with padding left out and counted
     one.attrs.pool_nd.kind = INF_POOL_AVERAGE;
     one.attrs.pool_nd.kernel = AXES(2);
     one.attrs.pool_nd.pads_before = AXES(1);
-    in(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(4, 6));
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(4, 5));
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(4, 6));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(4, 5));
     one.attrs.pool_nd.count_padding = true;
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(2, 5));
-    begin(INF_OP_POOL_ND); // ceil adds the window that ends outside, which counts what is inside
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(2, 5));
+    begin_case(
+        INF_OP_POOL_ND); // ceil adds the window that ends outside, which counts what is inside
     one.attrs.pool_nd.kind = INF_POOL_AVERAGE;
     one.attrs.pool_nd.kernel = AXES(2);
     one.attrs.pool_nd.strides = AXES(2);
-    in(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(4, 6, 9));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(5));
+    add_input(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(4, 6, 9));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(5));
     one.attrs.pool_nd.ceil = true;
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(5, 9));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(5, 9));
     one.attrs.pool_nd.count_padding = true;
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(5, 9));
-    begin(INF_OP_POOL_ND);
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(5, 9));
+    begin_case(INF_OP_POOL_ND);
     one.attrs.pool_nd.kind = INF_POOL_LP;
     one.attrs.pool_nd.kernel = AXES(2);
-    in(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(3, -4, 0));
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(5, 4));
-    begin(INF_OP_POOL_ND); // a window of padding only has no mean
+    add_input(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(3, -4, 0));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(5, 4));
+    begin_case(INF_OP_POOL_ND); // a window of padding only has no mean
     one.attrs.pool_nd.kind = INF_POOL_AVERAGE;
     one.attrs.pool_nd.kernel = AXES(1);
     one.attrs.pool_nd.pads_before = AXES(1);
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(3));
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(NAN, 3));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(3));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(NAN, 3));
     one.attrs.pool_nd.zero_if_empty = true;
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(0, 3));
-    begin(INF_OP_POOL_ND); // a window that does not fit is nowhere
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(0, 3));
+    begin_case(INF_OP_POOL_ND); // a window that does not fit is nowhere
     one.attrs.pool_nd.kernel = AXES(3);
-    in(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(3, 4));
-    wants(INF_DTYPE_F32, SHAPE(1, 0, 1), NULL);
-    begin(INF_OP_POOL_ND); // a window of padding only has no largest
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(3, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 0, 1), NULL);
+    begin_case(INF_OP_POOL_ND); // a window of padding only has no largest
     one.attrs.pool_nd.kernel = AXES(1);
     one.attrs.pool_nd.pads_before = AXES(1);
-    in(INF_DTYPE_I8, SHAPE(1, 1, 1), I8(-5));
-    wants(INF_DTYPE_I8, SHAPE(1, 2, 1), I8(INT8_MIN, -5));
+    add_input(INF_DTYPE_I8, SHAPE(1, 1, 1), I8(-5));
+    expect_output(INF_DTYPE_I8, SHAPE(1, 2, 1), I8(INT8_MIN, -5));
 }
 
 Test(ref, dilates_pictures)
 {
-    begin(INF_OP_DILATION2D);
-    in(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(0.1f, 0.2f, 0.3f, 0.4f));
-    in(INF_DTYPE_F32, SHAPE(2, 2, 1), F32(0.4f, 0.3f, 0.1f, 0));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(0.5f));
+    begin_case(INF_OP_DILATION2D);
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(0.1f, 0.2f, 0.3f, 0.4f));
+    add_input(INF_DTYPE_F32, SHAPE(2, 2, 1), F32(0.4f, 0.3f, 0.1f, 0));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(0.5f));
     one.attrs.dilation2d.padding = INF_PADDING_SAME; // padding is below everything
-    wants(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(0.5f, 0.6f, 0.7f, 0.8f));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(0.5f, 0.6f, 0.7f, 0.8f));
 }
 
 // --- normalisation ---
 
 Test(ref, normalises_over_neighbours)
 {
-    begin(INF_OP_LRN);
+    begin_case(INF_OP_LRN);
     one.attrs.lrn =
         (struct inf_attrs_lrn){.before = 1, .after = 1, .bias = 1, .alpha = 2, .beta = 0.5f};
-    in(INF_DTYPE_F32, SHAPE(1, 3), F32(1, 2, 3));
-    wants(INF_DTYPE_F32, SHAPE(1, 3), F32(0.30151134f, 0.37139068f, 0.57735027f));
+    add_input(INF_DTYPE_F32, SHAPE(1, 3), F32(1, 2, 3));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 3), F32(0.30151134f, 0.37139068f, 0.57735027f));
 }
 
 Test(ref, normalises_over_axes)
 {
-    begin(INF_OP_NORMALIZE);
+    begin_case(INF_OP_NORMALIZE);
     one.attrs.normalize.axes = AXES(-1);
     one.attrs.normalize.epsilon = 0;
-    in(INF_DTYPE_F32, SHAPE(2, 2), F32(1, 3, -5, 5));
-    in(INF_DTYPE_F32, SHAPE(2), F32(10, 100));
-    in(INF_DTYPE_F32, SHAPE(2), F32(1, 2));
-    wants(INF_DTYPE_F32, SHAPE(2, 2), F32(-9, 102, -9, 102));
-    begin(INF_OP_NORMALIZE); // over the first axis: instance normalisation of two channels
+    add_input(INF_DTYPE_F32, SHAPE(2, 2), F32(1, 3, -5, 5));
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(10, 100));
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(1, 2));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 2), F32(-9, 102, -9, 102));
+    begin_case(INF_OP_NORMALIZE); // over the first axis: instance normalisation of two channels
     one.attrs.normalize.axes = AXES(0);
     one.attrs.normalize.epsilon = 3;
-    in(INF_DTYPE_F32, SHAPE(2, 2), F32(1, 0, 3, 2));
-    wants(INF_DTYPE_F32, SHAPE(2, 2), F32(-0.5f, -0.5f, 0.5f, 0.5f));
-    begin(INF_OP_NORMALIZE); // the mean square of 3 and 4 is 12.5
+    add_input(INF_DTYPE_F32, SHAPE(2, 2), F32(1, 0, 3, 2));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 2), F32(-0.5f, -0.5f, 0.5f, 0.5f));
+    begin_case(INF_OP_NORMALIZE); // the mean square of 3 and 4 is 12.5
     one.attrs.normalize.kind = INF_NORMALIZE_RMS;
     one.attrs.normalize.epsilon = 3.5f;
-    in(INF_DTYPE_F32, SHAPE(2), F32(3, 4));
-    wants(INF_DTYPE_F32, SHAPE(2), F32(0.75f, 1));
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(3, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(2), F32(0.75f, 1));
 }
 
 Test(ref, quantises_and_back)
 {
-    begin(INF_OP_QUANTIZE); // ONNX's example
-    in(INF_DTYPE_F32, SHAPE(6), F32(0, 2, 3, 1000, -254, -1000));
-    in(INF_DTYPE_F32, SCALAR, F32(2));
-    in(INF_DTYPE_U8, SCALAR, U8(128));
-    wants(INF_DTYPE_U8, SHAPE(6), U8(128, 129, 130, 255, 1, 0));
-    begin(INF_OP_QUANTIZE); // ties to even; one scale a row; no number is nothing
+    begin_case(INF_OP_QUANTIZE); // ONNX's example
+    add_input(INF_DTYPE_F32, SHAPE(6), F32(0, 2, 3, 1000, -254, -1000));
+    add_input(INF_DTYPE_F32, SCALAR, F32(2));
+    add_input(INF_DTYPE_U8, SCALAR, U8(128));
+    expect_output(INF_DTYPE_U8, SHAPE(6), U8(128, 129, 130, 255, 1, 0));
+    begin_case(INF_OP_QUANTIZE); // ties to even; one scale a row; no number is nothing
     one.attrs.quantize.axis = 0;
     one.attrs.quantize.dtype = INF_DTYPE_I8;
-    in(INF_DTYPE_F32, SHAPE(2, 4), F32(0.5f, 1.5f, -2.5f, NAN, 1, 3, INFINITY, -INFINITY));
-    in(INF_DTYPE_F32, SHAPE(2), F32(1, 2));
-    wants(INF_DTYPE_I8, SHAPE(2, 4), I8(0, 2, -2, 0, 0, 2, 127, -128));
-    begin(INF_OP_DEQUANTIZE); // ONNX's example
-    in(INF_DTYPE_U8, SHAPE(4), U8(0, 3, 128, 255));
-    in(INF_DTYPE_F32, SCALAR, F32(2));
-    in(INF_DTYPE_U8, SCALAR, U8(128));
-    wants(INF_DTYPE_F32, SHAPE(4), F32(-256, -250, 0, 254));
-    begin(INF_OP_DEQUANTIZE); // i32 differences do not wrap around
-    in(INF_DTYPE_I32, SHAPE(1), I32(INT32_MIN));
-    in(INF_DTYPE_F32, SCALAR, F32(1));
-    in(INF_DTYPE_I32, SCALAR, I32(INT32_MAX));
-    wants(INF_DTYPE_F32, SHAPE(1), F32(-4294967295.0f));
+    add_input(INF_DTYPE_F32, SHAPE(2, 4), F32(0.5f, 1.5f, -2.5f, NAN, 1, 3, INFINITY, -INFINITY));
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(1, 2));
+    expect_output(INF_DTYPE_I8, SHAPE(2, 4), I8(0, 2, -2, 0, 0, 2, 127, -128));
+    begin_case(INF_OP_DEQUANTIZE); // ONNX's example
+    add_input(INF_DTYPE_U8, SHAPE(4), U8(0, 3, 128, 255));
+    add_input(INF_DTYPE_F32, SCALAR, F32(2));
+    add_input(INF_DTYPE_U8, SCALAR, U8(128));
+    expect_output(INF_DTYPE_F32, SHAPE(4), F32(-256, -250, 0, 254));
+    begin_case(INF_OP_DEQUANTIZE); // i32 differences do not wrap around
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(INT32_MIN));
+    add_input(INF_DTYPE_F32, SCALAR, F32(1));
+    add_input(INF_DTYPE_I32, SCALAR, I32(INT32_MAX));
+    expect_output(INF_DTYPE_F32, SHAPE(1), F32(-4294967295.0f));
 }
 
 // A convolution of one row; operands 2 to 6 follow x and filter.
 static void qconv_row(void)
 {
-    begin(INF_OP_QCONV2D);
-    in(INF_DTYPE_U8, SHAPE(1, 1, 4, 1), U8(255, 10, 0, 130));
-    in(INF_DTYPE_I8, SHAPE(1, 2, 1, 1), I8(-128, 127));
+    begin_case(INF_OP_QCONV2D);
+    add_input(INF_DTYPE_U8, SHAPE(1, 1, 4, 1), U8(255, 10, 0, 130));
+    add_input(INF_DTYPE_I8, SHAPE(1, 2, 1, 1), I8(-128, 127));
 }
 
 Test(ref, multiplies_quantised_numbers)
@@ -180,89 +181,92 @@ Test(ref, multiplies_quantised_numbers)
     qconv_row(); // padding is the zero point: it adds nothing
     one.attrs.qconv2d.pad_left = 1;
     one.attrs.qconv2d.dtype = INF_DTYPE_I32;
-    in(INF_DTYPE_I32, SHAPE(1), I32(5));
-    in(INF_DTYPE_U8, SCALAR, U8(10));
-    wants(INF_DTYPE_I32, SHAPE(1, 1, 4, 1), I32(31120, -31355, -1265, 16525));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(5));
+    add_input(INF_DTYPE_U8, SCALAR, U8(10));
+    expect_output(INF_DTYPE_I32, SHAPE(1, 1, 4, 1), I32(31120, -31355, -1265, 16525));
     qconv_row(); // ties go to even: 4.5, -2.5, 31.5; then the bounds of y's type
     one.attrs.qconv2d.dtype = INF_DTYPE_I8;
     one.attrs.qconv2d.max = 40;
     one.inputs[1].data = memcpy(one.inputs[1].data, I8(1, 2), 2);
-    in(INF_DTYPE_I32, SHAPE(1), I32(-266));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(-266));
     one_node_absent(&one);
     one_node_absent(&one);
-    in(INF_DTYPE_F32, SCALAR, F32(0.5f));
-    in(INF_DTYPE_I8, SCALAR, I8(10));
-    wants(INF_DTYPE_I8, SHAPE(1, 1, 3, 1), I8(14, -118, 7));
-    begin(INF_OP_QMATMUL); // one zero point and scale a column; b lies on its side
+    add_input(INF_DTYPE_F32, SCALAR, F32(0.5f));
+    add_input(INF_DTYPE_I8, SCALAR, I8(10));
+    expect_output(INF_DTYPE_I8, SHAPE(1, 1, 3, 1), I8(14, -118, 7));
+    begin_case(INF_OP_QMATMUL); // one zero point and scale a column; b lies on its side
     one.attrs.qmatmul.transpose_b = true;
-    in(INF_DTYPE_I8, SHAPE(1, 2), I8(-1, 3));
-    in(INF_DTYPE_U8, SHAPE(2, 2), U8(200, 1, 0, 255));
+    add_input(INF_DTYPE_I8, SHAPE(1, 2), I8(-1, 3));
+    add_input(INF_DTYPE_U8, SHAPE(2, 2), U8(200, 1, 0, 255));
     one_node_absent(&one);
-    in(INF_DTYPE_I8, SCALAR, I8(1));
-    in(INF_DTYPE_U8, SHAPE(2), U8(100, 128));
-    in(INF_DTYPE_F32, SHAPE(2), F32(0.1f, 0.25f));
-    in(INF_DTYPE_U8, SCALAR, U8(128));
-    wants(INF_DTYPE_U8, SHAPE(1, 2), U8(88, 255)); // -398 / 10; 510 / 4 is cut
-    begin(INF_OP_QBINARY);                         // (1.5 - 4) / 0.25, and the bounds
+    add_input(INF_DTYPE_I8, SCALAR, I8(1));
+    add_input(INF_DTYPE_U8, SHAPE(2), U8(100, 128));
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(0.1f, 0.25f));
+    add_input(INF_DTYPE_U8, SCALAR, U8(128));
+    expect_output(INF_DTYPE_U8, SHAPE(1, 2), U8(88, 255)); // -398 / 10; 510 / 4 is cut
+    begin_case(INF_OP_QBINARY);                            // (1.5 - 4) / 0.25, and the bounds
     one.attrs.qbinary.kind = INF_BINARY_SUB;
-    in(INF_DTYPE_U8, SHAPE(2), U8(131, 255));
-    in(INF_DTYPE_I8, SHAPE(1), I8(4));
-    in(INF_DTYPE_F32, SCALAR, F32(0.5f));
-    in(INF_DTYPE_F32, SCALAR, F32(1));
-    in(INF_DTYPE_F32, SCALAR, F32(0.25f));
-    in(INF_DTYPE_U8, SCALAR, U8(128));
+    add_input(INF_DTYPE_U8, SHAPE(2), U8(131, 255));
+    add_input(INF_DTYPE_I8, SHAPE(1), I8(4));
+    add_input(INF_DTYPE_F32, SCALAR, F32(0.5f));
+    add_input(INF_DTYPE_F32, SCALAR, F32(1));
+    add_input(INF_DTYPE_F32, SCALAR, F32(0.25f));
+    add_input(INF_DTYPE_U8, SCALAR, U8(128));
     one_node_absent(&one);
-    in(INF_DTYPE_U8, SCALAR, U8(20));
-    wants(INF_DTYPE_U8, SHAPE(2), U8(10, 255)); // 20 + 238 is cut
+    add_input(INF_DTYPE_U8, SCALAR, U8(20));
+    expect_output(INF_DTYPE_U8, SHAPE(2), U8(10, 255)); // 20 + 238 is cut
     uint8_t table[256];
     for (int i = 0; i < 256; i++)
         table[i] = (uint8_t)(255 - i);
-    begin(INF_OP_LOOKUP);
-    in(INF_DTYPE_I8, SHAPE(3), I8(-1, 0, -128));
-    in(INF_DTYPE_U8, SHAPE(256), table);
-    wants(INF_DTYPE_U8, SHAPE(3), U8(0, 255, 127));
+    begin_case(INF_OP_LOOKUP);
+    add_input(INF_DTYPE_I8, SHAPE(3), I8(-1, 0, -128));
+    add_input(INF_DTYPE_U8, SHAPE(256), table);
+    expect_output(INF_DTYPE_U8, SHAPE(3), U8(0, 255, 127));
 }
 
 // --- pictures ---
 
-static void resample(enum inf_sample_kind kind, enum inf_coordinates coordinates,
-                     struct inf_shape from, const float *x, const int32_t *sizes)
+static void run_resample(enum inf_sample_kind kind, enum inf_coordinates coordinates,
+                         struct inf_shape from, const float *x, const int32_t *sizes)
 {
-    begin(INF_OP_RESAMPLE);
+    begin_case(INF_OP_RESAMPLE);
     one.attrs.resample.kind = kind;
     one.attrs.resample.coordinates = coordinates;
-    in(INF_DTYPE_F32, from, x);
-    list(from.rank, sizes);
+    add_input(INF_DTYPE_F32, from, x);
+    add_list(from.rank, sizes);
 }
 
 Test(ref, resamples_linearly)
 {
     // ONNX: resize_upsample_scales_linear, resize_upsample_scales_linear_align_corners
     const float x[] = {1, 2, 3, 4};
-    resample(INF_SAMPLE_LINEAR, INF_COORDINATES_HALF_PIXEL, SHAPE(1, 1, 2, 2), x, I32(1, 1, 4, 4));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 4, 4),
-          F32(1, 1.25f, 1.75f, 2, 1.5f, 1.75f, 2.25f, 2.5f, 2.5f, 2.75f, 3.25f, 3.5f, 3, 3.25f,
-              3.75f, 4));
-    resample(INF_SAMPLE_LINEAR, INF_COORDINATES_ALIGN_CORNERS, SHAPE(2, 2), x, I32(2, 4));
-    wants(INF_DTYPE_F32, SHAPE(2, 4), F32(1, 4 / 3.0f, 5 / 3.0f, 2, 3, 10 / 3.0f, 11 / 3.0f, 4));
+    run_resample(INF_SAMPLE_LINEAR, INF_COORDINATES_HALF_PIXEL, SHAPE(1, 1, 2, 2), x,
+                 I32(1, 1, 4, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 4),
+                  F32(1, 1.25f, 1.75f, 2, 1.5f, 1.75f, 2.25f, 2.5f, 2.5f, 2.75f, 3.25f, 3.5f, 3,
+                      3.25f, 3.75f, 4));
+    run_resample(INF_SAMPLE_LINEAR, INF_COORDINATES_ALIGN_CORNERS, SHAPE(2, 2), x, I32(2, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 4),
+                  F32(1, 4 / 3.0f, 5 / 3.0f, 2, 3, 10 / 3.0f, 11 / 3.0f, 4));
     // resize_downsample_scales_linear: scale 0.6, not the 0.5 that the sizes make
     const float eight[] = {1, 2, 3, 4, 5, 6, 7, 8};
-    resample(INF_SAMPLE_LINEAR, INF_COORDINATES_HALF_PIXEL, SHAPE(2, 4), eight, I32(1, 2));
+    run_resample(INF_SAMPLE_LINEAR, INF_COORDINATES_HALF_PIXEL, SHAPE(2, 4), eight, I32(1, 2));
     one_node_const(&one, INF_DTYPE_F32, SHAPE(2), F32(0.6f, 0.6f));
-    wants(INF_DTYPE_F32, SHAPE(1, 2), F32(2.6666665f, 4.3333331f));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 2), F32(2.6666665f, 4.3333331f));
     // shrinking by 2 with antialiasing: weights 1/8, 3/8, 3/8, 1/8, those outside cut off
-    resample(INF_SAMPLE_LINEAR, INF_COORDINATES_HALF_PIXEL, SHAPE(4), F32(0, 8, 0, 0), I32(2));
+    run_resample(INF_SAMPLE_LINEAR, INF_COORDINATES_HALF_PIXEL, SHAPE(4), F32(0, 8, 0, 0), I32(2));
     one.attrs.resample.antialias = true;
     one.attrs.resample.exclude_outside = true;
-    wants(INF_DTYPE_F32, SHAPE(2), F32(24 / 7.0f, 8 / 7.0f));
+    expect_output(INF_DTYPE_F32, SHAPE(2), F32(24 / 7.0f, 8 / 7.0f));
 }
 
 Test(ref, resamples_by_cubics)
 {
     // the first row of ONNX's resize_upsample_scales_cubic
     const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-    resample(INF_SAMPLE_CUBIC, INF_COORDINATES_HALF_PIXEL, SHAPE(1, 1, 4, 4), x, I32(1, 1, 8, 8));
-    run();
+    run_resample(INF_SAMPLE_CUBIC, INF_COORDINATES_HALF_PIXEL, SHAPE(1, 1, 4, 4), x,
+                 I32(1, 1, 8, 8));
+    run_case();
     const float *y = one.outputs[0].data;
     const float row[] = {0.47265625f, 0.76953125f, 1.24609375f, 1.875f,
                          2.28125f,    2.91015625f, 3.38671875f, 3.68359375f};
@@ -273,169 +277,170 @@ Test(ref, resamples_by_cubics)
 Test(ref, resamples_the_nearest)
 {
     const float x[] = {1, 2, 3, 4};
-    resample(INF_SAMPLE_NEAREST, INF_COORDINATES_HALF_PIXEL, SHAPE(4), x, I32(2));
-    wants(INF_DTYPE_F32, SHAPE(2), F32(1, 3)); // 0.5 and 2.5: halves go down
+    run_resample(INF_SAMPLE_NEAREST, INF_COORDINATES_HALF_PIXEL, SHAPE(4), x, I32(2));
+    expect_output(INF_DTYPE_F32, SHAPE(2), F32(1, 3)); // 0.5 and 2.5: halves go down
     one.attrs.resample.rounding = INF_ROUNDING_PREFER_CEIL;
-    wants(INF_DTYPE_F32, SHAPE(2), F32(2, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(2), F32(2, 4));
     one.attrs.resample.coordinates = INF_COORDINATES_ASYMMETRIC;
     one.attrs.resample.rounding = INF_ROUNDING_CEIL;
-    wants(INF_DTYPE_F32, SHAPE(2), F32(1, 3));
-    resample(INF_SAMPLE_LINEAR, INF_COORDINATES_CROP, SHAPE(5), F32(0, 10, 20, 30, 40), I32(3));
+    expect_output(INF_DTYPE_F32, SHAPE(2), F32(1, 3));
+    run_resample(INF_SAMPLE_LINEAR, INF_COORDINATES_CROP, SHAPE(5), F32(0, 10, 20, 30, 40), I32(3));
     one.attrs.resample.extrapolation = -7;
     one_node_absent(&one);
     one_node_const(&one, INF_DTYPE_F32, SHAPE(2), F32(0.5f, 1.25f));
-    wants(INF_DTYPE_F32, SHAPE(3), F32(20, 35, -7));
+    expect_output(INF_DTYPE_F32, SHAPE(3), F32(20, 35, -7));
 }
 
 Test(ref, crops_and_resizes)
 {
-    begin(INF_OP_CROP_AND_RESIZE);
-    in(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 2, 3, 4));
-    in(INF_DTYPE_F32, SHAPE(1, 4), F32(0, 0, 1, 1.5f));
-    in(INF_DTYPE_I32, SHAPE(1), I32(0));
-    list(2, I32(3, 3));
-    wants(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), F32(1, 1.75f, 0, 2, 2.75f, 0, 3, 3.75f, 0));
-    begin(INF_OP_CROP_AND_RESIZE); // no number is outside
+    begin_case(INF_OP_CROP_AND_RESIZE);
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 2, 3, 4));
+    add_input(INF_DTYPE_F32, SHAPE(1, 4), F32(0, 0, 1, 1.5f));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(0));
+    add_list(2, I32(3, 3));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), F32(1, 1.75f, 0, 2, 2.75f, 0, 3, 3.75f, 0));
+    begin_case(INF_OP_CROP_AND_RESIZE); // no number is outside
     one.attrs.crop_and_resize.extrapolation = 9;
-    in(INF_DTYPE_U8, SHAPE(1, 1, 1, 1), U8(5));
-    in(INF_DTYPE_F32, SHAPE(1, 4), F32(NAN, 0, 1, 1e30f));
-    in(INF_DTYPE_I32, SHAPE(1), I32(0));
-    list(2, I32(1, 1));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(9));
-    begin(INF_OP_CROP_AND_RESIZE);
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(5));
-    in(INF_DTYPE_F32, SHAPE(1, 4), F32(0, 0, 1, 1));
-    in(INF_DTYPE_I32, SHAPE(1), I32(1));
-    list(2, I32(1, 1));
-    fails("node 'node' (crop_and_resize): index 1 (element 0 of the indices) is outside [0, 1)");
+    add_input(INF_DTYPE_U8, SHAPE(1, 1, 1, 1), U8(5));
+    add_input(INF_DTYPE_F32, SHAPE(1, 4), F32(NAN, 0, 1, 1e30f));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(0));
+    add_list(2, I32(1, 1));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(9));
+    begin_case(INF_OP_CROP_AND_RESIZE);
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(5));
+    add_input(INF_DTYPE_F32, SHAPE(1, 4), F32(0, 0, 1, 1));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(1));
+    add_list(2, I32(1, 1));
+    expect_failure(
+        "node 'node' (crop_and_resize): index 1 (element 0 of the indices) is outside [0, 1)");
 }
 
 Test(ref, aligns_regions)
 {
-    begin(INF_OP_ROI_ALIGN);
+    begin_case(INF_OP_ROI_ALIGN);
     one.attrs.roi_align = (struct inf_attrs_roi_align){
         .kind = INF_POOL_AVERAGE, .output_h = 1, .output_w = 2, .samples = 1, .scale = 1};
-    in(INF_DTYPE_F32, SHAPE(1, 2, 3, 1), F32(0, 10, 20, 30, 40, 50));
-    in(INF_DTYPE_F32, SHAPE(1, 4), F32(0, 0, 2, 1));
-    in(INF_DTYPE_I32, SHAPE(1), I32(0));
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 3, 1), F32(0, 10, 20, 30, 40, 50));
+    add_input(INF_DTYPE_F32, SHAPE(1, 4), F32(0, 0, 2, 1));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(0));
     // samples at (0.5, 0.5) and (0.5, 1.5), the mean of four pixels each
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(20, 30));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(20, 30));
     one.attrs.roi_align.kind = INF_POOL_MAX; // the largest of the weighted pixels
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(10, 12.5f));
-    begin(INF_OP_ROI_ALIGN);
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(1));
-    in(INF_DTYPE_F32, SHAPE(1, 4), F32(0, 0, 1e9f, 1e9f));
-    in(INF_DTYPE_I32, SHAPE(1), I32(0));
-    fails(
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(10, 12.5f));
+    begin_case(INF_OP_ROI_ALIGN);
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(1));
+    add_input(INF_DTYPE_F32, SHAPE(1, 4), F32(0, 0, 1e9f, 1e9f));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(0));
+    expect_failure(
         "node 'node' (roi_align): region 0 has 1000000000 by 1000000000 pixels for one place, "
         "wanted at most 4096");
 }
 
 Test(ref, samples_grids)
 {
-    begin(INF_OP_GRID_SAMPLE);
+    begin_case(INF_OP_GRID_SAMPLE);
     one.attrs.grid_sample.align_corners = true;
-    in(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 2, 3, 4));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 5, 2), F32(-1, -1, 1, 1, 0, 0, 2, -1, NAN, 0));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 5, 1), F32(1, 4, 2.5f, 1, 0));
+    add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 2, 3, 4));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 5, 2), F32(-1, -1, 1, 1, 0, 0, 2, -1, NAN, 0));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 5, 1), F32(1, 4, 2.5f, 1, 0));
     one.attrs.grid_sample.border = INF_BORDER_EDGE;
-    run();
+    run_case();
     cr_assert_float_eq(((const float *)one.outputs[0].data)[3], 2, 1e-6f);
-    begin(INF_OP_GRID_SAMPLE); // pixels are areas: a quarter outside weighs nothing of it
-    in(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(4, 8));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 3, 2), F32(-1, 0, -0.5f, 0, 0, 0));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(2, 4, 6));
+    begin_case(INF_OP_GRID_SAMPLE); // pixels are areas: a quarter outside weighs nothing of it
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(4, 8));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 2), F32(-1, 0, -0.5f, 0, 0, 0));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(2, 4, 6));
     one.attrs.grid_sample.border = INF_BORDER_REFLECT;
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(4, 4, 6));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(4, 4, 6));
     one.attrs.grid_sample.kind = INF_SAMPLE_NEAREST;
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(4, 4, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(4, 4, 4));
 }
 
 Test(ref, transforms_pictures)
 {
-    begin(INF_OP_IMAGE_TRANSFORM); // one column to the right
+    begin_case(INF_OP_IMAGE_TRANSFORM); // one column to the right
     one.attrs.image_transform.fill = 9;
-    in(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(1, 2, 3));
-    in(INF_DTYPE_F32, SHAPE(1, 8), F32(1, 0, 1, 0, 1, 0, 0, 0));
-    list(2, I32(1, 4));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(2, 3, 9, 9));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(1, 2, 3));
+    add_input(INF_DTYPE_F32, SHAPE(1, 8), F32(1, 0, 1, 0, 1, 0, 0, 0));
+    add_list(2, I32(1, 4));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(2, 3, 9, 9));
     one.attrs.image_transform.border = INF_BORDER_EDGE;
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(2, 3, 3, 3));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(2, 3, 3, 3));
     one.attrs.image_transform.border = INF_BORDER_REFLECT;
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(2, 3, 3, 2));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(2, 3, 3, 2));
     one.attrs.image_transform.border = INF_BORDER_CONSTANT;
     one.attrs.image_transform.kind = INF_RESIZE_BILINEAR;
     memcpy(one.inputs[1].data, F32(1, 0, 0.5f, 0, 1, 0, 0, 0), 8 * sizeof(float));
-    wants(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(1.5f, 2.5f, 6, 9));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(1.5f, 2.5f, 6, 9));
 }
 
 // --- recurrent networks ---
 
-static void lstm(const float *x)
+static void run_lstm(const float *x)
 {
-    begin(INF_OP_RNN);
+    begin_case(INF_OP_RNN);
     one.output_count = 3;
-    in(INF_DTYPE_F32, SHAPE(3, 1, 1), x);
-    in(INF_DTYPE_F32, SHAPE(1, 4, 1), F32(0.5f, 0.25f, -0.5f, 1));
-    in(INF_DTYPE_F32, SHAPE(1, 4, 1), F32(0.1f, 0.2f, 0.3f, 0.4f));
-    in(INF_DTYPE_F32, SHAPE(1, 8), F32(0.1f, 0, 0.1f, 0, 0, 0, 0.1f, 0));
+    add_input(INF_DTYPE_F32, SHAPE(3, 1, 1), x);
+    add_input(INF_DTYPE_F32, SHAPE(1, 4, 1), F32(0.5f, 0.25f, -0.5f, 1));
+    add_input(INF_DTYPE_F32, SHAPE(1, 4, 1), F32(0.1f, 0.2f, 0.3f, 0.4f));
+    add_input(INF_DTYPE_F32, SHAPE(1, 8), F32(0.1f, 0, 0.1f, 0, 0, 0, 0.1f, 0));
 }
 
 Test(ref, runs_an_lstm)
 {
-    lstm(F32(1, -2, 3));
-    wants(INF_DTYPE_F32, SHAPE(3, 1, 1, 1), F32(0.25612025f, 0.04002688f, 0.47087488f));
+    run_lstm(F32(1, -2, 3));
+    expect_output(INF_DTYPE_F32, SHAPE(3, 1, 1, 1), F32(0.25612025f, 0.04002688f, 0.47087488f));
     one_node_expect(&one, 1, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(0.47087488f));
     one_node_expect(&one, 2, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(0.85087619f));
-    lstm(F32(1, -2, 3)); // backwards, two steps of three
+    run_lstm(F32(1, -2, 3)); // backwards, two steps of three
     one.attrs.rnn.direction = INF_DIRECTION_REVERSE;
-    in(INF_DTYPE_I32, SHAPE(1), I32(2));
-    wants(INF_DTYPE_F32, SHAPE(3, 1, 1, 1), F32(0.19331281f, -0.1025618f, 0));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(2));
+    expect_output(INF_DTYPE_F32, SHAPE(3, 1, 1, 1), F32(0.19331281f, -0.1025618f, 0));
     one_node_expect(&one, 1, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(0.19331281f));
     one_node_expect(&one, 2, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(0.36201203f));
-    lstm(F32(1, -2, 3)); // no step at all: the first states stay
-    in(INF_DTYPE_I32, SHAPE(1), I32(-4));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(7));
-    in(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(8));
-    wants(INF_DTYPE_F32, SHAPE(3, 1, 1, 1), F32(0, 0, 0));
+    run_lstm(F32(1, -2, 3)); // no step at all: the first states stay
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(-4));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(7));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(8));
+    expect_output(INF_DTYPE_F32, SHAPE(3, 1, 1, 1), F32(0, 0, 0));
     one_node_expect(&one, 1, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(7));
     one_node_expect(&one, 2, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(8));
 }
 
 Test(ref, runs_a_gru)
 {
-    begin(INF_OP_RNN);
+    begin_case(INF_OP_RNN);
     one.output_count = 2;
     one.attrs.rnn.kind = INF_RNN_GRU;
-    in(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(1, 2));
-    in(INF_DTYPE_F32, SHAPE(1, 6, 1), F32(0.5f, -0.5f, 0.25f, 1, 1, -1));
-    in(INF_DTYPE_F32, SHAPE(1, 6, 2),
-       F32(0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, -0.1f, -0.2f, 0.7f, -0.7f, 0.8f, 0.9f));
-    in(INF_DTYPE_F32, SHAPE(1, 12),
-       F32(0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.2f, 0.2f, 0.2f, 0.2f, 0.2f, 0.2f));
+    add_input(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(1, 2));
+    add_input(INF_DTYPE_F32, SHAPE(1, 6, 1), F32(0.5f, -0.5f, 0.25f, 1, 1, -1));
+    add_input(INF_DTYPE_F32, SHAPE(1, 6, 2),
+              F32(0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, -0.1f, -0.2f, 0.7f, -0.7f, 0.8f, 0.9f));
+    add_input(INF_DTYPE_F32, SHAPE(1, 12),
+              F32(0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.2f, 0.2f, 0.2f, 0.2f, 0.2f, 0.2f));
     one_node_absent(&one);
-    in(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(0.5f, -0.5f));
-    wants(INF_DTYPE_F32, SHAPE(2, 1, 1, 2),
-          F32(0.643205f, -0.59483503f, 0.72181749f, -0.83606263f));
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(0.5f, -0.5f));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 1, 1, 2),
+                  F32(0.643205f, -0.59483503f, 0.72181749f, -0.83606263f));
     one_node_expect(&one, 1, INF_DTYPE_F32, SHAPE(1, 1, 2), F32(0.72181749f, -0.83606263f));
     one.attrs.rnn.linear_before_reset = true;
-    wants(INF_DTYPE_F32, SHAPE(2, 1, 1, 2),
-          F32(0.63803206f, -0.58613209f, 0.71728172f, -0.82553186f));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 1, 1, 2),
+                  F32(0.63803206f, -0.58613209f, 0.71728172f, -0.82553186f));
 }
 
 Test(ref, runs_a_simple_network_both_ways)
 {
-    begin(INF_OP_RNN);
+    begin_case(INF_OP_RNN);
     one.output_count = 2;
     one.attrs.rnn.kind = INF_RNN_SIMPLE;
     one.attrs.rnn.direction = INF_DIRECTION_BIDIRECTIONAL;
     one.attrs.rnn.activations = AXES(INF_UNARY_RELU, INF_UNARY_NEG);
     one.attrs.rnn.clip = 100;
-    in(INF_DTYPE_F32, SHAPE(3, 1, 1), F32(1, -5, 60));
-    in(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(2, 1));
-    in(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(3, 1));
+    add_input(INF_DTYPE_F32, SHAPE(3, 1, 1), F32(1, -5, 60));
+    add_input(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(2, 1));
+    add_input(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(3, 1));
     // forward: 2, max(-10 + 6, 0), 100 for 120; backward: -60, -(-5 - 60), -(1 + 65)
-    wants(INF_DTYPE_F32, SHAPE(3, 2, 1, 1), F32(2, -66, 0, 65, 100, -60));
+    expect_output(INF_DTYPE_F32, SHAPE(3, 2, 1, 1), F32(2, -66, 0, 65, 100, -60));
     one_node_expect(&one, 1, INF_DTYPE_F32, SHAPE(2, 1, 1), F32(100, -66));
 }
 
@@ -462,16 +467,16 @@ Test(ref, knows_the_newer_unary_kinds)
         {INF_UNARY_SHRINK, 0.5f, 0.25f, {-0.75f, 0, 1.75f, NAN}},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
-        begin(INF_OP_UNARY);
+        begin_case(INF_OP_UNARY);
         one.attrs.unary = (struct inf_attrs_unary){
             .kind = rows[i].kind, .alpha = rows[i].alpha, .beta = rows[i].beta};
-        in(INF_DTYPE_F32, SHAPE(4), F32(-1, 0, 2, NAN));
-        wants(INF_DTYPE_F32, SHAPE(4), rows[i].wanted);
+        add_input(INF_DTYPE_F32, SHAPE(4), F32(-1, 0, 2, NAN));
+        expect_output(INF_DTYPE_F32, SHAPE(4), rows[i].wanted);
     }
-    begin(INF_OP_UNARY);
+    begin_case(INF_OP_UNARY);
     one.attrs.unary.kind = INF_UNARY_BITWISE_NOT;
-    in(INF_DTYPE_U8, SHAPE(2), U8(0, 0x5a));
-    wants(INF_DTYPE_U8, SHAPE(2), U8(0xff, 0xa5));
+    add_input(INF_DTYPE_U8, SHAPE(2), U8(0, 0x5a));
+    expect_output(INF_DTYPE_U8, SHAPE(2), U8(0xff, 0xa5));
 }
 
 Test(ref, works_bit_by_bit)
@@ -487,12 +492,12 @@ Test(ref, works_bit_by_bit)
         {INF_BINARY_SHIFT_RIGHT, {0, 0, -1, -1}},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
-        begin(INF_OP_BINARY);
+        begin_case(INF_OP_BINARY);
         one.attrs.binary.kind = rows[i].kind;
         bool shift = i >= 3;
-        in(INF_DTYPE_I32, SHAPE(4), I32(12, 1, -8, INT32_MIN));
-        in(INF_DTYPE_I32, SHAPE(4), shift ? I32(10, 1, 64, 40) : I32(10, 32, -1, 40));
-        wants(INF_DTYPE_I32, SHAPE(4), rows[i].wanted);
+        add_input(INF_DTYPE_I32, SHAPE(4), I32(12, 1, -8, INT32_MIN));
+        add_input(INF_DTYPE_I32, SHAPE(4), shift ? I32(10, 1, 64, 40) : I32(10, 32, -1, 40));
+        expect_output(INF_DTYPE_I32, SHAPE(4), rows[i].wanted);
     }
 }
 
@@ -506,24 +511,24 @@ Test(ref, reduces_to_norms)
                 {INF_REDUCE_SUM_SQUARE, 25},
                 {INF_REDUCE_LOG_SUM, 0}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
-        begin(INF_OP_REDUCE);
+        begin_case(INF_OP_REDUCE);
         one.attrs.reduce.kind = rows[i].kind;
-        in(INF_DTYPE_F32, SHAPE(3), F32(-3, 4, 0));
-        wants(INF_DTYPE_F32, SCALAR, F32(rows[i].wanted));
+        add_input(INF_DTYPE_F32, SHAPE(3), F32(-3, 4, 0));
+        expect_output(INF_DTYPE_F32, SCALAR, F32(rows[i].wanted));
     }
-    begin(INF_OP_REDUCE); // log(e^1 + e^2 + e^3), and where e^x would overflow
+    begin_case(INF_OP_REDUCE); // log(e^1 + e^2 + e^3), and where e^x would overflow
     one.attrs.reduce.kind = INF_REDUCE_LOG_SUM_EXP;
     one.attrs.reduce.axes = AXES(1);
-    in(INF_DTYPE_F32, SHAPE(4, 3),
-       F32(1, 2, 3, 1000, -INFINITY, 1000, -INFINITY, -INFINITY, -INFINITY, 1, INFINITY, 2));
-    wants(INF_DTYPE_F32, SHAPE(4), F32(3.407606f, 1000.6931f, -INFINITY, INFINITY));
+    add_input(INF_DTYPE_F32, SHAPE(4, 3),
+              F32(1, 2, 3, 1000, -INFINITY, 1000, -INFINITY, -INFINITY, -INFINITY, 1, INFINITY, 2));
+    expect_output(INF_DTYPE_F32, SHAPE(4), F32(3.407606f, 1000.6931f, -INFINITY, INFINITY));
 }
 
 Test(ref, clips_to_the_upper_bound_where_bounds_cross)
 {
-    begin(INF_OP_CLIP);
+    begin_case(INF_OP_CLIP);
     one.attrs.clip.min = 5;
     one.attrs.clip.max = 2;
-    in(INF_DTYPE_F32, SHAPE(4), F32(-1, 3, 9, NAN));
-    wants(INF_DTYPE_F32, SHAPE(4), F32(2, 2, 2, NAN));
+    add_input(INF_DTYPE_F32, SHAPE(4), F32(-1, 3, 9, NAN));
+    expect_output(INF_DTYPE_F32, SHAPE(4), F32(2, 2, 2, NAN));
 }

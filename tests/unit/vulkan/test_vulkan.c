@@ -239,7 +239,7 @@ struct worker {
     bool ok;
 };
 
-static void work(void *argument)
+static void run_thread(void *argument)
 {
     struct worker *worker = argument;
     worker->ok = true;
@@ -260,7 +260,7 @@ Test(vulkan, compiles_and_runs_on_many_threads_at_once)
     struct worker workers[4];
     for (size_t i = 0; i < INF_ARRAY_LENGTH(workers); i++) {
         workers[i] = (struct worker){.device = device, .first = (float)i * 1000};
-        cr_assert_eq(inf_thread_start(&workers[i].thread, "worker", work, &workers[i], NULL),
+        cr_assert_eq(inf_thread_start(&workers[i].thread, "worker", run_thread, &workers[i], NULL),
                      INF_OK);
     }
     for (size_t i = 0; i < INF_ARRAY_LENGTH(workers); i++) {

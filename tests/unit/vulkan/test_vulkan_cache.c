@@ -17,7 +17,7 @@
 #define PAYLOAD 100
 
 // Composes a header with `PAYLOAD` bytes behind it, as in a file.
-static void compose(unsigned char *file, struct vk_cache_header *header)
+static void compose_file(unsigned char *file, struct vk_cache_header *header)
 {
     memset(header, 0, sizeof(*header));
     memcpy(header->magic, "infvkpc", 8);
@@ -46,7 +46,7 @@ Test(vulkan_cache, accepts_only_its_own_files)
 {
     unsigned char file[sizeof(struct vk_cache_header) + PAYLOAD];
     struct vk_cache_header header;
-    compose(file, &header);
+    compose_file(file, &header);
     size_t size = 0;
     cr_assert_eq(vk_cache_file_payload(file, sizeof(file), &header, &size), file + sizeof(header));
     cr_assert_eq(size, (size_t)PAYLOAD);

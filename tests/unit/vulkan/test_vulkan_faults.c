@@ -12,13 +12,13 @@
 
 static struct vulkan_faults *faults;
 
-static void install(void)
+static void install_faults(void)
 {
     faults = vulkan_faults_install();
     cr_assert_not_null(faults);
 }
 
-TestSuite(vulkan_faults, .init = install, .timeout = 60);
+TestSuite(vulkan_faults, .init = install_faults, .timeout = 60);
 
 // A device that is created again immediately after a loss.
 static struct inf_device *open_impatient(const char *cache_directory)
@@ -28,7 +28,7 @@ static struct inf_device *open_impatient(const char *cache_directory)
     return device;
 }
 
-static void make(struct negation *negation, struct inf_device *device)
+static void make_negation(struct negation *negation, struct inf_device *device)
 {
     struct inf_error err = {0};
     cr_assert_eq(negation_init(negation, device, 100, &err), INF_OK, "%s", err.text);
@@ -38,7 +38,7 @@ static void expect_works(struct inf_device *device)
 {
     struct negation negation;
     struct inf_error err = {0};
-    make(&negation, device);
+    make_negation(&negation, device);
     cr_assert_eq(negation_run(&negation, device, 0, 7, false, &err), INF_OK, "%s", err.text);
     cr_assert(negation_holds(&negation, 7));
     cr_assert_eq(inf_device_health(device), INF_DEVICE_OK);
@@ -62,7 +62,7 @@ Test(vulkan_faults, objects_of_a_lost_device_stay_lost)
     struct inf_device *device = vulkan_open(NULL);
     struct negation negation, early;
     struct inf_error err = {0};
-    make(&negation, device);
+    make_negation(&negation, device);
     cr_assert_eq(negation_run(&negation, device, 0, 7, false, &err), INF_OK, "%s", err.text);
     cr_assert_not(inf_program_lost(negation.program));
     ((struct vk_gpu *)device)->backoff_ns = 3600 * INF_NS_PER_S;
@@ -86,7 +86,7 @@ Test(vulkan_faults, a_lost_device_is_created_again)
     struct inf_device *device = open_impatient(NULL);
     struct negation old, new;
     struct inf_error err = {0};
-    make(&old, device);
+    make_negation(&old, device);
     faults->wait = VK_ERROR_DEVICE_LOST;
     expect_run_fails(device, &old, INF_REASON_DEVICE_LOST);
     faults->wait = 0;
@@ -94,7 +94,7 @@ Test(vulkan_faults, a_lost_device_is_created_again)
     cr_assert_eq(faults->devices, 2u);
     expect_run_fails(device, &old, INF_REASON_DEVICE_LOST);
     // Buffers of the lost device are refused by new programs, and new buffers by old programs.
-    make(&new, device);
+    make_negation(&new, device);
     struct inf_buffer *fresh = new.x;
     new.x = old.x;
     cr_assert_eq(negation_run(&new, device, 0, 1, false, &err), INF_UNAVAILABLE);
@@ -116,7 +116,7 @@ Test(vulkan_faults, a_device_that_is_lost_repeatedly_is_quarantined)
     struct inf_error err = {0};
     for (int loss = 0; loss < VK_LOSSES_MAX; loss++) {
         cr_assert_eq(inf_device_health(device), INF_DEVICE_OK);
-        make(&negation, device);
+        make_negation(&negation, device);
         faults->submit = VK_ERROR_DEVICE_LOST;
         expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
         faults->submit = 0;
@@ -161,7 +161,7 @@ Test(vulkan_faults, only_users_wait_for_a_device_that_is_being_created)
     struct negation negation;
     struct inf_thread maker = {0};
     struct timespec pause = {.tv_nsec = 1000000};
-    make(&negation, device);
+    make_negation(&negation, device);
     faults->wait = VK_ERROR_DEVICE_LOST;
     expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
     faults->wait = 0;
@@ -184,7 +184,7 @@ Test(vulkan_faults, only_users_wait_for_a_device_that_is_being_created)
 
 static void expect_hangs(struct inf_device *device, struct negation *negation)
 {
-    make(negation, device);
+    make_negation(negation, device);
     ((struct vk_gpu *)device)->hang_ns = 50 * INF_NS_PER_MS;
     faults->hang = true;
     uint64_t begin_ns = inf_clock_ns();
@@ -236,7 +236,7 @@ Test(vulkan_faults, exhausted_memory_fails_the_allocation_only)
 
 // --- variants ---
 
-static enum inf_code supports(struct inf_device *device, struct inf_error *err)
+static enum inf_code ask_support(struct inf_device *device, struct inf_error *err)
 {
     struct negation plain = {0};
     struct inf_shape shape = INF_SHAPE(100);
@@ -265,7 +265,7 @@ Test(vulkan_faults, exhausted_memory_does_not_mark_a_variant_as_broken)
     cr_assert_not_null(strstr(err.text, "unary'"), "'%s'", err.text);
     negation_fini(&negation);
     faults->pipeline = 0;
-    cr_assert_eq(supports(device, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(ask_support(device, &err), INF_OK, "%s", err.text);
     expect_works(device);
     inf_device_unref(&device);
 }
@@ -277,7 +277,7 @@ Test(vulkan_faults, a_variant_that_cannot_be_built_is_not_used_again)
     struct inf_error err = {0};
     struct negation negation;
     struct inf_device *device = vulkan_open(folder);
-    cr_assert_eq(supports(device, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(ask_support(device, &err), INF_OK, "%s", err.text);
     faults->pipeline = VK_ERROR_UNKNOWN;
     cr_assert_eq(negation_init(&negation, device, 100, &err), INF_UNSUPPORTED);
     cr_assert_not_null(strstr(err.text, "unary'"), "'%s'", err.text);
@@ -288,7 +288,7 @@ Test(vulkan_faults, a_variant_that_cannot_be_built_is_not_used_again)
     faults->pipeline = 0;
     uint32_t built = faults->pipelines;
     device = vulkan_open(folder);
-    cr_assert_eq(supports(device, &err), INF_UNSUPPORTED);
+    cr_assert_eq(ask_support(device, &err), INF_UNSUPPORTED);
     cr_assert_not_null(strstr(err.text, "cannot build"), "%s", err.text);
     cr_assert_eq(faults->pipelines, built);
     inf_device_unref(&device);

@@ -14,13 +14,13 @@
 
 static struct vulkan_faults *faults;
 
-static void install(void)
+static void install_hooks(void)
 {
     faults = vulkan_faults_install();
     cr_assert_not_null(faults);
 }
 
-TestSuite(vulkan_import, .init = install, .timeout = 60);
+TestSuite(vulkan_import, .init = install_hooks, .timeout = 60);
 
 // Shared memory like that of a client's region.
 static float *map_region(void)

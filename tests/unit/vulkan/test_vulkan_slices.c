@@ -12,13 +12,13 @@
 
 static struct vulkan_faults *faults;
 
-static void install(void)
+static void install_hooks(void)
 {
     faults = vulkan_faults_install();
     cr_assert_not_null(faults);
 }
 
-TestSuite(vulkan_slices, .init = install, .timeout = 60);
+TestSuite(vulkan_slices, .init = install_hooks, .timeout = 60);
 
 // LENGTH negations in a row, so that the last result is the first operand. All values are outputs,
 // so that each node stays a dispatch of its own.

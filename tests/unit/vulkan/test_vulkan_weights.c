@@ -19,13 +19,13 @@
 
 static struct vulkan_faults *faults;
 
-static void install(void)
+static void install_hooks(void)
 {
     faults = vulkan_faults_install();
     cr_assert_not_null(faults);
 }
 
-TestSuite(vulkan_weights, .init = install, .timeout = 120);
+TestSuite(vulkan_weights, .init = install_hooks, .timeout = 120);
 
 // y [1024] = x [1024] times a matrix with `factor` on its diagonal, plus a vector of 1, 2, ...
 struct product {
@@ -48,7 +48,7 @@ static uint32_t add_constant(struct inf_graph *graph, const struct inf_shape *sh
     return value;
 }
 
-static void build(struct product *product, uint32_t nodes[2])
+static void build_graph(struct product *product, uint32_t nodes[2])
 {
     const struct inf_shape row = INF_SHAPE(1, SIDE), square = INF_SHAPE(SIDE, SIDE);
     struct inf_graph *graph;
@@ -96,7 +96,7 @@ static void product_init(struct product *product, struct inf_device *device, flo
     uint32_t nodes[2];
     struct inf_error err = {0};
     *product = (struct product){.factor = factor};
-    build(product, nodes);
+    build_graph(product, nodes);
     product->x = make_buffer(device);
     product->y = make_buffer(device);
     const struct inf_segment segment = {
@@ -148,7 +148,7 @@ static void expect_runs(struct product *product, struct inf_device *device, floa
     cr_assert(product_holds(product, first), "factor %g", (double)product->factor);
 }
 
-static uint64_t counted(const struct inf_device *device, enum inf_device_count count)
+static uint64_t read_count(const struct inf_device *device, enum inf_device_count count)
 {
     return inf_device_get_count(device, count);
 }
@@ -171,15 +171,15 @@ static void uploads_lazily(void)
     struct product product;
     product_init(&product, device, 3);
     cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
-    cr_expect_eq(counted(device, INF_COUNT_UPLOADS), 0u);
+    cr_expect_eq(read_count(device, INF_COUNT_UPLOADS), 0u);
     cr_expect_geq(inf_program_weight_bytes(product.program), WEIGHTS);
     uint64_t uploaded = 0;
     for (int i = 0; i < 3; i++) {
         expect_runs(&product, device, (float)i);
-        cr_expect_eq(counted(device, INF_COUNT_UPLOADS), 1u);
-        uploaded = uploaded == 0 ? counted(device, INF_COUNT_UPLOAD_BYTES) : uploaded;
+        cr_expect_eq(read_count(device, INF_COUNT_UPLOADS), 1u);
+        uploaded = uploaded == 0 ? read_count(device, INF_COUNT_UPLOAD_BYTES) : uploaded;
         cr_expect_geq(uploaded, WEIGHTS);
-        cr_expect_eq(counted(device, INF_COUNT_UPLOAD_BYTES), uploaded);
+        cr_expect_eq(read_count(device, INF_COUNT_UPLOAD_BYTES), uploaded);
         cr_expect_eq(inf_device_memory(device).weight_bytes,
                      inf_program_weight_bytes(product.program));
     }
@@ -211,22 +211,22 @@ static void make_room(void)
     expect_runs(&products[0], device, 1);
     leave_room(device, 6 * MIB);
     expect_runs(&products[1], device, 2);
-    cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), 0u);
+    cr_expect_eq(read_count(device, INF_COUNT_EVICTIONS), 0u);
     // There is room for two programs. The weights of the one that ran longest ago are evicted, each
     // time.
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < 3; i++) {
-            uint64_t before = counted(device, INF_COUNT_EVICTIONS);
+            uint64_t before = read_count(device, INF_COUNT_EVICTIONS);
             struct product *product = &products[(i + 2) % 3];
             expect_runs(product, device, (float)(round + i));
-            cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), before + 1, "run %d of round %d", i,
-                         round);
+            cr_expect_eq(read_count(device, INF_COUNT_EVICTIONS), before + 1, "run %d of round %d",
+                         i, round);
             expect_runs(product, device, (float)(round + i) + 1);
-            cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), before + 1);
+            cr_expect_eq(read_count(device, INF_COUNT_EVICTIONS), before + 1);
             cr_expect_eq(inf_device_memory(device).weight_bytes,
                          2 * inf_program_weight_bytes(product->program));
         }
-    cr_expect_eq(counted(device, INF_COUNT_UPLOADS), 2u + 9u);
+    cr_expect_eq(read_count(device, INF_COUNT_UPLOADS), 2u + 9u);
     for (int i = 0; i < 3; i++)
         product_fini(&products[i]);
     cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
@@ -262,7 +262,7 @@ Test(vulkan_weights, are_evicted_if_a_setting_limits_memory)
         expect_runs(&products[i % 3], device, (float)i);
         cr_expect_leq(made->slab_bytes, most);
     }
-    cr_expect_gt(counted(device, INF_COUNT_EVICTIONS), 0u);
+    cr_expect_gt(read_count(device, INF_COUNT_EVICTIONS), 0u);
     struct inf_buffer *buffer = NULL;
     struct inf_error err = {0};
     cr_expect_eq(inf_buffer_alloc(&buffer, device, most + 1, INF_BUFFER_ARENA, &err),
@@ -311,7 +311,7 @@ Test(vulkan_weights, are_uploaded_once_the_driver_has_memory)
     // Memory was evicted, but the driver keeps it after it was freed.
     cr_assert_eq(product_run(&product, device, 1, &err), INF_EXHAUSTED);
     cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM, "%s", err.text);
-    cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), 1u);
+    cr_expect_eq(read_count(device, INF_COUNT_EVICTIONS), 1u);
     cr_assert_eq(product_run(&other, device, 1, &err), INF_EXHAUSTED);
     faults->allocate = 0;
     expect_runs(&product, device, 2);
@@ -332,7 +332,7 @@ struct worker {
     int runs; // runs that had enough memory
 };
 
-static void work(void *argument)
+static void run_thread(void *argument)
 {
     struct worker *worker = argument;
     worker->ok = true;
@@ -357,7 +357,7 @@ Test(vulkan_weights, are_not_evicted_during_a_run)
     }
     leave_room(device, 10 * MIB);
     for (int i = 0; i < 4; i++)
-        cr_assert_eq(inf_thread_start(&workers[i].thread, "worker", work, &workers[i], NULL),
+        cr_assert_eq(inf_thread_start(&workers[i].thread, "worker", run_thread, &workers[i], NULL),
                      INF_OK);
     for (int i = 0; i < 4; i++) {
         inf_thread_join(&workers[i].thread);
@@ -365,7 +365,7 @@ Test(vulkan_weights, are_not_evicted_during_a_run)
         runs += workers[i].runs;
     }
     cr_expect_gt(runs, 0);
-    cr_expect_gt(counted(device, INF_COUNT_EVICTIONS), 0u);
+    cr_expect_gt(read_count(device, INF_COUNT_EVICTIONS), 0u);
     for (int i = 0; i < 4; i++)
         product_fini(&workers[i].product);
     cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
