@@ -17,7 +17,7 @@ PRELUDE = [
 
 
 def prelude(folder):
-    """The files' lines but for comments and includes, as C strings."""
+    """Yields the lines of the PRELUDE files as C strings, without comments and includes."""
     for name in PRELUDE:
         for line in (Path(folder) / name).read_text().splitlines():
             if line and not line.lstrip().startswith('//') and not line.startswith('#include'):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans a graph in four stages.
 //
-//  1. Storage classes. Nodes such as reshape give the same bytes another shape. Their output belongs
-//     to the class of their input, and they are no step.
+//  1. Storage classes. Nodes such as reshape give the same bytes another shape. Their output
+//     belongs to the class of their input, and they are no step.
 //  2. Devices. Each step goes to the first device that supports it; consecutive steps on one device
 //     are a segment. A device may fuse a node into a later step; the values between are not stored.
 //  3. Lifetimes. A class is alive from the step that writes it to the last step that reads it:

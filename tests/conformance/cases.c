@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Random numbers, shapes, types and elements for the cases of all operators, and the table of case
+// families.
 #include "tests/conformance/cases.h"
 
 #include <criterion/criterion.h>
@@ -83,7 +85,7 @@ const struct case_family case_families[INF_OP_COUNT] = {
 
 uint64_t random_bits(struct random *random)
 {
-    // A counter stirred by two multiplications: neighbouring seeds have nothing in common.
+    // A counter is mixed by two multiplications, so that neighbouring seeds give unrelated numbers.
     uint64_t bits = random->state += UINT64_C(0x9e3779b97f4a7c15);
     bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -117,7 +119,7 @@ int32_t random_rank(struct random *random, int32_t low, int32_t high)
 {
     const struct wish *wish = random->wish;
     int32_t rank = (int32_t)random_in(random, low, high);
-    // Makers that take five axes take any number.
+    // A maker that takes five axes takes any number.
     if (wish != NULL && !wish->shape_granted && wish->shape.rank >= low &&
         (wish->shape.rank <= high || high >= 5))
         rank = wish->shape.rank;
@@ -225,7 +227,7 @@ static double float_element(struct random *random, const struct operand *operand
     return draw_filling(random, operand->filling);
 }
 
-// Small integers, so that products and short sums stay exact; never 0 where it is divided by them.
+// Small integers, so that products and short sums stay exact; never 0 in a divisor.
 static int64_t integer_element(struct random *random, const struct operand *operand)
 {
     bool is_signed = operand->dtype >= INF_DTYPE_I8 && operand->dtype <= INF_DTYPE_I64;
@@ -253,7 +255,7 @@ static void set_element(void *data, size_t i, struct random *random, const struc
         ((uint16_t *)data)[i] = inf_bf16_from_float((float)float_element(random, operand));
         return;
     default:
-        // Little-endian: the low bytes of a 64-bit integer are the smaller one.
+        // Little-endian: a 64-bit integer begins with the 32-bit integer of its low bytes.
         integer = integer_element(random, operand);
         size_t size = inf_dtype_size(operand->dtype);
         memcpy((char *)data + i * size, &integer, size);

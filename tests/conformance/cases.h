@@ -5,15 +5,15 @@
 
 #include "tests/support/models/one_node.h"
 
-// A tensor that the first operand should be like, where the operator allows it: what is to be fed by
-// another node.
+// The tensor that the first operand should resemble, if the operator allows it, because another
+// node will feed it.
 struct wish {
     enum inf_dtype dtype; // INF_DTYPE_NONE: granted
     struct inf_shape shape;
     bool shape_granted;
 };
 
-// A stream of numbers that is the same on every machine.
+// A pseudo-random number generator that gives the same numbers on every machine.
 struct random {
     uint64_t state;
     struct wish *wish; // NULL: none
@@ -23,7 +23,7 @@ struct random {
 // Elements of the largest operand.
 #define CASE_ELEMENTS_MAX 4096
 
-// What the elements of an operand are.
+// The range of an operand's elements.
 enum filling {
     FILL_UNIFORM,  // -2 .. 2
     FILL_POSITIVE, // 0.1 .. 4
@@ -32,7 +32,7 @@ enum filling {
     FILL_POWERS,   // 1/4, 1/2, 1, 2 or 4 of either sign: dividing by them is exact
 };
 
-// Extreme values strewn into an operand; bits.
+// Extreme values that occur among the elements of an operand; bits.
 enum extreme {
     EXTREME_ZERO = 1 << 0,     // 0 and -0
     EXTREME_INFINITE = 1 << 1, // inf and -inf
@@ -50,31 +50,32 @@ struct operand {
     bool constant;
 };
 
-// The next 64 bits.
+// Returns the next 64 bits.
 uint64_t random_bits(struct random *random);
 
-// A number in [low, high].
+// Returns a number in [low, high].
 int64_t random_in(struct random *random, int64_t low, int64_t high);
 
-// True once in `times`.
+// Returns true once in `times` calls on average.
 bool random_once_in(struct random *random, int64_t times);
 
-// A dimension that kernels trip over: 1, small primes, 4k+-1, rarely 0.
+// Returns a dimension that is difficult for kernels: 1, small primes, 4k+-1, rarely 0.
 int64_t random_dim(struct random *random);
 
-// A rank in [low, high], or the wished one.
+// Returns a rank in [low, high]; the wished one if there is a wish.
 int32_t random_rank(struct random *random, int32_t low, int32_t high);
 
-// *shape = the wished one if it has `rank` axes. The wish is granted then; false where it is not.
+// Sets *shape to the wished shape if that has `rank` axes, and marks the wish as granted. Returns
+// false if it does not.
 bool random_wished_shape(struct random *random, int32_t rank, struct inf_shape *shape);
 
-// A shape of random_dim()s with `rank` axes and at most CASE_ELEMENTS_MAX elements.
+// Returns a shape of random_dim()s with `rank` axes and at most CASE_ELEMENTS_MAX elements.
 struct inf_shape random_shape(struct random *random, int32_t rank);
 
-// A shape that broadcasts to `shape`: leading axes left out, others stretched.
+// Returns a shape that broadcasts to `shape`: some leading axes are left out, some others are 1.
 struct inf_shape random_broadcastable(struct random *random, const struct inf_shape *shape);
 
-// Mostly FP32; else one of the types in `mask` (bits of enum inf_dtype).
+// Returns one of the types in `mask` (bits of enum inf_dtype), usually FP32.
 enum inf_dtype random_dtype(struct random *random, unsigned mask);
 
 #define DTYPE(name)    (1u << INF_DTYPE_##name)
@@ -89,17 +90,17 @@ void add_operand(struct one_node *one, struct random *random, const struct opera
 // Adds a constant list of i32.
 void add_list(struct one_node *one, const int32_t *elements, int64_t count);
 
-// Makes case `number` of an operator. Numbers count through the operator's kinds, so that `kinds`
-// neighbouring ones have each once. The node may turn out to be invalid (a window that does not fit).
+// Makes case `number` of an operator. If the operator has `kinds` kinds, consecutive numbers have
+// consecutive kinds. The node may be invalid, for example if its window does not fit.
 typedef void case_maker(struct one_node *one, struct random *random, uint32_t number);
 
 // How to make the cases of one operator.
 struct case_family {
     case_maker *make;
-    uint32_t count; // cases that cover it
+    uint32_t count; // cases that cover the operator
 };
 
-// The family of every operator; NULL make: none, which is a fault of the test.
+// The family of every operator. If `make` is NULL, the test fails.
 extern const struct case_family case_families[INF_OP_COUNT];
 
 // Element-wise operators and reductions.
@@ -108,11 +109,12 @@ case_maker make_unary, make_binary, make_compare, make_select, make_clip, make_p
 // Windows, matrices and pictures.
 case_maker make_conv2d, make_depthwise_conv2d, make_conv2d_transpose, make_matmul, make_pool2d,
     make_batch_norm, make_resize;
-// Data that moves or is made.
+// Operators that move or create data.
 case_maker make_identity, make_reshape, make_expand_dims, make_squeeze, make_transpose, make_concat,
     make_split, make_slice, make_pad, make_tile, make_broadcast, make_gather, make_space_to_depth,
     make_depth_to_space, make_shape, make_fill, make_range, make_random;
-// Operators that pick and place, have windows of any rank, sample, normalise, quantise and recur.
+// Operators that pick and place, windows of any rank, sampling, normalisation, quantisation and
+// recurrent networks.
 case_maker make_reverse, make_reverse_sequence, make_cumulate, make_topk, make_search_sorted,
     make_bincount, make_one_hot, make_band, make_gather_nd, make_scatter_nd, make_gather_elements,
     make_scatter_elements, make_space_to_batch, make_batch_to_space, make_conv_nd,

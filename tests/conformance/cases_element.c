@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of the operators that pick and place, have windows of any rank, sample, normalise, quantise
-// and recur.
+// Cases of operators that pick and place elements, have windows of any rank, resample, normalise,
+// quantise, or are recurrent.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static struct inf_shape add_x(struct one_node *one, struct random *random, unsig
     return x.shape;
 }
 
-// Another operand of the same type as input 0.
+// Adds another operand of input 0's type.
 static void add_like(struct one_node *one, struct random *random, struct inf_shape shape)
 {
     struct operand operand = {.dtype = one->inputs[0].dtype, .shape = shape};
@@ -28,7 +28,7 @@ static void add_scalar(struct one_node *one, int32_t value)
     one_node_const(one, INF_DTYPE_I32, (struct inf_shape){0}, &value);
 }
 
-// Indices below `bound`, as i32.
+// Adds indices below `bound`, as i32.
 static void add_indices(struct one_node *one, struct random *random, struct inf_shape shape,
                         const int64_t *bounds, int64_t columns)
 {
@@ -42,7 +42,7 @@ static void add_indices(struct one_node *one, struct random *random, struct inf_
     one_node_input(one, INF_DTYPE_I32, shape, indices);
 }
 
-// Whether there is anything to point at along the first `count` axes.
+// Returns true if the first `count` axes have elements that an index can name.
 static bool has_elements(const int64_t *dims, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
@@ -181,7 +181,7 @@ void make_scatter_elements(struct one_node *one, struct random *random, uint32_t
     add_like(one, random, places);
 }
 
-// Blocks of two axes of x [n,h,w,c], with edges [2,2].
+// Makes blocks along two axes of x [n,h,w,c], with edges [2,2].
 static void add_blocks(struct one_node *one, const int32_t *blocks, const int32_t *edges)
 {
     add_list(one, blocks, 2);
@@ -216,7 +216,7 @@ void make_batch_to_space(struct one_node *one, struct random *random, uint32_t n
     add_blocks(one, blocks, edges);
 }
 
-// A list of one number in [low, high] for each of `axes` axes.
+// Returns a list with one number in [low, high] for each of `axes` axes.
 static struct inf_ints random_list(struct random *random, int32_t axes, int64_t low, int64_t high)
 {
     struct inf_ints list = {.count = axes};
@@ -225,7 +225,7 @@ static struct inf_ints random_list(struct random *random, int32_t axes, int64_t 
     return list;
 }
 
-// A picture [n,spatial...,c] of `axes` spatial axes.
+// Returns the shape [n,spatial...,c] of a picture with `axes` spatial axes.
 static struct inf_shape draw_picture_shape(struct random *random, int32_t axes, int64_t channels)
 {
     struct inf_shape shape = {.rank = axes + 2, .dims = {random_in(random, 1, 2)}};
@@ -332,7 +332,7 @@ void make_normalize(struct one_node *one, struct random *random, uint32_t number
     struct inf_ints *axes = &one->attrs.normalize.axes;
     int32_t first = (int32_t)random_in(random, 0, shape.rank - 1);
     int32_t end = (int32_t)random_in(random, first, shape.rank);
-    bool together = !random_once_in(random, 4); // as layers do
+    bool together = !random_once_in(random, 4); // as in networks
     for (int32_t i = 0; i < shape.rank; i++)
         if (together ? i >= first && i < end : random_once_in(random, 2))
             axes->values[axes->count++] = random_once_in(random, 4) ? i - shape.rank : i;
@@ -447,7 +447,7 @@ void make_dequantize(struct one_node *one, struct random *random, uint32_t numbe
         add_like(one, random, each);
 }
 
-// An operand of an rnn that mostly is a constant, as weights are.
+// Adds an operand of an rnn. It is usually constant, like weights.
 static void add_weights(struct one_node *one, struct random *random, bool constant,
                         struct inf_shape shape)
 {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cases of element-wise operators and reductions, with the types and extreme values for which each
+// result is defined.
 #include "tests/conformance/cases.h"
 
 #include <math.h>
@@ -10,7 +12,7 @@
 struct unary_domain {
     unsigned dtypes;
     enum filling filling;
-    unsigned extremes; // for which the answer is beyond doubt
+    unsigned extremes; // extreme values whose result is defined
 };
 
 static struct unary_domain unary_domain(enum inf_unary_kind kind)
@@ -80,7 +82,7 @@ void make_cast(struct one_node *one, struct random *random, uint32_t number)
     (void)number;
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
                         .shape = random_shape(random, random_rank(random, 0, 4)),
-                        // Below 0 nothing is said about unsigned types.
+                        // Negative results of unsigned types are not defined.
                         .filling = random_once_in(random, 2) ? FILL_POSITIVE : FILL_QUARTERS};
     one->attrs.cast.dtype = random_dtype(random, DTYPES_ANY);
     if (inf_dtype_is_float(x.dtype) && one->attrs.cast.dtype <= INF_DTYPE_U64)
@@ -90,7 +92,7 @@ void make_cast(struct one_node *one, struct random *random, uint32_t number)
 
 // --- two operands ---
 
-// Adds two operands of which either may stretch to the other; the second may be constant.
+// Adds two operands, either of which may broadcast to the other. The second may be constant.
 static void add_pair(struct one_node *one, struct random *random, const struct operand *a,
                      const struct operand *b)
 {
@@ -104,7 +106,7 @@ static void add_pair(struct one_node *one, struct random *random, const struct o
         else
             second.shape = part;
     }
-    if (random_once_in(random, 6)) // both stretch
+    if (random_once_in(random, 6)) // both broadcast
         first.shape = random_broadcastable(random, &whole);
     second.constant = random_once_in(random, 3);
     add_operand(one, random, &first);
@@ -178,7 +180,7 @@ void make_prelu(struct one_node *one, struct random *random, uint32_t number)
                         .extremes = random_once_in(random, 2) ? EXTREME_ENDS : 0};
     struct operand alpha = {.dtype = x.dtype, .filling = FILL_POWERS, .constant = true};
     alpha.shape = random_broadcastable(random, &x.shape);
-    if (random_once_in(random, 2)) // the usual one: by channel
+    if (random_once_in(random, 2)) // frequent in networks: one element per channel
         alpha.shape = INF_SHAPE(x.shape.dims[x.shape.rank - 1]);
     alpha.constant = !random_once_in(random, 4);
     add_operand(one, random, &x);
@@ -217,13 +219,14 @@ void make_reduce(struct one_node *one, struct random *random, uint32_t number)
     bool extreme = kind == INF_REDUCE_MAX || kind == INF_REDUCE_MIN;
     struct operand x = {.dtype = random_dtype(random, logical ? DTYPE(BOOL) : DTYPES_NUMBER),
                         .shape = random_shape(random, random_rank(random, 0, 5)),
-                        // Products of many numbers leave the range of floats; these do not.
+                        // Products of many numbers leave the range of floats; products of powers of
+                        // two do not.
                         .filling = kind == INF_REDUCE_PROD ? FILL_POWERS : FILL_UNIFORM,
                         .extremes = extreme && random_once_in(random, 3) ? EXTREME_ENDS : 0};
     one->attrs.reduce.kind = kind;
     one->attrs.reduce.axes = random_axes(random, x.shape.rank);
     one->attrs.reduce.keep_dims = random_once_in(random, 2);
-    if (x.shape.rank == 4 && random_once_in(random, 2)) // the usual one: over a picture
+    if (x.shape.rank == 4 && random_once_in(random, 2)) // frequent in networks: over a picture
         one->attrs.reduce.axes = (struct inf_ints){.count = 2, .values = {1, 2}};
     add_operand(one, random, &x);
 }

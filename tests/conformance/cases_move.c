@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cases of operators that move or create data.
 #include "tests/conformance/cases.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-// Adds x: any type, any shape of at least `rank_min` axes. Returns its shape.
+// Adds x of any type and any shape of at least `rank_min` axes. Returns its shape.
 static struct inf_shape add_any(struct one_node *one, struct random *random, int32_t rank_min)
 {
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
@@ -35,7 +36,7 @@ void make_reshape(struct one_node *one, struct random *random, uint32_t number)
 {
     struct inf_shape shape = add_any(one, random, 0);
     int32_t wanted[INF_LIMIT_RANK];
-    for (int32_t i = 0; i < shape.rank; i++) // the same sizes the other way round
+    for (int32_t i = 0; i < shape.rank; i++) // the same sizes in reverse order
         wanted[i] = (int32_t)shape.dims[shape.rank - 1 - i];
     if (shape.rank != 0 && number % 3 == 0)
         wanted[0] = -1;
@@ -120,7 +121,7 @@ void make_slice(struct one_node *one, struct random *random, uint32_t number)
         if (random_once_in(random, 4))
             stride[i] = -stride[i];
     }
-    if (number % 2 == 0) { // the usual one: a part from the front
+    if (number % 2 == 0) { // frequent in networks: a part from the front
         for (int64_t i = 0; i < named; i++) {
             begin[i] = 0;
             end[i] = (int32_t)((shape.dims[i] + 1) / 2);
@@ -221,7 +222,7 @@ void make_gather(struct one_node *one, struct random *random, uint32_t number)
         picked.dims[i] = shape.dims[i];
     for (int64_t i = random_in(random, 0, 2); i > 0; i--)
         picked.dims[picked.rank++] = random_in(random, 0, 7);
-    if (shape.dims[axis] == 0) // nothing to point at
+    if (shape.dims[axis] == 0) // no index is valid
         picked = (struct inf_shape){.rank = attrs->batch_dims + 1};
     add_indices(one, random, &picked, INF_MAX(shape.dims[axis], (int64_t)1));
 }
@@ -283,7 +284,7 @@ void make_range(struct one_node *one, struct random *random, uint32_t number)
     }
 }
 
-// With a seed: without one no two devices agree.
+// Always with a seed: without one, devices would draw different numbers.
 void make_random(struct one_node *one, struct random *random, uint32_t number)
 {
     struct inf_shape shape = random_shape(random, random_rank(random, 0, 4));

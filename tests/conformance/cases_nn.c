@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cases of operators with two-dimensional windows, matrix products, and pictures.
 #include "tests/conformance/cases.h"
 
-// Channels: blocks of kernels are 4, 8, 16 and 32 wide.
+// Returns a number of channels. Kernels compute blocks of 4, 8, 16 and 32 channels.
 static int64_t draw_channel_count(struct random *random)
 {
     if (random_once_in(random, 25) && !random->tame)
@@ -9,7 +10,7 @@ static int64_t draw_channel_count(struct random *random)
     return random_in(random, 1, random->tame ? 9 : 33);
 }
 
-// Those of the wished picture, if there is one.
+// Returns the channels of the wished picture, if there is a wish.
 static int64_t input_channels(struct random *random)
 {
     const struct wish *wish = random->wish;
@@ -36,7 +37,8 @@ static enum inf_padding draw_padding(struct random *random)
     return (enum inf_padding)random_in(random, 0, INF_PADDING_COUNT - 1);
 }
 
-// Strides, dilation, padding and activation of the operators with windows have the same names.
+// Sets the attributes that all operators with windows have under the same names: strides, dilation,
+// padding and activation.
 #define RANDOM_WINDOW(attrs, random)                                                               \
     do {                                                                                           \
         (attrs)->stride_h = (int32_t)random_in(random, 1, 3);                                      \
@@ -66,13 +68,13 @@ static enum inf_padding draw_padding(struct random *random)
         (attrs)->activation_max = 1.5f;                                                            \
     } while (0)
 
-// The types that convolutions take: mostly FP32.
+// Returns a type that convolutions take, usually FP32.
 static enum inf_dtype conv_dtype(struct random *random)
 {
     return random_once_in(random, 5) ? random_dtype(random, DTYPES_FLOAT) : INF_DTYPE_F32;
 }
 
-// Bias (or none) and the alpha of prelu, one element a channel each.
+// Adds a bias (or none) and the alpha of prelu, each with one element per channel.
 static void add_bias_and_alpha(struct one_node *one, struct random *random,
                                enum inf_activation activation, const struct operand *like)
 {
@@ -93,7 +95,7 @@ void make_conv2d(struct one_node *one, struct random *random, uint32_t number)
     RANDOM_ACTIVATION(attrs, number);
     attrs->groups = random_once_in(random, 4) ? (int32_t)random_in(random, 1, 4) : 1;
     int64_t in = input_channels(random), out = draw_channel_count(random);
-    if (random_once_in(random, 12)) // as many groups as channels: depthwise in disguise
+    if (random_once_in(random, 12)) // as many groups as channels: equivalent to depthwise
         attrs->groups = (int32_t)in;
     else if (attrs->groups > 1)
         in = (in + 3) / 4 * attrs->groups;
@@ -137,7 +139,7 @@ void make_depthwise_conv2d(struct one_node *one, struct random *random, uint32_t
     add_bias_and_alpha(one, random, attrs->activation, &bias);
 }
 
-// How many windows fit along an axis, as conv2d counts them; 0: none does.
+// Returns how many windows fit along an axis, as conv2d counts them; 0 if none fits.
 static int64_t count_windows(enum inf_padding mode, int64_t input, int64_t reach, int64_t stride,
                              int64_t pads)
 {
@@ -155,7 +157,7 @@ void make_conv2d_transpose(struct one_node *one, struct random *random, uint32_t
     RANDOM_ACTIVATION(attrs, number % INF_ACTIVATION_PRELU);
     int64_t in = input_channels(random), out = draw_channel_count(random);
     int64_t kernel_h = random_in(random, 1, 4), kernel_w = random_in(random, 1, 4);
-    // From the big side to the small one, which is x.
+    // Converts the size of the output to that of x, which is smaller.
     int64_t big_h = random_in(random, 1, 17), big_w = random_in(random, 1, 17);
     int64_t small_h = count_windows(attrs->padding, big_h, (kernel_h - 1) * attrs->dilation_h + 1,
                                     attrs->stride_h, attrs->pad_top + attrs->pad_bottom);
@@ -176,7 +178,8 @@ void make_conv2d_transpose(struct one_node *one, struct random *random, uint32_t
         add_operand(one, random, &bias);
 }
 
-// The shape of a matrix behind `batch`, lying on its side where it is transposed.
+// Returns the shape of a matrix with the leading axes `batch`, its last two axes swapped if
+// `transposed`.
 static struct inf_shape make_matrix_shape(const struct inf_shape *batch, int64_t rows,
                                           int64_t columns, bool transposed)
 {
@@ -233,7 +236,7 @@ void make_pool2d(struct one_node *one, struct random *random, uint32_t number)
     struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER),
                         .shape = draw_picture_shape(random, input_channels(random)),
                         .extremes = largest && random_once_in(random, 4) ? EXTREME_INFINITE : 0};
-    if (random_once_in(random, 10)) { // global
+    if (random_once_in(random, 10)) { // global pooling
         attrs->kernel_h = (int32_t)INF_MAX(x.shape.dims[1], (int64_t)1);
         attrs->kernel_w = (int32_t)INF_MAX(x.shape.dims[2], (int64_t)1);
         attrs->padding = INF_PADDING_VALID;
@@ -267,7 +270,7 @@ void make_resize(struct one_node *one, struct random *random, uint32_t number)
     struct operand x = {.dtype = random_dtype(random, nearest ? DTYPES_NUMBER : DTYPES_FLOAT),
                         .shape = draw_picture_shape(random, input_channels(random))};
     int32_t size[] = {(int32_t)random_in(random, 1, 33), (int32_t)random_in(random, 1, 33)};
-    if (random_once_in(random, 3)) { // the usual one: twice as large
+    if (random_once_in(random, 3)) { // frequent in networks: twice as large
         size[0] = (int32_t)INF_MAX(x.shape.dims[1] * 2, (int64_t)1);
         size[1] = (int32_t)INF_MAX(x.shape.dims[2] * 2, (int64_t)1);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes on quantised numbers: all bytes, all zero points, results of which some are cut and some not.
+// Nodes on quantised numbers: all bytes, all zero points, and results of which some saturate.
 #include <math.h>
 
 #include "tests/conformance/cases.h"
@@ -9,7 +9,7 @@ static enum inf_dtype byte_dtype(struct random *random)
     return random_once_in(random, 2) ? INF_DTYPE_U8 : INF_DTYPE_I8;
 }
 
-// Any bytes, the extreme ones often.
+// Random bytes, often extreme ones.
 static void add_bytes(struct one_node *one, struct random *random, const struct operand *operand)
 {
     static const uint8_t extremes[] = {0, 127, 128, 255};
@@ -59,7 +59,7 @@ static void random_bounds(struct random *random, int32_t *min, int32_t *max)
     *max = (int32_t)random_in(random, 50, 255);
 }
 
-// Inputs 2 to 6 of a product of `depth` terms each.
+// Adds inputs 2 to 6 of a product with `depth` terms in each sum.
 static enum inf_dtype add_parameters(struct one_node *one, struct random *random, int64_t channels,
                                      int64_t depth, bool constant)
 {
@@ -118,7 +118,7 @@ void make_qconv2d(struct one_node *one, struct random *random, uint32_t number)
         kernel_h = kernel_w = random_once_in(random, 2) ? 1 : 3;
     int64_t height = random_in(random, 1, 13), width = random_in(random, 1, 13);
     if (number % 3 == 0) {     // depthwise
-        if (number % 9 == 0) { // of several blocks of channels and strips of a row
+        if (number % 9 == 0) { // several blocks of channels and strips of a row
             in = random_in(random, 14, 204);
             kernel_h = random_in(random, 2, 6);
             height = random_in(random, 1, 4);

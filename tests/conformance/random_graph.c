@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growing random graphs: which nodes, and what feeds them.
+// Grows random graphs: chooses the next operator, and the values that feed it.
 #include "tests/conformance/random_node.h"
 
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "backends/graph/shape/verify.h"
 
 #define DEPTH_MAX 2
-// Values that are tried before nodes are added to make one fit.
+// The number of existing values that are tried before nodes are added to make one fit.
 #define TRIES_MAX 6
 
-// --- operators whose sizes hang on values ---
+// --- operators whose sizes depend on values ---
 
 static void make_nonzero(struct one_node *one, struct random *random, uint32_t number)
 {
@@ -95,7 +95,8 @@ static case_maker *maker_of(enum inf_op op)
     }
 }
 
-// A value made by a node or fed by a client, mostly the last one or a late one; INF_VALUE_NONE where there is none.
+// Returns a value made by a node or fed by a client, usually one of the latest. Returns
+// INF_VALUE_NONE if the graph has none.
 static uint32_t pick_value(struct random_graph *random)
 {
     int64_t count = random->graph->value_count;
@@ -114,7 +115,7 @@ static uint32_t pick_value(struct random_graph *random)
 
 // --- growing ---
 
-// Whether passes look for something behind such a node.
+// Returns true if a pass looks for a pattern that begins with this operator.
 static bool is_linear(enum inf_op op)
 {
     return op == INF_OP_CONV2D || op == INF_OP_DEPTHWISE_CONV2D || op == INF_OP_CONV2D_TRANSPOSE ||
@@ -122,7 +123,7 @@ static bool is_linear(enum inf_op op)
            op == INF_OP_PAD;
 }
 
-// What networks are made of comes more often, so that passes find what they look for.
+// Operators that are frequent in networks are drawn more often, so that passes find their patterns.
 static enum inf_op pick_op(struct random_graph *graph)
 {
     static const enum inf_op behind[] = {INF_OP_UNARY,      INF_OP_UNARY,  INF_OP_CLIP,
@@ -146,8 +147,8 @@ static enum inf_op pick_op(struct random_graph *graph)
     return (enum inf_op)random_in(random, 0, INF_OP_COUNT - 1);
 }
 
-// The number of a case: its kind, where the operator has kinds, is half the time one that networks
-// have and passes look for.
+// Returns the number of a case. If the operator has kinds, half of the numbers choose a kind that
+// is frequent in networks and that passes look for.
 static uint32_t pick_case(struct random *random, enum inf_op op)
 {
     static const enum inf_unary_kind unary[] = {
@@ -163,7 +164,7 @@ static uint32_t pick_case(struct random *random, enum inf_op op)
     return (uint32_t)random_in(random, 0, 1 << 20);
 }
 
-// Feeds operand `index` from `value`, made to fit, where the operator may have that.
+// Feeds operand `index` from `value`, converted to fit, if the operator allows any value there.
 static bool feed_operand(struct random_graph *random, struct plan *plan, uint32_t index,
                          uint32_t value, const struct random_nature *nature)
 {
@@ -181,7 +182,7 @@ static bool feed_operand(struct random_graph *random, struct plan *plan, uint32_
     return true;
 }
 
-// Makes a case of the operator whose first operand is, if that can be, like `value`.
+// Makes a case of the operator whose first operand is like `value`, if the operator allows it.
 static void make_case(struct random_graph *random, enum inf_op op, uint32_t value,
                       struct one_node *one)
 {
@@ -200,7 +201,7 @@ static void make_case(struct random_graph *random, enum inf_op op, uint32_t valu
     numbers->wish = NULL;
 }
 
-// Whether `value` fits the first operand as it is.
+// Returns true if `value` fits the first operand without conversion.
 static bool is_like(const struct random_graph *random, uint32_t value, const struct one_node *one)
 {
     const struct inf_tensor *tensor = &random->values[value].worlds[0];
@@ -208,7 +209,8 @@ static bool is_like(const struct random_graph *random, uint32_t value, const str
            inf_shape_equal(&one->inputs[0].shape, &tensor->shape);
 }
 
-// A case of the operator, and a value to feed it: one that fits as it is, if a few tries find one.
+// Makes a case of the operator and chooses a value to feed it: one that fits without conversion, if
+// a few tries find one.
 static uint32_t choose_case(struct random_graph *random, enum inf_op op, struct one_node *one)
 {
     for (int tries = 1;; tries++) {
@@ -247,7 +249,7 @@ static void grow_plain(struct random_graph *random, enum inf_op op)
 
 static void grow_graph(struct random_graph *random, uint32_t nodes);
 
-// A subgraph whose inputs are these values of `outer`.
+// Returns a subgraph whose inputs are these values of `outer`.
 static void begin_side(struct random_graph *side, struct random_graph *outer,
                        const uint32_t *values, uint32_t count)
 {
@@ -276,7 +278,8 @@ static void end_side(struct random_graph *side, uint32_t index, uint32_t value)
     must_be_ok(inf_graph_add_output(side->graph, name, value, NULL));
 }
 
-// A branch: both sides grow from the same values; the second one is made to fit the first.
+// Adds a branch. Both sides grow from the same values; the outputs of the second side are converted
+// to those of the first.
 static void grow_branch(struct random_graph *random)
 {
     struct random_graph sides[2];
@@ -331,7 +334,7 @@ static void grow_loop(struct random_graph *random)
     inf_tensor_clear(&start.tensor);
     for (int i = 0; i < 2; i++) {
         begin_side(&sides[i], random, values, 2);
-        // From the second turn on.
+        // From the second iteration on.
         sides[i].values[1].exact &= !inf_dtype_is_float(sides[i].values[1].worlds[0].dtype);
     }
     struct plan plan;
@@ -384,7 +387,7 @@ static void grow_graph(struct random_graph *random, uint32_t nodes)
     }
 }
 
-// Names what nobody uses, and some of the rest, as outputs.
+// Names as outputs the values that no node reads, and some of the others.
 static void name_outputs(struct random_graph *random)
 {
     struct inf_graph *graph = random->graph;
@@ -403,7 +406,7 @@ void random_graph_make(struct random_graph *random, uint64_t seed, uint32_t node
 {
     struct inf_error err = {0};
     *random = (struct random_graph){.random.state = seed};
-    // Neighbouring seeds would share most of their stream.
+    // Without mixing, neighbouring seeds would share most of their random numbers.
     random->random.state = random_bits(&random->random);
     must_be_ok(inf_graph_create(&random->graph, &err));
     grow_graph(random, nodes);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random valid graphs of all operators, with what ref makes of every value, node by node. The same
-// seed gives the same graph.
+// Makes random valid graphs of all operators, with ref's result for every value, node by node. The
+// same seed gives the same graph.
 //
-// Two devices never round alike, and a rounding error may grow to anything behind a comparison or a
-// floor. So each value is known to be *exact* (every device has the same bits: nothing before it
-// rounds) or not; operators that jump take exact values only; and how much an inexact value may
-// differ is measured: every value is computed in several *worlds*, in all but the first of which what
-// rounds is disturbed by more than a device may be off.
+// Two devices never round alike, and a comparison or a floor can turn a rounding error into any
+// error. So each value is known to be *exact* or not. It is exact if no node before it rounds: then
+// every device computes the same bits. Operators that jump take exact values only. The error that
+// an inexact value may have is measured: every value is computed in several *worlds*. The first
+// world is ref's. In the others, each rounded result is disturbed by more than the error of any
+// device.
 #ifndef INF_TESTS_CONFORMANCE_RANDOM_GRAPH_H
 #define INF_TESTS_CONFORMANCE_RANDOM_GRAPH_H
 
@@ -17,7 +18,7 @@
 
 // One value of a random graph.
 struct random_value {
-    struct inf_tensor worlds[RANDOM_WORLDS]; // a reference each
+    struct inf_tensor worlds[RANDOM_WORLDS]; // one reference each
     bool exact;
     bool constant, used;
 };
@@ -27,30 +28,30 @@ struct random_graph {
     struct random_value *values; // by value of the graph
     uint32_t value_capacity;
     struct random random;
-    bool closed; // a subgraph: operands that no node gives are constants, not inputs
-    int depth;   // of subgraphs
+    bool closed; // true for a subgraph: operands that no node makes are constants, not inputs
+    int depth;   // nesting of subgraphs
 };
 
-// What an operator does to errors.
+// How an operator changes errors.
 struct random_nature {
-    uint32_t open; // operands that may be any value of the right type and shape; bits
+    uint32_t open; // bit i: operand i may be any value of the right type and shape
     bool jumps;    // a small error may become a large one: its operands must be exact
     bool rounds;   // outputs of float type are rounded
-    bool ordered;  // what it makes of NaN nobody says
+    bool ordered;  // the result for NaN operands is not defined
 };
 
-// The nature of a node with these attributes, whose operands are of these types.
+// Returns the nature of a node with these attributes and these operand types.
 struct random_nature random_nature(enum inf_op op, const union inf_attrs *attrs,
                                    enum inf_dtype first, uint32_t output_count);
 
-// Makes a graph of about `nodes` nodes. Whatever goes wrong fails the test at once. The caller frees
-// it with random_graph_free().
+// Makes a graph of about `nodes` nodes. Any error fails the test immediately. The caller frees the
+// graph with random_graph_free().
 void random_graph_make(struct random_graph *random, uint64_t seed, uint32_t nodes);
 
 // Frees the graph and its values.
 void random_graph_free(struct random_graph *random);
 
-// How far apart two devices may be in an element of this value; 0 where they may not differ at all.
+// Returns by how much two devices may differ in an element of this value; 0 if they must agree.
 double random_tolerance(const struct random_value *value);
 
 #endif

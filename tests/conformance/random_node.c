@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Adds nodes to a random graph. Each node is computed in every world when it is added; it is
+// dropped again if later nodes could not use its outputs.
 #include "tests/conformance/random_node.h"
 
 #include <float.h>
@@ -125,7 +127,7 @@ static void set_sides(struct inf_graph *graph, struct inf_node *node, struct inf
     }
 }
 
-// A graph of this node alone, all operands constant.
+// Makes a graph of this node alone, with constant operands.
 static enum inf_code fill_alone(const struct random_graph *random, const struct plan *plan,
                                 int world, struct inf_graph *graph, struct inf_error *err)
 {
@@ -169,7 +171,7 @@ static enum inf_code compute_outputs(const struct random_graph *random, const st
     return inf_interpret(&interpreter, graph, NULL, outputs, err);
 }
 
-// Whether no operand is rounded anywhere before.
+// Returns true if no operand is the result of a rounding.
 static bool has_exact_operands(const struct random_graph *random, const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->source_count; i++)
@@ -179,8 +181,8 @@ static bool has_exact_operands(const struct random_graph *random, const struct p
     return true;
 }
 
-// Whether an operand has a NaN that the operator has no rule for, a float so small that devices may
-// take it for 0 where that makes a difference, or one so large that sums may overflow.
+// Returns true if an operand has a NaN that the operator has no rule for, a float so small that a
+// device may flush it to 0 and this matters, or a float so large that sums may overflow.
 static bool has_odd_operands(const struct random_graph *random, const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->source_count; i++) {
@@ -254,7 +256,7 @@ uint32_t plan_add(struct random_graph *random, struct plan *plan)
     return first;
 }
 
-// --- making values fit ---
+// --- converting values to fit an operand ---
 
 static uint32_t add_reshape(struct random_graph *random, uint32_t value,
                             const struct inf_shape *shape)
@@ -283,7 +285,7 @@ static uint32_t add_cast(struct random_graph *random, uint32_t value, enum inf_d
     return plan_add(random, &plan);
 }
 
-// The first `count` elements of a list of `has`, repeated where it has too few.
+// Makes the first `count` elements of a list of `has` elements, repeated if it is too short.
 static uint32_t add_resize(struct random_graph *random, uint32_t value, size_t has, size_t count)
 {
     struct plan plan;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Elements of float tensors, and the worlds: runs ref's kernels, disturbs their rounded results,
+// and measures how far the worlds diverge.
 #include "tests/conformance/random_value.h"
 
 #include <math.h>
@@ -43,7 +45,7 @@ static void set_element(const struct inf_tensor *tensor, size_t i, double value)
     }
 }
 
-// The largest magnitude; infinite where an element is not finite.
+// Returns the largest magnitude; infinity if an element is not finite.
 static double find_largest(const struct inf_tensor *tensor)
 {
     double most = 0;
@@ -54,7 +56,8 @@ static double find_largest(const struct inf_tensor *tensor)
     return most;
 }
 
-// What rounding costs, and no less than what a device may lose in one node.
+// Returns the relative error of a rounding, and at least the error that a device may make in a
+// node.
 static double rounding_error(enum inf_dtype dtype)
 {
     switch (dtype) {
@@ -69,7 +72,7 @@ static double rounding_error(enum inf_dtype dtype)
     }
 }
 
-// How far the worlds are apart.
+// Returns the largest difference between the worlds.
 static double measure_spread(const struct random_value *value)
 {
     const struct inf_tensor *first = &value->worlds[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Behind random_graph.h: elements of float tensors, and the worlds that they are computed in.
+// A part of random_graph.h: elements of float tensors, and the worlds in which values are computed.
 #ifndef INF_TESTS_CONFORMANCE_RANDOM_VALUE_H
 #define INF_TESTS_CONFORMANCE_RANDOM_VALUE_H
 
@@ -8,7 +8,7 @@
 
 #include "tests/conformance/random_graph.h"
 
-// A graph that cannot be made is a fault of this program, or of what it tests.
+// Fails the test: a graph that cannot be made is a fault of this program or of the code under test.
 #define must(condition, ...)                                                                       \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -19,29 +19,30 @@
     } while (0)
 #define must_be_ok(code) must((code) == INF_OK, "a call failed: %s", #code)
 
-// Values beyond it lead to infinities soon.
+// Larger values soon lead to infinities.
 #define RANDOM_LARGEST_MAX 1e6
 
-// An evaluator's context: runs kernels of ref and disturbs what they round.
+// The context of an evaluator that runs ref's kernels and disturbs their rounded results.
 struct world {
     struct random random;
     bool disturbed;
 };
 
-// The evaluator of a world, which must stay as long.
+// Returns the evaluator of a world. The world must outlive it.
 struct inf_evaluator world_evaluator(struct world *world);
 
-// Element `i` of a tensor of floats.
+// Returns element `i` of a tensor of floats.
 double tensor_element(const struct inf_tensor *tensor, size_t i);
 
-// Another reference to the same tensor.
+// Takes another reference to the same tensor.
 void tensor_share(struct inf_tensor *tensor, const struct inf_tensor *of);
 
 // Drops all references.
 void random_value_free(struct random_value *value);
 
-// Whether the value can be gone on with: not too large, and not so sensitive to rounding that it
-// could not be judged. Fails the test where an exact value differs between worlds; `op` made it.
+// Returns true if later nodes may use the value: its elements are not too large, and not so
+// sensitive to rounding that devices could not be compared. Fails the test if an exact value
+// differs between worlds; `op` is the operator that made it.
 bool random_value_is_sound(enum inf_op op, const struct random_value *value);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in bf16 on the cpu device: bit by bit what fp32 gives for weights that were rounded by hand,
-// whatever the segments, tails and columns; where operands are rounded, too, within what that moves.
-// Pinned nodes see weights as they were.
+// Products in bf16 on the cpu device. If only weights are rounded, results equal, bit by bit, those
+// of fp32 with weights that were rounded beforehand, for all segments, tails and columns. If
+// operands are rounded too, results stay within the error of that rounding. Pinned nodes use the
+// weights unrounded.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "backends/registry.h"
 #include "proto/core/span.h"
 
-#define CHANNELS 37 // odd: its last row has no neighbour
+#define CHANNELS 37 // odd, so that the last row has no neighbour
 #define HEIGHT   7
 #define WIDTH    9
 #define OUTPUTS  (HEIGHT * WIDTH * 70)
@@ -20,10 +21,10 @@
 struct net {
     struct inf_graph *graph;
     uint32_t value;
-    bool rounded; // constants are bf16 before they get there
+    bool rounded; // constants are rounded to bf16 before the graph is built
 };
 
-// Numbers of -1 to 1 whose lower halves count.
+// Returns numbers in -1 .. 1 that bf16 cannot represent.
 static float draw_float(size_t i)
 {
     return (float)((i * 2654435761u >> 8) % 65521) / 32760 - 1;
@@ -53,7 +54,7 @@ static struct inf_node *add_node(struct net *net, enum inf_op op, const char *na
     return &net->graph->nodes[index];
 }
 
-// A pixel convolution, one of 3x3, and a product with a transposed matrix.
+// Builds a 1x1 convolution, a 3x3 convolution, and a product with a transposed matrix.
 static struct inf_graph *build_graph(bool rounded)
 {
     struct net net = {.rounded = rounded};

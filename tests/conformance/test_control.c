@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops, branches and functions, from TensorFlow.js's nodes to numbers worked out by hand: with all passes, and
-// with none.
+// Loops, branches and functions, from TensorFlow.js's nodes to numbers worked out by hand. Each
+// runs with all passes, and with none.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 TestSuite(control, .init = inf_control_init, .fini = inf_control_fini, .timeout = 60);
 
-// --- loops of frames ---
+// --- loops of frames (Enter, Switch, Merge, Exit nodes) ---
 
 // x doubled n times: while (i < n) { i += 1; x += x; }
 static void doubling_loop(const char *n)
@@ -161,7 +161,7 @@ Test(control, an_endless_loop_ends)
 
 // --- branches ---
 
-// x > 0 ? x * 2 : x - 1, and the side that is not taken would fail the run.
+// x > 0 ? x * 2 : x - 1. The side that is not taken would fail the run.
 Test(control, a_merge_becomes_a_branch)
 {
     inf_control_begin();
@@ -191,7 +191,8 @@ Test(control, a_merge_becomes_a_branch)
                        inf_control.err.text);
 }
 
-// A constant that only waits for the side, as TensorFlow writes `cond(p, lambda: 1., lambda: 2.)`.
+// A constant whose only input is a control edge from its side, as TensorFlow writes
+// `cond(p, lambda: 1., lambda: 2.)`.
 Test(control, constants_wait_for_their_side)
 {
     inf_control_begin();
@@ -231,7 +232,7 @@ Test(control, a_branch_of_a_constant_is_no_branch)
             INF_CONTROL_CHECK(&feed, 0, -3, -4);
         else
             INF_CONTROL_CHECK(&feed, 0, 9, 16);
-        cr_assert_eq(inf_control.interpreted, 0); // the run with passes is the last
+        cr_assert_eq(inf_control.interpreted, 0); // inf_control describes the run with passes
     }
 }
 
@@ -326,7 +327,7 @@ Test(control, broken_control_flow_is_refused)
     "'},'shape':{'shape':{}}}}"
 #define FLOATS2 "{'list':{'type':['DT_FLOAT','DT_FLOAT']}}"
 
-// Two values: While (a < b) { a = a + a; b = b; } by functions.
+// While (a < b) { a = a + a; b = b; } by functions, with two values.
 #define WHILE_MODEL(body)                                                                          \
     "{'modelTopology':{'node':[" PLACEHOLDER("a", "DT_FLOAT") "," PLACEHOLDER("b", "DT_FLOAT") "," \
     "{'name':'w','op':'StatelessWhile','input':['a','b'],'attr':{'T':" FLOATS2                    \
@@ -373,7 +374,7 @@ Test(control, functions_that_cannot_be_are_refused)
     }
 }
 
-// If (a) by functions: b + b, or b; the condition is a number.
+// If (a) by functions: b + b, else b. The condition is a number.
 Test(control, if_calls_functions)
 {
     static const char model[] =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models looked into: times of nodes, numbers that are not finite, devices that part.
+// Inspection of a model: times of nodes, values that are not finite, devices whose results differ.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "backends/ref/ref.h"
 #include "proto/core/span.h"
 
-static uint32_t last_output; // of the segment that a wrong device compiled last
+static uint32_t last_output; // of the segment that the device with a fault compiled last
 
 static enum inf_code compile_noting(struct inf_program **program, struct inf_device *device,
                                     const struct inf_segment *segment, uint32_t flags,
@@ -112,7 +112,7 @@ Test(inspect, sees_what_each_node_makes)
     cr_expect_eq(report.inf_count, 1u, "that of 0");
     cr_expect_float_eq(report.least, log(2), 1e-6);
     cr_expect_float_eq(report.largest, log(6), 1e-6);
-    // The value that is bad is the second node's, not the first one's.
+    // The bad value belongs to the second node, not to the first.
     cr_expect_eq(inf_inspection_count_non_finite(inspection, graph->nodes[1].inputs[0]), 0u);
     cr_expect_eq(inf_inspection_count_non_finite(inspection, graph->nodes[2].inputs[0]), 2u);
     cr_expect_gt(inf_inspection_run_ns(inspection), 0u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers models (tests/tools/gen/gen_layers.js) and graph models (gen_graphs.js) that TensorFlow.js ran,
-// imported and run on every device.
+// Layers models (tests/tools/gen/gen_layers.js) and graph models (gen_graphs.js) with results of
+// TensorFlow.js, imported and run on every device.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -22,7 +22,7 @@ static int digit_of(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-// The bytes of a text in base64, as a blob.
+// Returns the bytes of a base64 text.
 static struct inf_blob *decode_base64(const char *text)
 {
     struct inf_blob *blob = inf_blob_create(strlen(text) / 4 * 3 + 4);
@@ -76,7 +76,7 @@ static void import_line(const json_t *line)
                  inf_tfjs_case.err.text);
 }
 
-// Element `i` of what a model answered, or TensorFlow.js: bools are bytes in both.
+// Returns element `i` of a result of the model or of TensorFlow.js. Bools are bytes in both.
 static double get_element(enum inf_dtype dtype, const void *data, size_t i)
 {
     return dtype == INF_DTYPE_F32   ? (double)((const float *)data)[i]
@@ -84,7 +84,7 @@ static double get_element(enum inf_dtype dtype, const void *data, size_t i)
                                     : (double)((const uint8_t *)data)[i];
 }
 
-// Asserts that what came out is what TensorFlow.js had.
+// Asserts that the output equals TensorFlow.js's.
 static void check_output(const char *id, const json_t *output, const struct inf_result *result)
 {
     char has[INF_SHAPE_TEXT_SIZE], wanted[INF_SHAPE_TEXT_SIZE];
@@ -124,7 +124,7 @@ static void run_outputs(const char *id, const json_t *outputs, struct inf_execut
         blobs[i] = NULL;
         pointers[i] = NULL;
         if (!inf_shape_bytes(&value->shape, value->dtype, &size))
-            continue; // only the run can tell
+            continue; // known only after the run
         blobs[i] = inf_blob_create(size);
         pointers[i] = blobs[i]->data;
     }
@@ -143,7 +143,7 @@ static void run_outputs(const char *id, const json_t *outputs, struct inf_execut
     inf_executable_drop_results(executable, 0);
 }
 
-// Gives an input its elements in the type that the model takes.
+// Converts an input's elements to the type that the model takes.
 static struct inf_blob *make_input(const json_t *input, enum inf_dtype dtype)
 {
     struct inf_blob *blob = decode_base64(text_of(input, "data"));
@@ -205,7 +205,7 @@ static void run_all(const char *path, const char *backend)
     fclose(file);
     inf_device_unref(&device);
     inf_device_unref(&ref);
-    // Nothing of the file was left out.
+    // The test ran every case of the file.
     cr_assert_gt(count, 120u);
 }
 
@@ -233,12 +233,12 @@ Test(layers, cpu_answers_as_graph_models_do)
     run_all(INF_GRAPHS_FILE, "cpu");
 }
 
-// --- what TensorFlow.js does not have, or gets wrong: literals ---
+// --- layers that TensorFlow.js lacks or computes wrongly: compared with literals ---
 
 struct literal {
     const char *layers;  // of a Sequential model
-    const char *weights; // of the manifest
-    float data[24];      // all weights
+    const char *weights; // the weights of the manifest
+    float data[24];      // the elements of all weights
     size_t data_count;
     struct inf_shape input;
     float x[24];
@@ -284,7 +284,7 @@ static void check_literal(const struct literal *literal, struct inf_device *ref)
 #define W(name, shape) "{'name':'" name "','shape':" shape ",'dtype':'float32'}"
 
 static const struct literal literals[] = {
-    // y[t] = x[t] + 10 x[t-2] + 100 x[t-4], nothing before the first step.
+    // y[t] = x[t] + 10 x[t-2] + 100 x[t-4]; elements before the first step are 0.
     {.layers = "{'class_name':'Conv1D','config':{'name':'c','filters':1,'kernel_size':3,'padding':"
                "'causal','dilation_rate':2,'use_bias':false,'batch_input_shape':[null,5,1]}}",
      .weights = W("c/kernel", "[3,1,1]"),
@@ -304,7 +304,7 @@ static const struct literal literals[] = {
      .x = {1, 3, 5, 2, 6, 10},
      .output = {3, {1, 2, 3}},
      .y = {100, 101, 102, 200, 201, 202}},
-    // The middle of 3 x 4 pixels.
+    // The middle 3 x 4 pixels.
     {.layers = "{'class_name':'CenterCrop','config':{'name':'c','height':1,'width':2,"
                "'batch_input_shape':[null,3,4,1]}}",
      .weights = "",
@@ -312,7 +312,7 @@ static const struct literal literals[] = {
      .x = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
      .output = {4, {1, 1, 2, 1}},
      .y = {5, 6}},
-    // Half pixels: 2 to 4 takes a quarter of the neighbour.
+    // Half-pixel centres: an upscaled pixel takes a quarter of its neighbour.
     {.layers = "{'class_name':'Resizing','config':{'name':'r','height':1,'width':4,"
                "'batch_input_shape':[null,1,2,1]}}",
      .weights = "",
@@ -329,7 +329,7 @@ static const struct literal literals[] = {
      .x = {3, 4},
      .output = {3, {1, 8, 1}},
      .y = {0, 0, 3, 3, 4, 4, 0, 0}},
-    // x >= 1: x up to 5; below: half of what is missing.
+    // For x >= 1, x up to 5; below 1, half of the distance.
     {.layers = "{'class_name':'ReLU','config':{'name':'r','max_value':5,'negative_slope':0.5,"
                "'threshold':1,'batch_input_shape':[null,4]}}",
      .weights = "",
@@ -337,7 +337,7 @@ static const struct literal literals[] = {
      .x = {-3, 0.5f, 2, 7},
      .output = {2, {1, 4}},
      .y = {-2, -0.25f, 2, 5}},
-    // Stride 2: each element puts the kernel down.
+    // Stride 2: each element adds the kernel, scaled, to the output.
     {.layers = "{'class_name':'Conv1DTranspose','config':{'name':'c','filters':1,'kernel_size':3,"
                "'strides':2,'use_bias':false,'batch_input_shape':[null,2,1]}}",
      .weights = W("c/kernel", "[3,1,1]"),
@@ -347,7 +347,7 @@ static const struct literal literals[] = {
      .x = {1, 2},
      .output = {3, {1, 5, 1}},
      .y = {1, 10, 102, 20, 200}},
-    // Two channels, each with a filter of its own.
+    // Two channels with one filter each.
     {.layers =
          "{'class_name':'DepthwiseConv1D','config':{'name':'d','kernel_size':2,'use_bias':false,"
          "'batch_input_shape':[null,3,2]}}",
@@ -358,7 +358,7 @@ static const struct literal literals[] = {
      .x = {1, 2, 3, 4, 5, 6},
      .output = {3, {1, 2, 2}},
      .y = {31, 4200, 53, 6400}},
-    // Computed by the formulas of Keras's GRU with reset_after, two steps.
+    // Two steps, computed with the formulas of Keras's GRU with reset_after.
     {.layers = "{'class_name':'GRU','config':{'name':'g','units':1,'reset_after':true,"
                "'recurrent_activation':'sigmoid','return_sequences':true,'batch_input_shape':"
                "[null,2,1]}}",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout pass changes no bit: random graphs full of transposes, run on ref before and after.
+// The layout pass changes no bit of a result: random graphs with many transposes run on ref before
+// and after it.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 struct maker {
     struct inf_graph *graph;
     uint64_t state;
-    uint32_t values[STEPS + 4]; // that later nodes may read
+    uint32_t values[STEPS + 4]; // values that later nodes may read
     uint32_t count;
 };
 
@@ -34,7 +35,7 @@ static const struct inf_shape *shape_of(const struct maker *maker, uint32_t valu
     return &maker->graph->values[value].shape;
 }
 
-// Adds a node with one output; its attributes are at last_attrs().
+// Adds a node with one output. last_attrs() returns its attributes.
 static uint32_t add_node(struct maker *maker, enum inf_op op, const uint32_t *inputs,
                          uint32_t count)
 {
@@ -76,7 +77,7 @@ static uint32_t add_transpose(struct maker *maker, uint32_t x)
     return y;
 }
 
-// x and a constant of its shape, some axes 1 and some left out.
+// Combines x with a constant of its shape, in which some axes are 1 and some are left out.
 static uint32_t add_binary(struct maker *maker, uint32_t x)
 {
     struct inf_shape shape = {.rank = 0};
@@ -90,7 +91,7 @@ static uint32_t add_binary(struct maker *maker, uint32_t x)
     return y;
 }
 
-// Two values of the same shape, wherever they come from.
+// Combines two values of the same shape.
 static uint32_t add_sum(struct maker *maker, uint32_t x, bool joins)
 {
     uint32_t other = x;
@@ -221,7 +222,7 @@ static void make_graph(struct maker *maker, uint64_t seed)
     cr_assert_eq(inf_shape_infer(maker->graph, NULL), INF_OK);
 }
 
-// Both outputs of a graph, one after the other.
+// Returns both outputs of a graph in one blob, one after the other.
 static struct inf_blob *join_outputs(struct inf_device *ref, const struct inf_graph *graph)
 {
     struct inf_graph *copy = NULL;

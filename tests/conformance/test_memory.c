@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device says it holds, against what the allocator says: a model is loaded, warmed up and
+// The memory that a device reports, compared with the allocator's. A model is loaded, warmed up and
 // unloaded on each device.
 #include <criterion/criterion.h>
 #include <malloc.h>
@@ -13,7 +13,7 @@
 
 TestSuite(memory, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
-// Bytes that malloc() has given out, mapped ones too.
+// Returns the bytes that malloc() has given out, including mapped blocks.
 static uint64_t allocated_bytes(void)
 {
     struct mallinfo2 info = mallinfo2();
@@ -50,7 +50,7 @@ static void check_within(uint64_t counted, uint64_t truth)
     cr_assert_leq(error, truth / 50, "%lu counted, %lu allocated", counted, truth);
 }
 
-// What the model says of itself is what its device counts.
+// The memory that the model reports is the memory that its device counts.
 static void check_sum(struct inf_model *model, struct inf_device *device)
 {
     struct inf_model_memory memory = inf_model_memory(model);
@@ -83,7 +83,7 @@ static void check_device(const char *backend)
     inf_model_charge(model, device);
     check_within(counted_bytes(device), allocated_bytes() - before);
 
-    // 1000 rows make arenas that count.
+    // 1000 rows need an arena of considerable size.
     struct inf_executable *executable = NULL;
     cr_assert_eq(
         inf_model_acquire(model, device, &INF_SHAPE(1000, 1536), &executable, &inf_tfjs_case.err),
@@ -93,7 +93,7 @@ static void check_device(const char *backend)
     check_sum(model, device);
     inf_model_release(model, &executable);
 
-    // What is packed is not kept beside it, whatever comes later.
+    // A packed weight is not kept unpacked beside its packed form.
     inf_model_allow_eviction(model);
     check_within(counted_bytes(device), allocated_bytes() - before);
     check_sum(model, device);
@@ -128,11 +128,12 @@ Test(memory, of_cpu_is_what_the_allocator_gave)
 
 // --- the bound ---
 
-// What a model may take beside its weights and its arena: a fraction of them, and its graph.
+// The memory that a model may take besides its weights and its arena: a fraction of these, and its
+// graph.
 #define RATIO_MAX      1.3
 #define OVERHEAD_BYTES (192u << 10)
 
-// Convolutions of `channels` channels on a picture of 32 x 32 pixels, a depthwise one and a dense layer.
+// Convolutions of `channels` channels on 32 x 32 pixels, one of them depthwise, and a dense layer.
 static void write_convolutions(unsigned channels, uint64_t *weight_bytes)
 {
     char document[2048];
@@ -169,7 +170,7 @@ static void write_convolutions(unsigned channels, uint64_t *weight_bytes)
     cr_assert_eq(inf_tfjs_case_import_text(document), INF_OK, "%s", inf_tfjs_case.err.text);
 }
 
-// Bytes that the model takes once it is settled and has run on `rows` rows.
+// Returns the bytes that the model takes after its races, and after it has run on `rows` rows.
 static void check_bound(struct inf_device *const *hosts, unsigned channels, int64_t rows)
 {
     uint64_t weight_bytes;

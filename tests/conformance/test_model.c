@@ -191,7 +191,7 @@ Test(model, stops_when_cancelled)
     inf_device_unref(&ref);
 }
 
-// What one thread of the test below works with.
+// The arguments of one thread of the next test.
 struct user {
     struct inf_model *model;
     struct inf_device *device;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator on every device of the registry, and on cpu with each instruction set of its own loops,
-// compared with ref on seeded random nodes. A device may decline a node; it may not give another answer,
-// write outside its outputs or change its inputs. What computes in the host's memory and is no kernel of
-// XNNPACK's, which may read some bytes more, does it again where memory ends with each operand.
-// ref itself is held to literals in tests/unit/ref/test_ref*.c and here only to the rest.
+// Every operator on every device of the registry, compared with ref on seeded random nodes. The cpu
+// device is tested once for each ISA level of the project's own kernels. A device may decline a
+// node, but it must not compute another result, write outside of its outputs or change its inputs.
+// Kernels of XNNPACK may read some bytes beyond an operand. All other kernels in host memory run
+// again with operands that end at an unreadable page. ref is compared with literals in
+// tests/unit/ref/test_ref*.c.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>
@@ -17,13 +18,13 @@
 #include "backends/registry.h"
 #include "tests/conformance/cases.h"
 
-// Faults of one operator on one device that are told in full.
+// Faults of one operator on one device that are printed in full.
 #define TOLD_MAX 3
 
-// Cases of one operator that are run in 16 bits.
+// Cases of one operator that run in 16 bits.
 #define LOWERED_CASES 10
 
-// Of so many cases ref, which is slow, does one again at fences.
+// ref, which is slow, runs one of so many cases again with operands at fences.
 #define REF_FENCED 4
 
 // The devices under test, ref last.
@@ -46,7 +47,7 @@ static void add_subject(struct inf_device *device, const char *level)
              level != NULL ? " " : "", level != NULL ? level : "");
 }
 
-// The cpu device once for each level below the best, which the registry's has.
+// The cpu device once for each ISA level below the best. The registry's device has the best.
 static void add_levels(void)
 {
     const struct inf_backend *cpu = inf_registry_find("cpu");
@@ -66,7 +67,7 @@ static void open_devices(void)
 {
     struct inf_error err = {0};
     struct inf_device_options options = {.threads = 2};
-    // By name, so that Vulkan on the CPU is among them.
+    // Devices are chosen by name, so that Vulkan on the CPU is included.
     char names[64] = "";
     const char *without = getenv("INF_OPS_WITHOUT");
     for (const struct inf_backend *const *backend = inf_registry_backends(); *backend; backend++) {
@@ -77,7 +78,7 @@ static void open_devices(void)
                  inf_registry_name(*backend));
     }
     cr_assert_eq(inf_device_list_open(&devices, names, &options, &err), INF_OK, "%s", err.text);
-    const char *only = getenv("INF_OPS_BACKEND"); // beside ref
+    const char *only = getenv("INF_OPS_BACKEND"); // tested in addition to ref
     if (only == NULL)
         add_levels();
     for (uint32_t i = 0; i < devices.count; i++) {
@@ -114,8 +115,8 @@ static double get_element(const struct one_tensor *tensor, size_t i)
     }
 }
 
-// What a float type may be off, for each part of the value and for each part of the largest one:
-// sums of products lose in proportion to their largest terms.
+// The tolerance of a float type, relative to the element and to the largest element: the error of a
+// sum of products is in proportion to its largest terms.
 static double float_tolerance(enum inf_dtype dtype)
 {
     switch (dtype) {
@@ -139,7 +140,7 @@ static double find_largest(const struct one_tensor *tensor, size_t count)
     return result;
 }
 
-// Products or elements that go into one element of the output, and each of which is rounded.
+// Returns how many rounded products or elements are summed for one element of the output.
 static double count_terms(const struct one_node *one)
 {
     const struct one_tensor *x = &one->inputs[0], *filter = &one->inputs[1];
@@ -163,7 +164,7 @@ static bool only_moves(const struct one_node *one)
     return one->op >= INF_OP_IDENTITY && one->op <= INF_OP_FILL;
 }
 
-// Whether the operator only moves or orders elements, so that no rounding can be an excuse.
+// Returns true if the operator only moves or orders elements, so that results must be equal.
 static bool is_exact(const struct one_node *one)
 {
     switch (one->op) {
@@ -180,26 +181,27 @@ static bool is_exact(const struct one_node *one)
     }
 }
 
-// Whether an element beyond what 16 bits hold came out as it must.
+// Returns true if an element that 16 bits cannot hold became infinity of the right sign.
 static bool overflow_matches(double got, double wanted)
 {
     return fabs(wanted) >= 65520 && isinf(got) && signbit(got) == signbit(wanted);
 }
 
-// The first element of an output that differs; SIZE_MAX where none does.
+// Returns the first element of an output that differs; SIZE_MAX if none does.
 static size_t first_difference(const struct one_node *one, const struct one_tensor *got,
                                const struct one_tensor *wanted)
 {
     size_t size = inf_dtype_size(wanted->dtype), count = wanted->size_bytes / size;
     bool is_float = inf_dtype_is_float(wanted->dtype);
     double relative = is_float && !is_exact(one) ? float_tolerance(wanted->dtype) : 0;
-    // An activation may hide how large the sum was, so its terms count too: 6e-8 each for FP32.
+    // An activation may hide how large the sum was, so the error of its terms is added: 6e-8 each
+    // for FP32.
     double scale = is_float ? fmin(find_largest(wanted, count), 1e3) + count_terms(one) / 160 : 0;
-    // Results are rounded to 11 bits, and to multiples of 2^-24; weights have been before.
+    // Results are rounded to 11 bits, and to multiples of 2^-24. Weights were rounded before.
     bool rounds = one->lowered && wanted->dtype == INF_DTYPE_F32 && !only_moves(one);
     double coarse = rounds ? 5e-4 : 0, least = rounds ? 3e-8 : 0;
     for (size_t i = 0; i < count; i++) {
-        // Devices may take the tiniest floats for 0.
+        // Devices may flush the smallest floats to 0.
         if (rounds && overflow_matches(get_element(got, i), get_element(wanted, i)))
             continue;
         if (is_float ? !one_node_near(get_element(got, i), get_element(wanted, i),
@@ -215,7 +217,7 @@ static size_t first_difference(const struct one_node *one, const struct one_tens
 
 struct tally {
     uint32_t ran, declined, faults;
-    uint32_t fenced; // of those that ran: again, where memory ends with each operand
+    uint32_t fenced; // of those that ran: ran again with operands that end at a fence
 };
 
 static void report_case(const struct one_node *one, const struct subject *subject, uint32_t number,
@@ -248,7 +250,7 @@ static void compare_tensors(const struct one_node *one, const struct one_tensor 
     }
 }
 
-// Runs the case on one device and compares.
+// Runs the case on one device and compares the outputs with ref's.
 static void run_on(struct one_node *one, const struct one_tensor *wanted,
                    const struct subject *subject, uint32_t number, struct tally *tally)
 {
@@ -265,7 +267,8 @@ static void run_on(struct one_node *one, const struct one_tensor *wanted,
     compare_tensors(one, wanted, subject, number, tally);
 }
 
-// Operators that cpu's own loops compute on every architecture, and in how many cases at least.
+// Operators that the cpu device's own kernels compute on every architecture, and in how many cases
+// at least.
 static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
 {
     if (strcmp(inf_device_info(device)->backend, "cpu") != 0)
@@ -290,7 +293,7 @@ static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
     }
 }
 
-// Of so many cases one is run: sanitizers take their time.
+// One of so many cases runs, because sanitizers are slow.
 static uint32_t case_step(void)
 {
     const char *text = getenv("INF_OPS_STEP");
@@ -299,14 +302,14 @@ static uint32_t case_step(void)
     return (uint32_t)step;
 }
 
-// Whether a device keeps floats in 16 bits between nodes: one of those whose memory is their own.
+// Returns true if a device keeps floats in 16 bits between nodes: one with its own memory.
 static bool keeps_halves(const struct inf_device *device)
 {
     const struct inf_device_info *info = inf_device_info(device);
     return !info->host_memory && (info->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) != 0;
 }
 
-// Runs the case on ref, at times, and on those that `ours` says, where memory ends with each operand.
+// Runs the case with operands that end at a fence: sometimes on ref, and on the devices in `ours`.
 static void run_fenced(struct one_node *one, const struct one_tensor *wanted, const bool *ours,
                        uint32_t number, struct tally *tallies)
 {
@@ -318,8 +321,8 @@ static void run_fenced(struct one_node *one, const struct one_tensor *wanted, co
     }
 }
 
-// Runs one case on ref, then on every other device; `lowered`: on those that keep floats in 16 bits, in
-// those. False where the node is not valid.
+// Runs one case on ref, then on every other device. If `lowered`, only devices that keep floats in
+// 16 bits run it, in 16 bits. Returns false if the node is invalid.
 static bool run_case(enum inf_op op, uint32_t number, bool lowered, struct tally *tallies)
 {
     struct random random = {.state = ((uint64_t)op << 32) + number};
@@ -341,7 +344,7 @@ static bool run_case(enum inf_op op, uint32_t number, bool lowered, struct tally
         memset(one.outputs, 0, sizeof(one.outputs));
     }
     one.lowered = lowered;
-    bool ours[SUBJECTS] = {0}; // no kernel of XNNPACK's did it
+    bool ours[SUBJECTS] = {0}; // no kernel of XNNPACK computed the node
     for (uint32_t i = 0; valid && i + 1 < subject_count; i++) {
         if (lowered && !keeps_halves(subjects[i].device))
             continue;
@@ -371,7 +374,7 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref)
     enum inf_op op = *param;
     const struct case_family *family = &case_families[op];
     struct tally tallies[SUBJECTS] = {0};
-    // What hangs on values or runs graphs is no device's: tests of executables have it.
+    // No device supports nodes that depend on values or run graphs; tests of executables have them.
     if (op >= INF_OP_BRANCH && family->make == NULL)
         return;
     cr_assert_not_null(family->make, "%s has no cases", inf_op_info(op)->name);
@@ -412,7 +415,7 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref_in_16_bits)
         any |= keeps_halves(subjects[i].device);
     if (!any)
         cr_skip_test("no device keeps floats in 16 bits");
-    // A sample: each is another shader to compile for the CPU.
+    // Only a sample: each case is another shader to compile for the CPU.
     uint32_t step = case_families[op].count * case_step() / LOWERED_CASES + 1;
     for (uint32_t number = 0; number < case_families[op].count; number += step)
         (void)!run_case(op, number, true, tallies);
@@ -421,9 +424,9 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref_in_16_bits)
                      subjects[i].name, inf_op_info(op)->name, tallies[i].faults, tallies[i].ran);
 }
 
-// --- what every device has to refuse ---
+// --- nodes that every device must fail ---
 
-// Devices that take the node fail its run with INF_INVALID.
+// Asserts that each device either declines the node or fails its run with INF_INVALID.
 static void expect_invalid(struct one_node *one, const char *needle)
 {
     for (uint32_t i = 0; i < subject_count; i++) {
@@ -470,7 +473,7 @@ Test(ops, refuse_to_divide_an_integer_by_0)
     }
 }
 
-// A divisor that is constant cannot fail a run, so that GPUs may take it.
+// A constant divisor cannot fail a run, so that GPUs may take the node.
 Test(ops, divide_integers_by_constants)
 {
     static const int32_t a[] = {7, -7, 7, -7, 0, INT32_MAX, INT32_MIN, 6};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes change no answer: graphs as exporters write them, made at random, run on ref before and
-// after each pass alone and all of them together.
+// Passes change no result. Random graphs like those of exporters run on ref before and after each
+// pass alone and all passes together.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 // --- running a graph ---
 
-// What the outputs of a graph were, in order.
+// The outputs of a graph, in order.
 struct answers {
     float *data[OUTPUTS_MAX];
     size_t counts[OUTPUTS_MAX];
@@ -29,7 +29,7 @@ static void free_answers(struct answers *answers)
         free(answers->data[i]);
 }
 
-// Numbers with a few special ones among them where `special`, the same for the same seed.
+// Fills `data` with numbers from `seed`; if `special`, a few of them are special values.
 static void fill_floats(float *data, size_t count, uint64_t seed, bool special)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 6.0f};
@@ -41,7 +41,7 @@ static void fill_floats(float *data, size_t count, uint64_t seed, bool special)
     }
 }
 
-// Memory for every value that is no constant, inputs filled.
+// Allocates memory for every value that is not constant, and fills the inputs.
 static void bind_values(const struct inf_graph *graph, struct inf_binding *bindings, bool special)
 {
     for (uint32_t i = 0; i < graph->value_count; i++) {
@@ -107,7 +107,7 @@ static void run_graph(struct inf_device *ref, const struct inf_graph *graph, boo
 struct maker {
     struct inf_graph *graph;
     uint64_t state;
-    uint32_t x; // what the next node reads
+    uint32_t x; // the operand of the next node
 };
 
 // SplitMix64.
@@ -129,7 +129,7 @@ static int64_t channels_now(const struct maker *maker)
     return shape_now(maker)->dims[shape_now(maker)->rank - 1];
 }
 
-// An FP32 constant between `low` and `high`.
+// Adds an FP32 constant with elements between `low` and `high`.
 static uint32_t number_const(struct maker *maker, struct inf_shape shape, float low, float high)
 {
     size_t size_bytes;
@@ -159,7 +159,7 @@ static uint32_t int_const(struct maker *maker, struct inf_shape shape, const int
     return value;
 }
 
-// Appends a node; its only output is what the next one reads.
+// Appends a node. Its only output becomes the operand of the next node.
 static union inf_attrs *append_node(struct maker *maker, enum inf_op op, const uint32_t *inputs,
                                     uint32_t count)
 {
@@ -172,8 +172,8 @@ static union inf_attrs *append_node(struct maker *maker, enum inf_op op, const u
     return &maker->graph->nodes[node].attrs;
 }
 
-// A constant that adds or multiplies by channel, in one of the shapes that exporters write; or by
-// element, which must not fuse.
+// Makes a constant to add or multiply. Its shape is one that exporters write for one element per
+// channel, or it has one element for each of x, which must not fuse.
 static uint32_t channel_const(struct maker *maker)
 {
     int64_t channels = channels_now(maker);
@@ -204,7 +204,7 @@ static void append_conv(struct maker *maker)
                         ? INF_VALUE_NONE
                         : number_const(maker, INF_SHAPE(depthwise ? 2 * in : out), -1, 1);
     const uint32_t inputs[] = {maker->x, filter, bias};
-    // VALID needs room for the kernel.
+    // VALID padding needs an input at least as large as the kernel.
     bool roomy = shape_now(maker)->dims[1] >= kernel && shape_now(maker)->dims[2] >= kernel;
     enum inf_padding padding =
         roomy ? (enum inf_padding)draw_below(maker, INF_PADDING_COUNT) : INF_PADDING_SAME;
@@ -303,7 +303,7 @@ static void append_pad(struct maker *maker)
     append_node(maker, INF_OP_PAD, inputs, 2);
 }
 
-// Nodes that do nothing.
+// Appends nodes that change nothing.
 static void append_nothing(struct maker *maker)
 {
     const struct inf_ints front = {.count = 1, .values = {0}};
@@ -330,7 +330,7 @@ static void append_nothing(struct maker *maker)
     }
 }
 
-// The sum of the sizes, added: constant, though what it is made of is not.
+// Adds the sum of the sizes of x: it is constant though x is not.
 static void append_size_sum(struct maker *maker)
 {
     uint32_t x = maker->x;
@@ -340,7 +340,7 @@ static void append_size_sum(struct maker *maker)
     append_node(maker, INF_OP_BINARY, (const uint32_t[]){x, maker->x}, 2);
 }
 
-// Something computed from constants only, added.
+// Adds a value that is computed from constants only.
 static void append_const_sum(struct maker *maker)
 {
     uint32_t x = maker->x;
@@ -412,8 +412,8 @@ static void compare_answers(const struct answers *before, const struct answers *
     }
 }
 
-// Runs graphs of many seeds before and after the passes not in `disabled`; `tolerance` 0 wants the
-// same numbers.
+// Runs graphs of many seeds before and after the passes not in `disabled`. A `tolerance` of 0 wants
+// equal numbers.
 static void check_passes(uint32_t disabled, float tolerance, bool special)
 {
     struct inf_device *ref;
@@ -443,7 +443,7 @@ static void check_passes(uint32_t disabled, float tolerance, bool special)
     cr_assert_gt(nodes_saved, 30, "the passes found something to do");
 }
 
-// The pass alone, and drop_dead after it.
+// Tests the pass alone, followed by drop_dead.
 #define ONLY(pass) (~(1u << (pass) | 1u << INF_PASS_DROP_DEAD))
 
 Test(passes, drop_identities_changes_no_bit)

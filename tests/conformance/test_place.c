@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement: by rule, by race, from memory; with devices that are slow, wrong or broken.
+// Placement: by rule, by race, from stored results, and with devices that are slow, wrong or
+// broken.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <math.h>
@@ -21,7 +22,7 @@
 
 // --- devices with faults ---
 
-static uint32_t last_output; // of the segment that a wrong device compiled last
+static uint32_t last_output; // of the segment that the device with a fault compiled last
 
 static enum inf_code run_slowly(struct inf_program *program, const struct inf_run *run,
                                 struct inf_ticket *ticket, struct inf_error *err)
@@ -103,7 +104,8 @@ static struct inf_model *make_model(struct inf_device *host)
     return model;
 }
 
-// Races devices with these faults, the last of them the judge, and frees everything but the race.
+// Races devices with these faults; the last device provides the reference results. Frees everything
+// except the race.
 static enum inf_code race_of(struct inf_race *race, const enum fault *faults, uint32_t count,
                              struct inf_error *err)
 {
@@ -220,7 +222,7 @@ Test(prior, takes_software_only_where_there_is_nothing_else)
     cr_assert_eq(prior.order[0], 0u);
 }
 
-// --- memory ---
+// --- stored results ---
 
 static char directory[64];
 static unsigned warnings;
@@ -302,7 +304,7 @@ Test(tune, remembers_over_a_restart)
     inf_device_unref(&tune_device);
 }
 
-// Reads the file, changes it, and gives back what is found under key 1 afterwards.
+// Reads the file, changes it, and returns the result that is found for key 1 afterwards.
 static void with_file(const char *contents, size_t size)
 {
     char path[96];
@@ -332,7 +334,7 @@ Test(tune, takes_no_damaged_line_for_a_decision)
     inf_tune_add(tune, 1, &race);
     inf_tune_close(&tune);
     size_t size = read_back(whole, sizeof whole);
-    // Every bit of every byte behind the header's line, and every length.
+    // Every bit of every byte after the header line, and every length.
     size_t header = (size_t)(strchr(whole, '\n') - whole) + 1;
     for (size_t i = header; i < size; i++) {
         memcpy(damaged, whole, size);
@@ -350,7 +352,7 @@ Test(tune, takes_no_damaged_line_for_a_decision)
         with_file(whole, i);
         tune = open_tune();
         cr_assert_null(inf_tune_find(tune, 1), "%zu bytes", i);
-        inf_tune_add(tune, 2, &race); // mends the file
+        inf_tune_add(tune, 2, &race); // repairs the file
         inf_tune_close(&tune);
         tune = open_tune();
         expect_found(tune, 2);
@@ -364,7 +366,7 @@ Test(tune, does_without_a_file_that_it_can_use)
 {
     struct inf_race race = finished_race();
     char path[96];
-    // A folder in its place: neither read nor replaced.
+    // A folder in the place of the file is neither read nor replaced.
     snprintf(path, sizeof path, "%s/tune.db", directory);
     cr_assert_eq(mkdir(path, 0700), 0);
     struct inf_tune *tune = open_tune();
@@ -373,7 +375,7 @@ Test(tune, does_without_a_file_that_it_can_use)
     expect_found(tune, 1);
     cr_assert_leq(warnings, 2u, "one for reading, one for writing");
     inf_tune_close(&tune);
-    // No directory at all.
+    // The directory is missing.
     strcat(directory, "/none");
     tune = open_tune();
     inf_tune_add(tune, 1, &race);
@@ -398,7 +400,7 @@ Test(tune, has_a_key_for_each_thing_that_a_decision_hangs_on)
         for (size_t k = 0; k < i; k++)
             cr_assert_neq(keys[i], keys[k], "%zu and %zu", i, k);
     cr_assert_eq(keys[0], inf_tune_key(1, shapes, 1, &race, "1"));
-    // The same device with another build of its driver.
+    // The same device with another driver build.
     strcpy(tune_device->info.identity, "another build");
     cr_assert_neq(keys[0], inf_tune_key(1, shapes, 1, &race, "1"));
     inf_device_unref(&tune_device);
@@ -410,7 +412,7 @@ Test(speed, predicts_from_arithmetic_memory_and_steps)
 {
     const struct inf_speed speed = {
         .macs_per_s = 10e9, .bytes_per_s = 2e9, .submit_ns = 5000, .step_ns = 100};
-    // 10 M multiply-adds take 1 ms, 1 MB takes 0.5 ms, 30 steps 3 us more.
+    // 10 M multiply-adds take 1 ms, 1 MB takes 0.5 ms, 30 steps take another 3 us.
     cr_expect_eq(inf_speed_predict_ns(&speed, &(struct inf_speed_work){10000000, 1000000, 30}),
                  1000000u + 5000u + 3000u);
     // 8 MB take 4 ms.
@@ -445,14 +447,14 @@ Test(speed, is_kept_for_the_next_start, .init = create_directory, .fini = remove
     char line[256];
     cr_expect(!inf_speed_load(&found, device, "1", directory));
     inf_speed_save(&speed, device, "1", directory);
-    inf_speed_save(&speed, device, "1", NULL); // nowhere
+    inf_speed_save(&speed, device, "1", NULL); // saves nothing
     cr_assert(inf_speed_load(&found, device, "1", directory));
     cr_expect_eq(found.macs_per_s, 1e9);
     cr_expect_eq(found.bytes_per_s, 2e9);
     cr_expect_eq(found.submit_ns, 3u);
     cr_expect_eq(found.step_ns, 4u);
     cr_expect(!inf_speed_load(&found, device, "2", directory), "another version");
-    // One digit of the line is another one.
+    // One digit of the line is changed.
     char path[96];
     snprintf(path, sizeof path, "%s/speed.db", directory);
     FILE *file = fopen(path, "r+");
@@ -478,7 +480,7 @@ Test(race, wins_by_memory_or_by_runs_at_once_where_that_is_the_aim)
     struct inf_race race = {.count = 2, .aim = INF_RACE_MEMORY};
     for (int i = 0; i < 2; i++)
         race.entries[i].device = devices[i];
-    // Both take the same memory: the order before the race decides, however slow the first is.
+    // Both take the same memory: the order before the race decides, although the first is slower.
     cr_assert_eq(inf_race_run(&race, model, &shape, BUDGET_NS, NULL), INF_OK);
     cr_expect_eq(race.chosen, 0u);
     cr_expect_eq(race.entries[0].memory_bytes, race.entries[1].memory_bytes);

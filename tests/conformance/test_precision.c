@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models in less than fp32: what is pinned stays, what is not is rounded, and it is always said which.
+// Models in less than fp32: pinned nodes stay in fp32, the others are rounded, and the result
+// always reports its precision.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -40,7 +41,7 @@ static struct inf_model *make_model(struct inf_device *host)
     return model;
 }
 
-// Runs the model with these run options; returns what it says that it computed in.
+// Runs the model with these options. Returns the precision that the result reports.
 static enum inf_precision run_model(struct inf_model *model, struct inf_device *device,
                                     const struct inf_run_options *options, const float x[COUNT],
                                     float y[COUNT], atomic_bool *overflowed)
@@ -60,8 +61,8 @@ static enum inf_precision run_model(struct inf_model *model, struct inf_device *
     return precision;
 }
 
-// 1.0009765625 = 1 + 2^-10 is a half; its square 1 + 2^-9 + 2^-20 is none: the nearest is 1 + 2^-9.
-// The nearest bfloat16, of 8 bits, is 1.
+// 1.0009765625 = 1 + 2^-10 fits in half. Its square 1 + 2^-9 + 2^-20 does not: the nearest half is
+// 1 + 2^-9. The nearest bfloat16, with 8 bits, is 1.
 Test(precision, rounds_what_is_not_pinned_and_says_so)
 {
     struct inf_device *half = open_device(&inf_half_backend), *ref = open_device(&inf_ref_backend);
@@ -81,7 +82,7 @@ Test(precision, rounds_what_is_not_pinned_and_says_so)
     cr_expect_eq(run_model(model, half, &bf16, x, y, NULL), INF_PRECISION_BF16);
     cr_expect_eq(y[0], -1.f);
     cr_expect_eq(y[2], -90112.f); // 90000 to 8 bits: 176 * 512
-    // Executables of three modes are there side by side.
+    // Executables of three precisions exist side by side.
     cr_expect_eq(inf_model_memory(model).executables, 3u);
     inf_model_unref(&model);
     inf_device_unref(&half);
@@ -131,7 +132,7 @@ Test(precision, is_refused_by_devices_that_do_not_offer_it)
     cr_expect_str_eq(err.text, "device 'half' does not compute in int8");
     segment.precision = INF_PRECISION_FP16;
     cr_expect_eq(inf_program_compile(&program, ref, &segment, 0, &err), INF_UNSUPPORTED);
-    // An executable goes on in fp32 there: what falls to hosts is theirs.
+    // ref does not compute in half, so its executable runs in fp32.
     const float x[COUNT + 16] = {300, 1.0009765625f, 0, 0};
     float y[COUNT + 16];
     cr_expect_eq(

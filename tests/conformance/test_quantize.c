@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass that makes operators on bytes of floats between dequantize and quantize, on ref: products may
-// differ by one step of y, all else by nothing.
+// The pass that replaces operators between dequantize and quantize by operators on bytes, run on
+// ref. Products may differ by one quantisation step of y; all other results must be equal.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static uint32_t add_node(struct inf_graph *graph, enum inf_op op, const uint32_t
     return graph->nodes[*node].outputs[0];
 }
 
-// x as bytes of this meaning and back.
+// Quantises x to bytes with this scale and zero point, and dequantises them.
 static uint32_t there_and_back(struct inf_graph *graph, uint32_t x, float scale, uint8_t zero)
 {
     const struct inf_shape one = {0};
@@ -50,7 +50,8 @@ static uint32_t there_and_back(struct inf_graph *graph, uint32_t x, float scale,
     return add_node(graph, INF_OP_DEQUANTIZE, inputs, 3, &node);
 }
 
-// A convolution (depthwise: of each channel) of x with bytes that are dequantised channel by channel.
+// Adds a convolution (if `depthwise`, of each channel alone) of x with bytes that are dequantised
+// per channel.
 static uint32_t add_convolution(struct inf_graph *graph, uint32_t x, bool depthwise, bool relu)
 {
     const struct inf_shape each = INF_SHAPE(CHANNELS);
@@ -87,8 +88,8 @@ enum form {
     FORM_CONV,
     FORM_DEPTHWISE,
     FORM_ADD,
-    FORM_TRANSPOSED, // a convolution of what is transposed between dequantize and it
-    FORM_RESHAPED,   // the same of another shape
+    FORM_TRANSPOSED, // a transpose lies between dequantize and the convolution
+    FORM_RESHAPED,   // a reshape lies between dequantize and the convolution
     FORM_COUNT
 };
 
@@ -132,7 +133,8 @@ static bool has_op(const struct inf_graph *graph, enum inf_op op)
     return false;
 }
 
-// Runs the passes but those in `disabled`, then the graph. *fused: whether `op` is in it.
+// Runs the passes except those in `disabled`, then the graph. Sets *fused to whether the result
+// contains `op`.
 static void run_passes(struct inf_device *ref, struct inf_graph *graph, uint32_t disabled,
                        enum inf_op op, float *y, bool *fused)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that hang on values, from TensorFlow.js's nodes to numbers worked out by hand: with all passes, and with
-// none.
+// Sizes that depend on values, from TensorFlow.js's nodes to numbers worked out by hand. Each graph
+// runs with all passes, and with none.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -25,7 +25,8 @@ Test(value_sizes, where_lists_positions)
     cr_assert(inf_shape_equal(&inf_control.results[0].shape, &INF_SHAPE(0, 2)));
 }
 
-// Nodes behind sizes that only the run tells: gather the positive elements and sum their squares.
+// Nodes whose sizes are known only during the run: gather the positive elements and sum their
+// squares.
 Test(value_sizes, what_follows_takes_the_size_it_gets)
 {
     inf_control_begin();
@@ -50,7 +51,8 @@ Test(value_sizes, what_follows_takes_the_size_it_gets)
     INF_CONTROL_CHECK(&none, 1, 0);
 }
 
-// Boxes 0 and 1 overlap by 9 of 11 parts, box 2 is apart, box 3 is box 0 with its corners swapped.
+// Boxes 0 and 1 overlap by 9 of 11 parts, box 2 overlaps no box, box 3 is box 0 with swapped
+// corners.
 static const float boxes[] = {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 5, 5, 6, 6, 1, 1, 0, 0};
 
 static void nms_model(const char *op, const char *inputs, int pad)
@@ -73,7 +75,7 @@ Test(value_sizes, nms_keeps_the_best_of_what_overlaps)
     const struct inf_feed feed = {{boxes, scores}, {INF_SHAPE(4, 4), INF_SHAPE(4)}};
     nms_model("NonMaxSuppressionV2", "boxes,scores,most,overlap", 0);
     inf_control_accept("n");
-    INF_CONTROL_CHECK(&feed, 0, 1, 2); // of equal scores the first comes first
+    INF_CONTROL_CHECK(&feed, 0, 1, 2); // among equal scores, the first box wins
     nms_model("NonMaxSuppressionV3", "boxes,scores,most,overlap,sigma", 0);
     inf_control_accept("n");
     INF_CONTROL_CHECK(&feed, 0, 1); // box 2 scores less than the threshold, here 0.5
@@ -85,8 +87,9 @@ Test(value_sizes, nms_keeps_the_best_of_what_overlaps)
     cr_assert_eq(inf_control.interpreted, 0); // a padded output has a known size
 }
 
-// Soft suppression by hand: box 1 and 3 have 0.9, box 1 is first. Overlap of 3 (and 0) with 1 is
-// 0.9 / 1.1 = 9/11, above 0.5: gone. Only box 2 (overlap 0) is left, its score as it was.
+// Soft suppression by hand: boxes 1 and 3 score 0.9, and box 1 is chosen first. Box 3 (and box 0)
+// overlaps it by 0.9 / 1.1 = 9/11, more than 0.5, and is suppressed. Only box 2, which overlaps by
+// 0, is left with its score unchanged.
 Test(value_sizes, soft_nms_lowers_scores)
 {
     const float scores[] = {0.6f, 0.9f, 0.3f, 0.9f};
@@ -96,7 +99,8 @@ Test(value_sizes, soft_nms_lowers_scores)
     inf_control_accept("n");
     INF_CONTROL_CHECK(&feed, 0, 0.9f, 0.3f);
     INF_CONTROL_CHECK(&feed, 1, 1, 2);
-    // With a threshold that nothing is above, overlaps lower the score: e^(-0.5 / 0.5 * (9/11)^2).
+    // With a threshold that no overlap exceeds, overlaps lower the score: e^(-0.5 / 0.5 *
+    // (9/11)^2).
     inf_control_begin();
     inf_control_input("boxes", "DT_FLOAT", INF_DIMS(-1, 4));
     inf_control_input("scores", "DT_FLOAT", INF_DIMS(-1));

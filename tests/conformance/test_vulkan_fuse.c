@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of element-wise nodes that the vulkan backend computes with shaders it writes itself, and sums that
-// convolutions compute: the answers are ref's, however the trees are cut. Built without shaderc, there are no trees
-// and all of it still holds.
+// Trees of element-wise nodes, which the vulkan backend computes with shaders that it generates,
+// and sums that are fused into convolutions: results equal ref's for every division into trees.
+// Built without shaderc, the backend generates no trees, and the results are the same.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static uint32_t add_unary(struct inf_graph *graph, enum inf_unary_kind kind, uin
     return value;
 }
 
-// A row of constants, one a channel.
+// Adds a row of constants, one for each channel.
 static uint32_t add_row(struct inf_graph *graph, float first)
 {
     float elements[CHANNELS];
@@ -60,7 +60,7 @@ static struct inf_graph *finish_graph(struct inf_graph *graph, uint32_t y)
     return graph;
 }
 
-// Runs the graph, which it takes over, on x = -3, -2.9, ...; returns how many steps that took.
+// Runs the graph on x = -3, -2.9, ... and destroys it. Returns the number of steps of the run.
 static uint32_t run_graph(struct inf_graph *graph, struct inf_device *device,
                           enum inf_precision precision, float y[ELEMENTS])
 {
@@ -91,7 +91,7 @@ static void expect_near(const float *got, const float *wanted, float tolerance)
                       "element %d is %g, ref has %g", i, (double)got[i], (double)wanted[i]);
 }
 
-// swish(neg(x) * row + row), clipped: one tree, of which x is read once and a value twice.
+// swish(neg(x) * row + row), clipped. It is one tree, which reads x once and one value twice.
 static struct inf_graph *make_swish(void)
 {
     struct inf_graph *graph = new_graph();
@@ -126,7 +126,7 @@ Test(vulkan_fuse, computes_between_values_of_16_bits)
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     float y[ELEMENTS], wanted[ELEMENTS];
     for (int i = 0; i < 2; i++) {
-        // softmax is no part of a tree: what lies before and behind it is in 16 bits.
+        // softmax is no part of a tree: its operand and its result are stored in 16 bits.
         struct inf_graph *graph = new_graph();
         uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
         uint32_t before = add_binary(graph, INF_BINARY_MUL, add_unary(graph, INF_UNARY_TANH, x),
@@ -143,7 +143,7 @@ Test(vulkan_fuse, computes_between_values_of_16_bits)
     inf_device_unref(&ref);
 }
 
-// A chain of `nodes` nodes, each second of which reads a row of its own.
+// Makes a chain of `nodes` nodes, every second of which reads its own row.
 static struct inf_graph *make_chain(int nodes)
 {
     struct inf_graph *graph = new_graph();
@@ -169,14 +169,14 @@ Test(vulkan_fuse, cuts_what_has_no_room_in_one_shader)
     inf_device_unref(&ref);
 }
 
-// A number below `limit`, by a linear congruential generator (Knuth).
+// Returns a number below `limit` from a linear congruential generator (Knuth).
 static uint32_t draw_below(uint64_t *state, uint32_t limit)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(*state >> 33) % limit;
 }
 
-// Nodes over what was made before them, some of it read by several, all of it bounded.
+// Makes random nodes over earlier results. Several nodes may read the same result; all are bounded.
 static struct inf_graph *make_random(uint64_t seed)
 {
     static const enum inf_unary_kind unaries[] = {INF_UNARY_NEG, INF_UNARY_ABS, INF_UNARY_SIGMOID,
@@ -226,7 +226,7 @@ Test(vulkan_fuse, compiles_nothing_at_a_second_start)
         run_graph(make_swish(), device, INF_PRECISION_FP32, start == 0 ? wanted : y);
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_SHADERS_COMPILED),
                      start == 1 ? 0u : 1u);
-        // The third start has the pipelines of the second, since the shader is the same again.
+        // The third start finds the second start's pipelines, because the shader is the same again.
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES), 1u);
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES_KNOWN), start == 0 ? 0u : 1u);
         if (start > 0)
@@ -271,13 +271,13 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
 
 // --- convolutions that add ---
 
-// What stands around a convolution of x.
+// The nodes around a convolution of x.
 struct around {
     bool swapped; // the convolution is the second operand of the sum
-    bool padded;  // the other one has fewer channels, and zeros behind them
+    bool padded;  // the other operand has fewer channels, padded with zeros
     bool prelu, relu;
-    bool read_twice; // the convolution's result, which is then not to be joined
-    uint32_t steps;  // wanted
+    bool read_twice; // two nodes read the convolution's result, so the sum must not be fused
+    uint32_t steps;  // expected number of steps
 };
 
 static uint32_t add_convolution(struct inf_graph *graph, uint32_t x, int64_t channels, float first)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans over a device with memory of its own: what it cannot compute runs on ref in between, and
-// every output comes back, whoever made it.
+// Plans over a device with its own memory: nodes that it cannot compute run on ref, and every
+// output is returned, from either device.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -101,7 +101,7 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
     struct inf_graph *graph = make_graph();
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
-    // ref takes every node, so the second one is never asked.
+    // ref supports every node, so the plan never asks the second device.
     cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, NULL, &err), INF_OK,
                  "%s", err.text);
     run_slot(executable, 0, 3, true);
@@ -114,7 +114,7 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
 
 #define LARGE ((int64_t)1 << 18) // of floats: 1 MiB
 
-// less = -x; more = -index: of as many floats and integers.
+// less = -x of floats; more = -index of as many integers.
 static struct inf_graph *make_pair(int64_t count)
 {
     struct inf_graph *graph = new_graph();
@@ -133,7 +133,7 @@ struct pair {
     int64_t count;
     float *x;
     int32_t *index;
-    struct inf_mapping *mapping; // of both
+    struct inf_mapping *mapping; // of both inputs
     float *less, *flat;
     int32_t *twice;
 };
@@ -167,7 +167,8 @@ static void pair_fini(struct pair *pair)
         inf_device_unref(&pair->devices[i]);
 }
 
-// Runs it on x = first, first + 1, ... from pair->x + `at` on; how many of its inputs were read in place.
+// Runs it on x = first, first + 1, ... from pair->x + `at` on. Returns how many of its inputs were
+// read in place.
 static uint64_t run_pair(struct pair *pair, int64_t at, float first)
 {
     struct inf_error err = {0};
@@ -195,12 +196,12 @@ Test(vulkan_plan, reads_large_floats_where_the_caller_has_them)
     pair_init(&pair, LARGE);
     if (((struct vk_gpu *)pair.devices[0])->import_alignment == 0)
         cr_skip_test("the driver has no VK_EXT_external_memory_host");
-    // Integers are copied: somebody might change them between a look and a use.
+    // Integers are copied: the client could change them between the range check and the use.
     cr_expect_eq(run_pair(&pair, 0, 1), 1u);
     cr_expect_eq(run_pair(&pair, 64, 2), 1u);
     cr_expect_eq(inf_device_get_count(pair.devices[0], INF_COUNT_IN_PLACE_BYTES), 2u * LARGE * 4);
     cr_expect_eq(inf_device_get_count(pair.devices[0], INF_COUNT_INPUTS_COPIED), 2u);
-    // From where no alignment lets the device read it is copied.
+    // An address whose alignment does not allow the device to read in place is copied.
     cr_expect_eq(run_pair(&pair, 1, 3), 0u);
     pair_fini(&pair);
 }
@@ -225,7 +226,8 @@ Test(vulkan_plan, reads_smaller_floats_in_place_once_they_stay)
 
 // --- in 16 bits ---
 
-// double = -x * 2; y = double / 2; same = |double|, so that double is stored; z = -x times a matrix with an element that 16 bits do not hold.
+// double = -x * 2; y = double / 2; same = |double|, so that double is stored; z = -x times a matrix
+// with an element that 16 bits cannot hold.
 static struct inf_graph *make_wide_graph(void)
 {
     struct inf_graph *graph = new_graph();
@@ -246,7 +248,7 @@ static struct inf_graph *make_wide_graph(void)
     return graph;
 }
 
-// Whether a value that was stored in 16 bits is not finite.
+// Returns true if a value that was stored in 16 bits is not finite.
 static bool run_wide(const struct inf_run_options *options, const float x[4], float y[4], float *z)
 {
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
@@ -284,7 +286,7 @@ Test(vulkan_plan, keeps_in_fp32_what_16_bits_do_not_hold)
     cr_assert(run_wide(&fp16, x, y, &z));
     cr_assert(isinf(y[0]), "80000 fits into 16 bits: %g", (double)y[0]);
     cr_assert_eq(y[3], -1000);
-    // -x is a whole number of what 16 bits tell apart, and the weights stay as they are.
+    // -x is a whole number that 16 bits hold exactly, and the weights stay in 32 bits.
     cr_assert_eq(z, 40000.f * 70000.f - 3 + 0.25f - 1000);
     uint64_t hash = inf_node_hash(&pinned);
     fp16.pinned = &hash;
@@ -294,7 +296,7 @@ Test(vulkan_plan, keeps_in_fp32_what_16_bits_do_not_hold)
         cr_assert_eq(y[i], -x[i], "element %d", i);
 }
 
-// double = -x * 2 and |double|, of `count` numbers: double is stored.
+// double = -x * 2 and |double|, of `count` numbers. double is stored.
 static struct inf_graph *make_doubling(int64_t count)
 {
     struct inf_graph *graph = new_graph();
@@ -312,7 +314,8 @@ static struct inf_graph *make_doubling(int64_t count)
     return graph;
 }
 
-// Whether a number of x that is 40000 at `large` (-1: nowhere) and 1 elsewhere is too large once it is doubled.
+// Runs on x, which is 40000 at index `large` (-1: nowhere) and 1 elsewhere. Returns true if the run
+// reports that a doubled number is too large.
 static bool range_check_fails(struct inf_executable *executable, int large)
 {
     float x[16 + 16], same[16], half[16];
@@ -355,7 +358,7 @@ Test(vulkan_plan, says_fp32_where_nothing_is_in_16_bits)
     struct inf_graph *graph = new_graph();
     struct inf_executable *executable = NULL;
     struct inf_run_options options = {.precision = INF_PRECISION_FP16};
-    // Inputs and outputs are in fp32, and there is nothing in between.
+    // Inputs and outputs are in fp32, and there are no values between them.
     uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
     add_output(graph, "y", node(graph, INF_OP_UNARY, "y", x));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
@@ -367,7 +370,7 @@ Test(vulkan_plan, says_fp32_where_nothing_is_in_16_bits)
         inf_device_unref(&devices[i]);
 }
 
-// --- behind a layer that fails and counts ---
+// --- with a Vulkan layer that injects failures and counts calls ---
 
 static struct vulkan_faults *install_faults(void)
 {
@@ -400,7 +403,7 @@ Test(vulkan_plan, plans_anew_without_what_the_driver_cannot_build)
 #define SIDE    16
 #define RESULTS ((SIDE - 2) * (SIDE - 2))
 
-// y [1,14,14,1] = a convolution of x [1,16,16,1] with a filter of 3 x 3, not padded.
+// y [1,14,14,1] = a convolution of x [1,16,16,1] with a 3x3 filter, without padding.
 static struct inf_graph *make_convolution(void)
 {
     struct inf_graph *graph = new_graph();
@@ -443,7 +446,7 @@ Test(vulkan_plan, takes_fewer_pixels_where_the_driver_cannot_build_many)
         faults->pipeline_value = pixels;
         run_convolution(devices, 2, y);
         for (int i = 0; i < RESULTS; i++)
-            cr_assert_eq(y[i], wanted[i], "element %d", i); // whole numbers: nothing is rounded
+            cr_assert_eq(y[i], wanted[i], "element %d", i); // whole numbers are not rounded
     }
     for (int i = 0; i < 2; i++)
         inf_device_unref(&devices[i]);

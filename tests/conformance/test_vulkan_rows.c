@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few and long reductions and rows of softmax, each of which a subgroup makes on devices that can: the answers are ref's.
+// Few and long reductions and rows of softmax. On devices that support it, a subgroup computes each
+// row. Results equal ref's.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// Enough for any subgroup, and a multiple of none; channels are made by fours.
+// More than the lanes of any subgroup, and a multiple of none. Channels are computed in fours.
 #define ROWS     3
 #define COLUMNS  1501
 #define CHANNELS 8
@@ -19,11 +20,11 @@
 
 #define NOTHING (-1)
 
-// What is made of x [ROWS, COLUMNS, CHANNELS].
+// The operator and its operand x [ROWS, COLUMNS, CHANNELS].
 struct made {
     enum inf_op op;
-    int32_t kind; // of a reduction; of a softmax, whether it is the logarithm
-    bool rows;    // of [ROWS, COLUMNS * CHANNELS]; or the columns of each channel
+    int32_t kind; // the kind of a reduction; for softmax, 1 means the logarithm
+    bool rows;    // x is [ROWS, COLUMNS * CHANNELS]; else the columns of each channel are reduced
 };
 
 static struct inf_graph *make_graph(const struct made *made)
@@ -45,7 +46,8 @@ static struct inf_graph *make_graph(const struct made *made)
     return graph;
 }
 
-// Runs it; whether a subgroup made each row. Column `nan` of the second row is NaN.
+// Runs the graph; column `nan` of the second row is NaN. Returns true if a subgroup computed each
+// row.
 static bool run_graph(const struct made *made, struct inf_device *device, int32_t nan, float *y)
 {
     struct inf_device *ref = NULL;
@@ -60,7 +62,7 @@ static bool run_graph(const struct made *made, struct inf_device *device, int32_
     cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, device != NULL ? 2 : 1,
                                               &(struct inf_run_options){0}, &err),
                  INF_OK, "%s", err.text);
-    // Near 1, so that their product stays in range.
+    // Elements near 1, so that their product stays in range.
     for (size_t i = 0; i < ELEMENTS; i++)
         x[i] = 1 + ((float)(i * 7919 % 61) - 30) / 6000;
     if (nan != NOTHING)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that the vulkan backend computes by Winograd's algorithm where it is worth it: the answers are ref's.
+// Convolutions that the vulkan backend computes by Winograd's algorithm if that is faster: results
+// equal ref's.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// Two pictures whose sides are no multiples of a tile's, and more tiles than are made at a time.
+// Two pictures whose sides are no multiples of a tile's, with more tiles than one batch holds.
 #define IMAGES   2
 #define HEIGHT   94
 #define WIDTH    101
@@ -36,7 +37,7 @@ static uint32_t add_weights(struct inf_graph *graph, struct inf_shape shape, flo
     return value;
 }
 
-// A convolution alone, or with a sum and a prelu behind it.
+// Makes a convolution, alone or followed by a sum and a prelu.
 static struct inf_graph *make_graph(enum inf_padding padding, bool summed)
 {
     struct inf_graph *graph = new_graph();
@@ -69,7 +70,7 @@ static struct inf_device *open_ref(void)
     return ref;
 }
 
-// Runs the graph, which it takes over; whether a step of it was Winograd's.
+// Runs the graph and destroys it. Returns true if one of its steps used Winograd's algorithm.
 static bool run_graph(struct inf_graph *graph, struct inf_device *device, float *y)
 {
     struct inf_device *devices[] = {device, open_ref()};

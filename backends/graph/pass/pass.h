@@ -17,8 +17,8 @@ enum inf_pass {
     INF_PASS_LAYOUT,          // transposes move towards the outputs, meet their inverses and go
     // Floats between dequantize and quantize become operators on bytes; products may differ by 1.
     INF_PASS_QUANTIZE,
-    // Folds batch_norm, and mul and add by a constant per channel, into the weights of the convolution
-    // or matmul before them.
+    // Folds batch_norm, and mul and add by a constant per channel, into the weights of the
+    // convolution or matmul before them.
     INF_PASS_FOLD_BATCH_NORM,
     INF_PASS_FUSE_BIAS, // add of a constant per channel becomes the bias of the node before it
     // Fuses an activation into the convolution, matmul or add before it, and min(max(x)) into clip.

@@ -119,7 +119,7 @@ Test(serving_alloc, does_not_happen_with_many_streams_and_failures)
         for (int i = 0; i < STREAMS; i++) {
             inf_add_request(&message, 1);
             if (i % 4 == 3)
-                message.infer_request.model_name = "nobody";
+                message.infer_request.model_name = "absent";
             if (i % 4 == 2)
                 message.infer_request.timeout_ns = 1;
             inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,

@@ -106,7 +106,7 @@ static uint64_t send_ordered(uint64_t key, bool wrong)
     message.infer_request.device = "cpu";
     message.infer_request.order_key = key;
     if (wrong)
-        message.infer_request.model_name = "nobody";
+        message.infer_request.model_name = "absent";
     return inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
                            (struct inf_span){(const uint8_t *)rows, 96});
 }
@@ -383,7 +383,7 @@ static void do_something(struct inf_raw *client, unsigned *seed, uint32_t *sent)
         send_slow(client, 1000000);
     } else if (what == 11) {
         inf_add_request(&message, 2);
-        message.infer_request.model_name = "nobody";
+        message.infer_request.model_name = "absent";
         inf_raw_request(client, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
                         (struct inf_span){(const uint8_t *)rows, 96});
     } else if (what == 12) {

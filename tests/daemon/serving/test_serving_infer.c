@@ -215,9 +215,9 @@ Test(serving_infer, refuses_unknown_models_versions_devices_methods)
 {
     union inf_message message;
     inf_add_request(&message, 2);
-    message.infer_request.model_name = "nobody";
+    message.infer_request.model_name = "absent";
     check_refused(&message, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND, "");
-    cr_assert_str_eq(raw.message.status.model, "nobody");
+    cr_assert_str_eq(raw.message.status.model, "absent");
 
     inf_add_request(&message, 2);
     message.infer_request.model_name = "../../etc/passwd";

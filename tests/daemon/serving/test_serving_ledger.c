@@ -136,7 +136,7 @@ static void send_one(struct client *client)
         message.infer_request.timeout_ns = 1000000 + roll_dice(20000000);
         data = inf_slow_data();
     } else if (roll_dice(50) == 0) {
-        message.infer_request.model_name = "nobody";
+        message.infer_request.model_name = "absent";
     } else if (roll_dice(50) == 0) {
         message.infer_request.inputs[1].name = "nothing";
     } else if (roll_dice(5) == 0) {

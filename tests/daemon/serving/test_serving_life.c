@@ -107,7 +107,7 @@ Test(serving_life, reports_its_metadata)
     cr_assert_gt(status.uptime_ns, 0);
     cr_assert_gt(status.resident_bytes, 1 << 20);
 
-    message.model.name = "nobody";
+    message.model.name = "absent";
     call_method(&raw, INF_METHOD_MODEL_METADATA, INF_MESSAGE_MODEL_METADATA_REQUEST, &message);
     inf_raw_check_failure(&raw, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
     // Data with a method that takes none.
@@ -153,15 +153,15 @@ Test(serving_life, lets_only_admins_load_and_unload)
     cr_assert_gt(progress, 0);
     inf_raw_expect_infer(&raw, send_add(&raw));
 
-    const union inf_message nobody = {.model = {.name = "nobody"}};
-    call_method(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &nobody);
+    const union inf_message absent = {.model = {.name = "absent"}};
+    call_method(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &absent);
     inf_raw_check_failure(&admin, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
     // The failure stays listed until the model is unloaded.
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
-                &nobody);
+                &absent);
     cr_assert_eq(admin.frame.header.flags, INF_FRAME_FINAL);
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
-                &nobody);
+                &absent);
     inf_raw_check_failure(&admin, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
     inf_raw_close(&admin);
 }

@@ -385,7 +385,7 @@ Test(serving_session, errors_give_the_reason)
     a_request(&message, 1);
     message.infer_request.input_count = 2;
     message.infer_request.inputs[1] =
-        (struct inf_tensor_entry){.name = "b", .session_tensor = "nobody kept this"};
+        (struct inf_tensor_entry){.name = "b", .session_tensor = "never kept"};
     check_refused(&message, INF_INVALID, INF_REASON_TENSOR_MISSING);
     message.infer_request.session_id = 0;
     check_refused(&message, INF_INVALID, INF_REASON_BAD_PARAMETER);

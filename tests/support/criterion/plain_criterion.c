@@ -25,7 +25,8 @@ void cr_asprintf_free(char *text)
     free(text);
 }
 
-// The library's texts have gaps for the operands; without them, the text that the test gives is all.
+// The library's texts have placeholders for the operands. Without them, only the test's own text is
+// shown.
 char *cr_translate_assert_msg(int index, ...)
 {
     (void)index;

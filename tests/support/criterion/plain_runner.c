@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A main for Criterion tests where Criterion's own cannot start: its sandbox (boxfort) maps memory at
-// addresses that ThreadSanitizer keeps for itself, and looks into processes as no emulator allows. Each test runs in a forked child, one after the
-// other; what the macros call is answered here instead of in libcriterion. Filters and reports are
-// left out; the output is Criterion's as far as tests/report.py reads it.
+// A main function for Criterion tests on platforms on which Criterion's own cannot start: its
+// sandbox (boxfort) maps memory at addresses that ThreadSanitizer reserves, and inspects processes
+// in a way that no emulator allows. Each test runs in a forked child, one after the other. The
+// functions that the macros call are defined here instead of in libcriterion. Filters and reports
+// are left out; the output is Criterion's as far as tests/report.py reads it.
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -159,7 +159,8 @@ static enum inf_code print_weights(const struct bench_subject *subject, struct i
     struct inf_executable_memory memory;
     INF_TRY(inf_executable_memory(subject->executable, &memory, err));
     printf(
-        "  weights: %.1f KiB packed in %.2f ms, %.1f KiB for this program alone, %.1f KiB as they are\n",
+        "  weights: %.1f KiB packed in %.2f ms, %.1f KiB for this program alone, "
+        "%.1f KiB as they are\n",
         (double)memory.shared_bytes / 1024, (double)memory.packing_ns / 1e6,
         (double)memory.weight_bytes / 1024, (double)memory.const_bytes / 1024);
     return INF_OK;

@@ -53,7 +53,7 @@ static double element_at(const void *data, enum inf_dtype dtype, size_t index)
     }
 }
 
-// Whether one element is close enough. What is no number must be so in both.
+// Returns true if the element is close enough to the reference. NaN matches only NaN.
 static bool is_within(double got, double reference, bool is_float,
                       const struct tool_tolerance *tolerance)
 {
@@ -82,7 +82,7 @@ struct tool_difference tool_compare(const void *got, const struct inf_npy *refer
         double distance = a == b ? 0 : fabs(a - b);
         if (!is_within(a, b, is_float, tolerance))
             difference.outside++;
-        // Written so that a distance that is no number is kept.
+        // This comparison is true if the distance is NaN, so that a NaN is kept.
         if (!(distance <= difference.max_abs))
             difference.max_abs = distance;
         double relative = distance == 0 ? 0 : distance / fabs(b);

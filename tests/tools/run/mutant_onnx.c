@@ -103,7 +103,7 @@ static void cut_parts(struct mutant_parts *parts, const struct mutant *document)
     cut_message(parts, document, 0, document->size, MUTANT_NO_PART, MODEL, 0);
 }
 
-// Writes the length before the body of `part` and of what it is in anew, each `grown` bytes more.
+// Adds `grown` bytes to the encoded length of `part` and of each part that encloses it.
 static void grow_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
                       int64_t grown)
 {

@@ -205,7 +205,8 @@ static void close_seed(struct seed *seed)
 
 // --- mutants ---
 
-// The document of a variant. Small ones take several changes, cut anew after each.
+// Makes a mutant of the seed's document. Small documents get several changes, and are divided into
+// parts again after each.
 static void make_mutant(struct mutant *mutant, const struct seed *seed, uint64_t *state)
 {
     mutant->size = seed->document.size;

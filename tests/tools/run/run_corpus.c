@@ -2,15 +2,16 @@
 // run_corpus --backend NAME [--dim N] [--threads N] [--runs N] [--rank NAME=N] [--fill NAME=X]
 // MODEL...
 //
-// Imports each model and runs it on zeros and on random input, for the sake of running: there is no
-// reference to compare with. Prints a line a model:
-//     NAME ok|FAIL nodes=N interpreted=N outputs=N nonfinite=N load_ms=X load_cpu_ms=X run_ms=X [why]
-// load_ms is what importing, folding and compiling took, load_cpu_ms of the processor, which is
-// what can be compared on a machine that is busy. `nodes` are those after the passes, `interpreted`
-// those that no plan has: what hangs on values. Unknown dimensions of inputs are 1 for the batch,
-// else --dim (224); an unknown rank is 4, all 1, but for the input that --rank names. --fill gives
-// an input one value on zeros as on random input, for models in which 0 makes no sense. Exit
-// status: 0 all ran, 1 one did not, 2 usage.
+// Imports each model and runs it on zeros and on random input. There is no reference to compare
+// with: the runs only have to succeed. Prints a line for each model:
+//     NAME ok|FAIL nodes=N interpreted=N outputs=N nonfinite=N load_ms=X load_cpu_ms=X run_ms=X
+// and the reason of a failure behind it. load_ms is the time of importing, folding and compiling;
+// load_cpu_ms is the processor time of the same, which is comparable on a busy machine. `nodes`
+// counts the nodes after the passes, `interpreted` those outside of every plan, because they depend
+// on values. Unknown dimensions of inputs are 1 for the batch, and --dim (224) for the others. An
+// unknown rank is 4 with dimensions of 1, unless --rank names the input. --fill gives an input one
+// value in both runs, for models in which 0 makes no sense. Exit status: 0 if all models ran, 1 if
+// one did not, 2 for a usage error.
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>

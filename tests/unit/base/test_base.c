@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The base parts of the engine: arenas, blobs, pages, 16-bit floats, queues, threads, spinning
+// before sleeping, and files that are opened beneath a directory.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -180,7 +182,7 @@ Test(queue, fd_is_readable_while_items_wait)
     inf_queue_destroy(&queue);
 }
 
-Test(queue, leaves_its_fd_alone_while_its_reader_looks)
+Test(queue, leaves_its_fd_alone_while_its_reader_polls)
 {
     struct inf_queue *queue;
     cr_assert_eq(inf_queue_create(&queue, 2, true, NULL), INF_OK);
@@ -196,24 +198,24 @@ Test(queue, leaves_its_fd_alone_while_its_reader_looks)
     inf_queue_destroy(&queue);
 }
 
-Test(queue, tells_of_what_came_quietly_once_it_is_announced)
+Test(queue, announces_earlier_items_with_the_next_notification)
 {
     struct inf_queue *queue;
     cr_assert_eq(inf_queue_create(&queue, 3, true, NULL), INF_OK);
     struct pollfd poll_fd = {.fd = inf_queue_fd(queue), .events = POLLIN};
     inf_queue_notify(queue);
-    cr_expect_eq(poll(&poll_fd, 1, 0), 0, "there is nothing to be told");
+    cr_expect_eq(poll(&poll_fd, 1, 0), 0, "no notification is due");
     cr_assert(inf_queue_push_deferred(queue, queue));
     cr_expect_eq(poll(&poll_fd, 1, 0), 0);
     inf_queue_notify(queue);
     cr_expect_eq(poll(&poll_fd, 1, 0), 1);
     inf_queue_fd_clear(queue);
     inf_queue_notify(queue);
-    cr_expect_eq(poll(&poll_fd, 1, 0), 0, "it was told");
+    cr_expect_eq(poll(&poll_fd, 1, 0), 0, "the reader was notified before");
     cr_expect_not_null(inf_queue_try_pop(queue));
     cr_assert(inf_queue_push_deferred(queue, queue));
     cr_assert(inf_queue_push(queue, queue));
-    cr_expect_eq(poll(&poll_fd, 1, 0), 1, "a loud one tells of those before it");
+    cr_expect_eq(poll(&poll_fd, 1, 0), 1, "a push with a notification announces earlier items too");
     inf_queue_fd_clear(queue);
     cr_expect_not_null(inf_queue_try_pop(queue));
     cr_expect_not_null(inf_queue_try_pop(queue));
@@ -247,7 +249,7 @@ static void be_prompt(void *context)
 }
 
 // How far it may go is the system's to say.
-Test(thread, is_prompt_as_far_as_that_is_granted_and_its_heirs_are_not)
+Test(thread, has_the_priority_that_is_granted_and_its_children_have_not)
 {
     struct promptness seen;
     struct inf_thread thread;
@@ -262,7 +264,7 @@ Test(thread, is_prompt_as_far_as_that_is_granted_and_its_heirs_are_not)
     cr_expect_geq(seen.heir, 0);
 }
 
-Test(spin_wait, pays_after_a_short_wait_where_others_have_a_processor)
+Test(spin_wait, spins_after_a_short_wait_if_another_processor_is_free)
 {
     struct inf_spin_wait spin_wait;
     inf_spin_wait_init(&spin_wait, 2);
@@ -283,7 +285,7 @@ Test(spin_wait, pays_after_a_short_wait_where_others_have_a_processor)
     inf_spin_wait_init(&spin_wait, 1);
     inf_spin_wait_note_wait(&spin_wait, 1);
     cr_expect_not(inf_spin_wait_should_spin(&spin_wait),
-                  "whoever looks keeps others from the one processor");
+                  "a spinning thread keeps other threads from the only processor");
 }
 
 // A directory with what an attacker would put there.

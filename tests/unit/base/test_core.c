@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The core of the protocol library: error texts, byte ranges, shapes and element types.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The device interface over a backend made for the test: references, options, buffers, memory
+// counts, copies, and the checks before a compilation or a run.
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GLSL compiled while the process runs, and what is kept of it on disk. Built twice: the second time
-// without a compiler.
+// GLSL that is compiled at run time, and the cache of the results on disk. The file is built twice:
+// the second time without a compiler.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>

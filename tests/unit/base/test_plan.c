@@ -298,7 +298,7 @@ Test(plan, never_overlaps_live_tensors)
             uint32_t b = values[(seed >> 16) % count];
             values[count++] = seed >> 31 ? add_unary(graph, "u", a) : add_binary(graph, "b", a, b);
         }
-        // Outputs that nobody wants lie there too.
+        // Values that no node reads are outputs too.
         cr_assert_eq(inf_graph_add_output(graph, "y", values[count - 1], NULL), INF_OK);
         cr_assert_eq(inf_graph_add_output(graph, "z", values[1 + round % 37], NULL), INF_OK);
         struct fake fake;

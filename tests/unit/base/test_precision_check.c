@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The accuracy check of 16-bit precisions: which nodes it pins to fp32, and which models it admits.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static struct inf_precision_report check_precision(float scale, float back, floa
     return judge_in(INF_PRECISION_FP16, scale, back, a, b);
 }
 
-Test(judge, admits_what_half_holds)
+Test(precision_check, admits_what_half_holds)
 {
     struct inf_precision_report report = check_precision(2, 0.5f, 1, 0.25f);
     cr_expect_eq(report.values, 2u);
@@ -72,7 +73,7 @@ Test(judge, admits_what_half_holds)
     cr_expect(report.admissible);
 }
 
-Test(judge, keeps_what_overflows_in_fp32)
+Test(precision_check, keeps_what_overflows_in_fp32)
 {
     char text[256];
     struct inf_precision_report report = check_precision(80000, 1e-4f, 1, 0.5f);
@@ -96,7 +97,7 @@ Test(judge, keeps_what_overflows_in_fp32)
     cr_expect_eq(report.pinned, 0u);
 }
 
-Test(judge, refuses_what_vanishes)
+Test(precision_check, refuses_what_vanishes)
 {
     // 1e-8 is 0 in half, so that the output is 0 instead of 1.
     struct inf_precision_report report = check_precision(1e-8f, 1e8f, 1, 1);
@@ -105,8 +106,9 @@ Test(judge, refuses_what_vanishes)
     cr_expect(!report.admissible);
 }
 
-// Of y = (x * 80000) * 1e-4 both products touch what half cannot hold: nothing is left to be lowered.
-Test(judge, pins_nodes_that_make_or_read_what_does_not_fit)
+// Both products of y = (x * 80000) * 1e-4 touch a value that half cannot hold, so no node is left
+// to compute in half.
+Test(precision_check, pins_nodes_that_make_or_read_what_does_not_fit)
 {
     struct inf_precision_report report = check_precision(80000, 1e-4f, 1, 0.5f);
     cr_expect_eq(report.nodes, 2u);
@@ -118,7 +120,7 @@ Test(judge, pins_nodes_that_make_or_read_what_does_not_fit)
 }
 
 // bfloat16 reaches as far as single, in 8 bits: a third is 0.333984375, 6.51e-4 off.
-Test(judge, knows_bfloat16)
+Test(precision_check, knows_bfloat16)
 {
     struct inf_precision_report report = judge_in(INF_PRECISION_BF16, 80000, 1e-4f, 1, 0.5f);
     cr_expect_eq(report.pinned + report.weights_pinned, 0u);
@@ -130,7 +132,7 @@ Test(judge, knows_bfloat16)
     cr_expect_eq(report.lost, 0u);
 }
 
-Test(judge, declines_what_it_does_not_know)
+Test(precision_check, declines_what_it_does_not_know)
 {
     struct inf_precision_report report;
     struct inf_graph *graph = make_graph(1, 1);

@@ -130,7 +130,7 @@ Test(race_results, ignores_a_damaged_file)
     fclose(file);
     races = 0;
     run_convolution(true, folder, kernel);
-    cr_assert_eq(races, 0u, "what was sound is kept");
+    cr_assert_eq(races, 0u, "intact results are kept");
     file = fopen(path, "w");
     cr_assert_not_null(file);
     fputs("inferd-kernels 2 of another build\n", file);
@@ -139,7 +139,7 @@ Test(race_results, ignores_a_damaged_file)
     run_convolution(true, folder, kernel);
     races = 0;
     run_convolution(true, folder, kernel);
-    cr_assert_eq(races, 0u, "it was begun anew");
+    cr_assert_eq(races, 0u, "the file was started again");
     cr_assert_eq(warnings, 0u, "after an update that is as it should be");
 }
 

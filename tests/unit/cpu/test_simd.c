@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The vector functions of each ISA level against double precision: their error in ulps, special
+// values, sums and extremes, and memory accesses beyond the operands.
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>

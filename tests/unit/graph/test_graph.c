@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of operators, and graphs: adding values and nodes, cloning, replacing uses, costs and
+// trimming.
 #include "backends/graph/graph.h"
 
 #include <criterion/criterion.h>
@@ -306,7 +308,7 @@ Test(graph, trim_drops_what_nothing_uses_and_renumbers_the_rest)
     inf_graph_destroy(&graph);
 }
 
-Test(graph, tells_the_one_node_that_reads_what_a_node_makes)
+Test(graph, finds_the_only_reader_of_a_value)
 {
     struct inf_graph *graph = new_graph();
     uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2)), readers[6];
@@ -323,6 +325,6 @@ Test(graph, tells_the_one_node_that_reads_what_a_node_makes)
     cr_expect_eq(readers[2], 3u);
     cr_expect_eq(readers[3], INF_NODE_NONE, "two nodes");
     cr_expect_eq(readers[4], INF_NODE_NONE, "a node and the graph's output");
-    cr_expect_eq(readers[5], INF_NODE_NONE, "nobody");
+    cr_expect_eq(readers[5], INF_NODE_NONE, "no node");
     inf_graph_destroy(&graph);
 }

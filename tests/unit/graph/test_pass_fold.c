@@ -28,7 +28,7 @@ Test(fold_constants, folding_settles_shapes_behind_it)
     cr_assert(inf_graph_const_ints(graph, again, elements, 2, &count));
     cr_assert_eq(elements[0], 8);
     cr_assert_eq(elements[1], 3);
-    cr_assert_null(graph->values[shape].data, "a constant nobody uses keeps no data");
+    cr_assert_null(graph->values[shape].data, "an unused constant keeps no data");
     inf_graph_destroy(&graph);
 }
 

@@ -204,7 +204,8 @@ Test(fuse_activation, bounds_that_do_not_meet_are_one_value)
     inf_graph_destroy(&graph);
 }
 
-// What clip(clip(x, a, b), c, d) becomes, for bounds the wrong way round: y = min(max(x, min), max).
+// The result of clip(clip(x, a, b), c, d) if a pair of bounds is swapped: clip computes
+// min(max(x, min), max).
 Test(fuse_activation, bounds_the_wrong_way_round_keep_their_answer)
 {
     static const float cases[][5] = {

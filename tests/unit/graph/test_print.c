@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The printed form of a graph.
 #include "backends/graph/print.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +8,7 @@
 #include "backends/graph/shape/infer.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// The printed form, to be freed; destroys the graph.
+// Returns the printed form, which the caller frees. Destroys the graph.
 static char *print_graph(struct inf_graph *graph)
 {
     char *text = NULL;
@@ -25,7 +26,7 @@ Test(print, is_one_line_for_each_thing)
     struct inf_graph *graph = new_graph();
     uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 3));
     uint32_t filter = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 3, 8), NULL);
-    floats(graph, INF_SHAPE(1), 4); // nobody's
+    floats(graph, INF_SHAPE(1), 4); // no node reads this constant
     uint32_t alpha = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(8), NULL);
     uint32_t conv = node(graph, INF_OP_CONV2D, "conv", x, filter, INF_VALUE_NONE, alpha);
     last_attrs(graph)->conv2d.stride_h = 2;

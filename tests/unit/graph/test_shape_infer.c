@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shapes and types that are inferred for element-wise operators, reductions, windows and matrices,
+// and the operands that are refused.
 #include "backends/graph/shape/infer.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +10,8 @@
 
 #include "tests/unit/graph/graph_kit.h"
 
-// Infers the graph, destroys it, and says what `value` became: "FP32 [1,2]", or the name of the code.
+// Infers the graph and destroys it. Returns the type and shape of `value`, such as "FP32 [1,2]", or
+// the name of the error code.
 static const char *infer_value(struct inf_graph *graph, uint32_t value)
 {
     static char text[INF_SHAPE_TEXT_SIZE + 16];

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The storage of a graph's texts: copies, lifetimes and long texts.
 #include <string.h>
 
 #include <criterion/criterion.h>
@@ -6,7 +7,7 @@
 #include "backends/graph/graph.h"
 #include "backends/graph/texts.h"
 
-Test(texts, copies_keep_texts_whoever_goes_first)
+Test(texts, copies_keep_texts_in_any_order_of_destruction)
 {
     struct inf_texts *first = inf_texts_create(NULL);
     const char *a = inf_texts_add(first, "a long name of a node/in a model");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The verifier: the graphs that it accepts, each kind of graph that it refuses, and random graphs.
 #include "backends/graph/shape/verify.h"
 
 #include <criterion/criterion.h>
@@ -56,7 +57,7 @@ Test(verify, accepts_outputs_that_no_node_makes)
     inf_graph_destroy(&graph);
 }
 
-Test(verify, accepts_values_that_nobody_uses)
+Test(verify, accepts_values_that_no_node_uses)
 {
     struct sound sound = sound_graph();
     uint32_t orphan;
@@ -186,7 +187,7 @@ Test(verify, refuses_attributes_out_of_range)
     }
 }
 
-Test(verify, refuses_attributes_that_are_no_numbers)
+Test(verify, refuses_attributes_that_are_nan)
 {
     struct sound sound = sound_graph();
     sound.graph->nodes[0].attrs.conv2d.activation_min = NAN;

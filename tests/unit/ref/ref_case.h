@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for tests of the reference kernels: begin() a node, give it operands with in() and list(),
-// say what it wants() or how it fails().
+// Helpers for tests of the reference kernels: begin_case() starts a node, add_input() and
+// add_list() add operands, expect_output() and expect_failure() run the node and check it.
 #ifndef INF_TESTS_UNIT_REF_REF_CASE_H
 #define INF_TESTS_UNIT_REF_REF_CASE_H
 

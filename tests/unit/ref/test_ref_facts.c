@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference kernels against kernel calls recorded from TensorFlow.js 4.22's own tests on its plain
-// CPU backend. Behind each begin() stand the kernel and the number of the record.
+// The reference kernels, compared with kernel calls that were recorded from the tests of
+// TensorFlow.js 4.22 on its plain CPU backend. The comment before each case is the record's number.
 #include "tests/unit/ref/ref_case.h"
 
 static void check_unary(enum inf_unary_kind kind, float alpha, int64_t count, const float *x,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of the reference device that move or make data, against literals worked out by hand. Many
-// types: they look at bytes only.
+// Operators of the reference device that move or create data, compared with literals worked out by
+// hand. Many element types occur because these operators only move bytes.
 #include "tests/unit/ref/ref_case.h"
 
 static void run_permute(int32_t count, const int64_t *axes)

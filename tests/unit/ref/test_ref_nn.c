@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, matrix products, pooling and resizing of the reference device against literals worked
-// out by hand.
+// Convolutions, matrix products, pooling and resizing of the reference device, compared with
+// literals worked out by hand.
 #include "tests/unit/ref/ref_case.h"
 
 // 1 to 9 as a picture of 3 by 3.

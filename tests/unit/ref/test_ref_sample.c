@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of the reference device with windows of any rank, that sample pictures, normalise,
-// quantise and recur, against literals: worked out by hand or with Python's math, or the examples in
+// Operators of the reference device that have windows of any rank, resample, normalise, quantise,
+// or are recurrent. Literals are worked out by hand or with Python's math, or are the examples of
 // ONNX's documentation.
 #include "tests/unit/ref/ref_case.h"
 
@@ -150,7 +150,7 @@ Test(ref, quantises_and_back)
     add_input(INF_DTYPE_F32, SCALAR, F32(2));
     add_input(INF_DTYPE_U8, SCALAR, U8(128));
     expect_output(INF_DTYPE_U8, SHAPE(6), U8(128, 129, 130, 255, 1, 0));
-    begin_case(INF_OP_QUANTIZE); // ties to even; one scale a row; no number is nothing
+    begin_case(INF_OP_QUANTIZE); // ties to even; one scale for each row; NaN becomes 0
     one.attrs.quantize.axis = 0;
     one.attrs.quantize.dtype = INF_DTYPE_I8;
     add_input(INF_DTYPE_F32, SHAPE(2, 4), F32(0.5f, 1.5f, -2.5f, NAN, 1, 3, INFINITY, -INFINITY));
@@ -299,7 +299,7 @@ Test(ref, crops_and_resizes)
     add_input(INF_DTYPE_I32, SHAPE(1), I32(0));
     add_list(2, I32(3, 3));
     expect_output(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), F32(1, 1.75f, 0, 2, 2.75f, 0, 3, 3.75f, 0));
-    begin_case(INF_OP_CROP_AND_RESIZE); // no number is outside
+    begin_case(INF_OP_CROP_AND_RESIZE); // a NaN coordinate is outside
     one.attrs.crop_and_resize.extrapolation = 9;
     add_input(INF_DTYPE_U8, SHAPE(1, 1, 1, 1), U8(5));
     add_input(INF_DTYPE_F32, SHAPE(1, 4), F32(NAN, 0, 1, 1e30f));

@@ -143,7 +143,7 @@ Test(vulkan_cache, is_written_and_ignored_if_damaged)
         fclose(file);
         run_once(false);
         cr_assert_eq(stat(path, &state), 0);
-        cr_assert_eq(state.st_size, size, "the file was not written anew");
+        cr_assert_eq(state.st_size, size, "the file was not rewritten");
     }
     unlink(path);
     rmdir(folder);
