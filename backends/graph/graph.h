@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph IR: what is to be computed, whatever the format it came from or the device it will run
-// on. Values are single-assignment and named by index; nodes stand in an order in which every value
-// is made before it is used. One thread at a time may change a graph; an unchanged one may be read
-// by many.
+// The graph IR: the computation, independent of the format it was imported from and of the device
+// it will run on. Each value is assigned once and named by its index. Nodes are ordered so that
+// every value is made before it is used. Only one thread at a time may change a graph; many threads
+// may read an unchanged one.
 #ifndef INF_BACKENDS_GRAPH_GRAPH_H
 #define INF_BACKENDS_GRAPH_GRAPH_H
 
@@ -15,41 +15,41 @@
 #include "backends/graph/texts.h"
 #include "proto/core/status.h"
 
-// "No value": an optional input that is absent.
+// No value: marks an absent optional input.
 #define INF_VALUE_NONE UINT32_MAX
-// "No node": the producer of an input or a constant.
+// No node: the producer of an input or a constant.
 #define INF_NODE_NONE UINT32_MAX
 
 // One tensor of the graph.
 struct inf_value {
-    const char *name; // for messages; the graph's; never NULL, may be ""
+    const char *name; // for messages; owned by the graph; never NULL, may be ""
     enum inf_dtype dtype;
     struct inf_shape shape;
     uint32_t producer; // index of the node that makes it; INF_NODE_NONE for inputs and constants
-    struct inf_blob *data; // constants: row-major elements, one reference is the value's; else NULL
+    struct inf_blob *data; // row-major elements of a constant, one reference; NULL for other values
 };
 
 // One operation.
 struct inf_node {
     enum inf_op op;
-    const char *name;   // as in the model's file; the graph's; never NULL
-    const char *source; // the operator's name in the model's file, "" for nodes of our own making
+    const char *name;   // as in the model's file; owned by the graph; never NULL
+    const char *source; // the operator's name in the model's file; "" for nodes that a pass made
     uint32_t input_count;
-    uint32_t *inputs; // value indices; INF_VALUE_NONE for absent optional ones; the graph's
+    uint32_t *inputs; // value indices, INF_VALUE_NONE for absent optional ones; owned by the graph
     uint32_t output_count;
-    uint32_t *outputs; // value indices; the graph's
+    uint32_t *outputs; // value indices; owned by the graph
     union inf_attrs attrs;
 };
 
-// A named end of the graph: what clients feed or fetch.
+// A named input or output of the graph.
 struct inf_port {
-    const char *name; // the graph's
+    const char *name; // owned by the graph
     uint32_t value;
 };
 
-// All arrays are the graph's and may move whenever something is added: keep indices, not pointers.
+// The graph owns all arrays. They may move when something is added: keep indices, not pointers.
 struct inf_graph {
-    struct inf_texts *texts; // names, and those of the graph that this one is a copy of
+    struct inf_texts *texts; // names, shared with the graphs that this one was cloned from
     struct inf_arena arena;  // index lists
     struct inf_value *values;
     uint32_t value_count, value_capacity;
@@ -59,36 +59,37 @@ struct inf_graph {
     uint32_t input_count, input_capacity;
     struct inf_port *outputs;
     uint32_t output_count, output_capacity;
-    // What branch and loop nodes run, each named by one attribute of one node. Nothing but their
-    // inputs comes in: they know no value of this graph.
+    // The graphs that branch and loop nodes run. Exactly one attribute of one node names each. A
+    // subgraph sees only its own inputs: it can use no value of this graph.
     struct inf_graph **subgraphs;
     uint32_t subgraph_count, subgraph_capacity;
 };
 
-// Makes an empty graph. *out_graph is the caller's to destroy.
+// Creates an empty graph. The caller destroys *out_graph.
 enum inf_code inf_graph_create(struct inf_graph **out_graph, struct inf_error *err) INF_NODISCARD;
 
-// Frees the graph and drops its references to constant data. NULL is fine.
+// Frees the graph and drops its references to constant data. Accepts NULL.
 void inf_graph_destroy(struct inf_graph **graph);
 
 // Copies a graph; names and the data of constants are shared, not copied.
 enum inf_code inf_graph_clone(struct inf_graph **out_graph, const struct inf_graph *graph,
                               struct inf_error *err) INF_NODISCARD;
 
-// Adds a value that no node makes yet: an input's, or one a node will be given as output.
+// Adds a value that no node makes yet: an input, or the future output of a node.
 //
 // INF_EXHAUSTED  no memory, or more than INF_LIMIT_GRAPH_VALUES.
 enum inf_code inf_graph_add_value(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
                                   const struct inf_shape *shape, uint32_t *out_value,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Adds a constant. `data` holds the elements; its size must be that of shape and dtype. Takes over
-// the caller's reference, also on failure.
+// Adds a constant. `data` holds the elements, and its size must match the shape and dtype. Takes
+// over the caller's reference, also on failure.
 enum inf_code inf_graph_add_const(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
                                   const struct inf_shape *shape, struct inf_blob *data,
                                   uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds a constant list of i32: shape [count]. For shapes, axes, sizes made by importers and passes.
+// Adds a constant list of i32 with shape [count], for the shapes, axes and sizes that importers and
+// passes make.
 enum inf_code inf_graph_add_const_i32(struct inf_graph *graph, const char *name,
                                       const int32_t *elements, uint32_t count, uint32_t *out_value,
                                       struct inf_error *err) INF_NODISCARD;
@@ -104,68 +105,68 @@ enum inf_code inf_graph_add_node(struct inf_graph *graph, enum inf_op op, const 
                                  uint32_t output_count, uint32_t *out_node,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Names `value` as an input (output) of the whole graph.
+// Names `value` as an input of the graph.
 //
-// INF_EXISTS  there is an input (output) of that name already.
+// INF_EXISTS  an input already has that name.
 enum inf_code inf_graph_add_input(struct inf_graph *graph, const char *name, uint32_t value,
                                   struct inf_error *err) INF_NODISCARD;
-// As inf_graph_add_input(), for outputs.
+// Names `value` as an output of the graph. INF_EXISTS: an output already has that name.
 enum inf_code inf_graph_add_output(struct inf_graph *graph, const char *name, uint32_t value,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Makes *subgraph one of the graph's, at *out_index. Takes it over, also on failure.
+// Adds *subgraph to the graph's subgraphs, at *out_index. Takes it over, also on failure.
 //
 // INF_EXHAUSTED  no memory, or more than INF_LIMIT_SUBGRAPHS.
 enum inf_code inf_graph_add_subgraph(struct inf_graph *graph, struct inf_graph **subgraph,
                                      uint32_t *out_index, struct inf_error *err) INF_NODISCARD;
 
-// The attributes of a branch or loop node that name subgraphs, two of them (then and else, or
-// condition and body); false for other nodes.
+// Stores in `indices` pointers to the two attributes of a branch (then and else) or loop (condition
+// and body) that name subgraphs. Returns false for other nodes.
 bool inf_node_subgraphs(struct inf_node *node, int32_t *indices[2]) INF_NODISCARD;
 
-// Frees the subgraphs that no node uses and renumbers the others. Returns whether there were any.
+// Frees the subgraphs that no node uses and renumbers the others. Returns true if it freed any.
 bool inf_graph_compact_subgraphs(struct inf_graph *graph);
 
-// Whether `value` is a constant whose data is at hand.
+// Returns true if `value` is a constant whose data is in memory.
 bool inf_graph_is_const(const struct inf_graph *graph, uint32_t value);
 
-// The elements of an i32 or i64 constant of at most `capacity` elements as int64, count in
-// *out_count. False where `value` is no such constant.
+// Reads the elements of an i32 or i64 constant of at most `capacity` elements as int64, and their
+// number into *out_count. Returns false if `value` is no such constant.
 bool inf_graph_const_ints(const struct inf_graph *graph, uint32_t value, int64_t *elements,
                           uint32_t capacity, uint32_t *out_count) INF_NODISCARD;
 
 // Replaces every use of value `from`, in nodes and in the graph's outputs, by `to`.
 void inf_graph_replace_uses(struct inf_graph *graph, uint32_t from, uint32_t to);
 
-// Drops values that no node and no port uses, which changes the indices of the others, and memory
-// that was kept for growth. For a graph that is finished; its subgraphs too.
+// Drops values that no node and no port uses, which changes the indices of the others, and frees
+// memory that was reserved for growth; also in subgraphs. For a graph that will not grow again.
 void inf_graph_trim(struct inf_graph *graph);
 
-// Makes nodes[i] have the index map[i], dropping nodes whose map is INF_NODE_NONE, and keeps
-// producers right. `map` must keep the order of the nodes that stay.
+// Moves nodes[i] to index map[i] and drops nodes whose map is INF_NODE_NONE; updates producers.
+// `map` must keep the order of the remaining nodes.
 void inf_graph_compact_nodes(struct inf_graph *graph, const uint32_t *map);
 
-// Multiply-adds of a convolution, matrix product or recurrent network, from shapes; 0 for other
-// operators, and where shapes are not known.
+// Returns the multiply-adds of a convolution, matrix product or recurrent network, from shapes; 0
+// for other operators and for unknown shapes.
 uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *node);
 
-// A number for a node that goes by its name, which it keeps through passes; nodes of one name have
-// one.
+// Returns a hash of a node's name, by which the node is recognised after passes. Nodes with equal
+// names have equal hashes.
 uint64_t inf_node_hash(const struct inf_node *node);
 
-// About how many elements a plain kernel looks at to compute a node, from shapes and attributes;
-// what is not known counts nothing. For telling work that is too much from work that is not.
+// Returns roughly how many elements a plain kernel reads to compute a node, from shapes and
+// attributes; unknown sizes count 0. It serves to refuse nodes that need too much work.
 uint64_t inf_node_work(const struct inf_graph *graph, const struct inf_node *node);
 
-// What running the graph once costs, from shapes; nodes of unknown shape count nothing.
+// The cost of one run of the graph, from shapes; nodes of unknown shape count 0.
 struct inf_graph_cost {
     uint64_t macs;        // multiply-adds of all nodes: inf_node_macs()
     uint64_t parameters;  // elements of float constants
     uint64_t const_bytes; // bytes of all constants
 };
 
-// Adds up the cost of all nodes; both sides of a branch and one turn of a loop count. Recurses as
-// deep as subgraphs nest.
+// Adds up the cost of all nodes. Both sides of a branch and one iteration of a loop count. Recurses
+// as deep as subgraphs nest.
 struct inf_graph_cost inf_graph_cost(const struct inf_graph *graph);
 
 #endif

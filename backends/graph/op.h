@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators as C: enums and attribute structs made from ops.def and kinds.def, and the same
-// tables as data, for code that handles operators in general (verifier, printer, docs, tests).
+// The operators as C: enums and attribute structs generated from ops.def and kinds.def, and the
+// same tables as data, for code that handles all operators alike (verifier, printer, docs, tests).
 #ifndef INF_BACKENDS_GRAPH_OP_H
 #define INF_BACKENDS_GRAPH_OP_H
 
@@ -206,7 +206,7 @@ struct inf_ints {
     ;
 #include "backends/graph/ops.def"
 
-// The attributes of a node: the member named as its operator.
+// The attributes of a node: the member named like its operator is valid.
 union inf_attrs {
 #define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc)                     \
     struct inf_attrs_##name name;
@@ -222,36 +222,36 @@ union inf_attrs {
 // --- the tables as data ---
 #define INF_VARIADIC UINT32_MAX
 
-// How element types of inputs and outputs hang together.
+// The rule that relates the element types of an operator's inputs and outputs.
 enum inf_types {
-    INF_TYPES_SAME,           // all inputs and outputs alike
-    INF_TYPES_FIRST,          // outputs as input 0; further inputs are i32 (or i64) consts
-    INF_TYPES_TO_BOOL,        // inputs alike, output bool
+    INF_TYPES_SAME,           // all inputs and outputs have one type
+    INF_TYPES_FIRST,          // outputs like input 0; other inputs are i32 (or i64) constants
+    INF_TYPES_TO_BOOL,        // inputs have one type, output bool
     INF_TYPES_TO_I32,         // output i32
     INF_TYPES_LIST_TO_F32,    // input 0 i32 or i64; output f32
-    INF_TYPES_ATTR,           // output as the attribute `dtype`
-    INF_TYPES_SELECT,         // input 0 bool; inputs 1, 2 and output alike
-    INF_TYPES_CONV_TRANSPOSE, // input 2 i32; the rest alike
-    INF_TYPES_PAD,            // input 1 i32; inputs 0, 2 and output alike
-    INF_TYPES_GATHER,         // input 1 i32 or i64; output as input 0
-    INF_TYPES_FILL,           // input 0 i32; output as input 1
-    INF_TYPES_ALIKE_TO_I32,   // inputs alike; output i32
-    INF_TYPES_ONE_HOT,        // inputs 0, 1 i32 or i64; inputs 2, 3 and output alike
-    INF_TYPES_SCATTER,        // input 1 i32 or i64; inputs 0, 2 and output alike
-    INF_TYPES_BINCOUNT,       // inputs 0, 1 i32 or i64; output as input 2
-    INF_TYPES_RESAMPLE,       // input 1 i32 or i64; inputs 2, 3 f32; output as input 0
+    INF_TYPES_ATTR,           // output has the type of the attribute `dtype`
+    INF_TYPES_SELECT,         // input 0 bool; inputs 1, 2 and output have one type
+    INF_TYPES_CONV_TRANSPOSE, // input 2 i32; all others have one type
+    INF_TYPES_PAD,            // input 1 i32; inputs 0, 2 and output have one type
+    INF_TYPES_GATHER,         // input 1 i32 or i64; output like input 0
+    INF_TYPES_FILL,           // input 0 i32; output like input 1
+    INF_TYPES_ALIKE_TO_I32,   // inputs have one type; output i32
+    INF_TYPES_ONE_HOT,        // inputs 0, 1 i32 or i64; inputs 2, 3 and output have one type
+    INF_TYPES_SCATTER,        // input 1 i32 or i64; inputs 0, 2 and output have one type
+    INF_TYPES_BINCOUNT,       // inputs 0, 1 i32 or i64; output like input 2
+    INF_TYPES_RESAMPLE,       // input 1 i32 or i64; inputs 2, 3 f32; output like input 0
     INF_TYPES_CROP,           // input 1 f32; inputs 2, 3 i32 or i64; output f32
-    INF_TYPES_TRANSFORM,      // input 1 f32; input 2 i32 or i64; output as input 0
-    INF_TYPES_QUANTIZE,       // input 1 as input 0, or f32; input 2 and output as `dtype`
-    INF_TYPES_DEQUANTIZE,     // input 2 as input 0; output as input 1, a float
-    INF_TYPES_QPRODUCT, // inputs 0, 1 u8 or i8; 2 i32; 3 as 0; 4 as 1; 5 f32; 6, output `dtype`
-    INF_TYPES_QBINARY,  // inputs 0, 1 u8 or i8; 2 to 4 f32; 5 as 0; 6 as 1; 7, output `dtype`
-    INF_TYPES_LOOKUP,   // input 0 u8 or i8; output as input 1
-    INF_TYPES_RNN,      // input 4 i32; the rest alike
-    INF_TYPES_BRANCH,   // input 0 bool; outputs as the subgraphs'
-    INF_TYPES_LOOP,     // outputs as the first inputs
-    INF_TYPES_NMS,      // inputs alike but for input 2, i32; outputs i32, as input 0, i32
-    INF_TYPES_UNIQUE,   // inputs alike; output 0 as input 0, the rest i32
+    INF_TYPES_TRANSFORM,      // input 1 f32; input 2 i32 or i64; output like input 0
+    INF_TYPES_QUANTIZE,       // input 1 like input 0, or f32; input 2 and output like `dtype`
+    INF_TYPES_DEQUANTIZE,     // input 2 like input 0; output like input 1, a float
+    INF_TYPES_QPRODUCT, // inputs 0, 1 u8 or i8; 2 i32; 3 like 0; 4 like 1; 5 f32; 6, output `dtype`
+    INF_TYPES_QBINARY,  // inputs 0, 1 u8 or i8; 2 to 4 f32; 5 like 0; 6 like 1; 7, output `dtype`
+    INF_TYPES_LOOKUP,   // input 0 u8 or i8; output like input 1
+    INF_TYPES_RNN,      // input 4 i32; all others have one type
+    INF_TYPES_BRANCH,   // input 0 bool; outputs like those of the subgraphs
+    INF_TYPES_LOOP,     // outputs like the first inputs
+    INF_TYPES_NMS,      // input 2 i32, other inputs have one type; outputs i32, like input 0, i32
+    INF_TYPES_UNIQUE,   // inputs have one type; output 0 like input 0, the others i32
 };
 
 enum inf_attr_type {
@@ -266,7 +266,7 @@ enum inf_attr_type {
 struct inf_attr_info {
     const char *name;
     enum inf_attr_type type;
-    size_t offset;            // in union inf_attrs
+    size_t offset;            // in bytes, in union inf_attrs
     int32_t min, max;         // INT: the range; ENUM: 0 .. count-1
     int32_t default_int;      // INT, BOOL, ENUM
     float default_float;      // FLOAT
@@ -285,20 +285,20 @@ struct inf_op_info {
     const char *doc;
 };
 
-// The table's row of `op`, which must be below INF_OP_COUNT. Static, never NULL.
+// Returns the table row of `op`, which must be below INF_OP_COUNT. Static, never NULL.
 const struct inf_op_info *inf_op_info(enum inf_op op);
 
-// The operator named `name`; INF_OP_COUNT where there is none.
+// Returns the operator named `name`; INF_OP_COUNT if none has that name.
 enum inf_op inf_op_parse(const char *name);
 
 // Sets every attribute of `op` to its default.
 void inf_attrs_init(union inf_attrs *attrs, enum inf_op op);
 
-// Names of kinds, for messages; "?" for numbers out of range.
+// Returns the name of a unary kind, for messages; "?" if it is out of range.
 const char *inf_unary_name(enum inf_unary_kind kind);
-// As inf_unary_name(), for binary kinds.
+// Returns the name of a binary kind, for messages; "?" if it is out of range.
 const char *inf_binary_name(enum inf_binary_kind kind);
-// As inf_unary_name(), for activations.
+// Returns the name of an activation, for messages; "?" if it is out of range.
 const char *inf_activation_name(enum inf_activation activation);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices a model may be placed on: lists by name, and a preference between GPUs that save
-// power and GPUs that are fast, as WebGPU's powerPreference is one.
+// Decides which devices a model may be placed on: by lists of names, and by a preference between
+// power-saving and fast GPUs, like WebGPU's powerPreference.
 #ifndef INF_BACKENDS_PLACE_ALLOW_H
 #define INF_BACKENDS_PLACE_ALLOW_H
 
@@ -9,27 +9,28 @@
 
 enum inf_power {
     INF_POWER_ANY,
-    INF_POWER_LOW,  // integrated GPUs, where there are any
-    INF_POWER_HIGH, // discrete ones, where there are any
+    INF_POWER_LOW,  // integrated GPUs, if there are any
+    INF_POWER_HIGH, // discrete GPUs, if there are any
 };
 
-// Parses "any", "low" or "high"; false for anything else.
+// Parses "any", "low" or "high"; returns false for any other text.
 bool inf_power_parse(const char *text, enum inf_power *power);
 
 struct inf_allow_rules {
-    const char *allowed; // names with commas between; "" or NULL: all
+    const char *allowed; // names separated by commas; "" or NULL: all
     const char *denied;  // "" or NULL: none
     enum inf_power power;
 };
 
-// Whether the comma-separated `list` has `name`.
+// Returns true if the comma-separated `list` contains `name`.
 bool inf_allow_listed(const char *list, const char *name);
 
-// Takes the next name off a comma-separated list, cut where it does not fit; false at its end.
+// Takes the next name off a comma-separated list, truncated if it does not fit. Returns false at
+// the end of the list.
 bool inf_allow_next(const char **list, char *name, size_t size);
 
-// Why each of `count` devices (at most INF_PLACE_DEVICES) may not be chosen; NULL for those that
-// may. The texts are static. Returns how many may. Any thread.
+// Stores for each of `count` devices (at most INF_PLACE_DEVICES) the reason why it may not be
+// chosen; NULL if it may. The texts are static. Returns how many may be chosen. Any thread.
 uint32_t inf_allow_check(const struct inf_allow_rules *rules,
                          const struct inf_device_info *const *devices, uint32_t count,
                          const char *reasons[INF_PLACE_DEVICES]);

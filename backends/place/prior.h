@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a model runs before anything was measured: the rules of thumb of TensorFlow.js's guide on
-// choosing a backend, as an order of devices. Knows no time, only facts.
+// Orders devices for a model before anything was measured, by the rules of thumb of TensorFlow.js's
+// guide on choosing a backend. The rules use properties of the model and the devices, not times.
 #ifndef INF_BACKENDS_PLACE_PRIOR_H
 #define INF_BACKENDS_PLACE_PRIOR_H
 
 #include "backends/device/device.h"
 
-// Devices that a choice is made from.
+// Maximum number of devices to choose from.
 #define INF_PLACE_DEVICES 16
 
-// A model below both is "ultra-lite": the fixed cost of a GPU's dispatches is more than what the
-// GPU gains, so that the CPU goes first ("Introducing the WebAssembly backend for TensorFlow.js",
+// A model below both limits is "ultra-lite": the fixed cost of GPU dispatches exceeds the GPU's
+// gain, so that the CPU comes first ("Introducing the WebAssembly backend for TensorFlow.js",
 // 2020).
 #define INF_PRIOR_LITE_BYTES ((uint64_t)3 << 20)
 #define INF_PRIOR_LITE_MACS  ((uint64_t)60000000)
 
-// Operations whose inputs are all smaller go to the CPU there: the thresholds of TensorFlow.js's
-// WebGL (CPU_HANDOFF_SIZE_THRESHOLD) and WebGPU backends, in elements. Counted and shown, not acted
-// on: in a plan that is submitted whole a small step costs less than a change of device.
+// TensorFlow.js runs operations on the CPU if all inputs are smaller than this: the thresholds, in
+// elements, of its WebGL (CPU_HANDOFF_SIZE_THRESHOLD) and WebGPU backends. Such nodes are counted
+// and shown, but stay where they are: in a plan that is submitted as a whole, a small step costs
+// less than a change of device.
 #define INF_PRIOR_HANDOFF_WEBGL  128u
 #define INF_PRIOR_HANDOFF_WEBGPU 1000u
 
-// What the rules go by.
+// The properties of a model that the rules use.
 struct inf_prior_input {
     uint64_t macs;        // multiply-adds of one run
-    uint64_t const_bytes; // weights
+    uint64_t const_bytes; // bytes of weights
 };
 
-// An order, best first, of the devices that automatic choice may take.
+// The order, best first, of the devices that automatic placement may choose.
 struct inf_prior {
     uint32_t order[INF_PLACE_DEVICES]; // indices in the list
     uint32_t count;
-    const char *reason; // why the first is first; static
+    const char *reason; // why the first device is first; static
 };
 
-// Orders `count` devices (at most INF_PLACE_DEVICES), which come by falling priority. GPU
-// interfaces that the CPU computes are left out, unless there is nothing else. Any thread.
+// Orders `count` devices (at most INF_PLACE_DEVICES), given by falling priority. GPU interfaces
+// that are emulated on the CPU are left out unless there is no other device. Any thread.
 struct inf_prior inf_prior_choose(const struct inf_device_info *const *devices, uint32_t count,
                                   const struct inf_prior_input *facts);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks whether a model may run in fp16 or bf16. Runs the graph twice with plain loops: once in
-// fp32, and once with every stored value rounded to the smaller type. The range of the values says
-// which nodes must stay fp32; the distance of the outputs says whether the rest may be rounded.
+// fp32, and once with every stored value rounded to the smaller type. The range of the values
+// decides which nodes must stay in fp32; the distance of the outputs decides whether the others may
+// be rounded.
 #include "backends/precision/precision_check.h"
 
 #include <float.h>
@@ -15,7 +16,7 @@
 #include "proto/core/span.h"
 #include "proto/core/utf8.h"
 
-// What is rounded as it is stored.
+// The values that are rounded when they are stored.
 enum rounding {
     ROUND_NOTHING,
     ROUND_UNPINNED,
@@ -28,7 +29,7 @@ struct judge {
     const struct inf_evaluator *evaluator;
     struct inf_blob *const *inputs;
     bool *pinned;             // by value
-    struct inf_blob **wanted; // by output: what fp32 gave
+    struct inf_blob **wanted; // by output: the result of the fp32 run
 };
 
 static void copy_name(char name[64], const char *text)
@@ -39,7 +40,7 @@ static void copy_name(char name[64], const char *text)
 
 // --- one number ---
 
-// What can be told apart, and how far it reaches.
+// The precision and the range of a type.
 static const struct {
     double largest, error_max;
 } traits[INF_PRECISIONS] = {
@@ -101,7 +102,7 @@ static enum inf_code fail_memory(struct inf_error *err)
     return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to try a precision");
 }
 
-// Whether a value is stored in half in this run.
+// Returns true if this run rounds the value when it is stored.
 static bool is_rounded(const struct judge *judge, const struct inf_graph *graph, uint32_t value,
                        enum rounding rounding)
 {
@@ -110,7 +111,7 @@ static bool is_rounded(const struct judge *judge, const struct inf_graph *graph,
     return rounding == ROUND_ALL || !judge->pinned[value];
 }
 
-// Replaces the data of a value that came with the graph by a rounded copy.
+// Replaces the data of a constant or an input by a rounded copy.
 static enum inf_code round_given(const struct judge *judge, struct inf_graph *graph, uint32_t value,
                                  enum rounding rounding, struct inf_error *err)
 {
@@ -158,7 +159,7 @@ static enum inf_code run_node(const struct judge *judge, struct inf_graph *graph
     return code;
 }
 
-// Runs a copy of the graph, whose values then all have data. *out_graph is the caller's.
+// Runs a copy of the graph; afterwards all of its values have data. The caller destroys *out_graph.
 static enum inf_code run_graph(const struct judge *judge, enum rounding rounding,
                                struct inf_graph **out_graph, struct inf_error *err) INF_MAY_BLOCK
 {
@@ -179,7 +180,7 @@ static enum inf_code run_graph(const struct judge *judge, enum rounding rounding
     return INF_OK;
 }
 
-// --- judging ---
+// --- comparing the two runs ---
 
 static void look_at_weight(struct judge *judge, const struct inf_graph *graph, uint32_t value)
 {
@@ -209,7 +210,7 @@ static void look_at_result(struct judge *judge, const struct inf_graph *graph, u
     }
 }
 
-// Sees how far each value of the fp32 run reaches, and keeps the outputs.
+// Records the largest magnitude of each value in the fp32 run, and keeps the outputs.
 static enum inf_code calibrate_values(struct judge *judge, struct inf_error *err) INF_MAY_BLOCK
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
@@ -233,8 +234,8 @@ static enum inf_code calibrate_values(struct judge *judge, struct inf_error *err
     return INF_OK;
 }
 
-// How far one output is from fp32's, relative to max(1, |fp32|); infinity where it stopped being
-// finite.
+// Returns the distance of one output from the fp32 run's, relative to max(1, |fp32|); infinity if
+// it is no longer finite.
 static double value_distance(const struct inf_blob *got, const struct inf_blob *wanted)
 {
     const float *a = got->data, *b = wanted->data;
@@ -275,7 +276,7 @@ static bool touches_pinned(const struct judge *judge, const struct inf_node *nod
     return false;
 }
 
-// A node stays fp32 that makes or reads a value that does: its operands would overflow otherwise.
+// Pins every node that makes or reads a pinned value: otherwise its operands would overflow.
 static void collect_pins(struct judge *judge)
 {
     struct inf_precision_report *report = judge->report;
