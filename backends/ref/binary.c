@@ -4,7 +4,7 @@
 
 #include "backends/ref/kernels.h"
 
-// a - floor(a / b) * b, without the rounding of that formula.
+// Returns a - floor(a / b) * b without the rounding errors of that formula.
 static double floor_mod(double a, double b)
 {
     double rest = fmod(a, b);
@@ -87,7 +87,7 @@ static bool is_division(enum inf_binary_kind kind)
            kind == INF_BINARY_MOD;
 }
 
-// Integers; `b` is not 0 where the kind divides by it.
+// Computes integers. `b` must not be 0 if the kind divides by it.
 static __int128 integer_value(enum inf_binary_kind kind, __int128 a, __int128 b)
 {
     switch (kind) {
@@ -166,7 +166,8 @@ enum inf_code inf_ref_binary(const struct inf_ref_call *call, struct inf_error *
     return INF_OK;
 }
 
-// Whether `kind` holds, of the three ways in which a and b may stand to each other; a NaN has none.
+// Returns whether `kind` holds, given whether a < b, a == b or a > b. With a NaN, none of them
+// holds.
 static bool compare_values(enum inf_compare_kind kind, bool less, bool equal, bool greater)
 {
     switch (kind) {

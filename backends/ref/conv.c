@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions: conv2d, depthwise_conv2d, conv2d_transpose. Taps that fall on padding are left out,
-// so an infinite weight never meets a padding zero.
+// Convolutions: conv2d, depthwise_conv2d, conv2d_transpose. Taps in the padding are skipped, so
+// that an infinite weight is never multiplied by a padding zero.
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/kernels.h"
 
-// Output channels summed at once: their filter elements are neighbours in memory.
+// Output channels that are summed at once: their filter elements are adjacent in memory.
 #define BLOCK 64
 
-// A convolution of any of the three kinds, with its operands at hand.
+// A convolution of any of the three kinds, with its operands.
 struct conv {
     const struct inf_ref_tensor *x, *filter, *y;
-    const struct inf_ref_tensor *bias, *alpha; // NULL where left out
+    const struct inf_ref_tensor *bias, *alpha; // NULL if absent
     struct inf_window height, width;
     struct inf_ref_activation activation;
     size_t x_channels, y_channels;
@@ -33,7 +33,7 @@ static struct conv prepare_conv(const struct inf_ref_call *call, uint32_t bias_i
     return conv;
 }
 
-// Where tap `tap` of window `position` lies along an axis; false where that is padding.
+// Computes the position of tap `tap` of window `position` along an axis; false if it is in padding.
 static bool tap_at(const struct inf_window *window, int64_t position, int32_t tap, size_t *at)
 {
     int64_t place =
@@ -52,7 +52,7 @@ static double finish_element(const struct conv *conv, double sum, size_t channel
     return inf_ref_activate(&conv->activation, sum, slope);
 }
 
-// One place of the output.
+// One pixel of the output.
 struct place {
     size_t image;
     int64_t row, column;
@@ -65,7 +65,7 @@ static size_t element_of(const struct inf_ref_tensor *tensor, size_t image, size
     return ((image * (size_t)dims[1] + row) * (size_t)dims[2] + column) * (size_t)dims[3];
 }
 
-// sums[j] += the products of one tap, for `count` output channels from `first` on.
+// Adds to sums[j] the products of one tap, for `count` output channels from `first` on.
 static void add_tap(const struct conv *conv, double *sums, size_t x_at, size_t filter_at,
                     size_t count)
 {
@@ -77,7 +77,7 @@ static void add_tap(const struct conv *conv, double *sums, size_t x_at, size_t f
     }
 }
 
-// Output channels [first, first + count) of one place; all of one group.
+// Computes output channels [first, first + count) of one pixel; all belong to one group.
 static void conv_block(const struct conv *conv, const struct place *at, size_t first, size_t count)
 {
     double sums[BLOCK] = {0};
@@ -131,8 +131,8 @@ static void depthwise_place(const struct conv *conv, const struct place *at)
     }
 }
 
-// Which element along an axis of the transposed convolution's input reaches `position` of its
-// output through tap `tap`; false where none does.
+// Computes which element along an axis of the transposed convolution's input contributes to
+// `position` of its output through tap `tap`. Returns false if none does.
 static bool source_of(const struct inf_window *window, int64_t position, int32_t tap, size_t *at)
 {
     int64_t place = position + window->pad_before - (int64_t)tap * window->dilation;

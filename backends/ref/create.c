@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that make data: shape, fill, range.
+// Operators that create data: shape, fill, range.
 #include "backends/ref/kernels.h"
 
 enum inf_code inf_ref_shape(const struct inf_ref_call *call, struct inf_error *err)

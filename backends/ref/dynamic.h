@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose output sizes depend on values: how large the outputs are is asked first, then the
-// kernel runs on outputs of that size. Unlike other kernels these may allocate what they need while
-// they run.
+// Operators whose output sizes depend on values. The caller first asks for the sizes, and then runs
+// the kernel on outputs of these sizes. Unlike other kernels, these may allocate memory while they
+// run.
 #ifndef INF_BACKENDS_REF_DYNAMIC_H
 #define INF_BACKENDS_REF_DYNAMIC_H
 
 #include "backends/ref/kernels.h"
 
-// *rows = how many slices the outputs have along the dimension that is not known without values.
+// Sets *rows to the outputs' size along the dimension that depends on values.
 typedef enum inf_code inf_ref_rows(const struct inf_ref_call *call, int64_t *rows,
                                    struct inf_error *err);
 
-// As inf_ref_rows says, for the operator of the name.
+// As inf_ref_rows says, for the operator in the name.
 inf_ref_rows inf_ref_nonzero_rows, inf_ref_nms_rows, inf_ref_unique_rows, inf_ref_list_diff_rows,
     inf_ref_list_set_rows;
 
-// Fills in the unknown dimensions of shapes[i], the inferred shape of output i, from the values of
-// the inputs.
+// Fills in the unknown dimensions of shapes[i], the inferred shape of output i, from the inputs'
+// values.
 //
-// INF_UNSUPPORTED  the operator is none of these.
+// INF_UNSUPPORTED  the operator's sizes do not depend on values.
 enum inf_code inf_ref_measure_shapes(const struct inf_ref_call *call, struct inf_shape *shapes,
                                      struct inf_error *err) INF_NODISCARD;
 

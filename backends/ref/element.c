@@ -112,7 +112,7 @@ __int128 inf_ref_truncate(double value, enum inf_dtype dtype)
 {
     if (isnan(value))
         return 0;
-    // The bounds are powers of two, or one below: as doubles they round to the power, so ">=".
+    // The bounds are powers of two, or one less. As doubles they round to the power, hence ">=".
     if (value <= (double)inf_ref_int_min(dtype))
         return inf_ref_int_min(dtype);
     if (value >= (double)inf_ref_int_max(dtype))
@@ -138,7 +138,7 @@ void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
     }
 }
 
-// The dimensions in front of the matrices.
+// Returns the dimensions before the last two, which are the matrices.
 static struct inf_shape leading_axes(const struct inf_shape *shape)
 {
     struct inf_shape result = *shape;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands and their elements: reading and writing any element type as double or as an integer wide
-// enough for all of them, and walking through shapes.
+// Operands and their elements: reads and writes any element type as double or as an integer wide
+// enough for all of them, and walks through shapes.
 #ifndef INF_BACKENDS_REF_ELEMENT_H
 #define INF_BACKENDS_REF_ELEMENT_H
 
@@ -14,36 +14,36 @@
 
 // One operand of a node during a run: row-major elements.
 struct inf_ref_tensor {
-    void *data; // NULL where the operand is left out
+    void *data; // NULL if the operand is absent
     enum inf_dtype dtype;
-    const struct inf_shape *shape; // the graph's
-    size_t count;                  // elements
+    const struct inf_shape *shape; // owned by the graph
+    size_t count;                  // number of elements
     size_t element_bytes;
-    uint32_t bound_value; // the value to look up in a run's bindings; none: constant or left out
+    uint32_t bound_value; // value to look up in a run's bindings; NONE for constant or absent ones
 };
 
-// Element `index` as a double; 64-bit integers are rounded.
+// Returns element `index` as a double; 64-bit integers are rounded.
 double inf_ref_load(const struct inf_ref_tensor *tensor, size_t index);
 
-// Element `index` of an integer or bool tensor, exactly; floats are truncated.
+// Returns element `index` of an integer or bool tensor exactly; floats are truncated.
 __int128 inf_ref_load_int(const struct inf_ref_tensor *tensor, size_t index);
 
-// Sets element `index`: floats are rounded to nearest, integers truncated and clamped to their
-// range with NaN as 0, bool is whether the value is not 0.
+// Sets element `index`. Floats are rounded to nearest; integers are truncated and clamped to their
+// range, NaN becomes 0; a bool is true if the value is not 0.
 void inf_ref_store(const struct inf_ref_tensor *tensor, size_t index, double value);
 
-// Sets element `index`: integers wrap around as two's complement does.
+// Sets element `index`; integers wrap around as in two's complement.
 void inf_ref_store_int(const struct inf_ref_tensor *tensor, size_t index, __int128 value);
 
-// `value` cut to an integer of the type's range; 0 for NaN.
+// Returns `value` truncated and clamped to the type's range; 0 for NaN.
 __int128 inf_ref_truncate(double value, enum inf_dtype dtype);
 
-// The least and the largest number of an integer type.
+// Returns the smallest number of an integer type.
 __int128 inf_ref_int_min(enum inf_dtype dtype);
-// As inf_ref_int_min(), the largest.
+// Returns the largest number of an integer type.
 __int128 inf_ref_int_max(enum inf_dtype dtype);
 
-// As inf_ref_load(), with the usual type in line.
+// As inf_ref_load(), inlined for FP32.
 static inline double inf_ref_get(const struct inf_ref_tensor *tensor, size_t index)
 {
     if (tensor->dtype == INF_DTYPE_F32)
@@ -51,7 +51,7 @@ static inline double inf_ref_get(const struct inf_ref_tensor *tensor, size_t ind
     return inf_ref_load(tensor, index);
 }
 
-// As inf_ref_store(), with the usual type in line.
+// As inf_ref_store(), inlined for FP32.
 static inline void inf_ref_put(const struct inf_ref_tensor *tensor, size_t index, double value)
 {
     if (tensor->dtype == INF_DTYPE_F32)
@@ -60,7 +60,7 @@ static inline void inf_ref_put(const struct inf_ref_tensor *tensor, size_t index
         inf_ref_store(tensor, index, value);
 }
 
-// Copies `count` neighbouring elements between tensors of the same type.
+// Copies `count` consecutive elements between tensors of the same type.
 static inline void inf_ref_copy(const struct inf_ref_tensor *to, size_t to_index,
                                 const struct inf_ref_tensor *from, size_t from_index, size_t count)
 {
@@ -70,33 +70,33 @@ static inline void inf_ref_copy(const struct inf_ref_tensor *to, size_t to_index
                 count * size);
 }
 
-// Operands that one walk can follow.
+// Maximum number of operands of a walk.
 #define INF_REF_WALK_OPERANDS 3
 
-// A walk through a shape's elements in row-major order, carrying an element offset for each
-// operand. After the last element it stands at the first again.
+// A walk through a shape's elements in row-major order, with an element offset for each operand.
+// After the last element it is at the first one again.
 struct inf_ref_walk {
     int32_t rank;
     int64_t dims[INF_LIMIT_RANK];
     int64_t index[INF_LIMIT_RANK];
-    int64_t strides[INF_REF_WALK_OPERANDS][INF_LIMIT_RANK]; // elements; any sign
+    int64_t strides[INF_REF_WALK_OPERANDS][INF_LIMIT_RANK]; // in elements, of any sign
     int64_t offsets[INF_REF_WALK_OPERANDS];
 };
 
-// Stands at the first element of `shape`, with no operand (all strides 0).
+// Starts a walk at the first element of `shape`, without operands (all strides are 0).
 void inf_ref_walk_init(struct inf_ref_walk *walk, const struct inf_shape *shape);
 
-// Follows an operand of shape `shape`, stretched to the walk's shape by NumPy's rule.
+// Adds an operand of shape `shape`, broadcast to the walk's shape by NumPy's rule.
 void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
                             const struct inf_shape *shape);
 
-// Goes over the matrices that the last two axes of `y` hold, with those of `a` and `b` as operands
-// 0 and 1, stretched as elements are: an element of the walk is a matrix. Returns how many there
-// are.
+// Starts a walk over the matrices in the last two axes of `y`, with the matrices of `a` and `b` as
+// operands 0 and 1, broadcast as elements are. An element of the walk is a matrix. Returns the
+// number of matrices.
 size_t inf_ref_walk_matrices(struct inf_ref_walk *walk, const struct inf_shape *y,
                              const struct inf_shape *a, const struct inf_shape *b);
 
-// Goes to the next element.
+// Moves to the next element.
 static inline void inf_ref_walk_next(struct inf_ref_walk *walk)
 {
     for (int32_t axis = walk->rank - 1; axis >= 0; axis--) {

@@ -26,7 +26,7 @@ static struct gather prepare_gather(const struct inf_ref_call *call)
     return gather;
 }
 
-// One row of indices, for one of the outer positions.
+// Copies the slices of one row of indices, for one outer position.
 static enum inf_code pick_slice(const struct gather *gather, size_t batch, size_t outer,
                                 struct inf_error *err)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining and cutting along an axis, and padding.
+// Concatenating, splitting and padding along axes.
 #include "backends/ref/kernels.h"
 
 enum inf_code inf_ref_concat(const struct inf_ref_call *call, struct inf_error *err)
@@ -38,7 +38,7 @@ enum inf_code inf_ref_split(const struct inf_ref_call *call, struct inf_error *e
     return INF_OK;
 }
 
-// Which of `size` elements stands at `position`, that may lie outside; -1: none, a new one.
+// Returns which of `size` elements is at `position`, which may be outside; -1 for a new element.
 static int64_t mirror_index(enum inf_pad_mode mode, int64_t position, int64_t size)
 {
     if (position >= 0 && position < size)
@@ -60,7 +60,7 @@ static int64_t mirror_index(enum inf_pad_mode mode, int64_t position, int64_t si
     }
 }
 
-// The element of x that y's element under the walk is; false where it is a new one.
+// Computes the element of x for the walk's element of y. Returns false if it is a new element.
 static bool source_of(const struct inf_ref_walk *walk, const struct inf_shape *shape,
                       enum inf_pad_mode mode, const int64_t *before, size_t *at)
 {

@@ -2,15 +2,15 @@
 // Matrix products with broadcast leading dimensions.
 #include "backends/ref/kernels.h"
 
-// Columns of y summed at once.
+// Columns of y that are summed at once.
 #define BLOCK 64
 
 struct matmul {
     const struct inf_ref_tensor *a, *b, *y;
-    const struct inf_ref_tensor *bias, *alpha; // NULL where left out
+    const struct inf_ref_tensor *bias, *alpha; // NULL if absent
     struct inf_ref_activation activation;
     size_t m, n, k;
-    size_t a_row, a_step; // elements between rows of a, and between its k
+    size_t a_row, a_step; // elements between rows of a, and between consecutive k of a row
     size_t b_column, b_step;
 };
 
@@ -37,7 +37,7 @@ static struct matmul prepare_matmul(const struct inf_ref_call *call)
     return mm;
 }
 
-// Columns [first, first + count) of one row; the _at are element offsets of the matrices.
+// Computes columns [first, first + count) of a row; the _at are element offsets of the matrices.
 static void row_block(const struct matmul *mm, size_t a_at, size_t b_at, size_t y_at, size_t first,
                       size_t count)
 {

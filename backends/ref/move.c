@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that move elements of any type without looking at them.
+// Operators that move elements of any type without reading their values.
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/kernels.h"
 
@@ -33,7 +33,7 @@ enum inf_code inf_ref_squeeze(const struct inf_ref_call *call, struct inf_error 
     return copy_all(call);
 }
 
-// y[i] = x[base + where the walk stands], for every element of y in order.
+// Sets y[i] = x[base + the walk's offset] for every element of y in order.
 static void copy_walked(const struct inf_ref_call *call, struct inf_ref_walk *walk, int64_t base)
 {
     const struct inf_ref_tensor *y = &call->outputs[0];
@@ -107,9 +107,9 @@ enum inf_code inf_ref_tile(const struct inf_ref_call *call, struct inf_error *er
     return INF_OK;
 }
 
-// Moves between x [n,h,w,c] and its blocks: element [n,row,column,channel] of the deep side is
-// element [n, row * block + by, column * block + bx, channel % c] of the wide one, c being the
-// channels of the wide side and by * block + bx = channel / c.
+// Moves elements between x [n,h,w,c] and its blocks. Element [n,row,column,channel] of the deep
+// tensor is element [n, row * block + by, column * block + bx, channel % c] of the wide tensor,
+// where c is the channels of the wide tensor and by * block + bx = channel / c.
 static void move_blocks(const struct inf_ref_tensor *from, const struct inf_ref_tensor *to,
                         int64_t block, bool from_is_deep)
 {

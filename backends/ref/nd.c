@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows in any number of dimensions: conv_nd, conv_nd_transpose, pool_nd; and dilation2d. Plain
-// walks over every tap of every element: these are not where models spend their time.
+// walks over every tap of every element, because models spend little time in these operators.
 #include <math.h>
 
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/kernels.h"
 
-// Spatial axes at most: batch and channels are two more.
+// Maximum spatial axes: batch and channels are two more axes.
 #define AXES_MAX (INF_LIMIT_RANK - 2)
 
-// All windows of a node, and a place among their taps.
+// The windows of a node, and the current tap.
 struct taps {
     int32_t axes;
     struct inf_window windows[AXES_MAX];
-    int64_t strides[AXES_MAX]; // of the tensor that taps point into, in elements
+    int64_t strides[AXES_MAX]; // of the tensor that taps read, in elements
     int32_t tap[AXES_MAX];     // the current one
     size_t number;             // its number in row-major order
 };
 
-// Stands at the first tap of the windows over `tensor`.
+// Starts at the first tap of the windows over `tensor`.
 static struct taps taps_of(const struct inf_ref_call *call, const struct inf_ref_tensor *tensor)
 {
     struct taps taps = {.axes = tensor->shape->rank - 2};
@@ -31,7 +31,7 @@ static struct taps taps_of(const struct inf_ref_call *call, const struct inf_ref
     return taps;
 }
 
-// Goes to the next tap; false after the last one, standing at the first again.
+// Moves to the next tap. After the last one, returns false and is at the first one again.
 static bool next_tap(struct taps *taps)
 {
     taps->number++;
@@ -44,7 +44,7 @@ static bool next_tap(struct taps *taps)
     return false;
 }
 
-// Where the current tap of the window at `position` lies; false where that is padding.
+// Computes the element under the current tap of the window at `position`; false if it is padding.
 static bool tap_at(const struct taps *taps, const int64_t *position, size_t *at)
 {
     *at = 0;
@@ -59,8 +59,8 @@ static bool tap_at(const struct taps *taps, const int64_t *position, size_t *at)
     return true;
 }
 
-// Which element of a transposed convolution's input reaches `position` of its output through the
-// current tap; false where none does.
+// Computes which element of a transposed convolution's input contributes to `position` of its
+// output through the current tap. Returns false if none does.
 static bool source_at(const struct taps *taps, const int64_t *position, size_t *at)
 {
     *at = 0;
@@ -74,7 +74,7 @@ static bool source_at(const struct taps *taps, const int64_t *position, size_t *
     return true;
 }
 
-// Elements of one picture of `tensor`.
+// Returns the number of elements of one picture of `tensor`.
 static size_t picture_size(const struct inf_ref_tensor *tensor)
 {
     return inf_ref_extent(tensor->shape, 1, tensor->shape->rank);
@@ -139,12 +139,12 @@ enum inf_code inf_ref_conv_nd_transpose(const struct inf_ref_call *call, struct 
 
 // --- pooling ---
 
-// What a window has shown so far.
+// The elements of a window so far.
 struct pooled {
     double sum;
     size_t count;
     bool found;
-    size_t best; // the element of x that is the largest
+    size_t best; // index in x of the largest element
 };
 
 static bool is_greater(const struct inf_ref_tensor *x, size_t a, size_t b)
@@ -162,14 +162,14 @@ static void add_element(const struct inf_attrs_pool_nd *attrs, const struct inf_
     if (attrs->kind == INF_POOL_LP)
         value = pow(fabs(value), attrs->p);
     pooled->sum += value;
-    // A NaN is never larger, and nothing is larger than minus infinity first: as pool2d.
+    // As in pool2d: a NaN is never larger, and the first element counts even if it is -infinity.
     if (value != value || (pooled->found && !is_greater(x, at, pooled->best)))
         return;
     pooled->found = true;
     pooled->best = at;
 }
 
-// Taps of the window that lie in x or its padding, but not beyond.
+// Returns how many taps of the window are in x or its padding.
 static size_t padded_count(const struct taps *taps, const int64_t *position)
 {
     size_t count = 1;
@@ -184,7 +184,7 @@ static size_t padded_count(const struct taps *taps, const int64_t *position)
     return count;
 }
 
-// The index of element `at` of x, as the attributes want it counted.
+// Returns the index of element `at` of x, in the order that the attributes request.
 static int64_t index_of(const struct inf_attrs_pool_nd *attrs, const struct inf_ref_tensor *x,
                         size_t at)
 {

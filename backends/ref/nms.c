@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Non-maximum suppression, hard and soft (Bodla et al., "Soft-NMS", 2017), with the tie rules of
-// TensorFlow.js: of equal scores the first box is better.
+// TensorFlow.js: among equal scores, the first box wins.
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,17 +9,17 @@
 struct candidate {
     double score;
     uint32_t box;
-    uint32_t seen; // boxes that are selected already and that it was compared with
+    uint32_t seen; // number of selected boxes that it was compared with
 };
 
 struct nms {
     const struct inf_ref_tensor *boxes;
-    double overlap_threshold, score_threshold, scale; // scale: of soft suppression, 0: none
+    double overlap_threshold, score_threshold, scale; // scale: of soft suppression; 0: hard
     bool strict;
     struct candidate *candidates; // worst first
     size_t candidate_count;
-    uint32_t *selected; // boxes
-    double *scores;     // of them
+    uint32_t *selected; // indices of boxes
+    double *scores;     // of the selected boxes
     size_t selected_count, selected_max;
 };
 
@@ -35,7 +35,7 @@ static int worst_first(const void *a, const void *b)
     return compare_scores(a, b);
 }
 
-// Intersection over union; 0 where a box has no area.
+// Returns intersection over union; 0 if a box has no area.
 static double box_overlap(const struct inf_ref_tensor *boxes, size_t i, size_t j)
 {
     double low[2], high[2], areas[2] = {1, 1}, both = 1;
@@ -52,8 +52,8 @@ static double box_overlap(const struct inf_ref_tensor *boxes, size_t i, size_t j
     return areas[0] <= 0 || areas[1] <= 0 ? 0 : both / (areas[0] + areas[1] - both);
 }
 
-// Lowers the candidate's score by the selected boxes it was not compared with yet. False where one
-// of them suppresses it.
+// Lowers the candidate's score by the selected boxes with which it was not compared yet. Returns
+// false if one of them suppresses it.
 static bool box_survives(const struct nms *nms, struct candidate *candidate)
 {
     for (size_t i = nms->selected_count; i-- > candidate->seen;) {
@@ -70,7 +70,7 @@ static bool box_survives(const struct nms *nms, struct candidate *candidate)
     return true;
 }
 
-// Puts a candidate whose score fell back among the others.
+// Reinserts a candidate whose score was lowered.
 static void put_back(struct nms *nms, const struct candidate *candidate)
 {
     size_t low = 0, high = nms->candidate_count;

@@ -4,7 +4,7 @@
 
 #include "backends/ref/kernels.h"
 
-// The softmax of `count` elements `stride` apart, from element `at` on.
+// Computes the softmax of `count` elements, `stride` apart, from element `at` on.
 static void softmax_line(const struct inf_ref_tensor *x, const struct inf_ref_tensor *y, size_t at,
                          size_t stride, size_t count, bool log_of_it)
 {

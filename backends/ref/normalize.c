@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations over neighbours and over axes, and quantisation.
+// Normalisation over neighbouring channels and over axes, and quantisation.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
@@ -24,7 +24,7 @@ enum inf_code inf_ref_lrn(const struct inf_ref_call *call, struct inf_error *err
     return INF_OK;
 }
 
-// Mean and variance (or, for rms, 0 and the mean square) of the elements that `go` walks through.
+// Computes mean and variance (for rms: 0 and the mean square) of the elements on the walk `go`.
 static void compute_moments(const struct inf_ref_tensor *x, size_t base, struct inf_ref_walk *go,
                             size_t count, bool rms, double *mean, double *variance)
 {
@@ -75,7 +75,7 @@ enum inf_code inf_ref_normalize(const struct inf_ref_call *call, struct inf_erro
 
 // --- quantisation ---
 
-// Which element of scale or zero point goes with element `i` of x.
+// Returns the element of scale or zero point for element `i` of x.
 static size_t parameter_of(const struct inf_ref_tensor *parameter, const struct inf_shape *x,
                            int32_t axis_attr, size_t i)
 {
@@ -85,7 +85,7 @@ static size_t parameter_of(const struct inf_ref_tensor *parameter, const struct 
     return i / inf_ref_extent(x, axis + 1, x->rank) % (size_t)x->dims[axis];
 }
 
-// The quotient with one rounding to the type that devices divide in, so that ties are theirs.
+// Returns the quotient, rounded once to the type in which devices divide, so that ties are equal.
 static double compute_quotient(const struct inf_ref_tensor *x, size_t i, double scale)
 {
     double value = inf_ref_get(x, i);
@@ -104,7 +104,7 @@ enum inf_code inf_ref_quantize(const struct inf_ref_call *call, struct inf_error
         double value = nearbyint(compute_quotient(x, i, divisor));
         if (zero != NULL)
             value += inf_ref_get(zero, parameter_of(zero, x->shape, axis, i));
-        inf_ref_put(y, i, value); // which cuts to the type's range
+        inf_ref_put(y, i, value); // clamps to the type's range
     }
     return INF_OK;
 }

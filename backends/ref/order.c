@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order: topk and search_sorted.
+// Sorting: topk and search_sorted.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
 
-// -1, 0 or 1 as element `a` of one tensor is less than, equal to or greater than element `b` of
-// another of the same type. NaN is less than every number and equal to itself.
+// Returns -1, 0 or 1 if element `a` of one tensor is less than, equal to or greater than element
+// `b` of another of the same type. NaN compares as less than every number and equal to itself.
 static int compare_entries(const struct inf_ref_tensor *x, size_t a, const struct inf_ref_tensor *y,
                            size_t b)
 {
@@ -19,17 +19,17 @@ static int compare_entries(const struct inf_ref_tensor *x, size_t a, const struc
     return (left > right) - (left < right);
 }
 
-// One line of x, and the k indices of its best elements, which the index output holds: as a heap
-// with the worst on top while elements are looked at, in order at the end.
+// One line of x, and the indices of its best k elements. The index output holds them: as a heap
+// with the worst element on top while the line is read, and sorted at the end.
 struct selection {
     const struct inf_ref_tensor *x, *indices;
-    size_t x_at, indices_at; // of the line's first element
+    size_t x_at, indices_at; // offset of the line's first element
     size_t stride, count;    // of x's line; both lines have the same stride
     bool smallest;
 };
 
-// Entry `i` of the heap. The output may be memory that a client can write to, so what is read is
-// not trusted to be what was written.
+// Reads entry `i` of the heap. A client may be able to write to the output, so an entry may differ
+// from what was stored and is checked.
 static size_t read_entry(const struct selection *selection, size_t i)
 {
     const volatile int32_t *indices = selection->indices->data;
@@ -43,7 +43,7 @@ static void set_entry(const struct selection *selection, size_t i, size_t index)
     indices[selection->indices_at + i * selection->stride] = (int32_t)index;
 }
 
-// Whether element `a` of the line comes before element `b` in the result.
+// Returns true if element `a` of the line comes before element `b` in the result.
 static bool comes_before(const struct selection *selection, size_t a, size_t b)
 {
     size_t at_a = selection->x_at + a * selection->stride;
@@ -53,13 +53,13 @@ static bool comes_before(const struct selection *selection, size_t a, size_t b)
         return a < b;
     if (!selection->smallest || !inf_dtype_is_float(selection->x->dtype))
         return selection->smallest ? order < 0 : order > 0;
-    // NaN comes last both ways.
+    // NaN comes last in both orders.
     if (isnan(inf_ref_get(selection->x, at_a)) || isnan(inf_ref_get(selection->x, at_b)))
         return order > 0;
     return order < 0;
 }
 
-// Puts `index` at place `hole` of a heap of `count` entries or below, wherever the order wants it.
+// Moves `index` down from place `hole` of a heap of `count` entries to its place in the order.
 static void sink_entry(const struct selection *selection, size_t hole, size_t count, size_t index)
 {
     for (;;) {
@@ -123,7 +123,8 @@ enum inf_code inf_ref_search_sorted(const struct inf_ref_call *call, struct inf_
     (void)err;
     const struct inf_ref_tensor *sorted = &call->inputs[0];
     const struct inf_ref_tensor *values = &call->inputs[1];
-    int most = call->node->attrs.search_sorted.right ? 0 : -1; // how what is counted compares
+    // The largest result of compare_entries() that counts: <= for `right`, else <.
+    int most = call->node->attrs.search_sorted.right ? 0 : -1;
     size_t count = (size_t)sorted->shape->dims[sorted->shape->rank - 1];
     size_t wanted = (size_t)values->shape->dims[values->shape->rank - 1];
     for (size_t i = 0; i < values->count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turning around, cumulating, one-hot, bands, counting.
+// reverse, cumulate, one_hot, band and bincount.
 #include <inttypes.h>
 
 #include "backends/ref/kernels.h"
@@ -62,7 +62,7 @@ enum inf_code inf_ref_reverse_sequence(const struct inf_ref_call *call, struct i
     return INF_OK;
 }
 
-// One line of `count` elements `stride` apart.
+// Cumulates one line of `count` elements, `stride` apart.
 struct line {
     size_t at, stride, count;
 };

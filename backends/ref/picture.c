@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking up pictures at places that are data: crop_and_resize, roi_align, grid_sample,
-// image_transform. Places come from clients: every one is read once and cut to where it is safe.
+// Operators that sample pictures at positions that are data: crop_and_resize, roi_align,
+// grid_sample, image_transform. Clients send the positions, so each is read once and clamped.
 #include <inttypes.h>
 #include <math.h>
 
 #include "backends/ref/kernels.h"
 #include "backends/ref/sample.h"
 
-// Samples along an axis of one place of roi_align.
+// Maximum samples of roi_align along an axis of one bin.
 #define SAMPLES_MAX 4096
 
-// Element [image, row, column, channel] of x, which is inside.
+// Returns element [image, row, column, channel] of x, which must be inside.
 static double read_pixel(const struct inf_ref_tensor *x, int64_t image, int64_t row, int64_t column,
                          int64_t channel)
 {
@@ -19,7 +19,7 @@ static double read_pixel(const struct inf_ref_tensor *x, int64_t image, int64_t 
                        (size_t)(((image * dims[1] + row) * dims[2] + column) * dims[3] + channel));
 }
 
-// `value` as an index of some axis, also where it is far outside or NaN.
+// Converts `value` to an index; also safe if it is far outside of the axis or NaN.
 static int64_t to_index(double value)
 {
     return (int64_t)fmin(fmax(value, -1e9), 1e9);
@@ -34,8 +34,8 @@ static enum inf_code no_picture(int64_t index, size_t at, int64_t pictures, stru
 
 // --- crop_and_resize ---
 
-// Where position `i` of `output` lies along an axis of `input` elements, between the parts `from`
-// and `to` of it.
+// Returns the position of element `i` of `output` along an axis of `input` elements, between the
+// fractions `from` and `to` of the axis.
 static double crop_coordinate(double from, double to, int64_t input, int64_t output, int64_t i)
 {
     double last = (double)(input - 1);
@@ -89,7 +89,7 @@ enum inf_code inf_ref_crop_and_resize(const struct inf_ref_call *call, struct in
 
 // --- roi_align ---
 
-// One region, laid over its picture.
+// One region of a picture.
 struct region {
     const struct inf_ref_tensor *x;
     int64_t image;
@@ -124,7 +124,7 @@ static enum inf_code read_region(const struct inf_ref_call *call, size_t index,
     return INF_OK;
 }
 
-// The four neighbours of a place, each times its weight; all 0 where it is outside.
+// Computes the four neighbours of a position with their weights; all 0 if it is outside.
 static void find_neighbours(const struct inf_ref_tensor *x, int64_t image, int64_t channel,
                             double row, double column, double values[4])
 {
@@ -186,7 +186,7 @@ enum inf_code inf_ref_roi_align(const struct inf_ref_call *call, struct inf_erro
 
 // --- grid_sample ---
 
-// `at` mirrored into [low, high] as often as needed.
+// Returns `at`, mirrored at `low` and `high` until it is in [low, high].
 static double reflect_coordinate(double at, double low, double high)
 {
     double range = high - low;
@@ -196,7 +196,8 @@ static double reflect_coordinate(double at, double low, double high)
     return fmod(floor(distance / range), 2) == 0 ? low + over : high - over;
 }
 
-// A coordinate of -1 to 1 along an axis of `size` pixels, brought inside as the border wants.
+// Converts a coordinate of -1 to 1 to pixels along an axis of `size` pixels; applies the border
+// mode.
 static double place_coordinate(const struct inf_attrs_grid_sample *attrs, double at, int64_t size)
 {
     double last = (double)(size - 1);
@@ -212,7 +213,7 @@ static double place_coordinate(const struct inf_attrs_grid_sample *attrs, double
     return attrs->border == INF_BORDER_REFLECT ? reflect_coordinate(result, low, high) : result;
 }
 
-// An index brought inside; false where it is outside and stays there.
+// Applies the border mode to an index. Returns false if it remains outside.
 static bool bring_inside(const struct inf_attrs_grid_sample *attrs, int64_t *index, int64_t size)
 {
     if (*index >= 0 && *index < size)
@@ -277,8 +278,8 @@ enum inf_code inf_ref_grid_sample(const struct inf_ref_call *call, struct inf_er
 
 // --- image_transform ---
 
-// A coordinate brought inside an axis of `size` pixels as TensorFlow's fill modes do. Wrapping has
-// a period of one pixel less than there are: what it does to the pixel between is theirs too.
+// Applies TensorFlow's fill modes to a coordinate along an axis of `size` pixels. As in TensorFlow,
+// the period of wrapping is one pixel less than `size`.
 static double bring_coordinate(enum inf_border_mode border, double at, int64_t size)
 {
     double length = (double)size, last = length - 1;

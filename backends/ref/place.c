@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements by index in several axes: gather_nd, scatter_nd, gather_elements, scatter_elements; and
-// blocks between space and batch.
+// Elements by index along several axes: gather_nd, scatter_nd, gather_elements, scatter_elements;
+// and blocks between space and batch.
 #include <inttypes.h>
 
 #include "backends/ref/kernels.h"
@@ -13,8 +13,8 @@ static enum inf_code out_of_range(int64_t index, size_t position, int64_t bound,
                     index, position, bound);
 }
 
-// Where the row of `depth` indices from `position` on points, in slices of the axes behind: axis
-// `first` of x is the first that they index. False where one of them is out of range.
+// Computes the slice that the row of `depth` indices at `position` selects. The indices refer to
+// the axes of x from `first` on. Returns false if one of them is out of range.
 struct row {
     const struct inf_ref_tensor *x, *indices;
     int32_t first;
@@ -61,7 +61,7 @@ enum inf_code inf_ref_gather_nd(const struct inf_ref_call *call, struct inf_erro
     return INF_OK;
 }
 
-// Puts element `from` of the updates into element `at` of y.
+// Combines element `from` of the updates with element `at` of y.
 static void put_update(enum inf_scatter_kind kind, const struct inf_ref_tensor *y, size_t at,
                        const struct inf_ref_tensor *updates, size_t from)
 {
@@ -89,7 +89,7 @@ static void put_update(enum inf_scatter_kind kind, const struct inf_ref_tensor *
     inf_ref_store_int(y, at, values[kind]);
 }
 
-// Puts `count` elements of the updates, from `from` on, into those of y from `at` on.
+// Combines `count` elements of the updates, from `from` on, with those of y from `at` on.
 static void put_updates(enum inf_scatter_kind kind, const struct inf_ref_tensor *y, size_t at,
                         const struct inf_ref_tensor *updates, size_t from, size_t count)
 {
@@ -102,7 +102,7 @@ static void put_updates(enum inf_scatter_kind kind, const struct inf_ref_tensor 
             put_update(kind, y, at + j, updates, from + j);
         return;
     }
-    // What put_update() makes of them, too: a sum of two floats is rounded once.
+    // As put_update() does: a sum of two floats is rounded once.
     float *to = (float *)y->data + at;
     const float *add = (const float *)updates->data + from;
     for (size_t j = 0; j < count; j++)
@@ -132,7 +132,7 @@ enum inf_code inf_ref_scatter_nd(const struct inf_ref_call *call, struct inf_err
     return INF_OK;
 }
 
-// A walk over the indices, whose operand 0 is x without its axis `axis`.
+// Starts a walk over the indices. Operand 0 is x without its axis `axis`.
 static struct inf_ref_walk element_walk(const struct inf_ref_tensor *x,
                                         const struct inf_ref_tensor *indices, int32_t axis,
                                         int64_t *axis_stride)
@@ -183,11 +183,11 @@ enum inf_code inf_ref_scatter_elements(const struct inf_ref_call *call, struct i
     return INF_OK;
 }
 
-// How the elements of the tensor with the big batch lie in the one with the big space.
+// The relation between the tensor with the larger batch and the tensor with the larger space.
 struct blocks {
     const struct inf_ref_tensor *space, *batch;
-    int32_t axes;                                          // spatial ones
-    int64_t sizes[INF_LIMIT_RANK], before[INF_LIMIT_RANK]; // of each
+    int32_t axes;                                          // number of spatial axes
+    int64_t sizes[INF_LIMIT_RANK], before[INF_LIMIT_RANK]; // block size, padding before each axis
 };
 
 static struct blocks blocks_of(const struct inf_ref_call *call, const struct inf_ref_tensor *space,
@@ -201,8 +201,8 @@ static struct blocks blocks_of(const struct inf_ref_call *call, const struct inf
     return blocks;
 }
 
-// Where the element of the big batch that `walk` stands at lies in space; false where that is
-// padding, or cropped.
+// Computes the element in space for the walk's element of the larger batch. Returns false if that
+// is in the padding, or cropped.
 static bool in_space(const struct blocks *blocks, const struct inf_ref_walk *walk, size_t *at)
 {
     const struct inf_shape *space = blocks->space->shape;

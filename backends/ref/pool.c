@@ -17,7 +17,7 @@ static struct stretch is_inside(const struct inf_window *window, int64_t positio
                             .end = INF_MIN(first + window->kernel, window->input)};
 }
 
-// A window with nothing inside has the mean NaN, and the type's least number as its largest.
+// A window with no element inside has the mean NaN and the type's smallest number as its maximum.
 static double pool_window(const struct inf_ref_tensor *x, const struct inf_attrs_pool2d *attrs,
                           size_t picture_at, const struct stretch *rows,
                           const struct stretch *columns)
@@ -31,7 +31,7 @@ static double pool_window(const struct inf_ref_tensor *x, const struct inf_attrs
         for (int64_t column = columns->first; column < columns->end; column++) {
             double value =
                 inf_ref_get(x, picture_at + (size_t)((row * dims[2] + column) * dims[3]));
-            // A NaN is never larger: max pooling passes over it, as TensorFlow.js does.
+            // A NaN is never larger: max pooling skips it, as in TensorFlow.js.
             if (value > largest)
                 largest = value;
             sum += value;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a graph node by node. A frame holds the values while the graph runs: its nodes are those of
-// the source graph, but shapes and data become known as nodes are computed. For each node: infer
+// Runs a graph node by node. A frame holds the values of a running graph. Its nodes are those of
+// the source graph; shapes and data are filled in as nodes are computed. For each node, infer
 // shapes from the actual inputs, ask the evaluator for sizes that depend on values, allocate,
 // compute, and drop the inputs that no later node reads. Branches and loops run their subgraphs in
-// the same way; the depth of that recursion is bounded by the verifier.
+// the same way; the verifier bounds the depth of this recursion.
 #include "backends/exec/dynamic/interpret.h"
 
 #include <stdlib.h>
@@ -14,11 +14,11 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/limits.h"
 
-// A graph while it runs: the nodes of the source, and a copy of its values that is filled in.
+// A running graph: the nodes of the source, and a copy of its values that is filled in.
 struct frame {
-    struct inf_graph graph; // shares everything with `source` but its values
+    struct inf_graph graph; // shares everything with `source` except its values
     const struct inf_graph *source;
-    uint32_t *uses; // by value: inputs of nodes still to come, and outputs of the graph
+    uint32_t *uses; // by value: remaining reads by later nodes and by the graph's outputs
 };
 
 static enum inf_code no_memory(struct inf_error *err, size_t size_bytes)
@@ -27,7 +27,7 @@ static enum inf_code no_memory(struct inf_error *err, size_t size_bytes)
                            size_bytes);
 }
 
-// Drops a value's data, unless it is a constant of the graph's own.
+// Drops a value's data, unless it is a constant of the source graph.
 static void release_value(struct inf_interpreter *interpreter, struct frame *frame, uint32_t value)
 {
     struct inf_blob **data = &frame->graph.values[value].data;
@@ -55,14 +55,14 @@ static enum inf_code create_blob(struct inf_interpreter *interpreter, const stru
 
 // --- ordinary nodes ---
 
-// Whether the output is the first input's bytes under another shape.
+// Returns true if the output has the bytes of the first input with another shape.
 static bool is_renaming(const struct inf_node *node)
 {
     return node->op == INF_OP_IDENTITY || node->op == INF_OP_RESHAPE ||
            node->op == INF_OP_EXPAND_DIMS || node->op == INF_OP_SQUEEZE;
 }
 
-// Asks the evaluator for sizes that inference left open.
+// Asks the evaluator for the sizes that inference could not determine.
 static enum inf_code measure_shapes(struct inf_interpreter *interpreter, struct frame *frame,
                                     uint32_t index, struct inf_error *err)
 {
@@ -85,7 +85,7 @@ static enum inf_code measure_shapes(struct inf_interpreter *interpreter, struct 
     return INF_OK;
 }
 
-// Writes a shape as the data of a value.
+// Stores a shape as the data of a value.
 static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 {
     int32_t *elements = blob->data;
@@ -152,7 +152,7 @@ static enum inf_code run_node(struct inf_interpreter *interpreter, struct frame 
 
 // --- branches and loops ---
 
-// Inputs and outputs of a subgraph.
+// The inputs and outputs of a subgraph.
 struct exchange {
     struct inf_tensor *inputs, *outputs;
     uint32_t input_count, output_count;
@@ -189,7 +189,7 @@ static enum inf_code begin_exchange(struct exchange *exchange, const struct fram
     return INF_OK;
 }
 
-// Hands the tensors over as the node's outputs.
+// Makes the tensors the node's outputs.
 static void set_outputs(struct frame *frame, const struct inf_node *node,
                         struct inf_tensor *tensors)
 {
@@ -301,8 +301,8 @@ static enum inf_code begin_frame(const struct inf_interpreter *interpreter, stru
     for (uint32_t i = 0; i < source->output_count; i++)
         frame->uses[source->outputs[i].value]++;
     for (uint32_t i = 0; i < source->value_count; i++)
-        // Bytes that programs hold in another form may be evicted during the run: they are not
-        // read.
+        // The bytes of a constant that programs hold in another form may be evicted during the run:
+        // no node reads them.
         if (source->values[i].data != NULL &&
             !inf_node_programs_hold(interpreter->programs, source, i) &&
             source->values[i].data->data == NULL)

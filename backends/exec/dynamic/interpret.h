@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a graph whose shapes depend on values, node by node: shapes are inferred from the actual
-// inputs, memory is allocated, and an evaluator computes. Branches and loops run their subgraphs
-// the same way.
+// Runs a graph whose shapes depend on values, node by node: infers shapes from the actual inputs,
+// allocates memory, and lets an evaluator compute. Branches and loops run their subgraphs in the
+// same way.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_INTERPRET_H
 #define INF_BACKENDS_EXEC_DYNAMIC_INTERPRET_H
 
@@ -15,19 +15,19 @@ struct inf_subgraph_programs;
 
 // One run of a graph by one thread.
 struct inf_interpreter {
-    const struct inf_evaluator *evaluator; // with measure()
+    const struct inf_evaluator *evaluator; // must have measure()
     const atomic_bool *cancelled; // checked between nodes; NULL: the run cannot be cancelled
     struct inf_tensor_memory memory;
-    const struct inf_subgraph_programs *subgraphs; // those that are compiled; NULL: none
+    const struct inf_subgraph_programs *subgraphs; // compiled subgraphs; NULL: none
     struct inf_node_programs *programs;            // NULL: the evaluator computes all nodes
-    uint32_t slot;                                 // in which programs of subgraphs and nodes run
+    uint32_t slot;                                 // the slot in which compiled programs run
 };
 
-// Runs `graph` (verified) on inputs[i], one for each of its inputs, which stay the caller's, and
-// fills outputs[i], all zero before, whose references become the caller's, on failure too. The
-// graph is not changed, so many may run it at once.
+// Runs `graph` (verified) on inputs[i], one for each of its inputs, which the caller keeps. Fills
+// outputs[i], which must be zero before. The caller owns their references afterwards, also on
+// failure. The graph is not changed, so many threads may run it at once.
 //
-// INF_INVALID    values that an operator cannot mean, shapes that do not fit.
+// INF_INVALID    values that an operator does not accept, or shapes that do not fit.
 // INF_EXHAUSTED  INF_LIMIT_LOOP_ITERATIONS, INF_LIMIT_DYNAMIC_BYTES, or memory.
 // INF_CANCELLED
 enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct inf_graph *graph,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache of programs of single nodes, by shapes. An interpreted loop meets the same shapes again
-// and again; a compiled program is then faster than the evaluator.
+// A cache of programs of single nodes, keyed by shapes. An interpreted loop uses the same shapes
+// repeatedly; then a compiled program is faster than the evaluator.
 #include "backends/exec/dynamic/node_programs.h"
 
 #include <stdatomic.h>
@@ -13,13 +13,14 @@
 #include "backends/storage/record.h"
 #include "proto/core/span.h"
 
-// Programs that a slot keeps: places by key, in sets of some, of which the one that was not used
-// for the longest time is given up for another.
+// Maximum programs of a slot's table. The table is set-associative: a key selects a set, in which
+// the least recently used program is evicted.
 #define SETS 128u
 #define WAYS 4u
-// Operands and results of a node together: fewer elements are computed before a program is found.
+// A node whose operands and results together have fewer elements is computed by the evaluator:
+// looking up a program would take longer.
 #define ELEMENTS_MIN ((size_t)512)
-// Maximum number of programs in a slot. A slot that needs more drops all of them first.
+// Maximum size of the programs in a slot. A slot that needs more drops all of them first.
 #define BYTES_MAX (UINT64_C(6) << 20)
 
 struct entry {
@@ -32,13 +33,13 @@ struct entry {
 struct table {
     struct entry entries[SETS][WAYS];
     uint64_t clock;
-    struct inf_binding *bindings; // of the run
+    struct inf_binding *bindings; // of the current run
     size_t binding_count;
 };
 
 struct inf_node_programs {
-    struct inf_device *device; // a reference
-    struct table *tables;      // by slot
+    struct inf_device *device; // holds a reference
+    struct table *tables;      // one for each slot
     uint32_t slots;
     struct inf_node_packs *packs;
     _Atomic uint64_t bytes;
@@ -156,8 +157,8 @@ static uint64_t key_of(const struct inf_node_run *run)
     return key != 0 ? key : 1;
 }
 
-// Whether the entry was made of this node with operands and results of these shapes: other ones may
-// have the same key.
+// Returns true if the entry was made for this node with operands and results of these shapes: other
+// nodes and shapes may have the same key.
 static bool fits_program(const struct entry *entry, const struct inf_node_run *run)
 {
     const struct inf_node *node = &run->graph->nodes[run->node];
@@ -182,9 +183,10 @@ static bool fits_program(const struct entry *entry, const struct inf_node_run *r
     return true;
 }
 
-// --- making ---
+// --- compiling ---
 
-// Compiles the node; an entry without a program where that fails, and the evaluator can do it.
+// Compiles the node. If that fails and the evaluator can compute the node, the entry has no
+// program.
 static enum inf_code make_program(struct inf_node_programs *programs, struct entry *entry,
                                   const struct inf_node_run *run,
                                   struct inf_error *err) INF_MAY_BLOCK
@@ -208,7 +210,7 @@ static enum inf_code make_program(struct inf_node_programs *programs, struct ent
     return INF_OK;
 }
 
-// The entry for the node with these shapes, made now if there is none.
+// Returns the entry for the node with these shapes; makes it if there is none.
 static enum inf_code find_program(struct inf_node_programs *programs,
                                   const struct inf_node_run *run, struct entry **out_entry,
                                   struct inf_error *err) INF_MAY_BLOCK
@@ -242,7 +244,7 @@ static enum inf_code find_program(struct inf_node_programs *programs,
 
 // --- running ---
 
-// Whether the node is large enough, and has no tensor that is empty.
+// Returns true if the node is large enough and has no empty tensor.
 static bool is_worth_it(const struct inf_node_run *run)
 {
     const struct inf_node *node = &run->graph->nodes[run->node];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits a graph in two: the nodes whose shapes are known and that depend on no interpreted node,
-// and the rest. Values that cross from the first to the second are outputs of one and inputs of the
-// other.
+// Splits a graph in two: the planned part has the nodes whose shapes are known and that depend on
+// no interpreted node; the rest has all others. A value that the rest reads from the planned part
+// is an output of the planned part and an input of the rest.
 #include "backends/exec/dynamic/split.h"
 
 #include <stdio.h>
@@ -10,13 +10,13 @@
 
 #include "backends/graph/shape/verify.h"
 
-// What is known on the way through the nodes, and while the parts are made.
+// The state of the split while nodes are classified and the parts are made.
 struct splitter {
     const struct inf_graph *graph;
     struct inf_split *split;
     bool *node_planned;
-    bool *value_planned;    // by value: an input, a constant, or made by a planned node
-    uint32_t *value_output; // by value: output of the planned part, or none
+    bool *value_planned;    // by value: it is an input or a constant, or a planned node makes it
+    uint32_t *value_output; // by value: its output of the planned part; INF_SPLIT_NONE if none
 };
 
 static bool is_planned(const struct splitter *splitter, const struct inf_graph *graph,
@@ -48,7 +48,7 @@ static void mark_nodes(struct splitter *splitter)
     }
 }
 
-// A copy of the graph with only the nodes for which `planned` says so, and no ports.
+// Copies the graph with only the nodes for which `planned` is true, and without ports.
 static enum inf_code clone_part(const struct splitter *splitter, bool planned,
                                 struct inf_graph **out_graph, struct inf_error *err)
 {
@@ -72,7 +72,7 @@ static enum inf_code clone_part(const struct splitter *splitter, bool planned,
     return INF_OK;
 }
 
-// Makes `value` an output of the planned part, once.
+// Makes `value` an output of the planned part, if it is none yet.
 static enum inf_code add_planned_output(struct splitter *splitter, uint32_t value,
                                         struct inf_error *err)
 {
@@ -92,7 +92,7 @@ static uint32_t find_input(const struct inf_graph *graph, uint32_t value)
     return INF_SPLIT_NONE;
 }
 
-// Makes `value`, which is known when the rest begins, an input of the rest.
+// Makes `value`, which is known before the rest runs, an input of the rest.
 static enum inf_code add_boundary(struct splitter *splitter, uint32_t value, struct inf_error *err)
 {
     struct inf_split *split = splitter->split;
@@ -109,7 +109,7 @@ static enum inf_code add_boundary(struct splitter *splitter, uint32_t value, str
     return inf_graph_add_input(split->rest, name, value, err);
 }
 
-// What the rest takes from outside. `seen` is by value.
+// Adds all inputs of the rest. `seen` is indexed by value.
 static enum inf_code add_boundaries(struct splitter *splitter, bool *seen, struct inf_error *err)
 {
     const struct inf_graph *graph = splitter->graph;
@@ -145,7 +145,7 @@ static enum inf_code add_outputs(struct splitter *splitter, struct inf_error *er
     return INF_OK;
 }
 
-// Drops the data of constants that a part has no use for.
+// Drops the data of constants that a part does not use.
 static enum inf_code drop_unused(struct inf_graph *graph, bool *used, struct inf_error *err)
 {
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -207,7 +207,7 @@ static enum inf_code alloc_tables(struct splitter *splitter, struct inf_error *e
         split->rest_sources == NULL || split->graph_outputs == NULL || split->is_boundary == NULL ||
         split->rest_outputs == NULL || split->planned_outputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to split a graph");
-    memset(split->graph_outputs, 0xff, values * sizeof *split->graph_outputs); // none
+    memset(split->graph_outputs, 0xff, values * sizeof *split->graph_outputs); // INF_SPLIT_NONE
     return INF_OK;
 }
 

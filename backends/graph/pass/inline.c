@@ -1,6 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches whose condition is a constant become the nodes of the side they take, and loops whose
-// condition can be told beforehand those of all their iterations. What is left can be planned.
+// Replaces branches by the nodes of the side they take, if the condition is a constant, and loops
+// by the nodes of all their iterations, if the number of iterations follows from constants.
+//
+// Problem: a graph with branches and loops is interpreted node by node, without plan, fusion or
+// preallocated memory. Converters write many that are decided before any input is known: counters
+// from 0 to a constant, or a flag such as "training".
+//
+// Idea: walk the nodes once and write a new node list. To unroll a loop, evaluate its condition on
+// a copy of the condition graph, with the current values as inputs. If the result is a constant
+// true, append the nodes of the body and evaluate again on the body's outputs; small constant nodes
+// are folded on the way, so that the counter stays a constant:
+//
+//     while (i < 2) { i = i + 1; x = f(x); }   with i = 0
+//     0 < 2: append i1 = 1 (folded), x1 = f(x)
+//     1 < 2: append i2 = 2 (folded), x2 = f(x1)
+//     2 < 2 is false: the loop's outputs are i2 and x2
+//
+// Correctness: appended nodes are copies with their own values, and the loop's outputs are replaced
+// only after the condition became false. If the condition is unknown or a limit is reached first,
+// the appended nodes, values and subgraphs are removed again, and the loop stays as it was.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +27,10 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
-// A loop of more iterations, or of more nodes in all of them, stays a loop.
+// Loops with more iterations, or with more nodes in all iterations, are not unrolled.
 #define UNROLL_MAX       64u
 #define UNROLL_NODES_MAX 8192u
-// What is computed on the way: counters, conditions and the like.
+// Maximum size of a folded result: enough for counters and conditions.
 #define FOLD_BYTES_MAX ((size_t)64 << 10)
 
 // The new list of the graph's nodes.
@@ -21,7 +39,8 @@ struct inliner {
     const struct inf_evaluator *evaluator;
     struct inf_node *nodes;
     uint32_t count, capacity;
-    uint32_t *replaced; // by value of the graph as it was: what stands for it now
+    uint32_t
+        *replaced; // by value of the original graph: the value that replaces it; itself if none
     uint32_t replaced_count;
     bool changed;
     struct inf_error *err;
@@ -56,7 +75,7 @@ static uint32_t follow_value(const struct inliner *inliner, uint32_t value)
     return value;
 }
 
-// --- computing what is known ---
+// --- folding constants ---
 
 static bool all_const(const struct inf_graph *graph, const struct inf_node *node)
 {
@@ -69,7 +88,7 @@ static bool all_const(const struct inf_graph *graph, const struct inf_node *node
 }
 
 // Computes node `index` of `graph` if its inputs are constants and its output is small. Only nodes
-// of one output: that is all that counters are made of.
+// with one output: counters and conditions need no others.
 static bool fold_small(const struct inf_graph *graph, uint32_t index,
                        const struct inf_evaluator *evaluator)
 {
@@ -93,7 +112,7 @@ static bool fold_small(const struct inf_graph *graph, uint32_t index,
 
 // --- copying the nodes of a subgraph ---
 
-// The inner values of a subgraph, by number, as values of the graph.
+// Maps the values of a subgraph to values of the graph.
 static enum inf_code map_values(struct inliner *inliner, const struct inf_graph *inner,
                                 const uint32_t *inputs, uint32_t *map)
 {
@@ -115,7 +134,7 @@ static enum inf_code map_values(struct inliner *inliner, const struct inf_graph 
     return INF_OK;
 }
 
-// A list of values, mapped, in the graph's arena.
+// Returns a list of mapped values in the graph's arena.
 static uint32_t *map_list(struct inliner *inliner, const uint32_t *list, uint32_t count,
                           const uint32_t *map)
 {
@@ -125,7 +144,7 @@ static uint32_t *map_list(struct inliner *inliner, const uint32_t *list, uint32_
     return copy;
 }
 
-// Gives a copied node subgraphs of its own.
+// Gives a copied node its own copies of its subgraphs.
 static enum inf_code copy_subgraphs(struct inliner *inliner, const struct inf_graph *inner,
                                     struct inf_node *node)
 {
@@ -142,10 +161,10 @@ static enum inf_code copy_subgraphs(struct inliner *inliner, const struct inf_gr
     return INF_OK;
 }
 
-// Infers a node that was just appended and computes it if it can be.
+// Infers the shapes of a node that was just appended, and folds it if possible.
 static enum inf_code settle_value(struct inliner *inliner)
 {
-    // Inference looks at nodes through the graph: it sees the new list for a moment.
+    // Inference finds nodes through the graph, so the graph temporarily has the new list.
     struct inf_graph *graph = inliner->graph;
     struct inf_node *nodes = graph->nodes;
     uint32_t count = graph->node_count;
@@ -159,7 +178,7 @@ static enum inf_code settle_value(struct inliner *inliner)
     return code;
 }
 
-// Appends the nodes of a subgraph; outputs[i] is the value that its output i becomes.
+// Appends the nodes of a subgraph; sets outputs[i] to the graph's value for its output i.
 static enum inf_code append_subgraph(struct inliner *inliner, const struct inf_graph *inner,
                                      const uint32_t *inputs, uint32_t *outputs)
 {
@@ -190,7 +209,7 @@ static enum inf_code append_subgraph(struct inliner *inliner, const struct inf_g
 
 // --- branches ---
 
-// Whether `value` is a constant bool, and which.
+// Returns true if `value` is a constant bool, and its value.
 static bool read_bool(const struct inf_graph *graph, uint32_t value, bool *out)
 {
     const struct inf_value *constant = &graph->values[value];
@@ -226,7 +245,7 @@ static enum inf_code inline_branch(struct inliner *inliner, const struct inf_nod
 
 // --- loops ---
 
-// Whether the loop goes on for these values, if that can be told from constants among them.
+// Evaluates the condition for these values. *known is false if it does not follow from constants.
 static enum inf_code test_condition(struct inliner *inliner, const struct inf_graph *condition,
                                     const uint32_t *values, bool *known, bool *goes_on)
 {
@@ -250,7 +269,7 @@ static enum inf_code test_condition(struct inliner *inliner, const struct inf_gr
     return INF_OK;
 }
 
-// Appends iterations until the condition says no (*ended), cannot be told, or it gets too much.
+// Appends iterations until the condition is false (sets *ended), unknown, or a limit is reached.
 static enum inf_code unroll_loop(struct inliner *inliner, const struct inf_node *node,
                                  uint32_t *values, uint32_t *outputs, bool *ended)
 {
@@ -258,7 +277,7 @@ static enum inf_code unroll_loop(struct inliner *inliner, const struct inf_node 
     uint32_t first = inliner->count;
     for (uint32_t iteration = 0; iteration <= UNROLL_MAX; iteration++) {
         bool known, goes_on = false;
-        // The list of subgraphs grows on the way: no pointer into it is kept.
+        // append_subgraph() may move the list of subgraphs: do not keep pointers into it.
         INF_TRY(test_condition(inliner, graph->subgraphs[node->attrs.loop.condition_graph], values,
                                &known, &goes_on));
         *ended = known && !goes_on;
@@ -272,7 +291,7 @@ static enum inf_code unroll_loop(struct inliner *inliner, const struct inf_node 
     return INF_OK;
 }
 
-// What a try to unroll has added, to be taken back.
+// The counts before an attempt to unroll, to which take_back() returns.
 struct checkpoint {
     uint32_t nodes, values, subgraphs;
 };
@@ -326,7 +345,7 @@ static enum inf_code visit_node(struct inliner *inliner, struct inf_node node)
     return append_node(inliner, &node);
 }
 
-// Puts the new list in place of the old one.
+// Replaces the graph's nodes by the new list.
 static void finish_graph(struct inliner *inliner)
 {
     struct inf_graph *graph = inliner->graph;

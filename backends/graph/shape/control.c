@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches and loops: what goes into their subgraphs and what comes out.
+// Branches and loops: passes types and shapes into their subgraphs, and takes them from the
+// outputs.
 #include <stdlib.h>
 
 #include "backends/graph/shape/rules.h"
 
-// Rounds after which all shapes of a loop are given up. Few, as nested loops multiply them.
+// After so many rounds all shapes of a loop become unknown. Few, because nested loops multiply
+// them.
 #define ROUNDS_MAX 1
 
 // A subgraph as its node sees it. The node's further inputs are constants, names, or the like.
 struct subgraph_use {
     const char *name;
     const struct inf_graph *graph;
-    uint32_t first_input;  // of the node, that is its input 0
-    uint32_t output_count; // that it must have
+    uint32_t first_input;  // the node's input that is the subgraph's input 0
+    uint32_t output_count; // outputs that the subgraph must have
     enum inf_code (*infer_graph)(struct inf_graph *graph, struct inf_error *err); // NULL: not used
 };
 
@@ -68,7 +70,7 @@ enum inf_code inf_subgraphs_check(const struct inf_graph *graph, const struct in
     return INF_OK;
 }
 
-// Input `index` of both subgraphs has this type and shape from now on.
+// Gives input `index` of both subgraphs this type and shape.
 static void set_input(struct subgraph_use subgraphs[2], uint32_t index, enum inf_dtype dtype,
                       const struct inf_shape *shape)
 {
@@ -98,8 +100,8 @@ static enum inf_code infer_both(struct subgraph_use subgraphs[2], const struct i
     return INF_OK;
 }
 
-// A branch is often taken for some shapes and makes no sense for others. Where its inputs' shapes
-// do not go together it is inferred without them: a run that takes it fails then, no other does.
+// A branch often fits some shapes only. If its inputs' shapes do not fit together, it is inferred
+// without them: only a run that takes this branch fails.
 static enum inf_code infer_branches(struct subgraph_use subgraphs[2], const struct inf_node *node,
                                     struct inf_error *err)
 {
@@ -123,7 +125,7 @@ static const struct inf_value *output_of(const struct subgraph_use *use, uint32_
     return &use->graph->values[use->graph->outputs[index].value];
 }
 
-// What two shapes have in common: dimensions, and a rank, where they differ are unknown.
+// Merges two shapes: a rank or a dimension that differs becomes unknown.
 static struct inf_shape join_shapes(const struct inf_shape *a, const struct inf_shape *b)
 {
     struct inf_shape joined = *a;
@@ -135,7 +137,7 @@ static struct inf_shape join_shapes(const struct inf_shape *a, const struct inf_
     return joined;
 }
 
-// Makes what the body changes unknown in its inputs. Whether anything had to be.
+// Makes unknown in the body's inputs what the body changes. Returns true if it changed any input.
 static bool widen_inputs(struct subgraph_use subgraphs[2], const struct inf_node *node)
 {
     const struct subgraph_use *body = &subgraphs[1];

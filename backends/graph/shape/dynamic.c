@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose output sizes depend on values, and lists of tensors.
+// Shapes of operators whose output sizes depend on values, and of lists of tensors.
 #include "backends/graph/shape/rules.h"
 
 enum inf_code inf_infer_nonzero(struct inf_infer *infer)
@@ -9,7 +9,7 @@ enum inf_code inf_infer_nonzero(struct inf_infer *infer)
     return inf_infer_output(infer, 0, &shape);
 }
 
-// Input `index` has one element, if it is there.
+// Checks that input `index`, if present, has one element.
 static enum inf_code want_scalar(struct inf_infer *infer, uint32_t index)
 {
     char text[INF_SHAPE_TEXT_SIZE];
@@ -87,11 +87,12 @@ enum inf_code inf_infer_list_diff(struct inf_infer *infer)
     return inf_infer_output(infer, 1, &left);
 }
 
-// *item = what the list's items must be: what they are, or what is put in. False where they differ.
+// Sets *item to the shape of the list's items, from the list and from the new item. Returns false
+// if they differ.
 static bool merge_items(const struct inf_shape *list, const struct inf_shape *put,
                         struct inf_shape *item)
 {
-    // A size that is not known yet may turn out to be 0.
+    // An unknown size may become 0.
     bool is_empty = list->rank < 0 || (list->rank == 2 && list->dims[1] <= 0);
     *item = *put;
     if (is_empty || put->rank < 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of the operators that repeat, pick, rearrange or make elements.
+// Shapes of operators that repeat, pick, rearrange or create elements.
 #include "backends/graph/shape/rules.h"
 
-// Input `index` has one element.
+// Checks that input `index` has one element.
 static enum inf_code check_scalar(struct inf_infer *infer, uint32_t index)
 {
     size_t count;
@@ -14,7 +14,7 @@ static enum inf_code check_scalar(struct inf_infer *infer, uint32_t index)
                            inf_shape_print(shape, text));
 }
 
-// The rank that x and an operand of one row a dimension agree on; unknown where neither says.
+// Returns the rank of x, which equals the rows of the other operand; unknown if neither is known.
 static enum inf_code common_rank(struct inf_infer *infer, int64_t rows, int32_t *rank)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);
@@ -25,7 +25,7 @@ static enum inf_code common_rank(struct inf_infer *infer, int64_t rows, int32_t 
     return INF_OK;
 }
 
-// One axis of pad.
+// Computes one axis of pad.
 static enum inf_code pad_axis(struct inf_infer *infer, int32_t axis, int64_t before, int64_t after,
                               int64_t *dim)
 {
@@ -88,7 +88,7 @@ enum inf_code inf_infer_broadcast(struct inf_infer *infer)
     bool known;
     INF_TRY(inf_infer_listed(infer, 1, 0, &wanted, &known));
     if (x->rank >= 0 && wanted.rank >= 0) {
-        // x stretches to what is wanted, never the other way.
+        // x broadcasts to the wanted shape; the wanted shape does not broadcast to x.
         struct inf_shape joined;
         bool fits = inf_shape_broadcast(x, &wanted, &joined) && joined.rank == wanted.rank;
         for (int32_t i = 0; fits && i < joined.rank; i++)

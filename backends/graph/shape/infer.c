@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Infers types and shapes node by node, by the function of each operator.
+// Infers types and shapes node by node, with the shape function of each operator.
 #include "backends/graph/shape/infer.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of the operators that move data without looking at it. Slices are in slice.c.
+// Shapes of operators that move data without computing with it. Slices are in slice.c.
 #include "backends/graph/shape/rules.h"
 
 enum inf_code inf_infer_identity(struct inf_infer *infer)
@@ -90,7 +90,7 @@ enum inf_code inf_infer_squeeze(struct inf_infer *infer)
         if (named && x->dims[i] != 1 && x->dims[i] != INF_DIM_UNKNOWN)
             return inf_shape_fault(infer, "axis %d has size %lld, wanted 1", i,
                                    (long long)x->dims[i]);
-        // Without a list of axes, an unknown one may go or stay.
+        // Without a list of axes, an axis of unknown size may be dropped or kept.
         if (axes->count == 0 && x->dims[i] == INF_DIM_UNKNOWN)
             return INF_OK;
         if (axes->count == 0 ? x->dims[i] != 1 : !named)
@@ -118,7 +118,7 @@ enum inf_code inf_infer_transpose(struct inf_infer *infer)
     return inf_infer_output(infer, 0, &y);
 }
 
-// Adds input `index` to what concat has joined so far.
+// Adds input `index` to the concatenation so far.
 static enum inf_code join_input(struct inf_infer *infer, uint32_t index, int32_t axis,
                                 struct inf_shape *joined)
 {

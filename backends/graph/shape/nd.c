@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of the operators with windows in any number of dimensions, and dilation2d.
+// Shapes of operators with windows in any number of dimensions, and of dilation2d.
 #include "backends/graph/shape/rules.h"
 
-// The attributes of conv_nd, conv_nd_transpose and pool_nd that say where windows lie.
+// The window attributes of conv_nd, conv_nd_transpose and pool_nd.
 struct lists {
     const struct inf_ints *strides, *dilations, *pads_before, *pads_after;
     enum inf_padding padding;
@@ -24,7 +24,7 @@ static struct lists lists_of(const struct inf_node *node)
     return LISTS_OF(&node->attrs.conv_nd);
 }
 
-// A list has one element a spatial axis, or none at all, each of them from `least` to 65535.
+// Checks that a list has one element per spatial axis, or none, each from `least` to 65535.
 static enum inf_code check_list(struct inf_infer *infer, const char *name,
                                 const struct inf_ints *list, int32_t axes, int64_t least)
 {
@@ -51,7 +51,7 @@ static int32_t read_element(const struct inf_ints *list, int32_t axis, int32_t o
     return list->count == 0 ? otherwise : (int32_t)list->values[axis];
 }
 
-// With `ceil`, one more window where the last one starts inside x or its padding before.
+// Adds an incomplete last window (`ceil`) if it starts inside x or its padding before.
 static void round_up(struct inf_window *window)
 {
     int64_t reach = (int64_t)(window->kernel - 1) * window->dilation + 1;
@@ -89,7 +89,7 @@ void inf_node_window_nd(const struct inf_graph *graph, const struct inf_node *no
         *window = (struct inf_window){.stride = 1, .dilation = 1};
 }
 
-// Runs windows over the spatial axis `axis`; *output is unknown where input or kernel are.
+// Computes the windows along spatial axis `axis`; *output is unknown if input or kernel are.
 static enum inf_code slide_window(struct inf_infer *infer, int32_t axis, int64_t input,
                                   int64_t kernel, int64_t *output)
 {
@@ -100,7 +100,7 @@ static enum inf_code slide_window(struct inf_infer *infer, int32_t axis, int64_t
     if (input < 0 || kernel < 0)
         return INF_OK;
     bool settled = settle_window(infer->node, axis, input, kernel, &window);
-    if (!settled && infer->node->op == INF_OP_POOL_ND) { // no place for a window: nothing to pool
+    if (!settled && infer->node->op == INF_OP_POOL_ND) { // no window fits: there is nothing to pool
         *output = 0;
         return INF_OK;
     }
@@ -111,7 +111,7 @@ static enum inf_code slide_window(struct inf_infer *infer, int32_t axis, int64_t
     return INF_OK;
 }
 
-// x and the filter have the same rank, 3 or more. Where one is unknown, *axes is -1.
+// Checks that x and the filter have one rank, 3 or more. *axes is -1 if it is unknown.
 static enum inf_code check_ranks(struct inf_infer *infer, int32_t *axes)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);
@@ -127,7 +127,7 @@ static enum inf_code check_ranks(struct inf_infer *infer, int32_t *axes)
     return check_lists(infer, *axes);
 }
 
-// The optional input `index` is [channels].
+// Checks that the optional input `index` is [channels].
 static enum inf_code check_bias(struct inf_infer *infer, uint32_t index, int64_t channels)
 {
     if (!inf_infer_has_input(infer, index))
@@ -195,7 +195,7 @@ enum inf_code inf_infer_conv_nd_transpose(struct inf_infer *infer)
     }
     INF_TRY(check_bias(infer, 3, y.dims[axes + 1]));
     for (int32_t i = 0; i < axes; i++) {
-        int64_t back; // the convolution of y has to give something of x's size
+        int64_t back; // the convolution of y must have the size of x
         INF_TRY(slide_window(infer, i, y.dims[1 + i], filter->dims[i], &back));
         if (!inf_dim_merge(back, x->dims[1 + i], &merged))
             return inf_shape_fault(

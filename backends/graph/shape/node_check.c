@@ -57,7 +57,7 @@ static enum inf_code check_attr(const struct inf_node *node, const struct inf_at
                                 struct inf_error *err)
 {
     const unsigned char *at = (const unsigned char *)&node->attrs + attr->offset;
-    int32_t integer = *at; // a bool, until known better
+    int32_t integer = *at; // the byte of a bool; replaced below for other types
     float real;
     switch (attr->type) {
     case INF_ATTR_TYPE_INT:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of the operators that look up, order, count and place elements.
+// Shapes of operators that look up, order, count and place elements.
 #include "backends/graph/shape/rules.h"
 
 // Resolves an axis attribute against the rank of `shape`, which is known.
@@ -203,7 +203,7 @@ enum inf_code inf_infer_scatter_nd(struct inf_infer *infer)
     return inf_infer_output(infer, 0, x);
 }
 
-// Indices that stand for elements along `axis` have x's rank, and elsewhere at most its sizes.
+// Indices of elements along `axis` have the rank of x, and in all other axes at most its sizes.
 static enum inf_code check_elements(struct inf_infer *infer, int32_t axis_attr)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of the operators on quantised numbers.
+// Shapes of operators on quantised numbers.
 #include "backends/graph/shape/rules.h"
 
-// Input `index`, if there, has one element, or one for each of `channels` where that is said.
+// Checks that input `index`, if present, has one element, or one for each of `channels` if allowed.
 static enum inf_code check_parameter(struct inf_infer *infer, uint32_t index, bool per_channel,
                                      int64_t channels)
 {
@@ -22,7 +22,7 @@ static enum inf_code check_parameter(struct inf_infer *infer, uint32_t index, bo
                            inf_shape_print(shape, text));
 }
 
-// Inputs 2 to 6 of a product.
+// Checks inputs 2 to 6 of a product.
 static enum inf_code check_parameters(struct inf_infer *infer, int64_t channels)
 {
     int64_t merged;

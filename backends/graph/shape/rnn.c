@@ -4,10 +4,10 @@
 
 #define INPUTS 8
 
-// What rnn's inputs are, in order: dimensions by letter, as in the operator's doc.
+// The shapes of rnn's inputs, in order: one letter per dimension, as in the operator's doc.
 static const char *const wanted[INPUTS] = {"tbi", "dgi", "dgh", "dG", "b", "dbh", "dbh", "dP"};
 
-// The sizes behind the letters; unknown until an input says.
+// The sizes that the letters stand for; unknown until an input determines them.
 struct sizes {
     int64_t of[128];
 };
@@ -55,7 +55,7 @@ static enum inf_code check_attributes(struct inf_infer *infer, int32_t direction
     return INF_OK;
 }
 
-// The sizes that follow from the hidden one, before the inputs are asked.
+// Sets the sizes that follow from the hidden size, before the inputs are read.
 static enum inf_code derive_shapes(struct inf_infer *infer, struct sizes *sizes)
 {
     static const int64_t gates[] = {4, 3, 1};

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to shape inference: what the files of the operator families share.
+// Private to shape inference: helpers that the files of the operator families share.
 #ifndef INF_BACKENDS_GRAPH_SHAPE_RULES_H
 #define INF_BACKENDS_GRAPH_SHAPE_RULES_H
 
 #include "backends/graph/graph.h"
 #include "backends/graph/shape/infer.h"
 
-// One node under inference. Operand counts and attributes are checked before a shape function sees
-// it; nothing else about it is.
+// One node under inference. Its operand counts and attributes were checked before a shape function
+// sees it; nothing else was.
 struct inf_infer {
     const struct inf_graph *graph;
     const struct inf_node *node;
-    enum inf_dtype dtype;     // of the outputs, by the operator's rule
-    enum inf_dtype *dtypes;   // of each output: `dtype` to begin with
-    struct inf_shape *shapes; // of each output; unknown rank to begin with
+    enum inf_dtype dtype;     // type of the outputs, by the operator's rule
+    enum inf_dtype *dtypes;   // type of each output; initially `dtype`
+    struct inf_shape *shapes; // shape of each output; initially of unknown rank
     struct inf_error *err;
 };
 
-// Shapes that do not fit. The driver puts the node's name in front.
+// Fails because shapes do not fit. The caller puts the node's name in front of the text.
 #define inf_shape_fault(infer, ...)                                                                \
     inf_fail_reason((infer)->err, INF_INVALID, INF_REASON_SHAPE_MISMATCH, __VA_ARGS__)
 
-// One shape function an operator: inf_infer_conv2d() and so on.
+// One shape function per operator: inf_infer_conv2d() and so on.
 #define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc)                     \
     enum inf_code inf_infer_##name(struct inf_infer *infer) INF_NODISCARD;
 #define INF_ATTR_INT(op, field, initial, min, max, doc)
@@ -32,104 +32,104 @@ struct inf_infer {
 #define INF_OP_END(NAME, name)
 #include "backends/graph/ops.def"
 
-// Operand counts, indices and attribute ranges as ops.def has them; what every later step builds
-// on.
+// Checks operand counts, indices and attribute ranges against ops.def. All later steps rely on it.
 enum inf_code inf_node_check(const struct inf_graph *graph, const struct inf_node *node,
                              struct inf_error *err) INF_NODISCARD;
 
-// Infers one node into `infer` (its graph, node, dtypes, shapes and err are set), changing nothing
-// else.
-// inf_node_check() has passed.
+// Infers one node into `infer` (its graph, node, dtypes, shapes and err are set). Changes nothing
+// else. inf_node_check() must have passed.
 enum inf_code inf_infer_run(struct inf_infer *infer) INF_NODISCARD;
 
 // Checks the inputs' element types by the operator's rule and sets infer->dtype.
 enum inf_code inf_infer_types(struct inf_infer *infer) INF_NODISCARD;
 
 // Gives the subgraphs of a branch or loop node the types and shapes of its inputs, and infers them
-// with `infer_graph`, which is inf_shape_infer(): handed in, because that function uses this one.
-// Dimensions that a loop changes from one iteration to the next become unknown. Other nodes are
-// left alone.
+// with `infer_graph`, which is inf_shape_infer(): a parameter, because that function calls this
+// one. Dimensions that a loop changes between iterations become unknown. Does nothing for other
+// nodes.
 enum inf_code inf_infer_subgraphs(struct inf_graph *graph, uint32_t node,
                                   enum inf_code (*infer_graph)(struct inf_graph *graph,
                                                                struct inf_error *err),
                                   struct inf_error *err) INF_NODISCARD;
 
-// Checks that the subgraphs of a branch or loop node take its inputs and give its outputs. True for
-// other nodes.
+// Checks that the subgraphs of a branch or loop node take its inputs and make its outputs. Returns
+// true for other nodes.
 enum inf_code inf_subgraphs_check(const struct inf_graph *graph, const struct inf_node *node,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Whether the optional input `index` is there.
+// Returns true if the optional input `index` is present.
 bool inf_infer_has_input(const struct inf_infer *infer, uint32_t index);
 
-// The shape of input `index`, which must be there.
+// Returns the shape of input `index`, which must be present.
 const struct inf_shape *inf_infer_input(const struct inf_infer *infer, uint32_t index);
 
-// Sets the shape of output `index`: refuses what is too large to be a tensor.
+// Sets the shape of output `index`; fails if it is too large for a tensor.
 enum inf_code inf_infer_output(struct inf_infer *infer, uint32_t index,
                                const struct inf_shape *shape) INF_NODISCARD;
 
-// The integers of an operand that is a constant list, or will be one.
+// The integers of an operand that is a list: constant, or constant after folding.
 struct inf_operand {
-    bool known;    // values are there
-    int64_t count; // how many, INF_DIM_UNKNOWN where that is not known either
+    bool known;    // the values are known
+    int64_t count; // number of elements; INF_DIM_UNKNOWN if that is unknown too
     int64_t values[2 * INF_LIMIT_RANK];
 };
 
-// Reads the integer list at input `index`: `columns` 0 for shape [count], otherwise shape
-// [count,columns]. More than INF_LIMIT_RANK rows are refused.
+// Reads the integer list at input `index`, of shape [count] if `columns` is 0, else of shape
+// [count,columns]. Fails for more than INF_LIMIT_RANK rows.
 enum inf_code inf_infer_operand(struct inf_infer *infer, uint32_t index, int64_t columns,
                                 struct inf_operand *operand) INF_NODISCARD;
 
-// *value = the one integer of input `index`, a constant scalar or list of one; *known is false
-// where it is not constant yet.
+// Reads the only integer of input `index`, a scalar or a list of one, into *value. *known is false
+// if it is not constant yet.
 enum inf_code inf_infer_integer(struct inf_infer *infer, uint32_t index, int64_t *value,
                                 bool *known) INF_NODISCARD;
 
-// *shape = the shape that the list at input `index` means, as far as it is known; elements below
-// `least` are refused.
+// Sets *shape to the shape that the list at input `index` gives, as far as it is known. Fails for
+// elements below `least`.
 enum inf_code inf_infer_listed(struct inf_infer *infer, uint32_t index, int64_t least,
                                struct inf_shape *shape, bool *known) INF_NODISCARD;
 
-// *shape = input `index`, which must have rank 4; all dimensions unknown where its rank is.
+// Sets *shape to that of input `index`, which must have rank 4; all dimensions are unknown if its
+// rank is.
 enum inf_code inf_infer_image(struct inf_infer *infer, uint32_t index,
                               struct inf_shape *shape) INF_NODISCARD;
 
-// *resolved = `axis` counted from the front, for tensors of `rank` dimensions. False out of range.
+// Sets *resolved to `axis`, counted from the front of `rank` axes. Returns false if out of range.
 bool inf_axis_resolve(int64_t axis, int32_t rank, int32_t *resolved) INF_NODISCARD;
 
-// Resolves a list of axes into a bit set; refuses repeated ones.
+// Resolves a list of axes into a bit set; fails for repeated axes.
 enum inf_code inf_infer_axes(struct inf_infer *infer, const struct inf_ints *axes, int32_t rank,
                              uint32_t *set) INF_NODISCARD;
 
-// Joins what two shapes say of the same dimension; false where they differ.
+// Merges two statements about one dimension. Returns false if they differ.
 bool inf_dim_merge(int64_t a, int64_t b, int64_t *merged) INF_NODISCARD;
 
-// *product = a * b as a dimension, unknown where one of them is. False where it is too large.
+// Sets *product to a * b as a dimension, unknown if a or b is. Returns false if it is too large.
 bool inf_dim_product(int64_t a, int64_t b, int64_t *product) INF_NODISCARD;
 
-// A window's attributes with `padding` not yet settled.
+// A window's attributes, before `padding` is resolved.
 struct inf_window_attrs {
     enum inf_padding padding;
     int32_t stride[2], dilation[2]; // height, width
     int32_t pad_before[2], pad_after[2];
 };
 
-// The window attributes of a conv2d, depthwise_conv2d, conv2d_transpose, pool2d,
-// dilation2d or qconv2d node.
+// Returns the window attributes of a conv2d, depthwise_conv2d, conv2d_transpose, pool2d, dilation2d
+// or qconv2d node.
 struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node);
 
-// *output = how many windows of `kernel` taps of the node fit over `input` elements along axis 0
-// (height) or 1 (width); unknown where one of them is.
+// Sets *output to how many windows of `kernel` taps fit over `input` elements along axis 0 (height)
+// or 1 (width); unknown if `kernel` or `input` is.
 enum inf_code inf_infer_window_count(struct inf_infer *infer, int axis, int64_t input,
                                      int64_t kernel, int64_t *output) INF_NODISCARD;
 
-// *y = the shape of a product of matrices at inputs 0 and 1; unknown rank where one of theirs is.
+// Sets *y to the shape of the product of the matrices at inputs 0 and 1; unknown rank if one of
+// their ranks is.
 enum inf_code inf_infer_product(struct inf_infer *infer, bool transpose_a, bool transpose_b,
                                 struct inf_shape *y) INF_NODISCARD;
 
-// Settles the window of `kernel` taps over `input` elements along axis 0 (height) or 1 (width).
-// False where no window fits, or one is too large to be meant.
+// Resolves the window of `kernel` taps over `input` elements along axis 0 (height) or 1 (width).
+// Returns false if no window fits, or if a size is unreasonably large.
 bool inf_window_resolve(const struct inf_window_attrs *attrs, int axis, int64_t input,
                         int64_t kernel, struct inf_window *window) INF_NODISCARD;
 

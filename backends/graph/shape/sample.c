@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of the operators that sample pictures, and of normalisations.
+// Shapes of operators that resample pictures, and of normalisations.
 #include "backends/graph/shape/rules.h"
 
-// Input `index` has shape [elements], or is left out.
+// Checks that input `index` is absent or has shape [elements].
 static enum inf_code check_vector(struct inf_infer *infer, uint32_t index, int64_t elements)
 {
     if (!inf_infer_has_input(infer, index))
@@ -38,7 +38,7 @@ enum inf_code inf_infer_resample(struct inf_infer *infer)
     return inf_infer_output(infer, 0, &y);
 }
 
-// y's height and width from the list of two at input `index`.
+// Reads y's height and width from the list of two at input `index`.
 static enum inf_code read_size(struct inf_infer *infer, uint32_t index, struct inf_shape *y)
 {
     struct inf_operand size;
@@ -55,7 +55,7 @@ static enum inf_code read_size(struct inf_infer *infer, uint32_t index, struct i
     return INF_OK;
 }
 
-// Input `index` has shape [*rows,columns].
+// Checks that input `index` has shape [*rows,columns].
 static enum inf_code check_rows(struct inf_infer *infer, uint32_t index, int64_t columns,
                                 int64_t *rows)
 {
@@ -166,7 +166,8 @@ enum inf_code inf_infer_normalize(struct inf_infer *infer)
     return inf_infer_output(infer, 0, x);
 }
 
-// Scale and zero point of quantize and dequantize: one number, or one each along the axis.
+// Checks scale and zero point of quantize and dequantize: one number, or one for each index of the
+// axis.
 static enum inf_code check_quantization(struct inf_infer *infer, int32_t axis_attr)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices as TensorFlow's StridedSlice has them. The operands are "sparse": one position an axis
-// that is named, with an ellipsis standing for the others. First they are spread over the input's
-// axes, then each axis is settled against its size.
+// Slices, as in TensorFlow's StridedSlice. The operands are "sparse": they have one position for
+// each named axis, and an ellipsis stands for the other axes. First the positions are assigned to
+// the input's axes, then each axis is resolved against its size.
 #include "backends/graph/shape/rules.h"
 
-// The part of one axis that is wanted.
+// The range of one axis.
 struct axis_range {
     int64_t begin, end, stride;
-    bool from_start, to_end; // begin, end are ignored
-    bool drop;               // begin is taken and the axis goes
+    bool from_start, to_end; // `begin`, `end` are ignored
+    bool drop;               // only index `begin` is taken, and the axis is dropped
 };
 
 struct spread {
     bool known;                             // the operands are constants
-    int32_t rank;                           // of the input
-    struct axis_range axes[INF_LIMIT_RANK]; // of the input
+    int32_t rank;                           // rank of the input
+    struct axis_range axes[INF_LIMIT_RANK]; // by axis of the input
     int32_t out_rank;
-    int32_t out_axes[INF_LIMIT_RANK]; // the input axis behind each; NEW_AXIS for a new one
+    int32_t out_axes[INF_LIMIT_RANK]; // by axis of the output: the input's axis; NEW_AXIS: new
 };
 
 #define NEW_AXIS (-1)
 
-// What went wrong, for those who ask.
+// The reason of a failure, if the caller wants it.
 struct fault {
     const char *what;
     int32_t axis;
@@ -39,14 +39,14 @@ static bool has_bit(int32_t mask, int64_t position)
     return mask >> position & 1;
 }
 
-// The three operands as far as they are known, and how many positions they have.
+// The three operands as far as they are known, and their number of positions.
 struct operands {
     bool known;
     int64_t begin[INF_LIMIT_RANK], end[INF_LIMIT_RANK], stride[INF_LIMIT_RANK];
     int64_t count;
 };
 
-// Reads one operand; its length joins `operands->count`.
+// Reads one operand and merges its length into `operands->count`.
 static bool read_operand(const struct inf_graph *graph, uint32_t value, int64_t *elements,
                          struct operands *operands, struct fault *fault)
 {
@@ -83,7 +83,7 @@ static bool add_out_axis(struct spread *spread, int32_t axis, struct fault *faul
     return true;
 }
 
-// Takes `axes` axes of the input whole.
+// Takes the next `axes` axes of the input entirely.
 static bool take_whole(struct spread *spread, int32_t *axis, int64_t axes, struct fault *fault)
 {
     for (int64_t i = 0; i < axes && *axis < spread->rank; i++) {
@@ -94,7 +94,7 @@ static bool take_whole(struct spread *spread, int32_t *axis, int64_t axes, struc
     return true;
 }
 
-// Takes what position `at` of the operands says of the next axis.
+// Applies position `at` of the operands to the next axis.
 static bool take_position(const struct inf_attrs_slice *attrs, const struct operands *operands,
                           int64_t at, struct spread *spread, int32_t *axis, struct fault *fault)
 {
@@ -115,7 +115,7 @@ static bool take_position(const struct inf_attrs_slice *attrs, const struct oper
     return range->drop || add_out_axis(spread, taken, fault);
 }
 
-// Axes that the ellipsis at position `at` stands for: those no other position names.
+// Returns how many axes the ellipsis at position `at` stands for: those without a position.
 static int64_t ellipsis_width(const struct inf_attrs_slice *attrs, int64_t count, int64_t at,
                               int32_t rank)
 {
@@ -126,7 +126,7 @@ static int64_t ellipsis_width(const struct inf_attrs_slice *attrs, int64_t count
     return INF_MAX(rank - named, 0);
 }
 
-// Spreads the operands over the axes of an input of `rank` dimensions.
+// Assigns the positions of the operands to the axes of an input of rank `rank`.
 static bool spread_operands(const struct inf_attrs_slice *attrs, const struct operands *operands,
                             int32_t rank, struct spread *spread, struct fault *fault)
 {
@@ -147,12 +147,12 @@ static bool spread_operands(const struct inf_attrs_slice *attrs, const struct op
         if (!done)
             return false;
     }
-    // Axes behind the last position stay whole.
+    // Axes after the last position are taken entirely.
     return take_whole(spread, &axis, rank - axis, fault);
 }
 
-// A position of the operands as an index of the axis: negative ones count from the end, and what
-// lies outside goes to the nearest that `stride` can reach.
+// Converts a position to an index of the axis. Negative positions count from the end; positions
+// outside are clamped to the first or last index that `stride` can reach.
 static int64_t clamp_position(int64_t position, int64_t dim, int64_t stride)
 {
     int64_t low = stride > 0 ? 0 : -1;
@@ -162,7 +162,7 @@ static int64_t clamp_position(int64_t position, int64_t dim, int64_t stride)
     return INF_MIN(INF_MAX(position, low), high);
 }
 
-// Settles one axis of size `dim`: first index and how many are taken.
+// Resolves one axis of size `dim`: the first index and the number of indices.
 static bool settle_axis(const struct axis_range *range, int32_t axis, int64_t dim, int64_t *begin,
                         int64_t *count, struct fault *fault)
 {
@@ -179,7 +179,7 @@ static bool settle_axis(const struct axis_range *range, int32_t axis, int64_t di
         first = up ? 0 : dim - 1;
     if (range->to_end)
         end = up ? dim : -1;
-    int64_t distance = end - first; // within the axis, so small
+    int64_t distance = end - first; // both are within the axis, so it does not overflow
     *begin = first;
     *count = 0;
     if (distance != 0 && (distance > 0) == up)
@@ -197,7 +197,7 @@ enum inf_code inf_infer_slice(struct inf_infer *infer)
     if (fits && (x->rank < 0 || operands.count == INF_DIM_UNKNOWN))
         return INF_OK;
     fits = fits && spread_operands(&infer->node->attrs.slice, &operands, x->rank, &spread, &fault);
-    struct inf_shape sizes = *x; // of the input's axes, when sliced
+    struct inf_shape sizes = *x; // sizes of the input's axes after slicing
     for (int32_t i = 0; fits && i < x->rank; i++) {
         const struct axis_range *range = &spread.axes[i];
         bool whole = range->stride == 1 && range->from_start && range->to_end && !range->drop;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of split, whose parts may be many.
+// Shapes of split, which may have many outputs.
 #include <stdlib.h>
 
 #include "backends/graph/shape/rules.h"
 
-// Cuts the axis into `sizes`, one for each output; one of them may be -1.
+// Cuts the axis into `sizes`, one for each output. One of them may be -1, which is computed.
 static enum inf_code check_sizes(struct inf_infer *infer, int64_t whole, int64_t *sizes)
 {
     uint32_t hole = UINT32_MAX;
-    int64_t sum = 0; // of at most 4096 sizes below 2^31
+    int64_t sum = 0; // at most 4096 sizes below 2^31, so it does not overflow
     for (uint32_t i = 0; i < infer->node->output_count; i++) {
         if (sizes[i] < -1 || sizes[i] >= INF_LIMIT_DIM || (sizes[i] == -1 && hole != UINT32_MAX))
             return inf_shape_fault(infer, "part %u has size %lld", i, (long long)sizes[i]);
@@ -27,7 +27,7 @@ static enum inf_code check_sizes(struct inf_infer *infer, int64_t whole, int64_t
     return INF_OK;
 }
 
-// Sizes from the second input, unknown ones where it is not constant yet.
+// Reads the sizes from the second input; they are unknown if it is not constant yet.
 static enum inf_code listed_sizes(struct inf_infer *infer, int64_t whole, int64_t *sizes)
 {
     uint32_t parts = infer->node->output_count;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types: which an operator is defined for, and which its outputs have.
+// Element types: those that an operator is defined for, and those of its outputs.
 #include "backends/graph/shape/rules.h"
 
 enum domain {
     DOMAIN_ANY,
-    DOMAIN_NUMERIC, // all but bool
+    DOMAIN_NUMERIC, // all except bool
     DOMAIN_FLOAT,
     DOMAIN_INTEGER,
     DOMAIN_BOOL,
@@ -71,7 +71,7 @@ static enum inf_activation fused_activation(const struct inf_node *node)
     }
 }
 
-// What the main operand of a node may be.
+// Returns the allowed types of a node's main operand.
 static enum domain node_domain(const struct inf_node *node)
 {
     if (fused_activation(node) != INF_ACTIVATION_NONE)
@@ -164,7 +164,7 @@ static enum inf_code want_index(struct inf_infer *infer, uint32_t index)
     return want_type(infer, index, INF_DTYPE_I32);
 }
 
-// All inputs from `first` on are of one type, but for input `except`.
+// Checks that all inputs from `first` on have one type, except input `except`.
 static enum inf_code want_alike(struct inf_infer *infer, uint32_t first, uint32_t except)
 {
     for (uint32_t i = first + 1; i < infer->node->input_count; i++)
@@ -173,7 +173,7 @@ static enum inf_code want_alike(struct inf_infer *infer, uint32_t first, uint32_
     return INF_OK;
 }
 
-// Every input has a type at all, and the main one is in the operator's domain.
+// Checks that every input has a type, and that the main input's is in the operator's domain.
 static enum inf_code check_domain(struct inf_infer *infer, uint32_t main_input)
 {
     for (uint32_t i = 0; i < infer->node->input_count; i++)
@@ -206,7 +206,7 @@ static bool is_whole(enum inf_dtype dtype)
     return !inf_dtype_is_float(dtype) && dtype != INF_DTYPE_BOOL && dtype != INF_DTYPE_NONE;
 }
 
-// Fails because input `index` is not what the text says.
+// Fails because input `index` is not as the text says.
 static enum inf_code is_unwanted(struct inf_infer *infer, uint32_t index, const char *wanted)
 {
     return inf_fail_reason(infer->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
@@ -247,7 +247,7 @@ static enum inf_code want_byte(struct inf_infer *infer, uint32_t index)
     return is_byte(input_dtype(infer, index)) ? INF_OK : is_unwanted(infer, index, "UINT8 or INT8");
 }
 
-// qconv2d and qmatmul.
+// The rule of qconv2d and qmatmul.
 static enum inf_code product_types(struct inf_infer *infer)
 {
     const union inf_attrs *attrs = &infer->node->attrs;
@@ -321,7 +321,7 @@ static enum inf_code index_types(struct inf_infer *infer, enum inf_types rule)
     }
 }
 
-// The input that decides whether the operator is defined for its type.
+// Returns the input whose type decides whether the operator is defined.
 static uint32_t main_operand(enum inf_types rule)
 {
     switch (rule) {

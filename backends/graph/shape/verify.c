@@ -7,17 +7,17 @@
 
 #include "backends/graph/shape/rules.h"
 
-// What is known of a value on the way through the nodes.
+// The state of a value while the nodes are visited.
 enum value_state {
     VALUE_UNMADE,
-    VALUE_READY, // an input, a constant, or made by a node already passed
+    VALUE_READY, // an input or a constant, or a visited node makes it
 };
 
 struct verifier {
     const struct inf_graph *graph;
     unsigned char *states;    // enum value_state, by value
-    struct inf_shape *shapes; // room for the outputs of the largest node
-    enum inf_dtype *dtypes;   // likewise
+    struct inf_shape *shapes; // room for the outputs of the node with most outputs
+    enum inf_dtype *dtypes;   // as `shapes`
     struct inf_error *err;
 };
 
@@ -57,7 +57,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Ports point at values, and no two have one name.
+// Checks that ports name existing values, and that names are unique.
 static enum inf_code check_ports(struct verifier *verifier, const struct inf_port *ports,
                                  uint32_t count, const char *side)
 {
@@ -114,7 +114,7 @@ static enum inf_code check_outputs(struct verifier *verifier)
     return INF_OK;
 }
 
-// Each input is made before, each output only here.
+// Checks that each input is made earlier, and each output only by this node.
 static enum inf_code check_order(struct verifier *verifier, uint32_t index)
 {
     const struct inf_node *node = &verifier->graph->nodes[index];
@@ -138,7 +138,7 @@ static enum inf_code check_order(struct verifier *verifier, uint32_t index)
     return INF_OK;
 }
 
-// The types and shapes recorded are those that inference gives.
+// Checks that the recorded types and shapes equal the inferred ones.
 static enum inf_code check_shapes(struct verifier *verifier, const struct inf_node *node)
 {
     struct inf_infer infer = {.graph = verifier->graph,
@@ -182,7 +182,7 @@ static enum inf_code verify_graph(struct verifier *verifier)
 static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth,
                                struct inf_error *err);
 
-// The inputs of a node's subgraph are of the types that the node hands in.
+// Checks that the inputs of a node's subgraph have the types of the node's inputs.
 static enum inf_code check_subgraph_types(const struct inf_graph *graph,
                                           const struct inf_node *node,
                                           const struct inf_graph *subgraph, struct inf_error *err)
@@ -198,7 +198,7 @@ static enum inf_code check_subgraph_types(const struct inf_graph *graph,
     return INF_OK;
 }
 
-// A node's subgraphs are no other node's, and right themselves.
+// Checks that no other node uses this node's subgraphs, and verifies the subgraphs.
 static enum inf_code check_node_subgraphs(const struct inf_graph *graph, struct inf_node node,
                                           bool *taken, uint32_t depth, struct inf_error *err)
 {
@@ -240,7 +240,7 @@ static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, st
     size_t most_outputs = 1;
     for (uint32_t i = 0; i < graph->node_count; i++)
         most_outputs = INF_MAX(most_outputs, graph->nodes[i].output_count);
-    // inf_node_check() refuses nodes with more before their shapes are looked at.
+    // inf_node_check() refuses nodes with more outputs before their shapes are used.
     most_outputs = INF_MIN(most_outputs, INF_LIMIT_NODE_INPUTS);
     struct verifier verifier = {
         .graph = graph,
