@@ -10,18 +10,18 @@
 #include "backends/ref/kernels.h"
 #include "backends/ref/ref.h"
 
-// What one slot needs: its own operands, since two slots are bound to different memory.
+// The state of one slot. Each slot has its own operands, since slots are bound to different memory.
 struct slot {
-    struct inf_ref_call *calls;     // one a step
+    struct inf_ref_call *calls;     // one for each step
     struct inf_ref_tensor *tensors; // inputs and outputs of all steps, in order
-    struct inf_step_profile *steps; // of the last profiled run
-    uint32_t profiled;              // steps of it that are filled
+    struct inf_step_profile *steps; // times of the last profiled run
+    uint32_t profiled;              // number of valid elements in `steps`
 };
 
 struct program {
     struct inf_program base;
     uint32_t step_count, slot_count;
-    uint32_t *nodes; // the graph's index of each step
+    uint32_t *nodes; // by step: index of the node in the graph
     struct slot *slots;
 };
 
@@ -41,7 +41,7 @@ static struct inf_ref_tensor tensor_of(const struct inf_graph *graph, uint32_t i
     };
 }
 
-// Fills a call and its operands, which stand at `tensors`; returns where the next call's stand.
+// Fills a call and its operands, which are stored at `tensors`. Returns the address after them.
 static struct inf_ref_tensor *fill_call(struct inf_ref_call *call, struct inf_ref_tensor *tensors,
                                         const struct inf_graph *graph, uint32_t node_index)
 {
@@ -103,7 +103,7 @@ enum inf_code inf_ref_program_compile(struct inf_program **out_program, struct i
                                       struct inf_error *err)
 {
     (void)device;
-    (void)flags; // weights are used where they are: there is nothing to upload
+    (void)flags; // weights are read where they are, so nothing is uploaded
     struct program *program = calloc(1, sizeof(*program));
     if (program == NULL)
         return no_memory(err);
@@ -137,7 +137,7 @@ static void *bound_data(const struct inf_binding *binding)
     return (char *)inf_buffer_host(binding->buffer) + binding->offset;
 }
 
-// Looks up the operands of one call in the run's bindings.
+// Sets the data pointers of one call's operands from the run's bindings.
 static enum inf_code bind_call(struct inf_ref_tensor *tensors, size_t count,
                                const struct inf_run *run, struct inf_error *err)
 {
@@ -246,9 +246,9 @@ enum inf_code inf_ref_program_supports(struct inf_device *device, const struct i
     return INF_OK;
 }
 
-// --- one node alone, for constant folding ---
+// --- single nodes ---
 
-// Fills `call` for a node all of whose inputs are constants. *tensors is the caller's to free.
+// Fills `call` for a node whose inputs are all constants. The caller frees *tensors.
 static enum inf_code prepare_call(struct inf_ref_call *call, struct inf_ref_tensor **tensors,
                                   const struct inf_graph *graph, uint32_t node_index,
                                   struct inf_error *err)

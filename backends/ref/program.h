@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of the reference device: a list of nodes with their operands looked up beforehand.
+// Programs of the reference device: a list of nodes whose operands were looked up at compilation.
 #ifndef INF_BACKENDS_REF_PROGRAM_H
 #define INF_BACKENDS_REF_PROGRAM_H
 

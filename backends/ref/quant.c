@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators on quantised numbers: qconv2d, qmatmul, qbinary, lookup. Every rounding is the one that
-// ops.def names, so that devices can give the very same bits.
+// ops.def defines, so that all devices can produce the same bits.
 #include <math.h>
 
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/kernels.h"
 
-// What turns sums into elements of y; of qconv2d and qmatmul.
+// Converts the sums of qconv2d and qmatmul to elements of y.
 struct ending {
-    const struct inf_ref_tensor *y, *bias, *scale; // NULL where left out
-    int32_t zero;                                  // of y
+    const struct inf_ref_tensor *y, *bias, *scale; // NULL if absent
+    int32_t zero;                                  // zero point of y
     int32_t min, max;
 };
 
@@ -19,7 +19,7 @@ static int32_t byte_at(const struct inf_ref_tensor *tensor, size_t i)
                                          : ((const uint8_t *)tensor->data)[i];
 }
 
-// The zero point at input `index`, 0 where there is none.
+// Returns the zero point at input `index`, 0 if it is absent.
 static int32_t zero_at(const struct inf_ref_call *call, uint32_t index, size_t channel)
 {
     if (!inf_ref_has_input(call, index))
@@ -36,8 +36,8 @@ static void put_byte(const struct inf_ref_tensor *y, size_t at, int32_t value)
         ((uint8_t *)y->data)[at] = (uint8_t)value;
 }
 
-// `value`, a quotient of f32, rounded and moved to the zero point within bounds. NaN becomes the
-// least.
+// Rounds `value`, a quotient of f32, adds the zero point and clamps the result. NaN becomes the
+// minimum.
 static int32_t round_to_byte(float value, int32_t zero, int32_t min, int32_t max)
 {
     float low = (float)(min - zero);
@@ -70,7 +70,7 @@ static struct ending ending_of(const struct inf_ref_call *call, int32_t min, int
     return ending;
 }
 
-// Sums are kept modulo 2^32, as the operators are defined.
+// Sums are computed modulo 2^32, as ops.def defines.
 static void finish_element(const struct ending *ending, uint32_t sum, size_t channel, size_t at)
 {
     if (ending->bias != NULL)
@@ -90,7 +90,7 @@ struct conv {
     const struct inf_ref_tensor *x, *filter;
     struct inf_window height, width;
     int32_t x_zero;
-    size_t group_in, group_out; // channels of a group
+    size_t group_in, group_out; // channels of one group
 };
 
 static uint32_t place_sum(const struct conv *conv, size_t image, const int64_t *place,
@@ -178,7 +178,7 @@ enum inf_code inf_ref_qmatmul(const struct inf_ref_call *call, struct inf_error 
     return INF_OK;
 }
 
-// --- element by element ---
+// --- element-wise operators ---
 
 static float number_at(const struct inf_ref_call *call, uint32_t index, size_t i)
 {
@@ -201,7 +201,7 @@ enum inf_code inf_ref_qbinary(const struct inf_ref_call *call, struct inf_error 
     inf_ref_walk_broadcast(&walk, 0, call->inputs[0].shape);
     inf_ref_walk_broadcast(&walk, 1, call->inputs[1].shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
-        // Through volatile, lest a product and a sum be made with one rounding.
+        // Volatile prevents the compiler from fusing a product and a sum into one rounding.
         volatile float a = number_at(call, 0, (size_t)walk.offsets[0]);
         volatile float b = number_at(call, 1, (size_t)walk.offsets[1]);
         float value = attrs->kind == INF_BINARY_MUL   ? a * b

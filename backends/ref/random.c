@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers, counted: each depends on the seed and its place alone, so nothing is kept between
-// them. The generator is Steele, Lea and Flood's SplitMix64.
+// Counter-based random numbers: each depends only on the seed and its index, so that no state is
+// kept. The generator is Steele, Lea and Flood's SplitMix64.
 #include <math.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #define TURN 6.283185307179586
 
-// Draws of one element. Of a truncated one that many in a row lie outside with odds of 1 to 10^42.
+// Maximum draws for one element. The odds that so many truncated ones are outside are 1 to 10^42.
 #define DRAWS_MAX 32
 
 static uint64_t draw_bits(uint64_t seed, uint64_t place)
@@ -19,7 +19,7 @@ static uint64_t draw_bits(uint64_t seed, uint64_t place)
     return bits ^ (bits >> 31);
 }
 
-// From two draws, by Box and Muller.
+// Makes a normal number from two draws (Box and Muller).
 static double draw_normal(uint64_t seed, uint64_t place)
 {
     double radius = ((double)(draw_bits(seed, place) >> 11) + 1) / 9007199254740992.0;
@@ -30,7 +30,7 @@ static double draw_normal(uint64_t seed, uint64_t place)
 static double draw_element(enum inf_random_kind kind, uint64_t seed, uint64_t index)
 {
     uint64_t place = index * 2 * DRAWS_MAX;
-    // As many bits as a float has: rounding never makes it 1.
+    // Uses as many bits as a float has, so that rounding never gives 1.
     if (kind == INF_RANDOM_UNIFORM)
         return (double)(draw_bits(seed, place) >> 40) / 16777216.0;
     double value = draw_normal(seed, place);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over axes, and the index of an extreme along one.
+// Reductions over axes, and the index of an extreme along one axis.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
 
-// What a reduction has seen so far; floats use `real`, integers and bools `whole`.
+// The state of a reduction; floats use `real`, integers and bools use `whole`.
 struct tally {
     double real;
     double scaled; // log_sum_exp: the sum of e^(x - real)
     __int128 whole;
 };
 
-// Whether the reduction goes through doubles.
+// Returns true if the reduction computes in double.
 static bool in_reals(enum inf_reduce_kind kind, enum inf_dtype dtype)
 {
     return inf_dtype_is_float(dtype) || kind == INF_REDUCE_L2 || kind == INF_REDUCE_LOG_SUM ||
@@ -36,7 +36,7 @@ static struct tally start_value(enum inf_reduce_kind kind, enum inf_dtype dtype)
     }
 }
 
-// Adds e^value to what is kept as e^real * scaled, `real` being the largest so far.
+// Adds e^value to a sum that is stored as e^real * scaled, where `real` is the maximum so far.
 static void add_exp(struct tally *tally, double value)
 {
     if (value == tally->real) {
@@ -115,7 +115,7 @@ static void add_whole(enum inf_reduce_kind kind, struct tally *tally, __int128 v
     }
 }
 
-// The result in doubles.
+// Returns the result of a reduction in double.
 static double real_result(enum inf_reduce_kind kind, const struct tally *tally, size_t count)
 {
     switch (kind) {
@@ -170,8 +170,8 @@ enum inf_code inf_ref_reduce(const struct inf_ref_call *call, struct inf_error *
     return INF_OK;
 }
 
-// The index of the first extreme of `count` elements `stride` apart. A NaN is passed over, unless
-// it comes first: nothing is beyond it then. As TensorFlow.js.
+// Returns the index of the first extreme of `count` elements, `stride` apart. As in TensorFlow.js,
+// a NaN is skipped, except at the start: then no element exceeds it.
 static size_t first_extreme(const struct inf_ref_tensor *x, enum inf_arg_kind kind, size_t at,
                             size_t stride, size_t count)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend entry of the reference device: one device, always there, plain C loops on one thread.
+// The backend entry of the reference device: one device that always exists and runs plain C loops
+// on one thread.
 #include "backends/ref/ref.h"
 
 #include <stdlib.h>

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing in any number of dimensions as ONNX has it: the weights of an axis depend on its
-// position only, and an element is the sum over all axes' taps.
+// Resizing in any number of dimensions, as ONNX defines it. The weights of an axis depend only on
+// the position along it, and an element is the sum over the taps of all axes.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
 #include "backends/ref/sample.h"
 
-// One position along one axis: taps from `first` on, their weights the filter's.
+// A position along one axis: the taps from `first` on, and the filter that gives their weights.
 struct position {
-    int64_t first, taps; // may lie outside x
-    double fraction;     // from tap -first of the filter's window to the position
-    double stretch;      // 1, or below it when the filter is stretched
-    double sum;          // of all weights that count
-    bool outside;        // the value is the extrapolation
+    int64_t first, taps; // taps may be outside of x
+    double fraction;     // distance from tap -first of the filter's window to the position
+    double stretch;      // 1; less if the filter is stretched
+    double sum;          // sum of all weights that count
+    bool outside;        // the result is the extrapolation value
 };
 
 struct resample {
@@ -30,7 +30,7 @@ double inf_ref_cubic(double distance, double a)
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-// Where element `i` of an axis lies in x.
+// Returns the position in x of element `i` of an axis.
 static double source_coordinate(const struct inf_ref_call *call, int32_t axis, int64_t i)
 {
     double input = (double)call->inputs[0].shape->dims[axis];
@@ -76,7 +76,7 @@ static double round_coordinate(enum inf_rounding rounding, double at)
     }
 }
 
-// Weight of tap number `tap` (from 0) of a position, outside or not.
+// Returns the weight of tap `tap` (from 0) of a position; the tap may be outside of x.
 static double filter_weight(const struct inf_attrs_resample *attrs, const struct position *position,
                             int64_t tap)
 {
@@ -101,7 +101,7 @@ static double tap_weight(const struct resample *resample, int32_t axis, int64_t 
     return filter_weight(resample->attrs, position, tap) / position->sum;
 }
 
-// Settles an axis for element `i` of y. Coordinates are cut to where an int64 is safe.
+// Computes the position for element `i` of y. Coordinates are clamped so that they fit in int64.
 static void settle_weights(const struct inf_ref_call *call, struct resample *resample, int32_t axis,
                            int64_t i)
 {
@@ -130,7 +130,7 @@ static void settle_weights(const struct inf_ref_call *call, struct resample *res
     position->sum = sum;
 }
 
-// The sum over the taps of axes from `axis` on, of the part of x that starts at `base`.
+// Returns the sum over the taps of the axes from `axis` on, in the part of x that starts at `base`.
 static double sum_taps(const struct resample *resample, int32_t axis, size_t base)
 {
     if (axis == resample->x->shape->rank)
@@ -159,7 +159,7 @@ enum inf_code inf_ref_resample(const struct inf_ref_call *call, struct inf_error
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
         bool outside = false;
         for (int32_t axis = 0; axis < walk.rank; axis++) {
-            // Row-major order: only the axes that moved have to be settled again.
+            // Row-major order: only the positions of the axes that moved are computed again.
             bool moved = i == 0 || axis == walk.rank - 1 || walk.index[axis + 1] == 0;
             if (moved)
                 settle_weights(call, &resample, axis, walk.index[axis]);

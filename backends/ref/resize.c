@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing pictures, with TensorFlow's three ways to lay the pixels of one grid over another.
+// Resizing pictures, with TensorFlow's three ways to align the pixels of two grids.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
 
-// How positions along one axis of y fall onto x.
+// Maps positions along one axis of y to positions along that axis of x.
 struct scale {
     int64_t input;
     double ratio;
@@ -33,7 +33,7 @@ static int64_t resize_nearest(const struct scale *scale, int64_t position)
     return clamp_index(scale->align_corners ? floor(at + 0.5) : floor(at), scale->input);
 }
 
-// The two neighbours of a position, and how far it is from the first to the second.
+// The two neighbours of a position, and its distance from the first as a fraction.
 struct blend {
     int64_t low, high;
     double weight;
@@ -54,7 +54,7 @@ static double mix_rows(double from, double to, double weight)
     return from + (to - from) * weight;
 }
 
-// The element of x at [image, row, column, channel].
+// Returns the element of x at [image, row, column, channel].
 static size_t element_of(const struct inf_ref_tensor *x, const struct inf_ref_walk *walk,
                          int64_t row, int64_t column)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent networks as ONNX has them. States lie in the outputs: the hidden state of a step is its
-// part of y, the cell state the last output, so that nothing has to be allocated.
+// Recurrent networks as ONNX defines them. The outputs hold the states, so that nothing is
+// allocated: the hidden state of a step is its part of y, the cell state is the last output.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
@@ -16,19 +16,19 @@ enum input {
     PEEPHOLES
 };
 
-// One direction of one sequence of the batch.
+// One direction of one sequence in the batch.
 struct sequence {
     const struct inf_ref_call *call;
     const struct inf_attrs_rnn *attrs;
     size_t steps, directions, batches, inputs, hidden;
     size_t direction, batch;
-    size_t length; // steps that count
+    size_t length; // number of valid steps
     enum inf_unary_kind activations[3];
-    const struct inf_ref_tensor *y, *last, *cell; // outputs; `cell` of an lstm only
-    size_t state_at; // of this sequence in `last`, `cell` and the first states
+    const struct inf_ref_tensor *y, *last, *cell; // outputs; `cell` only for lstm
+    size_t state_at; // offset of this sequence in `last`, `cell` and the first states
 };
 
-// One step: where its input and its hidden state lie, and where the one before.
+// One step: the offsets of its input, of its hidden state, and of the hidden state before.
 struct step {
     size_t x_at, y_at;
     const struct inf_ref_tensor *before; // NULL: zeros
@@ -55,7 +55,7 @@ static size_t gates_of(const struct sequence *sequence)
     return gates[sequence->attrs->kind];
 }
 
-// Element `row` of W x + its bias, for row = gate * hidden + j.
+// Returns element `row` of W x + its bias, where row = gate * hidden + j.
 static double input_sum(const struct sequence *sequence, const struct step *step, size_t row)
 {
     const struct inf_ref_tensor *inputs = sequence->call->inputs;
@@ -77,7 +77,7 @@ static double hidden_bias(const struct sequence *sequence, size_t row)
     return inf_ref_get(&sequence->call->inputs[B], (sequence->direction * 2 + 1) * rows + row);
 }
 
-// Element `row` of R h + its bias.
+// Returns element `row` of R h + its bias.
 static double hidden_sum(const struct sequence *sequence, const struct step *step, size_t row)
 {
     const struct inf_ref_tensor *r = &sequence->call->inputs[R];
@@ -96,7 +96,7 @@ static double gate_sum(const struct sequence *sequence, const struct step *step,
     return input_sum(sequence, step, row) + hidden_sum(sequence, step, row);
 }
 
-// The part of gate `gate` (i, o, f) that comes from the cell state.
+// Returns the contribution of the cell state to gate `gate` (i, o, f).
 static double add_peephole(const struct sequence *sequence, size_t gate, size_t j, double cell)
 {
     if (!inf_ref_has_input(sequence->call, PEEPHOLES))
@@ -120,7 +120,7 @@ static void lstm_step(const struct sequence *sequence, const struct step *step)
         double out = activate_gate(
             sequence, 0, gate_sum(sequence, step, 1, j) + add_peephole(sequence, 1, j, cell));
         inf_ref_put(sequence->cell, sequence->state_at + j, cell);
-        // What goes into this activation is not clipped: it is no sum.
+        // The input of this activation is no sum, so it is not clipped.
         inf_ref_put(sequence->y, step->y_at + j,
                     out * inf_ref_unary_value(sequence->activations[2], cell,
                                               sequence->attrs->activation_alpha,
@@ -128,8 +128,8 @@ static void lstm_step(const struct sequence *sequence, const struct step *step)
     }
 }
 
-// The candidate of a gru. Without linear_before_reset the product with r needs the reset state of
-// every element, which `last` holds.
+// Returns the candidate of a gru. Without linear_before_reset, the product with r needs the reset
+// state of every element; `last` holds it.
 static double compute_candidate(const struct sequence *sequence, const struct step *step, size_t j)
 {
     size_t row = 2 * sequence->hidden + j, rows = 3 * sequence->hidden;
@@ -166,7 +166,7 @@ static void simple_step(const struct sequence *sequence, const struct step *step
                     activate_gate(sequence, 0, gate_sum(sequence, step, 0, j)));
 }
 
-// Puts the first state at `input` (zeros where left out) into `into`.
+// Copies the first state at `input` (zeros if absent) to `into`.
 static void start_state(const struct sequence *sequence, enum input input,
                         const struct inf_ref_tensor *into)
 {

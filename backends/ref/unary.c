@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one element: unary, clip, cast; and activations.
+// Functions of one element: unary, clip, cast, and activations.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
@@ -14,14 +14,14 @@ static double sign_of(double x)
     return (x > 0) - (x < 0);
 }
 
-// min(max(x, low), high), NaN staying NaN; high where low is above it.
+// Returns min(max(x, low), high); NaN stays NaN. If low > high, the result is high.
 static double clip_value(double x, double low, double high)
 {
     double at_least = x < low ? low : x;
     return at_least > high ? high : at_least;
 }
 
-// Rounding, powers and exponentials.
+// Rounding functions, powers and exponentials.
 static double basic_value(enum inf_unary_kind kind, double x)
 {
     switch (kind) {
@@ -94,7 +94,7 @@ static double trigonometric_value(enum inf_unary_kind kind, double x)
     }
 }
 
-// log(1 + e^x); e^x itself would overflow from 710 on.
+// Returns log(1 + e^x) without e^x, which overflows from 710 on.
 static double compute_softplus(double x)
 {
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
@@ -167,7 +167,7 @@ double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, dou
     }
 }
 
-// Functions that integers have of their own; false where the way through double serves.
+// Computes functions of integers exactly. Returns false if computing in double is exact enough.
 static bool integer_value(enum inf_unary_kind kind, __int128 x, __int128 *result)
 {
     switch (kind) {
@@ -225,7 +225,7 @@ enum inf_code inf_ref_clip(const struct inf_ref_call *call, struct inf_error *er
     double high = call->node->attrs.clip.max;
     for (size_t i = 0; i < y->count; i++) {
         double value = inf_ref_get(x, i);
-        // What is inside is copied: a 64-bit integer would not survive the way through double.
+        // An integer within the bounds is copied, because a double cannot hold all 64-bit integers.
         if (value < low || value > high || low > high)
             inf_ref_put(y, i, clip_value(value, low, high));
         else

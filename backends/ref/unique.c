@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Different slices, and differences of sets: by sorting indices. All NaN are taken as one value,
-// above all others.
+// Different slices, and differences of sets, by sorting indices. All NaN count as one value, larger
+// than all others.
 #include <math.h>
 #include <stdlib.h>
 
 #include "backends/ref/dynamic.h"
 
-// Slices of x: number i of `count` along an axis.
+// The slices of x: `count` of them along an axis.
 struct slices {
     const struct inf_ref_tensor *x;
     size_t outer, count, inner;
@@ -117,7 +117,7 @@ enum inf_code inf_ref_unique_rows(const struct inf_ref_call *call, int64_t *rows
     return code;
 }
 
-// Copies slice `from` of x to place `to` of y.
+// Copies slice `from` of x to index `to` of y.
 static void copy_slice(const struct slices *slices, const struct inf_ref_tensor *y, size_t y_count,
                        size_t to, size_t from)
 {
@@ -126,14 +126,14 @@ static void copy_slice(const struct slices *slices, const struct inf_ref_tensor 
                      (outer * slices->count + from) * slices->inner, slices->inner);
 }
 
-// Tells each slice the number of its group, walking the groups in the order they were sorted in.
+// Stores for each slice the number of its group; visits the groups in sorted order.
 static void number_slices(const struct unique *unique, const struct inf_ref_tensor *numbers)
 {
     size_t place = 0;
     for (uint32_t g = 0; g < unique->group_count; g++)
         inf_ref_store_int(numbers, unique->groups[g].first, g);
     while (place < unique->slices.count) {
-        // The first of a run of equal slices carries the run's number.
+        // The first slice of a run of equal slices has the run's number.
         __int128 number = inf_ref_load_int(numbers, unique->order[place]);
         size_t first = place++;
         while (place < unique->slices.count &&
@@ -181,7 +181,7 @@ static bool contains_slice(const struct slices *sorted, const uint32_t *order,
     return false;
 }
 
-// Counts the elements of x that are not in y, and writes them where `write` is set.
+// Counts the elements of x that are not in y; also stores them if `write` is true.
 static enum inf_code list_diff(const struct inf_ref_call *call, bool write, int64_t *rows,
                                struct inf_error *err)
 {
