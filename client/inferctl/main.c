@@ -25,13 +25,13 @@ static int print_usage(FILE *out, int code)
     fputs(
         "\n"
         "  --socket PATH    the daemon's socket (default: $INFERD_SOCKET, else\n"
-        "                   /run/inferd/inferd.sock, to change something /run/inferd/admin.sock)\n"
+        "                   /run/inferd/inferd.sock; for changes /run/inferd/admin.sock)\n"
         "  -o table|json    how results are printed\n"
-        "  --version        what this is\n"
-        "  --help           this; inferctl VERB --help tells more\n"
+        "  --version        show the version\n"
+        "  --help           show this help; inferctl VERB --help shows a verb's\n"
         "\n"
-        "exit codes: 0 it worked, 1 the request failed, 2 wrong arguments, 3 no daemon,\n"
-        "            4 not found, 5 needs the admin socket, 6 out of time, 7 a file is unusable\n",
+        "exit codes: 0 success, 1 the request failed, 2 wrong arguments, 3 no daemon,\n"
+        "            4 not found, 5 needs the admin socket, 6 timeout, 7 a file is unusable\n",
         out);
     return code;
 }

@@ -43,7 +43,7 @@ static int print_usage(const struct command *command, bool asked)
     fprintf(out, "usage: inferctl %s [OPTION ...]%s%s\n", command->name, has_names ? " " : "",
             command->names);
     if (!asked) {
-        fprintf(out, "inferctl %s --help tells more\n", command->name);
+        fprintf(out, "see inferctl %s --help\n", command->name);
         return EXIT_USAGE;
     }
     fprintf(out, "\n%c%s.\n\n%s", command->summary[0] - 'a' + 'A', command->summary + 1,
@@ -51,9 +51,9 @@ static int print_usage(const struct command *command, bool asked)
     if (!has_own_output(command))
         fputs("  -o, --output FORMAT    table (the default) or json\n", out);
     fputs(
-        "      --json             the answer as JSON\n"
+        "      --json             print the result as JSON\n"
         "      --socket PATH      the daemon's socket\n"
-        "      --help             this\n",
+        "      --help             show this help\n",
         out);
     return EXIT_OK;
 }

@@ -40,7 +40,7 @@ const struct command command_check = {
     .names = "FILE",
     .names_least = 1,
     .names_most = 1,
-    .summary = "tell what would become of a model file, without a daemon",
+    .summary = "check without a daemon whether a model file can be served",
     .help = "",
     .run = run_check,
 };

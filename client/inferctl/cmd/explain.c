@@ -118,12 +118,12 @@ static void print_placement(const inferd_placement *placement)
     printf("\n");
     table_print(list_candidates(placement), OUTPUT_TABLE, false);
     if (was_told(placement)) {
-        printf("\nit was told:\n");
+        printf("\nsettings:\n");
         table_print(list_settings(placement, false), OUTPUT_TABLE, false);
     }
     if (placement->declined_count == 0)
         return;
-    printf("\n%s leaves to others:\n", placement->device);
+    printf("\nnodes that %s declines:\n", placement->device);
     table_print(list_declined(placement), OUTPUT_TABLE, false);
 }
 
@@ -306,11 +306,10 @@ const struct command command_explain = {
     .names = "MODEL",
     .names_least = 1,
     .names_most = 1,
-    .summary = "tell where MODEL runs and why there, and what speaks against the others",
+    .summary = "show where MODEL runs and why, and why not on the other devices",
     .help =
-        "Times are those of the race that chose the device, now or at an earlier start; prior_ms "
-        "is\n"
-        "what the device's speed promises. What the device leaves to others is listed with the\n"
+        "Times are those of the race that chose the device, at this or an earlier start; prior_ms\n"
+        "is estimated from the device's speed. Nodes that the device declines are listed with the\n"
         "reason.\n\n"
         "  -v, --version V        of the model\n",
     .short_options = "v:",

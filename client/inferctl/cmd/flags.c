@@ -124,7 +124,8 @@ static int run_flags(const struct context *context, const struct arguments *argu
 const struct command command_env = {
     .name = "env",
     .names = "",
-    .summary = "show what the daemon found: processor, memory, devices and how fast they are",
+    .summary =
+        "show the hardware that the daemon found: processor, memory, devices and their speed",
     .help = "",
     .run = run_env,
 };
@@ -136,14 +137,12 @@ const struct command command_flags = {
     .names = "[set NAME VALUE]",
     .names_least = 0,
     .names_most = 3,
-    .summary =
-        "show the daemon's flags, or a model's, and where their values come from, or change one",
+    .summary = "show the flags of the daemon or of a model with their origin, or change a flag",
     .help =
-        "A flag that is live changes at once, until the daemon ends; the others are read at "
-        "start.\n"
-        "Changing one needs the admin socket.\n\n"
-        "  -M, --model MODEL      the settings of MODEL instead, which its model.conf and\n"
-        "                         inferctl place tell\n",
+        "A live flag changes immediately, until the daemon ends; other flags are read at start.\n"
+        "To change a flag, the admin socket is needed.\n\n"
+        "  -M, --model MODEL      the settings of MODEL instead, from its model.conf and from\n"
+        "                         inferctl place\n",
     .short_options = "M:",
     .long_options = flags_options,
     .run = run_flags,

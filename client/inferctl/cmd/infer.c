@@ -148,17 +148,17 @@ const struct command command_infer = {
     .names = "MODEL",
     .names_least = 1,
     .names_most = 1,
-    .summary = "run MODEL once on files and show what comes out",
+    .summary = "run MODEL once on files and show the results",
     .help = REQUEST_HELP
-    "  -t, --timeout MS       give up after so many milliseconds\n"
-    "  -q, --queue-timeout MS give up where it has not been begun after so many\n"
+    "  -t, --timeout MS       give up after MS milliseconds\n"
+    "  -q, --queue-timeout MS give up if the run has not started after MS\n"
     "  -o, --output DIR       write each output to DIR/NAME.npy\n"
     "  -k, --top N            show the N best classes of a class vector (default 5)\n"
-    "  -l, --labels FILE      their names, a line each\n"
+    "  -l, --labels FILE      the names of the classes, one on each line\n"
     "  -T, --trace FILE       write the times of each node to FILE, for Perfetto or\n"
     "                         chrome://tracing; needs the admin socket\n"
-    "  -m, --mode MODE        normal, prod (not checked again) or debug (each node goes to the\n"
-    "                         daemon's log; needs the admin socket)\n",
+    "  -m, --mode MODE        normal, prod (results are not checked again) or debug (the daemon\n"
+    "                         logs each node; needs the admin socket)\n",
     .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:q:T:m:",
     .long_options = long_options,
     .run = run_infer,

@@ -58,7 +58,7 @@ static int run_memory(const struct context *context, const struct arguments *arg
 const struct command command_memory = {
     .name = "memory",
     .names = "",
-    .summary = "show what each device holds",
+    .summary = "show the memory that each device uses",
     .help = "",
     .run = run_memory,
 };

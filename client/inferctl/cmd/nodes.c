@@ -249,8 +249,8 @@ const struct command command_profile = {
     .names_most = 1,
     .summary = "show how long each node of MODEL takes",
     .help =
-        "The quickest of five runs, apart from all requests. Inputs that are not given are "
-        "random.\n"
+        "Shows the fastest of five runs, which do not serve requests. Inputs that are not\n"
+        "given are random.\n"
         "Needs the admin socket.\n\n" TRACE_HELP REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "T:",
     .long_options = trace_options,
@@ -262,11 +262,10 @@ const struct command command_debug = {
     .names = "MODEL",
     .names_least = 1,
     .names_most = 1,
-    .summary = "run MODEL once and look at every value: where numbers stop being finite",
+    .summary = "run MODEL once and find the first node whose results are not finite",
     .help =
-        "Every value is kept, so that nothing is fused. Fails where a node makes NaN or infinity "
-        "of\n"
-        "finite numbers. Inputs that are not given are random. Needs the admin "
+        "Keeps every value, so that no nodes are fused. Fails if a node makes NaN or infinity\n"
+        "from finite numbers. Inputs that are not given are random. Needs the admin\n"
         "socket.\n\n" TRACE_HELP REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "T:",
     .long_options = trace_options,
@@ -278,13 +277,13 @@ const struct command command_diff = {
     .names = "MODEL",
     .names_least = 1,
     .names_most = 1,
-    .summary = "compare every value of MODEL on two devices: where they part first",
+    .summary = "compare every value of MODEL on two devices and find the first that differs",
     .help =
-        "Every value is kept, so that nothing is fused. Fails where the devices part. Inputs that\n"
+        "Keeps every value, so that no nodes are fused. Fails if the devices differ. Inputs that\n"
         "are not given are random. Needs the admin socket.\n\n"
         "  -a, --against NAME     the other device (default: the last of inferctl devices)\n"
-        "  -e, --tolerance T      how far elements may be apart, in units or, where that is more,\n"
-        "                         as a part of the element (default 0.001)\n" REQUEST_HELP,
+        "  -e, --tolerance T      accepted difference of elements, absolute or relative to the\n"
+        "                         element, whichever is larger (default 0.001)\n" REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "a:e:",
     .long_options = diff_options,
     .run = run_diff,

@@ -76,14 +76,12 @@ const struct command command_place = {
     .help =
         "The old executable serves until the new one is warm: no request fails. Needs the admin\n"
         "socket.\n\n"
-        "  -p, --policy POLICY    what the best device is best in: latency, throughput, stability\n"
-        "                         (the processor) or memory\n"
-        "  -P, --precision P      auto, fp32, fp16, bf16 or int8: what the model may compute in; "
-        "what\n"
-        "                         it would lose is tried, and told by inferctl explain\n"
-        "  -m, --mode MODE        normal, debug (each node of each answer goes to the log) or "
-        "prod\n"
-        "                         (no answer is checked again)\n",
+        "  -p, --policy POLICY    the criterion for the best device: latency, throughput,\n"
+        "                         stability (prefers the processor) or memory\n"
+        "  -P, --precision P      auto, fp32, fp16, bf16 or int8: the precisions that it may use;\n"
+        "                         its error is measured, and inferctl explain shows it\n"
+        "  -m, --mode MODE        normal, debug (the daemon logs each node of each run) or prod\n"
+        "                         (results are not checked again)\n",
     .short_options = "p:P:m:",
     .long_options = long_options,
     .run = run_place,

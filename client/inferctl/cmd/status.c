@@ -63,7 +63,7 @@ static int run_status(const struct context *context, const struct arguments *arg
 const struct command command_status = {
     .name = "status",
     .names = "",
-    .summary = "show how the daemon fares",
+    .summary = "show the state and counters of the daemon",
     .help = "",
     .run = run_status,
 };

@@ -266,18 +266,14 @@ const struct command command_verify = {
     .names = "MODEL",
     .names_least = 1,
     .names_most = 1,
-    .summary = "compare MODEL's answers on every device in every precision with the plainest one's",
+    .summary = "compare MODEL's results on every device in every precision with reference results",
     .help =
-        "The same input on every device (with -d: on that one) in every precision that it offers "
-        "(with\n"
-        "-P: in that one), judged by the last of inferctl devices in fp32. Inputs that are not "
-        "given\n"
-        "are random, the same each time. Fails where an answer differs.\n\n"
-        "  -e, --tolerance T      how far elements may be apart, in units or, where that is "
-        "more, as\n"
-        "                         a part of the element (default 0.001; of bf16 0.03, of less "
-        "than\n"
-        "                         fp32 else 0.01)\n" REQUEST_HELP,
+        "Runs the same input on every device (or on that of -d) in every precision that it offers\n"
+        "(or in that of -P). The reference is the last of inferctl devices in fp32. Inputs that\n"
+        "are not given are random, the same each time. Fails if a result differs.\n\n"
+        "  -e, --tolerance T      accepted difference of elements, absolute or relative to the\n"
+        "                         element, whichever is larger (default: 0.001 for fp32, 0.03\n"
+        "                         for bf16, 0.01 for other precisions)\n" REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "e:",
     .long_options = long_options,
     .run = run_verify,

@@ -76,12 +76,11 @@ const struct command command_warm = {
     .names = "MODEL",
     .names_least = 1,
     .names_most = 1,
-    .summary = "compile MODEL for shapes before anybody asks for them, without running it",
+    .summary = "compile MODEL for shapes before the first request, without running it",
     .help =
         "Needs the admin socket.\n\n"
-        "  -s, --shape SHAPES     INPUT=1x3x224x224, with blanks between inputs; may come again "
-        "for\n"
-        "                         further sets (default: the model's own shapes)\n"
+        "  -s, --shape SHAPES     INPUT=1x3x224x224, inputs separated by blanks; repeat it for\n"
+        "                         other sets (default: the model's own shapes)\n"
         "  -d, --device NAME      on this device (default: where the model is placed)\n"
         "  -v, --version V        this version\n",
     .short_options = "s:d:v:",

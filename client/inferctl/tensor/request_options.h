@@ -26,15 +26,15 @@ struct request_options {
 
 // The help for these options.
 #define REQUEST_HELP                                                                               \
-    "  -i, --input NAME=FILE  an input from a .npy, JPEG or PNG file; NAME= may be left out\n"     \
-    "                         where the model has one input. Pictures are resized to the\n"        \
+    "  -i, --input NAME=FILE  an input from a .npy, JPEG or PNG file; NAME= is optional if\n"      \
+    "                         the model has one input. Pictures are resized to the\n"              \
     "                         model's input\n"                                                     \
-    "  -r, --range LOW:HIGH   what black and white become (default 0:1, for bytes 0:255)\n"        \
+    "  -r, --range LOW:HIGH   the values of black and white (default 0:1, for bytes 0:255)\n"      \
     "      --bgr              channels in the order blue, green, red\n"                            \
     "      --letterbox        keep a picture's aspect ratio, with black around it\n"               \
     "  -v, --version V        this version of the model (default: the newest)\n"                   \
     "  -d, --device NAME      run on this device (inferctl devices lists them)\n"                  \
-    "  -P, --precision P      compute in fp32, fp16, bf16 or int8, where the device can\n"
+    "  -P, --precision P      compute in fp32, fp16, bf16 or int8 if the device supports it\n"
 
 // Handles one option and sets *code: EXIT_OK, or EXIT_USAGE after a message. Returns false if it is
 // none of these options.

@@ -153,7 +153,7 @@ Test(model_conf, a_rescan_follows_the_file_and_keeps_what_admins_said)
     expect_setting(client, "add", "device", "auto", "default");
     expect_sum(client, NULL);
     RUN(&run, fixture.socket, "explain", "add");
-    cr_expect(strstr(run.out, "it was told:") != NULL && strstr(run.out, "stability") != NULL, "%s",
+    cr_expect(strstr(run.out, "settings:") != NULL && strstr(run.out, "stability") != NULL, "%s",
               run.out);
     inf_inferctl_free(&run);
     inferd_close(client);
