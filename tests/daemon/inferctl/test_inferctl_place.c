@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where models run and why, and moving them, with a real daemon and inferctl.
+// The placement of models, its reasons and its changes, with a real daemon and inferctl.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libinferd knows of models, and what it has the daemon do with them.
+// Models in libinferd: their metadata, and loading, unloading and placing them through the daemon.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

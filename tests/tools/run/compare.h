@@ -5,7 +5,7 @@
 
 #include "client/inferctl/tensor/npy.h"
 
-// What is allowed. Fields that do not apply are 0 or false.
+// The accepted difference. Members that do not apply are 0 or false.
 struct tool_tolerance {
     double atol, rtol; // floats: |got - ref| <= atol + rtol * |ref|
     double of_larger;  // floats, instead: |got - ref| <= of_larger * max(1, |ref|); 0: not used
