@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the tools that compare results: opens a device by name, and prepares a model file for it.
+// Shared by tools that compare results: opens a device by name, and prepares a model file for it.
 #ifndef INF_TESTS_TOOLS_RUN_ENGINE_H
 #define INF_TESTS_TOOLS_RUN_ENGINE_H
 
