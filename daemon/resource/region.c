@@ -9,11 +9,11 @@
 // The answers, in the order of the checks: only memfds are accepted, because only they have seals,
 // and they must be sealed against shrinking, growing and further sealing. Their pages must have the
 // usual size, because a mapping of huge pages is longer than what is reserved for it. Memfds of
-// memfd_secret(2) have no seals. The seals come first: fstat() of another file may block. All pages must be
-// allocated before registration. A region is mapped once, with one readable page behind it, because
-// kernels read a little past the end of a tensor. It is reference counted: the registration holds
-// one reference, each tensor in flight another. The memory is unmapped, and the user refunded, when
-// the last one goes:
+// memfd_secret(2) have no seals. The seals come first: fstat() of another file may block. All pages
+// must be allocated before registration. A region is mapped once, with one readable page behind it,
+// because kernels read a little past the end of a tensor. It is reference counted: the registration
+// holds one reference, each tensor in flight another. The memory is unmapped, and the user
+// refunded, when the last one goes:
 //
 //   register --> registered, refs 1 --tensor--> refs 2 --unregister--> not registered, refs 1
 //     --tensor done--> unmapped, MEM_RELEASED sent

@@ -25,25 +25,51 @@ except ImportError:
 import inferd
 from inferd import _client, _errors, _proto
 
+
 def placeholder(name, dtype, *dims):
     shape = {'shape': {'dim': [{'size': str(size)} for size in dims]}}
     return {'name': name, 'op': 'Placeholder', 'attr': {'dtype': {'type': dtype}, 'shape': shape}}
 
+
 def node(name, op, *inputs, **attributes):
     return {'name': name, 'op': op, 'input': list(inputs), 'attr': attributes}
 
+
 FLOAT = {'type': 'DT_FLOAT'}
 MODELS = {
-    'add': [placeholder('a', 'DT_FLOAT', -1, 4), placeholder('b', 'DT_FLOAT', -1, 4), node('y', 'AddV2', 'a', 'b', T=FLOAT)],
+    'add': [
+        placeholder('a', 'DT_FLOAT', -1, 4),
+        placeholder('b', 'DT_FLOAT', -1, 4),
+        node('y', 'AddV2', 'a', 'b', T=FLOAT),
+    ],
     'ints': [placeholder('a', 'DT_INT32', -1), node('y', 'Neg', 'a', T={'type': 'DT_INT32'})],
     # States: one whose names tell it, and one whose settings do.
-    'count': [placeholder('x', 'DT_FLOAT', 1, 4), placeholder('h_in', 'DT_FLOAT', 1, 4), node('h_out', 'AddV2', 'x', 'h_in', T=FLOAT)],
-    'told': [placeholder('x', 'DT_FLOAT', 1, 4), placeholder('s', 'DT_FLOAT', 1, 4), node('y', 'AddV2', 'x', 's', T=FLOAT)],
+    'count': [
+        placeholder('x', 'DT_FLOAT', 1, 4),
+        placeholder('h_in', 'DT_FLOAT', 1, 4),
+        node('h_out', 'AddV2', 'x', 'h_in', T=FLOAT),
+    ],
+    'told': [
+        placeholder('x', 'DT_FLOAT', 1, 4),
+        placeholder('s', 'DT_FLOAT', 1, 4),
+        node('y', 'AddV2', 'x', 's', T=FLOAT),
+    ],
     # A chain of products that takes plain loops long enough to be waited for.
-    'slow': [placeholder('x', 'DT_FLOAT', 256, 256)] +
-            [node(f's{i + 1}', 'MatMul', f's{i}' if i else 'x', 'x', T=FLOAT, transpose_a={'b': False}, transpose_b={'b': False})
-             for i in range(60)],
+    'slow': [placeholder('x', 'DT_FLOAT', 256, 256)]
+    + [
+        node(
+            f's{i + 1}',
+            'MatMul',
+            f's{i}' if i else 'x',
+            'x',
+            T=FLOAT,
+            transpose_a={'b': False},
+            transpose_b={'b': False},
+        )
+        for i in range(60)
+    ],
 }
+
 
 def write_models(folder):
     for name, nodes in MODELS.items():
@@ -52,6 +78,7 @@ def write_models(folder):
         model = {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}
         (path / 'model.json').write_text(json.dumps(model))
     (Path(folder) / 'told' / 'model.conf').write_text('session_pairs = y = s\n')
+
 
 class Daemon:
     def __init__(self):
@@ -64,15 +91,24 @@ class Daemon:
     def start(self):
         path = self.folder.name
         self.process = subprocess.Popen(
-            [DAEMON, '--runtime-dir=' + path, '--cache-dir=' + path, '--repository=' + path + '/models', '--backends=ref',
-             '--drain-timeout-ms=200'],
-            stderr=subprocess.DEVNULL)
+            [
+                DAEMON,
+                '--runtime-dir=' + path,
+                '--cache-dir=' + path,
+                '--repository=' + path + '/models',
+                '--backends=ref',
+                '--drain-timeout-ms=200',
+            ],
+            stderr=subprocess.DEVNULL,
+        )
         end = time.monotonic() + 60
         while time.monotonic() < end:
             try:
                 with inferd.Client(self.socket) as client:
                     models = client.models()
-                    if len(models) == len(MODELS) and all(model['state'] == 'READY' for model in models):
+                    if len(models) == len(MODELS) and all(
+                        model['state'] == 'READY' for model in models
+                    ):
                         return
             except inferd.Disconnected:
                 pass
@@ -87,6 +123,7 @@ class Daemon:
     def stop(self):
         self.end()
         self.folder.cleanup()
+
 
 class Case(unittest.TestCase):
     def setUp(self):
@@ -103,8 +140,11 @@ class Case(unittest.TestCase):
     def fails(self, code, reason, call, *arguments, **options):
         with self.assertRaises(inferd.Error) as caught:
             call(*arguments, **options)
-        self.assertEqual((caught.exception.code, caught.exception.reason), (code, reason), caught.exception)
+        self.assertEqual(
+            (caught.exception.code, caught.exception.reason), (code, reason), caught.exception
+        )
         return caught.exception
+
 
 class WithoutMemory(Case):
     """Another client of this user has all the regions there may be."""
@@ -161,13 +201,19 @@ class Mistakes(Case):
         array = numpy.zeros((1, 4), numpy.float32)
         good = {'a': array, 'b': array}
         for kind, text, inputs, options in (
-                (TypeError, r'inputs: a ndarray, wanted {name: array}', array, {}),
-                (TypeError, r'out: a list, wanted {name: array}', good, {'out': [array]}),
-                (TypeError, r'device 0, wanted a str', good, {'device': 0}),
-                (ValueError, r"timeout '1', wanted seconds above 0, or None", good, {'timeout': '1'}),
-                (ValueError, r'queue_timeout -1, wanted seconds above 0', good, {'queue_timeout': -1}),
-                (ValueError, r'order_key -1, wanted a whole number', good, {'order_key': -1}),
-                (ValueError, r"priority 'urgent', wanted one of normal, high, low", good, {'priority': 'urgent'})):
+            (TypeError, r'inputs: a ndarray, wanted {name: array}', array, {}),
+            (TypeError, r'out: a list, wanted {name: array}', good, {'out': [array]}),
+            (TypeError, r'device 0, wanted a str', good, {'device': 0}),
+            (ValueError, r"timeout '1', wanted seconds above 0, or None", good, {'timeout': '1'}),
+            (ValueError, r'queue_timeout -1, wanted seconds above 0', good, {'queue_timeout': -1}),
+            (ValueError, r'order_key -1, wanted a whole number', good, {'order_key': -1}),
+            (
+                ValueError,
+                r"priority 'urgent', wanted one of normal, high, low",
+                good,
+                {'priority': 'urgent'},
+            ),
+        ):
             with self.assertRaisesRegex(kind, text):
                 self.client.infer('add', inputs, **options)
         with self.assertRaisesRegex(TypeError, 'model None, wanted a str'):
@@ -203,10 +249,14 @@ class Sessions(Case):
                 for step in (1, 2, 3):
                     result = session.infer(model, {'x': self.ones(1)}, [output])
                     self.assertEqual(result[output][0][0], step)
-        problem = self.fails('FAILED_PRECONDITION', 'BAD_PARAMETER', self.client.session, model='add')
+        problem = self.fails(
+            'FAILED_PRECONDITION', 'BAD_PARAMETER', self.client.session, model='add'
+        )
         self.assertIn("'add'", problem.message)
-        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.session, model='nobody')
-        self.fails('INVALID_ARGUMENT', 'BAD_PARAMETER', self.client.session, {'y': 's'}, model='told')
+        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.session, model='absent')
+        self.fails(
+            'INVALID_ARGUMENT', 'BAD_PARAMETER', self.client.session, {'y': 's'}, model='told'
+        )
 
     def test_order_is_kept_without_waiting(self):
         with self.client.session({'y': 'b'}, {'b': (1, 4)}) as session:
@@ -217,7 +267,7 @@ class Sessions(Case):
     def test_answers_of_an_order_key_come_in_order(self):
         x = numpy.zeros((256, 256), numpy.float32)
         slow = self.client.submit('slow', {'x': x}, order_key=5)
-        behind = [self.client.submit('nobody', {}, order_key=5) for _ in range(3)]
+        behind = [self.client.submit('absent', {}, order_key=5) for _ in range(3)]
         self.assertFalse(any(one.done for one in behind))
         slow.cancel()
         for one in behind:
@@ -229,16 +279,28 @@ class Sessions(Case):
             session.infer('add', {'a': self.ones(1), 'b': self.ones(2)}, keep={'y': 'three'})
             result = session.infer('add', {'a': self.ones(10)}, take={'b': 'three'})
             numpy.testing.assert_array_equal(result['y'], self.ones(13))
-            self.fails('INVALID_ARGUMENT', 'TENSOR_MISSING', session.infer, 'add', {'a': self.ones(1)}, take={'b': 'four'})
+            self.fails(
+                'INVALID_ARGUMENT',
+                'TENSOR_MISSING',
+                session.infer,
+                'add',
+                {'a': self.ones(1)},
+                take={'b': 'four'},
+            )
 
     def test_without_a_first_value_it_says_so(self):
         with self.client.session({'y': 'b'}) as session:
-            self.fails('INVALID_ARGUMENT', 'TENSOR_MISSING', session.infer, 'add', {'a': self.ones(1)})
+            self.fails(
+                'INVALID_ARGUMENT', 'TENSOR_MISSING', session.infer, 'add', {'a': self.ones(1)}
+            )
+
 
 class Inference(Case):
     def test_small_tensors_travel_inline(self):
         result = self.add(3, id='r7')
-        self.assertEqual((result.model, result.version, result.id, result.device), ('add', '1', 'r7', 'ref'))
+        self.assertEqual(
+            (result.model, result.version, result.id, result.device), ('add', '1', 'r7', 'ref')
+        )
         self.assertGreater(result.timing['compute_ns'], 0)
         self.assertEqual(self.client.status()['regions'], 0)
 
@@ -278,7 +340,9 @@ class Inference(Case):
         self.assertTrue((y == 7).all())
         self.assertTrue(numpy.shares_memory(result['y'], y))
         self.assertEqual(self.client.status()['regions'], 3)
-        part = self.client.infer('add', {'a': a[16:32], 'b': b[:16]})  # 16 rows are 256 bytes: aligned
+        part = self.client.infer(
+            'add', {'a': a[16:32], 'b': b[:16]}
+        )  # 16 rows are 256 bytes: aligned
         self.assertTrue((part['y'] == 7).all())
         odd = self.client.infer('add', {'a': a[1:2], 'b': b[:1]})  # not aligned: copied
         self.assertTrue((odd['y'] == 7).all())
@@ -286,32 +350,58 @@ class Inference(Case):
     def test_a_room_that_is_too_small_is_said(self):
         y = self.client.empty((2, 4))
         a = numpy.zeros((100, 4), numpy.float32)
-        error = self.fails('OUT_OF_RANGE', 'OUTPUT_TOO_SMALL', self.client.infer, 'add', {'a': a, 'b': a}, out={'y': y})
+        error = self.fails(
+            'OUT_OF_RANGE',
+            'OUTPUT_TOO_SMALL',
+            self.client.infer,
+            'add',
+            {'a': a, 'b': a},
+            out={'y': y},
+        )
         self.assertEqual((error.tensor, error.expected), ('y', '1600'))
         with self.assertRaises(ValueError):
-            self.client.infer('add', {'a': a, 'b': a}, out={'y': numpy.zeros((100, 8), numpy.float32)[:, ::2]})
+            self.client.infer(
+                'add', {'a': a, 'b': a}, out={'y': numpy.zeros((100, 8), numpy.float32)[:, ::2]}
+            )
 
     def test_outputs_go_to_any_array(self):
         a, y = numpy.ones((100, 4), numpy.float32), numpy.zeros((100, 4), numpy.float32)
         result = self.client.infer('add', {'a': a, 'b': a}, out={'y': y})
         self.assertTrue((y == 2).all())
         self.assertTrue(numpy.shares_memory(result['y'], y))
-        self.fails('OUT_OF_RANGE', 'OUTPUT_TOO_SMALL', self.client.infer, 'add', {'a': a, 'b': a}, out={'y': y[:3]})
+        self.fails(
+            'OUT_OF_RANGE',
+            'OUTPUT_TOO_SMALL',
+            self.client.infer,
+            'add',
+            {'a': a, 'b': a},
+            out={'y': y[:3]},
+        )
 
     def test_arrays_in_any_layout(self):
         a = numpy.arange(24, dtype='>f4').reshape(4, 6)[:, 1:5]  # big-endian, not contiguous
-        result = self.client.infer('add', {'a': a, 'b': numpy.asfortranarray(a.astype(numpy.float32))})
+        result = self.client.infer(
+            'add', {'a': a, 'b': numpy.asfortranarray(a.astype(numpy.float32))}
+        )
         numpy.testing.assert_array_equal(result['y'], 2 * a)
         result = self.client.infer('ints', {'a': numpy.array([1, -2, 2**31 - 1], numpy.int32)})
         numpy.testing.assert_array_equal(result['y'], [-1, 2, -(2**31 - 1)])
 
     def test_mistakes_are_named(self):
         a = numpy.zeros((1, 4), numpy.float32)
-        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.infer, 'nobody', {'a': a})
+        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.infer, 'absent', {'a': a})
         self.fails('INVALID_ARGUMENT', 'TENSOR_MISSING', self.client.infer, 'add', {'a': a})
-        error = self.fails('INVALID_ARGUMENT', 'SHAPE_MISMATCH', self.client.infer, 'add', {'a': a, 'b': a[:, :3]})
+        error = self.fails(
+            'INVALID_ARGUMENT', 'SHAPE_MISMATCH', self.client.infer, 'add', {'a': a, 'b': a[:, :3]}
+        )
         self.assertEqual((error.tensor, error.expected, error.actual), ('b', '[?,4]', '[1,3]'))
-        self.fails('INVALID_ARGUMENT', 'DTYPE_MISMATCH', self.client.infer, 'add', {'a': a, 'b': a.astype(numpy.float64)})
+        self.fails(
+            'INVALID_ARGUMENT',
+            'DTYPE_MISMATCH',
+            self.client.infer,
+            'add',
+            {'a': a, 'b': a.astype(numpy.float64)},
+        )
         with self.assertRaises(TypeError):
             self.client.infer('add', {'a': a, 'b': numpy.array(['text'])})
         self.add(2)  # the connection goes on
@@ -326,28 +416,43 @@ class Inference(Case):
         self.assertEqual((error.tensor, error.expected, error.actual), ('b', '[?,4]', '[1,3]'))
         self.fails('INVALID_ARGUMENT', 'TENSOR_MISSING', self.client.infer, 'add', {'a': a})
         self.fails('INVALID_ARGUMENT', 'TENSOR_UNKNOWN', self.client.infer, 'add', {'a': a, 'c': a})
-        self.fails('INVALID_ARGUMENT', 'TENSOR_UNKNOWN', self.client.infer, 'add', {'a': a, 'b': a}, ['z'])
-        self.fails('INVALID_ARGUMENT', 'DTYPE_MISMATCH', self.client.infer, 'add', {'a': a, 'b': a.astype(int)})
-        self.assertEqual(self.client.status()['requests_accepted'], before + 1, 'only the question itself')
+        self.fails(
+            'INVALID_ARGUMENT', 'TENSOR_UNKNOWN', self.client.infer, 'add', {'a': a, 'b': a}, ['z']
+        )
+        self.fails(
+            'INVALID_ARGUMENT',
+            'DTYPE_MISMATCH',
+            self.client.infer,
+            'add',
+            {'a': a, 'b': a.astype(int)},
+        )
+        self.assertEqual(
+            self.client.status()['requests_accepted'], before + 1, 'only the question itself'
+        )
         self.add(2)
-        # What is known for long may not be so any more: then the daemon says it.
+        # Cached metadata may be outdated: then the daemon reports the fault.
         self.client._known['add', ''] = self.client._known['add', ''][0], 0
         self.fails('INVALID_ARGUMENT', 'SHAPE_MISMATCH', self.client.infer, 'add', wrong)
         self.assertEqual(self.client._known, {})
         self.assertEqual(self.client.status()['requests_accepted'], before + 4)
+
 
 class Streams(Case):
     x = numpy.zeros((256, 256), numpy.float32)
 
     def test_many_are_in_flight_at_once(self):
         one = numpy.ones((2, 4), numpy.float32)
-        pending = [self.client.submit('add', {'a': one * i, 'b': one}) for i in range(1000)]  # beyond the credit
+        pending = [
+            self.client.submit('add', {'a': one * i, 'b': one}) for i in range(1000)
+        ]  # beyond the credit
         for i, item in enumerate(pending):
             self.assertTrue((item.result()['y'] == i + 1).all())
 
     def test_a_deadline_ends_the_wait(self):
         begin = time.monotonic()
-        self.fails('DEADLINE_EXCEEDED', 'IN_EXEC', self.client.infer, 'slow', {'x': self.x}, timeout=0.05)
+        self.fails(
+            'DEADLINE_EXCEEDED', 'IN_EXEC', self.client.infer, 'slow', {'x': self.x}, timeout=0.05
+        )
         self.assertLess(time.monotonic() - begin, 5)
 
     def test_a_request_has_to_be_begun_in_time(self):
@@ -377,6 +482,7 @@ class Streams(Case):
             self.client.process()
         self.assertTrue((pending.result()['y'] == 2).all())
 
+
 class Threads(Case):
     """Several threads share one client."""
 
@@ -389,7 +495,9 @@ class Threads(Case):
             except BaseException as failure:
                 failures.append(failure)
 
-        threads = [threading.Thread(target=run, args=(function,), daemon=True) for function in functions]
+        threads = [
+            threading.Thread(target=run, args=(function,), daemon=True) for function in functions
+        ]
         for thread in threads:
             thread.start()
         end = time.monotonic() + 120
@@ -402,11 +510,18 @@ class Threads(Case):
         def run():
             for i in range(200):
                 # Inline, through shared memory, and beyond one frame.
-                rows = 20_000 + number if i % 50 == 49 else (1500 + number if i % 10 == 9 else 1 + number)
+                rows = (
+                    20_000 + number
+                    if i % 50 == 49
+                    else (1500 + number if i % 10 == 9 else 1 + number)
+                )
                 a = numpy.full((rows, 4), number * 1000 + i, numpy.float32)
                 result = self.client.infer('add', {'a': a, 'b': a})
                 if result['y'].shape != (rows, 4) or not (result['y'] == 2 * a).all():
-                    raise AssertionError(f"the answer of another thread's request: {result['y'][0]}")
+                    raise AssertionError(
+                        f"the answer of another thread's request: {result['y'][0]}"
+                    )
+
         return run
 
     def test_four_threads_get_their_own_answers(self):
@@ -454,12 +569,16 @@ class Threads(Case):
         threads = set()
 
         def load():
-            admin.load('again', path=daemon.folder.name + '/models/add/1/model.json',
-                       progress=lambda stage, percent: (threads.add(threading.get_ident()), admin.ready()))
+            admin.load(
+                'again',
+                path=daemon.folder.name + '/models/add/1/model.json',
+                progress=lambda stage, percent: (threads.add(threading.get_ident()), admin.ready()),
+            )
             self.assertEqual(threads, {threading.get_ident()})
             admin.unload('again')
 
         self.run_threads(load, *[lambda: [admin.status() for _ in range(50)]] * 3)
+
 
 class Server(Case):
     def test_tells_of_itself_and_its_models(self):
@@ -467,16 +586,21 @@ class Server(Case):
         self.assertIn('inferd.memfd', self.client.features)
         self.assertEqual([device['name'] for device in self.client.devices()], ['ref'])
         metadata = self.client.metadata('add')
-        self.assertEqual([(t['name'], t['datatype'], t['shape']) for t in metadata['inputs']],
-                         [('a', 'FP32', [-1, 4]), ('b', 'FP32', [-1, 4])])
-        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.metadata, 'nobody')
+        self.assertEqual(
+            [(t['name'], t['datatype'], t['shape']) for t in metadata['inputs']],
+            [('a', 'FP32', [-1, 4]), ('b', 'FP32', [-1, 4])],
+        )
+        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.metadata, 'absent')
 
     def test_models_are_loaded_by_admins_only(self):
         self.fails('PERMISSION_DENIED', 'ROLE', self.client.load, 'add')
         stages = []
         with inferd.Client(daemon.admin) as admin:
-            admin.load('again', path=daemon.folder.name + '/models/add/1/model.json',
-                       progress=lambda stage, percent: stages.append(stage))
+            admin.load(
+                'again',
+                path=daemon.folder.name + '/models/add/1/model.json',
+                progress=lambda stage, percent: stages.append(stage),
+            )
             self.assertIn('again', [model['name'] for model in admin.models()])
             admin.unload('again')
         self.assertIn('read', stages)
@@ -513,6 +637,7 @@ class Server(Case):
         with self.assertRaises(inferd.Disconnected):
             inferd.Client(other.socket)
 
+
 class Again(Case):
     """A daemon that comes and goes."""
 
@@ -530,7 +655,7 @@ class Again(Case):
         start = threading.Timer(0.1, self.other.start)
         start.start()
         result = self.client.infer('add', {'a': a, 'b': a})
-        self.assertEqual(result['y'].sum(), 400000)  # memory that the new daemon had to be told of
+        self.assertEqual(result['y'].sum(), 400000)  # the memory was registered with the new daemon again
         self.assertNotEqual(self.client.epoch, epoch)
 
         start.join()  # it looks whether every model is ready
@@ -557,19 +682,27 @@ class Again(Case):
         answers = []
 
         def infer():
-            answers.append(self.client.infer('add', {'a': numpy.ones((1, 4), numpy.float32)} | {
-                'b': numpy.ones((1, 4), numpy.float32)})['y'].sum())
+            answers.append(
+                self.client.infer(
+                    'add',
+                    {'a': numpy.ones((1, 4), numpy.float32)}
+                    | {'b': numpy.ones((1, 4), numpy.float32)},
+                )['y'].sum()
+            )
 
         def ask():
             answers.append(8 if self.client.metadata('add')['name'] == 'add' else 0)
 
-        threads = [threading.Thread(target=target, daemon=True) for target in (infer, ask, infer, ask)]
+        threads = [
+            threading.Thread(target=target, daemon=True) for target in (infer, ask, infer, ask)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(60)
         self.assertEqual(answers, [8] * 4)
         self.assertEqual(self.client.statistics['reconnects'], 1)
+
 
 class Tables(unittest.TestCase):
     def test_messages_are_those_of_the_schema(self):
@@ -587,7 +720,9 @@ class Tables(unittest.TestCase):
                 depth += {'{': 1, '}': -1}.get(text[end], 0)
                 end += 1
             for number, (field, kind) in fields.items():
-                wanted = ('repeated +' if kind[0] == '*' else '') + kinds.get(kind.strip('*'), r'\w+')
+                wanted = ('repeated +' if kind[0] == '*' else '') + kinds.get(
+                    kind.strip('*'), r'\w+'
+                )
                 self.assertRegex(text[start:end], rf'\b{wanted} +{field} *= *{number};', name)
 
     def test_numbers_are_those_of_the_headers(self):
@@ -605,6 +740,7 @@ class Tables(unittest.TestCase):
         # -1, packed, as every protobuf library writes it; and a field that is not known.
         data = bytes.fromhex('0a01611a0bffffffffffffffffff0104') + bytes.fromhex('f83f05')
         self.assertEqual(_proto.decode('TensorMetadata', data)['shape'], [-1, 4])
+
 
 daemon = Daemon()
 try:

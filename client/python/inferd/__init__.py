@@ -6,8 +6,8 @@
         result = client.infer('mobilenet', {'input': pixels})
 
 Needs numpy and nothing else. Small tensors travel through the socket, large ones through shared
-memory; arrays made by Client.empty() are not copied at all. BF16 outputs come as uint16, as numpy has
-no such type.
+memory; arrays made by Client.empty() are not copied at all. BF16 outputs come as uint16, as numpy
+has no such type.
 """
 from ._call import Pending
 from ._client import Client

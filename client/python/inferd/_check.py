@@ -12,22 +12,37 @@ def _find(what, name, tensors):
         if tensor['name'] == name:
             return tensor
     names = ', '.join(f"'{tensor['name']}'" for tensor in tensors)
-    raise Error('INVALID_ARGUMENT', 'TENSOR_UNKNOWN', f"{what} '{name}': the model has no such {what}; it has {names}",
-                tensor=name)
+    raise Error(
+        'INVALID_ARGUMENT',
+        'TENSOR_UNKNOWN',
+        f"{what} '{name}': the model has no such {what}; it has {names}",
+        tensor=name,
+    )
 
 
 def _check_input(name, datatype, shape, wanted):
     if datatype != wanted['datatype']:
-        raise Error('INVALID_ARGUMENT', 'DTYPE_MISMATCH',
-                    f"input '{name}': datatype is {datatype}, wanted {wanted['datatype']}", tensor=name,
-                    expected=wanted['datatype'], actual=datatype)
+        raise Error(
+            'INVALID_ARGUMENT',
+            'DTYPE_MISMATCH',
+            f"input '{name}': datatype is {datatype}, wanted {wanted['datatype']}",
+            tensor=name,
+            expected=wanted['datatype'],
+            actual=datatype,
+        )
     sizes = wanted['shape']
-    fits = wanted['unranked'] or (len(shape) == len(sizes) and all(
-        size in (-1, actual) for size, actual in zip(sizes, shape)))
+    fits = wanted['unranked'] or (
+        len(shape) == len(sizes) and all(size in (-1, actual) for size, actual in zip(sizes, shape))
+    )
     if not fits:
-        raise Error('INVALID_ARGUMENT', 'SHAPE_MISMATCH',
-                    f"input '{name}': shape is {_shown(shape)}, wanted {_shown(sizes)}", tensor=name,
-                    expected=_shown(sizes), actual=_shown(shape))
+        raise Error(
+            'INVALID_ARGUMENT',
+            'SHAPE_MISMATCH',
+            f"input '{name}': shape is {_shown(shape)}, wanted {_shown(sizes)}",
+            tensor=name,
+            expected=_shown(sizes),
+            actual=_shown(shape),
+        )
 
 
 def check(known, inputs, outputs, given):
@@ -43,7 +58,12 @@ def check(known, inputs, outputs, given):
     for tensor in known['inputs']:
         if given is not None and tensor['name'] not in inputs and tensor['name'] not in given:
             wanted = f"{tensor['datatype']} {_shown(tensor['shape'])}"
-            raise Error('INVALID_ARGUMENT', 'TENSOR_MISSING', f"input '{tensor['name']}' is missing: wanted {wanted}",
-                        tensor=tensor['name'], expected=wanted)
+            raise Error(
+                'INVALID_ARGUMENT',
+                'TENSOR_MISSING',
+                f"input '{tensor['name']}' is missing: wanted {wanted}",
+                tensor=tensor['name'],
+                expected=wanted,
+            )
     for name in outputs:
         _find('output', name, known['outputs'])

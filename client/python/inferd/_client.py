@@ -23,15 +23,22 @@ _PRIORITIES = {'normal': 0, 'high': 1, 'low': 2}
 
 # number: (request, reply)
 _METHODS = {
-    'live': (1, 'Empty', 'ServerLiveResponse'), 'ready': (2, 'Empty', 'ServerReadyResponse'),
+    'live': (1, 'Empty', 'ServerLiveResponse'),
+    'ready': (2, 'Empty', 'ServerReadyResponse'),
     'model_ready': (3, 'ModelReadyRequest', 'ModelReadyResponse'),
     'server': (4, 'Empty', 'ServerMetadataResponse'),
     'metadata': (5, 'ModelMetadataRequest', 'ModelMetadataResponse'),
     'infer': (6, 'ModelInferRequest', 'ModelInferResponse'),
-    'models': (16, 'Empty', 'RepositoryIndexResponse'), 'load': (17, 'RepositoryModelLoadRequest', 'Empty'),
-    'unload': (18, 'RepositoryModelUnloadRequest', 'Empty'), 'devices': (64, 'Empty', 'DeviceListResponse'),
-    'status': (65, 'Empty', 'ServerStatusResponse'), 'open_session': (80, 'SessionOpenRequest', 'Empty'),
-    'limits': (82, 'ServerLimitsRequest', 'ServerLimitsResponse'), 'close_session': (81, 'SessionCloseRequest', 'Empty')}
+    'models': (16, 'Empty', 'RepositoryIndexResponse'),
+    'load': (17, 'RepositoryModelLoadRequest', 'Empty'),
+    'unload': (18, 'RepositoryModelUnloadRequest', 'Empty'),
+    'devices': (64, 'Empty', 'DeviceListResponse'),
+    'status': (65, 'Empty', 'ServerStatusResponse'),
+    'open_session': (80, 'SessionOpenRequest', 'Empty'),
+    'limits': (82, 'ServerLimitsRequest', 'ServerLimitsResponse'),
+    'close_session': (81, 'SessionCloseRequest', 'Empty'),
+}
+
 
 def _nanoseconds(name, seconds):
     if seconds is None:
@@ -54,9 +61,9 @@ class Client:
             result = client.infer('mobilenet', {'input': pixels})
             print(result['output'].argmax(), result.device)
 
-    `statistics` counts inferences: 'requests' (all), 'resent' (sent again, with more room or because they had
-    not been started), 'without_shared_memory' (large tensors went through the socket, because the daemon had
-    no shared memory); and 'reconnects'.
+    `statistics` counts inferences: 'requests' (all), 'resent' (sent again, with more room or
+    because they had not been started), 'without_shared_memory' (large tensors went through the
+    socket, because the daemon had no shared memory); and 'reconnects'.
     """
 
     def __init__(self, path=None, connect_timeout=10.0, retry=0.0):
@@ -91,7 +98,12 @@ class Client:
         """Connects, and publishes the connection when the daemon has answered the greeting."""
         connection = wire.Connection(self._path, timeout)
         try:
-            hello = {'major': 1, 'client_name': 'inferd-python', 'client_version': _VERSION, 'features': ['inferd.data']}
+            hello = {
+                'major': 1,
+                'client_name': 'inferd-python',
+                'client_version': _VERSION,
+                'features': ['inferd.data'],
+            }
             connection.send(wire.HELLO, 0, encode('Hello', hello))
             greeting = self._greet(connection, timeout)
         except BaseException:
@@ -124,9 +136,9 @@ class Client:
             return next(iter(self._calls.values()), None)
 
     def reconnect(self, timeout=10.0):
-        """Connects to the same path again. Waits until a daemon answers, at most `timeout` seconds. Requests
-        in flight are waited for while the old connection works. Arrays of empty() keep their contents;
-        sessions are lost."""
+        """Connects to the same path again. Waits until a daemon answers, at most `timeout` seconds.
+        Requests in flight are waited for while the old connection works. Arrays of empty() keep
+        their contents; sessions are lost."""
         self._reconnect(time.monotonic() + timeout, True)
 
     def _reconnect(self, end, always):
@@ -235,7 +247,9 @@ class Client:
             self._connection.send(wire.PONG, frame.stream)
         if frame.type == wire.CREDIT:
             self._greeting['credit_requests'] = decode('Credit', frame.meta)['requests']
-            self._greeting['credit_bytes'] = decode('Credit', frame.meta)['bytes'] or self._greeting['credit_bytes']
+            self._greeting['credit_bytes'] = (
+                decode('Credit', frame.meta)['bytes'] or self._greeting['credit_bytes']
+            )
         if frame.type == wire.GOAWAY:
             self._drain(decode('Goaway', frame.meta)['last_stream'])
         call = self._calls.get(frame.stream)
@@ -252,7 +266,9 @@ class Client:
         if call.pieces is not None and not frame.flags & wire.FAILED:
             self._take_piece(call, frame)
             frame.data = call.pieces
-        failure = Error.of_status(decode('Status', frame.meta)) if frame.flags & wire.FAILED else None
+        failure = (
+            Error.of_status(decode('Status', frame.meta)) if frame.flags & wire.FAILED else None
+        )
         try:
             call.value = call.finish(frame, failure)
         except Error as error:
@@ -266,7 +282,7 @@ class Client:
         end = call.got + len(frame.data)
         if end > len(call.pieces) or (frame.type == wire.RESPONSE and end < len(call.pieces)):
             raise Disconnected(f'{end} bytes of data came for an answer of {len(call.pieces)}')
-        call.pieces[call.got:end] = frame.data
+        call.pieces[call.got : end] = frame.data
         call.got = end
 
     def _drain(self, last_stream):
@@ -275,7 +291,12 @@ class Client:
         for stream in [stream for stream in self._calls if stream > last_stream]:
             call = self._calls.pop(stream)
             self._bytes_in_flight -= call.data_bytes
-            self._end(call, Error('UNAVAILABLE', 'DRAINING', 'the daemon shuts down; the request was not begun'))
+            self._end(
+                call,
+                Error(
+                    'UNAVAILABLE', 'DRAINING', 'the daemon shuts down; the request was not begun'
+                ),
+            )
 
     def _end(self, call, error):
         try:
@@ -350,14 +371,17 @@ class Client:
     def _has_credit(self, data_bytes):
         bytes_most = self._greeting['credit_bytes'] or math.inf
         return len(self._calls) < self._greeting['credit_requests'] and (
-            not self._bytes_in_flight or self._bytes_in_flight + data_bytes <= bytes_most)
+            not self._bytes_in_flight or self._bytes_in_flight + data_bytes <= bytes_most
+        )
 
     def _begin(self, method, meta, finish, parts=(), data_bytes=0, progress=None):
         while True:
             with self._lock:
                 call = None if self._has_credit(data_bytes) else self._oldest_call()
                 if call is None:
-                    return self._send_request(method, meta, Call(method, finish, progress), parts, data_bytes)
+                    return self._send_request(
+                        method, meta, Call(method, finish, progress), parts, data_bytes
+                    )
             self._pump(call, None)
 
     def _send_request(self, method, meta, call, parts, data_bytes):
@@ -366,7 +390,9 @@ class Client:
         if self._broken:
             raise Disconnected('the connection is closed', 'UNSENT')
         if self._draining and method == 'infer':
-            raise Error('UNAVAILABLE', 'DRAINING', 'the daemon shuts down and takes no more requests')
+            raise Error(
+                'UNAVAILABLE', 'DRAINING', 'the daemon shuts down and takes no more requests'
+            )
         number = _METHODS[method][0]
         self._last_stream += 1
         try:
@@ -374,7 +400,9 @@ class Client:
                 parts, data_bytes_last = self._send_pieces(parts, data_bytes)
             else:
                 data_bytes_last = data_bytes
-            self._connection.send(wire.REQUEST, self._last_stream, meta, parts, data_bytes_last, number)
+            self._connection.send(
+                wire.REQUEST, self._last_stream, meta, parts, data_bytes_last, number
+            )
         except Disconnected:
             self._draining = True  # answers may still be readable
             raise
@@ -389,11 +417,16 @@ class Client:
             self._connection.send(type, stream)
 
     def _send_pieces(self, parts, data_bytes):
-        """Sends all but the last part of a request's data. Returns the last part as a list, and its size."""
+        """Sends all but the last part of a request's data. Returns the last part as a list, and its
+        size."""
         limits = self._greeting['limits']
         if 'inferd.data' not in self.features or data_bytes > limits['stream_bytes']:
-            raise Error('RESOURCE_EXHAUSTED', 'FRAME_TOO_LARGE',
-                        f'{data_bytes} bytes of inputs are too many for the socket, and shared memory was refused')
+            raise Error(
+                'RESOURCE_EXHAUSTED',
+                'FRAME_TOO_LARGE',
+                f'{data_bytes} bytes of inputs are too many for the socket, '
+                'and shared memory was refused',
+            )
         whole, most = memoryview(b''.join(parts)), limits['data_bytes']
         meta = encode('Data', {'total_bytes': data_bytes})
         while len(whole) > most:
@@ -436,7 +469,9 @@ class Client:
             if failure is not None:
                 raise failure
 
-        meta = encode('MemRegister', {'region_id': region.id, 'size': region.size, 'writable': True})
+        meta = encode(
+            'MemRegister', {'region_id': region.id, 'size': region.size, 'writable': True}
+        )
         with self._lock:
             if self._broken:
                 raise Disconnected('the connection is closed', 'UNSENT')
@@ -471,22 +506,31 @@ class Client:
         return self._ask('models')['models']
 
     def metadata(self, model, version=''):
-        """Returns the description of a model: 'inputs' and 'outputs' have name, datatype and shape (-1: any size)."""
+        """Returns the description of a model: 'inputs' and 'outputs' have name, datatype and shape
+        (-1: any size)."""
         told = self._ask('metadata', {'name': model, 'version': version})
         self._known[model, version] = told, time.monotonic()
         return told
 
     def check(self, model, inputs, outputs=None, *, version=''):
-        """Raises an Error if a request does not fit its model. Asks for the description of the model the first
-        time, after another version has answered, and after a restart of the daemon. Afterwards, as after
-        metadata(), requests that do not fit fail before they are sent."""
+        """Raises an Error if a request does not fit its model. Asks for the description of the
+        model the first time, after another version has answered, and after a restart of the daemon.
+        Afterwards, as after metadata(), requests that do not fit fail before they are sent."""
         if (model, version) not in self._known:
             self.metadata(model, version)
-        Inference(self, {'model_name': model, 'model_version': version, 'session_id': 0, 'timeout_ns': 0}, inputs, outputs,
-                  {}, {}, {}).check()
+        Inference(
+            self,
+            {'model_name': model, 'model_version': version, 'session_id': 0, 'timeout_ns': 0},
+            inputs,
+            outputs,
+            {},
+            {},
+            {},
+        ).check()
 
     def load(self, model, path='', device='', progress=None):
-        """Loads a model and waits until it is ready. Calls `progress(stage, percent)`. Needs the admin socket."""
+        """Loads a model and waits until it is ready. Calls `progress(stage, percent)`. Needs the
+        admin socket."""
         path = os.path.abspath(path) if path else ''
         self._ask('load', {'model_name': model, 'path': path, 'device': device}, progress)
 
@@ -495,73 +539,175 @@ class Client:
         self._ask('unload', {'model_name': model, 'version': version})
 
     def limits(self, **changed):
-        """Changes the named limits, limits(queue_requests_max=100), and returns all limits that can be changed
-        while the daemon runs, as a list of dicts. Needs the admin socket."""
-        return self._ask('limits', {'limits': [{'name': name, 'value': value} for name, value in changed.items()]})['limits']
+        """Changes the named limits, limits(queue_requests_max=100), and returns all limits that can
+        be changed while the daemon runs, as a list of dicts. Needs the admin socket."""
+        return self._ask(
+            'limits',
+            {'limits': [{'name': name, 'value': value} for name, value in changed.items()]},
+        )['limits']
 
     # --- inference ---
 
     def empty(self, shape, dtype=numpy.float32):
-        """Returns an array in memory shared with the daemon: as an input or in `out` it is not copied. Keep it, and
-        do not write to it, until the answer has come. Its memory is reused when the array is freed. If the
-        daemon refuses shared memory, the array is an ordinary one, which is copied."""
+        """Returns an array in memory shared with the daemon: as an input or in `out` it is not
+        copied. Keep it, and do not write to it, until the answer has come. Its memory is reused
+        when the array is freed. If the daemon refuses shared memory, the array is an ordinary one,
+        which is copied."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if any(size < 0 for size in shape):
             raise ValueError(f'shape {shape}, wanted sizes from 0')
         dtype = numpy.dtype(dtype)
         region = self._memory.take(max(math.prod(shape) * dtype.itemsize, 1))
-        return numpy.empty(shape, dtype) if region is None else self._memory.array(region, shape, dtype)
+        return (
+            numpy.empty(shape, dtype)
+            if region is None
+            else self._memory.array(region, shape, dtype)
+        )
 
-    def infer(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None,
-              queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode=''):
+    def infer(
+        self,
+        model,
+        inputs,
+        outputs=None,
+        *,
+        out=None,
+        version='',
+        device='',
+        timeout=None,
+        queue_timeout=None,
+        priority='normal',
+        id='',
+        order_key=0,
+        precision='',
+        mode='',
+    ):
         """Runs a model and waits for the Result.
 
-        inputs    {name: array}; other objects are converted to arrays. Arrays of empty() are not copied
-        outputs   names of the outputs to return; None: all
-        out       {name: array}: arrays for outputs; those of empty() are written without a copy
-        timeout   seconds for the queue and the run together
-        queue_timeout  seconds in the queue, until the run starts
-        priority  'high', 'normal' or 'low', among the requests of this user
-        order_key requests with the same key are answered in order; 0: none
-        precision 'fp32', 'fp16', 'bf16' or 'int8', if the device supports it; see Result.precision
-        mode      'normal', 'prod' (answers are not checked) or 'debug' (logs each node; admins only)
+        inputs    {name: array}; other objects are converted to arrays. Arrays of empty() are not
+        copied outputs   names of the outputs to return; None: all out       {name: array}: arrays
+        for outputs; those of empty() are written without a copy timeout   seconds for the queue and
+        the run together queue_timeout  seconds in the queue, until the run starts priority  'high',
+        'normal' or 'low', among the requests of this user order_key requests with the same key are
+        answered in order; 0: none precision 'fp32', 'fp16', 'bf16' or 'int8', if the device
+        supports it; see Result.precision mode      'normal', 'prod' (answers are not checked) or
+        'debug' (logs each node; admins only)
         """
-        return self.submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
-                           queue_timeout=queue_timeout, priority=priority, id=id, order_key=order_key, precision=precision, mode=mode).result()
+        return self.submit(
+            model,
+            inputs,
+            outputs,
+            out=out,
+            version=version,
+            device=device,
+            timeout=timeout,
+            queue_timeout=queue_timeout,
+            priority=priority,
+            id=id,
+            order_key=order_key,
+            precision=precision,
+            mode=mode,
+        ).result()
 
-    def submit(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None,
-               queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode=''):
-        """As infer(), but returns a Pending at once. If the daemon's credit is used up, waits for an answer
-        first."""
-        return self._submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
-                            queue_timeout=queue_timeout, priority=priority, id=id, order_key=order_key, precision=precision, mode=mode)
+    def submit(
+        self,
+        model,
+        inputs,
+        outputs=None,
+        *,
+        out=None,
+        version='',
+        device='',
+        timeout=None,
+        queue_timeout=None,
+        priority='normal',
+        id='',
+        order_key=0,
+        precision='',
+        mode='',
+    ):
+        """As infer(), but returns a Pending at once. If the daemon's credit is used up, waits for
+        an answer first."""
+        return self._submit(
+            model,
+            inputs,
+            outputs,
+            out=out,
+            version=version,
+            device=device,
+            timeout=timeout,
+            queue_timeout=queue_timeout,
+            priority=priority,
+            id=id,
+            order_key=order_key,
+            precision=precision,
+            mode=mode,
+        )
 
     def session(self, states=None, shapes=None, model='', version=''):
         """Opens a Session: tensors that the daemon keeps between requests.
 
-        states    {output: input}: the output of one request is the input of the next one
-        shapes    {input: shape} of the zeros that the first request gets, if the model does not define the
+        states    {output: input}: the output of one request is the input of the next one shapes
+        {input: shape} of the zeros that the first request gets, if the model does not define the
                   shape and the request does not send the input
-        model     instead of both: use the pairs of this model, from its settings (session_pairs) or from the
+        model     instead of both: use the pairs of this model, from its settings (session_pairs) or
+        from the
                   names of its tensors
         """
         return Session(self, states or {}, shapes or {}, model, version)
 
-    def _submit(self, model, inputs, outputs, *, out=None, version='', device='', timeout=None,
-                queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode='', session_id=0, take=None, keep=None):
+    def _submit(
+        self,
+        model,
+        inputs,
+        outputs,
+        *,
+        out=None,
+        version='',
+        device='',
+        timeout=None,
+        queue_timeout=None,
+        priority='normal',
+        id='',
+        order_key=0,
+        precision='',
+        mode='',
+        session_id=0,
+        take=None,
+        keep=None,
+    ):
         if priority not in _PRIORITIES:
             raise ValueError(f"priority '{priority}', wanted one of {', '.join(_PRIORITIES)}")
         if not isinstance(order_key, int) or not 0 <= order_key < 1 << 64:
             raise ValueError(f'order_key {order_key!r}, wanted a whole number from 0 to 2**64 - 1')
-        for name, text in (('model', model), ('version', version), ('id', id), ('device', device),
-                           ('precision', precision), ('mode', mode)):
+        for name, text in (
+            ('model', model),
+            ('version', version),
+            ('id', id),
+            ('device', device),
+            ('precision', precision),
+            ('mode', mode),
+        ):
             if not isinstance(text, str):
                 raise TypeError(f'{name} {text!r}, wanted a str')
-        request = Inference(self, {
-            'model_name': model, 'model_version': version, 'id': id, 'device': device,
-            'timeout_ns': _nanoseconds('timeout', timeout),
-            'queue_timeout_ns': _nanoseconds('queue_timeout', queue_timeout),
-            'priority': _PRIORITIES[priority], 'session_id': session_id, 'order_key': order_key,
-            'precision': precision, 'mode': mode}, _tensors('inputs', inputs), outputs,
-            _tensors('out', out or {}), take or {}, keep or {})
+        request = Inference(
+            self,
+            {
+                'model_name': model,
+                'model_version': version,
+                'id': id,
+                'device': device,
+                'timeout_ns': _nanoseconds('timeout', timeout),
+                'queue_timeout_ns': _nanoseconds('queue_timeout', queue_timeout),
+                'priority': _PRIORITIES[priority],
+                'session_id': session_id,
+                'order_key': order_key,
+                'precision': precision,
+                'mode': mode,
+            },
+            _tensors('inputs', inputs),
+            outputs,
+            _tensors('out', out or {}),
+            take or {},
+            keep or {},
+        )
         return request.send()

@@ -58,13 +58,17 @@ class Connection:
         """Sends a frame whose data are the buffers in `parts`, without a time limit: the daemon
         handles whole frames
         only."""
-        header = _HEADER.pack(len(meta), data_bytes, stream, type, 0 if fd is None else 1, 0, method, 0)
-        ancillary = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))]
+        header = _HEADER.pack(
+            len(meta), data_bytes, stream, type, 0 if fd is None else 1, 0, method, 0
+        )
+        ancillary = (
+            [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))]
+        )
         try:
             buffers = [memoryview(header), memoryview(meta), *map(memoryview, parts)]
             sent = self._socket.sendmsg(buffers, ancillary)
             for buffer in buffers:
-                rest = buffer[min(sent, len(buffer)):]
+                rest = buffer[min(sent, len(buffer)) :]
                 sent -= len(buffer) - len(rest)
                 if rest:
                     self._socket.sendall(rest)

@@ -12,9 +12,20 @@ from ._errors import Error
 from ._proto import decode, encode
 
 _DTYPES = {
-    'BOOL': numpy.bool_, 'UINT8': numpy.uint8, 'UINT16': numpy.uint16, 'UINT32': numpy.uint32,
-    'UINT64': numpy.uint64, 'INT8': numpy.int8, 'INT16': numpy.int16, 'INT32': numpy.int32, 'INT64': numpy.int64,
-    'FP16': numpy.float16, 'BF16': numpy.uint16, 'FP32': numpy.float32, 'FP64': numpy.float64}
+    'BOOL': numpy.bool_,
+    'UINT8': numpy.uint8,
+    'UINT16': numpy.uint16,
+    'UINT32': numpy.uint32,
+    'UINT64': numpy.uint64,
+    'INT8': numpy.int8,
+    'INT16': numpy.int16,
+    'INT32': numpy.int32,
+    'INT64': numpy.int64,
+    'FP16': numpy.float16,
+    'BF16': numpy.uint16,
+    'FP32': numpy.float32,
+    'FP64': numpy.float64,
+}
 _NAMES = {numpy.dtype(dtype): name for name, dtype in _DTYPES.items() if name != 'BF16'}
 
 _FLAGS = {1: 'padded', 2: 'split', 4: 'again', 8: 'moved'}
@@ -28,12 +39,13 @@ def _aligned(size):
 
 class Result(dict):
     """The outputs of one inference, by name, as arrays; and how it went. Large ones lie in memory
-    shared with the daemon, which is used anew once the arrays are gone.
+    shared with the daemon, which is used again when the arrays are freed.
 
-    flags        how it was computed: 'padded' with rows that are nobody's, 'split' in several runs, 'again' in
+    flags        how it was computed: 'padded' with padding rows, 'split' in several runs,
+    'again' in
                  fp32 since what came was not finite, 'moved' from a device that failed
-    batch_size   rows that ran together, those of other requests counted
-    padded_size  the same with padding
+    batch_size   rows that ran together, those of other requests counted padded_size  the same with
+    padding
     """
 
     def __init__(self, outputs, reply):
@@ -55,14 +67,20 @@ class Inference:
         self._wanted = list(outputs) if outputs is not None else list(out) or None
         self._out, self._take, self._keep = out, take, keep
         for name, array in out.items():
-            if not (isinstance(array, numpy.ndarray) and array.flags.c_contiguous and array.flags.writeable):
+            if not (
+                isinstance(array, numpy.ndarray)
+                and array.flags.c_contiguous
+                and array.flags.writeable
+            ):
                 raise ValueError(f"out '{name}': wanted a contiguous array that can be written to")
         self._key = message['model_name'], message['model_version']
         self._held = []  # regions with copies of inputs
         self._rooms = {}  # regions for outputs
         self._plain = False  # large tensors go through the socket
         self._began = time.monotonic()
-        self._until = self._began + message['timeout_ns'] / 1e9 if message['timeout_ns'] else math.inf
+        self._until = (
+            self._began + message['timeout_ns'] / 1e9 if message['timeout_ns'] else math.inf
+        )
 
     def send(self):
         self._client._count('requests')
@@ -99,7 +117,9 @@ class Inference:
                 if error is not None:
                     self._client._prepare_retry(error, self._began, self._until, end)
                 if self._message['timeout_ns']:
-                    self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
+                    self._message['timeout_ns'] = max(
+                        int((self._until - time.monotonic()) * 1e9), 1
+                    )
                 self._client._count('resent')
                 return self._begin()
             except Error as again:
@@ -108,15 +128,21 @@ class Inference:
                 error = again
 
     def check(self):
-        """Raises what is wrong with the request by what is known of its model, unless that is old: it may
-        have been loaded anew."""
+        """Raises what is wrong with the request by what is known of its model, unless that is old:
+        it may have been loaded again."""
         told, when = self._client._known.get(self._key, (None, 0))
-        names = {name: _NAMES.get(array.dtype.newbyteorder('=')) for name, array in self._inputs.items()}
+        names = {
+            name: _NAMES.get(array.dtype.newbyteorder('=')) for name, array in self._inputs.items()
+        }
         if told is None or None in names.values():
             return
         try:
-            check(told, {name: (names[name], array.shape) for name, array in self._inputs.items()},
-                  [*(self._wanted or ()), *self._keep], None if self._message['session_id'] else self._take)
+            check(
+                told,
+                {name: (names[name], array.shape) for name, array in self._inputs.items()},
+                [*(self._wanted or ()), *self._keep],
+                None if self._message['session_id'] else self._take,
+            )
         except Error:
             if time.monotonic() - when < _FRESH_S:
                 raise
@@ -127,7 +153,9 @@ class Inference:
         try:
             entries, parts, size = self._place_inputs()
             outputs = self._place_outputs()
-            meta = encode('ModelInferRequest', {**self._message, 'inputs': entries, 'outputs': outputs})
+            meta = encode(
+                'ModelInferRequest', {**self._message, 'inputs': entries, 'outputs': outputs}
+            )
             self._client._count('without_shared_memory', self._plain)
             self._plain = False
             return self._client._begin('infer', meta, self._finish, parts, size)
@@ -143,14 +171,22 @@ class Inference:
             if array.dtype.newbyteorder('=') not in _NAMES:
                 raise TypeError(f"input '{name}': no tensor has elements of {array.dtype}")
             array = array.astype(array.dtype.newbyteorder('<'), copy=False)
-            entry = {'name': name, 'datatype': _NAMES[array.dtype.newbyteorder('=')], 'shape': array.shape}
+            entry = {
+                'name': name,
+                'datatype': _NAMES[array.dtype.newbyteorder('=')],
+                'shape': array.shape,
+            }
             entries.append(entry)
             region, offset = self._client._memory.find(array)
             if region is None and array.nbytes >= _INLINE_BYTES:
                 region, offset = self._copy(array), 0
                 self._plain |= region is None
             if region is not None and offset % wire.ALIGNMENT == 0:
-                entry['location'] = {'offset': offset, 'length': array.nbytes, 'region_id': region.id}
+                entry['location'] = {
+                    'offset': offset,
+                    'length': array.nbytes,
+                    'region_id': region.id,
+                }
                 continue
             parts.append(bytes(_aligned(size) - size))
             size = _aligned(size) + array.nbytes
@@ -161,7 +197,7 @@ class Inference:
         region = self._client._memory.take(array.nbytes)
         if region is not None:
             self._held.append(region)
-            region.bytes()[:array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
+            region.bytes()[: array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
         return region
 
     def _place_outputs(self):
@@ -196,7 +232,10 @@ class Inference:
 
     def _finish(self, frame, failure):
         if failure is not None:
-            self._release(failure.unbegun or failure.code not in ('CANCELLED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE'))
+            self._release(
+                failure.unbegun
+                or failure.code not in ('CANCELLED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE')
+            )
             raise failure
         reply = decode('ModelInferResponse', frame.meta)
         told, _ = self._client._known.get(self._key, (None, 0))
@@ -217,11 +256,19 @@ class Inference:
         if location['region_id'] == 0:
             offset = location['offset']
             if name in self._out:
-                return self._keep_out(name, data[offset:offset + size], shape, dtype), offset + size
-            if len(data) > self._client._greeting['limits']['data_bytes'] and size >= _INLINE_BYTES and not (
-                    self._message['session_id'] or self._message['order_key']):
-                self._client._outputs.setdefault(self._key, {})[name] = size  # the next request reserves a region
-            return data[offset:offset + size].view(dtype).reshape(shape), offset + size
+                return (
+                    self._keep_out(name, data[offset : offset + size], shape, dtype),
+                    offset + size,
+                )
+            if (
+                len(data) > self._client._greeting['limits']['data_bytes']
+                and size >= _INLINE_BYTES
+                and not (self._message['session_id'] or self._message['order_key'])
+            ):
+                self._client._outputs.setdefault(self._key, {})[
+                    name
+                ] = size  # the next request reserves a region
+            return data[offset : offset + size].view(dtype).reshape(shape), offset + size
         if name in self._rooms:
             return self._client._memory.array(self._rooms.pop(name), shape, dtype), at
         whole = self._out[name].reshape(-1).view(numpy.uint8)
@@ -231,11 +278,16 @@ class Inference:
         """Copies an output to where the caller wants it."""
         whole = self._out[name].reshape(-1).view(numpy.uint8)
         if len(data) > len(whole):
-            raise Error('OUT_OF_RANGE', 'OUTPUT_TOO_SMALL',
-                        f"output '{name}': {len(data)} bytes, but the room given is {len(whole)}", tensor=name,
-                        expected=str(len(data)), actual=str(len(whole)))
-        whole[:len(data)] = data
-        return whole[:len(data)].view(dtype).reshape(shape)
+            raise Error(
+                'OUT_OF_RANGE',
+                'OUTPUT_TOO_SMALL',
+                f"output '{name}': {len(data)} bytes, but the room given is {len(whole)}",
+                tensor=name,
+                expected=str(len(data)),
+                actual=str(len(whole)),
+            )
+        whole[: len(data)] = data
+        return whole[: len(data)].view(dtype).reshape(shape)
 
     def _learn(self, failure):
         """Records how much room an output needs, if the failure says that one is too large."""
@@ -246,8 +298,11 @@ class Inference:
             learnt[failure.tensor] = int(failure.expected)
             return True
         if failure.reason == 'FRAME_TOO_LARGE' and not learnt:
-            # The failure does not name the output: give each a different room that is too small, to tell them apart.
-            names = self._wanted or [output['name'] for output in self._client.metadata(*self._key)['outputs']]
+            # The failure does not name the output: give each a different space that is too small,
+            # to tell them apart.
+            names = self._wanted or [
+                output['name'] for output in self._client.metadata(*self._key)['outputs']
+            ]
             learnt.update((name, 1) for name in names if name not in self._out)
             return bool(learnt)
         return False

@@ -19,7 +19,8 @@ _REFUSED_S = 1.0  # after a refusal, no region is registered for this time
 
 
 class Region:
-    """One memfd, mapped. `array` is all of it as bytes; what is made of that keeps the mapping alive."""
+    """One memfd, mapped. `array` is all of it as bytes; what is made of that keeps the mapping
+    alive."""
 
     def __init__(self, id, size):
         self.id, self.size, self.refused = id, size, False
@@ -36,8 +37,8 @@ class Region:
         self.address = numpy.frombuffer(self._map, numpy.uint8).__array_interface__['data'][0]
 
     def bytes(self):
-        """A new array over all of it: when that and everything made of it is gone, nobody looks at
-        the memory through it any more."""
+        """A new array over all of it: when the array and all views of it are freed, no code reads
+        the memory through it."""
         return numpy.frombuffer(self._map, numpy.uint8)
 
 
@@ -137,7 +138,8 @@ class Memory:
         return whole[:size].view(dtype).reshape(shape)
 
     def find(self, array):
-        """(region, offset) of an array that lies in one of the regions that the daemon knows, else (None, 0)."""
+        """(region, offset) of an array that lies in one of the regions that the daemon knows, else
+        (None, 0)."""
         address = array.__array_interface__['data'][0]
         with self._lock:
             at = bisect.bisect(self._addresses, address) - 1

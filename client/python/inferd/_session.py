@@ -14,9 +14,24 @@ class Session:
     def __init__(self, client, states, shapes, model, version):
         self._client = client
         self._id = client._new_session()
-        pairs = [{'output': output, 'input': name, 'shape': shapes.get(name, ()), 'shaped': name in shapes}
-                 for output, name in states.items()]
-        client._ask('open_session', {'session_id': self._id, 'states': pairs, 'model_name': model, 'model_version': version})
+        pairs = [
+            {
+                'output': output,
+                'input': name,
+                'shape': shapes.get(name, ()),
+                'shaped': name in shapes,
+            }
+            for output, name in states.items()
+        ]
+        client._ask(
+            'open_session',
+            {
+                'session_id': self._id,
+                'states': pairs,
+                'model_name': model,
+                'model_version': version,
+            },
+        )
 
     def __enter__(self):
         return self
@@ -31,11 +46,11 @@ class Session:
         self._id = 0
 
     def infer(self, model, inputs, outputs=None, **options):
-        """As Client.infer(). Inputs of pairs may be left out; sent, they begin the sequence anew. Outputs
-        of pairs come back only where `outputs` names them. Further options:
+        """As Client.infer(). Inputs of pairs may be left out; sent, they begin the sequence again.
+        Outputs of pairs come back only where `outputs` names them. Further options:
 
-        take      {input: name}: the input is what the session keeps under this name
-        keep      {output: name}: the output is kept under it and does not come back
+        take      {input: name}: the input is what the session keeps under this name keep
+        {output: name}: the output is kept under it and does not come back
         """
         return self.submit(model, inputs, outputs, **options).result()
 
