@@ -655,7 +655,7 @@ class Again(Case):
         start = threading.Timer(0.1, self.other.start)
         start.start()
         result = self.client.infer('add', {'a': a, 'b': a})
-        self.assertEqual(result['y'].sum(), 400000)  # the memory was registered with the new daemon again
+        self.assertEqual(result['y'].sum(), 400000)  # registered with the new daemon
         self.assertNotEqual(self.client.epoch, epoch)
 
         start.join()  # it looks whether every model is ready
