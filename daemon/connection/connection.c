@@ -219,7 +219,8 @@ void inf_connections_close_socket(struct inf_connections *connections, int fd)
 }
 
 // Tells a client why it is refused, if its socket buffer has room, and closes the socket.
-static void refuse_client(struct inf_connections *set, int fd, const struct inf_error *err)
+static void refuse_client(struct inf_connections *set, int fd,
+                          const struct inf_error *err) INF_ON_LOOP
 {
     struct inf_fault fault;
     union inf_message message;

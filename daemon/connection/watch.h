@@ -6,10 +6,10 @@
 #include "daemon/connection/state.h"
 
 // Starts or stops reading from the socket.
-void inf_connection_set_reading(struct inf_connection *connection, bool on);
+void inf_connection_set_reading(struct inf_connection *connection, bool on) INF_ON_LOOP;
 
 // Starts or stops waiting until the socket is writable.
-void inf_connection_set_writing(struct inf_connection *connection, bool on);
+void inf_connection_set_writing(struct inf_connection *connection, bool on) INF_ON_LOOP;
 
 // Returns the bytes of replies that wait for the client to read.
 uint64_t inf_connection_waiting_bytes(const struct inf_connection *connection);
@@ -19,6 +19,6 @@ uint64_t inf_connection_due_ns(const struct inf_connection *connection);
 
 // Sets the timer if it would fire later than the next timeout. A timer that fires too early is
 // harmless: it is only set again. So the timer is not moved for every frame.
-void inf_connection_watch(struct inf_connection *connection);
+void inf_connection_watch(struct inf_connection *connection) INF_ON_LOOP;
 
 #endif

@@ -239,24 +239,6 @@ static enum inf_code init_deferred_close(struct inf_deferred_close *deferred_clo
     return code;
 }
 
-enum inf_code inf_deferred_close_create(struct inf_deferred_close **out_deferred_close,
-                                        struct inf_error *err)
-{
-    struct inf_deferred_close *deferred_close = calloc(1, sizeof *deferred_close);
-    if (deferred_close == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for deferred closing");
-    inf_mutex_init(&deferred_close->mutex);
-    inf_cond_init(&deferred_close->closer_wanted);
-    inf_cond_init(&deferred_close->unmapper_wanted);
-    inf_cond_init(&deferred_close->progress);
-    enum inf_code code = init_deferred_close(deferred_close, err);
-    if (code == INF_OK)
-        *out_deferred_close = deferred_close;
-    else
-        inf_deferred_close_destroy(&deferred_close);
-    return code;
-}
-
 // Waits until no task is left, or the time is up. Returns false if the time is up.
 static bool wait_for_tasks(struct inf_deferred_close *deferred_close)
 {
@@ -273,17 +255,9 @@ static bool wait_for_tasks(struct inf_deferred_close *deferred_close)
     return in_time;
 }
 
-void inf_deferred_close_destroy(struct inf_deferred_close **pointer)
+// Joins the threads, which have ended or are about to, and frees everything.
+static void free_deferred_close(struct inf_deferred_close *deferred_close)
 {
-    struct inf_deferred_close *deferred_close = *pointer;
-    *pointer = NULL;
-    if (deferred_close == NULL)
-        return;
-    bool in_time = wait_for_tasks(deferred_close);
-    inf_deferred_close_settle(deferred_close);
-    // A thread that is stuck in close() still uses the memory.
-    if (!in_time)
-        return;
     for (uint32_t i = 0; i < deferred_close->closer_count; i++)
         inf_thread_join(&deferred_close->closers[i].thread);
     inf_thread_join(&deferred_close->unmapper);
@@ -297,6 +271,37 @@ void inf_deferred_close_destroy(struct inf_deferred_close **pointer)
     inf_cond_fini(&deferred_close->progress);
     inf_mutex_fini(&deferred_close->mutex);
     free(deferred_close);
+}
+
+enum inf_code inf_deferred_close_create(struct inf_deferred_close **out_deferred_close,
+                                        struct inf_error *err)
+{
+    struct inf_deferred_close *deferred_close = calloc(1, sizeof *deferred_close);
+    if (deferred_close == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for deferred closing");
+    inf_mutex_init(&deferred_close->mutex);
+    inf_cond_init(&deferred_close->closer_wanted);
+    inf_cond_init(&deferred_close->unmapper_wanted);
+    inf_cond_init(&deferred_close->progress);
+    enum inf_code code = init_deferred_close(deferred_close, err);
+    if (code == INF_OK)
+        *out_deferred_close = deferred_close;
+    if (code != INF_OK && wait_for_tasks(deferred_close))
+        free_deferred_close(deferred_close);
+    return code;
+}
+
+void inf_deferred_close_destroy(struct inf_deferred_close **pointer)
+{
+    struct inf_deferred_close *deferred_close = *pointer;
+    *pointer = NULL;
+    if (deferred_close == NULL)
+        return;
+    bool in_time = wait_for_tasks(deferred_close);
+    inf_deferred_close_settle(deferred_close);
+    // A thread that is stuck in close() still uses the memory.
+    if (in_time)
+        free_deferred_close(deferred_close);
 }
 
 // --- reservations ---
