@@ -5,7 +5,8 @@
 
 #include "backends/graph/graph.h"
 
-// `count` elements of `source` in memory of their own; NULL for none.
+// Copies `count` elements of `source` to newly allocated memory. *copy is NULL if the array is
+// empty.
 static bool copy_array(void **copy, const void *source, uint32_t count, size_t element_bytes)
 {
     *copy = NULL;
@@ -18,7 +19,7 @@ static bool copy_array(void **copy, const void *source, uint32_t count, size_t e
     return true;
 }
 
-// The names stay where they are: the copy keeps them.
+// Names are not copied: the copy of the graph holds a reference to the texts of the original.
 static bool inherit_texts(struct inf_graph *copy, const struct inf_graph *graph)
 {
     struct inf_texts *texts = inf_texts_create(graph->texts);
@@ -78,7 +79,8 @@ static bool clone_ports(struct inf_graph *copy, const struct inf_graph *graph)
     return true;
 }
 
-// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
+// Clones the subgraphs recursively. The verifier limits the recursion depth to
+// INF_LIMIT_GRAPH_DEPTH.
 static enum inf_code clone_subgraphs(struct inf_graph *copy, const struct inf_graph *graph,
                                      struct inf_error *err)
 {

@@ -21,7 +21,7 @@ static uint64_t elements_or_zero(const struct inf_shape *shape)
     return inf_shape_count(shape, &count) ? count : 0;
 }
 
-// Places a filter is applied at: all but the channels.
+// Returns the number of positions at which a filter is applied: all dimensions except channels.
 static uint64_t count_places(const struct inf_shape *shape)
 {
     struct inf_shape without_channels = *shape;
@@ -68,7 +68,7 @@ uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *nod
         int64_t depth = x->dims[node->attrs.matmul.transpose_a ? x->rank - 2 : x->rank - 1];
         return depth < 0 ? 0 : mul_saturating(elements_or_zero(y), (uint64_t)depth);
     }
-    case INF_OP_RNN: // every weight at every place of x
+    case INF_OP_RNN: // every weight is used once per sequence position of x
         return mul_saturating(count_places(x),
                               add_saturating(elements_or_zero(w),
                                              elements_or_zero(shape_of(graph, node->inputs[2]))));
@@ -77,8 +77,8 @@ uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *nod
     }
 }
 
-// What a node looks at for one element of its largest output or input, if that depends on
-// attributes or values.
+// Returns the number of elements that a node reads for one element of its largest output or input,
+// if that number depends on attributes or values.
 static uint64_t looks_each(const struct inf_graph *graph, const struct inf_node *node)
 {
     uint64_t looks = 1;
@@ -95,10 +95,11 @@ static uint64_t looks_each(const struct inf_graph *graph, const struct inf_node 
         return (uint64_t)node->attrs.lrn.before + (uint64_t)node->attrs.lrn.after + 1;
     case INF_OP_ROI_ALIGN: {
         uint64_t samples = (uint64_t)node->attrs.roi_align.samples;
-        // As many as a place has pixels: all of them at most.
+        // If the number of samples is automatic, a bin has at most as many samples as x has
+        // elements.
         return samples > 0 ? samples * samples : elements_or_zero(shape_of(graph, node->inputs[0]));
     }
-    case INF_OP_NMS: // each box against each
+    case INF_OP_NMS: // each box is compared with every other box
         return elements_or_zero(shape_of(graph, node->inputs[1]));
     default:
         return 1;

@@ -10,7 +10,8 @@
 
 #include "proto/core/span.h"
 
-// Makes room for one more element in an array of `count`. False without memory or at `limit`.
+// Makes room for one more element in an array of `count` elements. Returns false if there is no
+// memory or the array has `limit` elements.
 static bool grow_array(void **array, uint32_t *capacity, uint32_t count, size_t element_bytes,
                        uint32_t limit)
 {
@@ -85,7 +86,7 @@ enum inf_code inf_graph_add_value(struct inf_graph *graph, const char *name, enu
     return INF_OK;
 }
 
-// The part of inf_graph_add_const() that leaves the reference alone.
+// As inf_graph_add_const(), but leaves the caller's reference to `data` untouched.
 static enum inf_code add_const(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
                                const struct inf_shape *shape, struct inf_blob *data,
                                uint32_t *out_value, struct inf_error *err)
@@ -126,7 +127,8 @@ enum inf_code inf_graph_add_const_i32(struct inf_graph *graph, const char *name,
     return inf_graph_add_const(graph, name, INF_DTYPE_I32, &shape, data, out_value, err);
 }
 
-// Whether the operands are values of the graph, as many as the operator takes.
+// Checks that the number of operands fits the operator and that each operand is a value of the
+// graph.
 static enum inf_code check_operands(const struct inf_graph *graph, enum inf_op op, const char *name,
                                     const uint32_t *inputs, uint32_t input_count,
                                     uint32_t output_count, struct inf_error *err)
@@ -148,7 +150,7 @@ static enum inf_code check_operands(const struct inf_graph *graph, enum inf_op o
     return INF_OK;
 }
 
-// A value for each output of the node that is being added.
+// Adds one value for each output of the node that is being added.
 static enum inf_code add_outputs(struct inf_graph *graph, const struct inf_node *node,
                                  struct inf_error *err)
 {
@@ -201,7 +203,7 @@ enum inf_code inf_graph_add_node(struct inf_graph *graph, enum inf_op op, const 
     return INF_OK;
 }
 
-// The ports of one side of the graph.
+// The list of input ports or of output ports of a graph.
 struct port_list {
     struct inf_port **ports;
     uint32_t *count, *capacity;
@@ -217,7 +219,7 @@ static enum inf_code add_port(struct inf_graph *graph, const struct port_list *l
     for (uint32_t i = 0; i < *list->count; i++)
         if (strcmp((*list->ports)[i].name, name) == 0)
             return inf_fail(err, INF_EXISTS, "there are two %ss named '%s'", list->side, name);
-    // The limit keeps the search above from going quadratic on a hostile file.
+    // The limit prevents the name search above from taking quadratic time on a hostile file.
     if (!grow_array((void **)list->ports, list->capacity, *list->count, sizeof **list->ports,
                     INF_LIMIT_NODE_INPUTS))
         return no_memory(err, name);
@@ -280,10 +282,10 @@ bool inf_graph_compact_subgraphs(struct inf_graph *graph)
     uint32_t old_count = graph->subgraph_count;
     if (old_count == 0)
         return false;
-    // Each node's subgraphs are taken out of the old list in the order of the nodes.
+    // Move the subgraphs of each node from the old list to the new one, in the order of the nodes.
     struct inf_graph **list = calloc(old_count, sizeof *list);
     if (list == NULL)
-        return false; // they stay a little longer
+        return false; // unused subgraphs remain in the graph; a later pass can free them
     for (uint32_t i = 0; i < graph->node_count; i++) {
         int32_t *indices[2];
         if (!inf_node_subgraphs(&graph->nodes[i], indices))
@@ -348,7 +350,7 @@ void inf_graph_compact_nodes(struct inf_graph *graph, const uint32_t *map)
         const struct inf_node *node = &graph->nodes[i];
         for (uint32_t j = 0; j < node->output_count; j++) {
             struct inf_value *output = &graph->values[node->outputs[j]];
-            // A pass may have given the value to another node already.
+            // Update the producer only if no pass has given this output value to another node.
             if (output->producer == i)
                 output->producer = map[i];
         }

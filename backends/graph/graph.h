@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph IR: the computation, independent of the format it was imported from and of the device
-// it will run on. Each value is assigned once and named by its index. Nodes are ordered so that
-// every value is made before it is used. Only one thread at a time may change a graph; many threads
-// may read an unchanged one.
+// The graph IR: the computation of a model, independent of the model's file format and of the
+// device that will run the graph. Each value is assigned once and named by its index. Nodes are
+// ordered so that every value is computed before a node reads it. Only one thread at a time may
+// change a graph; many threads may read an unchanged graph.
 #ifndef INF_BACKENDS_GRAPH_GRAPH_H
 #define INF_BACKENDS_GRAPH_GRAPH_H
 
@@ -15,9 +15,9 @@
 #include "backends/graph/texts.h"
 #include "proto/core/status.h"
 
-// No value: marks an absent optional input.
+// A value index that means "no value": marks an absent optional input.
 #define INF_VALUE_NONE UINT32_MAX
-// No node: the producer of an input or a constant.
+// A node index that means "no node": the producer of an input or a constant.
 #define INF_NODE_NONE UINT32_MAX
 
 // One tensor of the graph.
@@ -25,7 +25,8 @@ struct inf_value {
     const char *name; // for messages; owned by the graph; never NULL, may be ""
     enum inf_dtype dtype;
     struct inf_shape shape;
-    uint32_t producer; // index of the node that makes it; INF_NODE_NONE for inputs and constants
+    // index of the node that computes the value; INF_NODE_NONE for inputs and constants
+    uint32_t producer;
     struct inf_blob *data; // row-major elements of a constant, one reference; NULL for other values
 };
 
@@ -47,9 +48,10 @@ struct inf_port {
     uint32_t value;
 };
 
-// The graph owns all arrays. They may move when something is added: keep indices, not pointers.
+// The graph owns all arrays. Adding an element may reallocate its array: keep indices, not
+// pointers.
 struct inf_graph {
-    struct inf_texts *texts; // names, shared with the graphs that this one was cloned from
+    struct inf_texts *texts; // names, shared with the graphs from which this graph was cloned
     struct inf_arena arena;  // index lists
     struct inf_value *values;
     uint32_t value_count, value_capacity;
@@ -59,8 +61,8 @@ struct inf_graph {
     uint32_t input_count, input_capacity;
     struct inf_port *outputs;
     uint32_t output_count, output_capacity;
-    // The graphs that branch and loop nodes run. Exactly one attribute of one node names each. A
-    // subgraph sees only its own inputs: it can use no value of this graph.
+    // The graphs that branch and loop nodes run. Each subgraph is named by exactly one attribute of
+    // one node. A subgraph can read its own inputs only; it cannot use a value of this graph.
     struct inf_graph **subgraphs;
     uint32_t subgraph_count, subgraph_capacity;
 };
@@ -71,34 +73,34 @@ enum inf_code inf_graph_create(struct inf_graph **out_graph, struct inf_error *e
 // Frees the graph and drops its references to constant data. Accepts NULL.
 void inf_graph_destroy(struct inf_graph **graph);
 
-// Copies a graph; names and the data of constants are shared, not copied.
+// Copies a graph. The copy shares names and the data of constants with the original.
 enum inf_code inf_graph_clone(struct inf_graph **out_graph, const struct inf_graph *graph,
                               struct inf_error *err) INF_NODISCARD;
 
-// Adds a value that no node makes yet: an input, or the future output of a node.
+// Adds a value that no node computes yet: an input, or the future output of a node.
 //
 // INF_EXHAUSTED  no memory, or more than INF_LIMIT_GRAPH_VALUES.
 enum inf_code inf_graph_add_value(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
                                   const struct inf_shape *shape, uint32_t *out_value,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Adds a constant. `data` holds the elements, and its size must match the shape and dtype. Takes
-// over the caller's reference, also on failure.
+// Adds a constant. `data` holds the elements, and its size must match the shape and dtype. The
+// graph takes over the caller's reference to `data`, also on failure.
 enum inf_code inf_graph_add_const(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
                                   const struct inf_shape *shape, struct inf_blob *data,
                                   uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds a constant list of i32 with shape [count], for the shapes, axes and sizes that importers and
-// passes make.
+// Adds a constant list of i32 with shape [count]. Importers and passes use such lists for shapes,
+// axes and sizes.
 enum inf_code inf_graph_add_const_i32(struct inf_graph *graph, const char *name,
                                       const int32_t *elements, uint32_t count, uint32_t *out_value,
                                       struct inf_error *err) INF_NODISCARD;
 
 // Appends a node with default attributes (set them through graph->nodes[*out_node].attrs) and
-// `output_count` new values of unknown type and shape as its outputs, named "NAME" or "NAME:i".
-// Inputs must exist already. `name` and `source` are copied.
+// `output_count` new values of unknown type and shape as its outputs, named "NAME" or "NAME:i". The
+// input values must exist. `name` and `source` are copied.
 //
-// INF_INVALID    an input index is out of range, or the operator does not take that many.
+// INF_INVALID    an input index is out of range, or the operator does not take that many inputs.
 // INF_EXHAUSTED  no memory, or more than INF_LIMIT_GRAPH_NODES.
 enum inf_code inf_graph_add_node(struct inf_graph *graph, enum inf_op op, const char *name,
                                  const char *source, const uint32_t *inputs, uint32_t input_count,
@@ -110,11 +112,14 @@ enum inf_code inf_graph_add_node(struct inf_graph *graph, enum inf_op op, const 
 // INF_EXISTS  an input already has that name.
 enum inf_code inf_graph_add_input(struct inf_graph *graph, const char *name, uint32_t value,
                                   struct inf_error *err) INF_NODISCARD;
-// Names `value` as an output of the graph. INF_EXISTS: an output already has that name.
+// Names `value` as an output of the graph.
+//
+// INF_EXISTS  an output already has that name.
 enum inf_code inf_graph_add_output(struct inf_graph *graph, const char *name, uint32_t value,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Adds *subgraph to the graph's subgraphs, at *out_index. Takes it over, also on failure.
+// Adds *subgraph to the graph's list of subgraphs and stores its index in *out_index. The graph
+// takes ownership of *subgraph, also on failure.
 //
 // INF_EXHAUSTED  no memory, or more than INF_LIMIT_SUBGRAPHS.
 enum inf_code inf_graph_add_subgraph(struct inf_graph *graph, struct inf_graph **subgraph,
@@ -130,43 +135,44 @@ bool inf_graph_compact_subgraphs(struct inf_graph *graph);
 // Returns true if `value` is a constant whose data is in memory.
 bool inf_graph_is_const(const struct inf_graph *graph, uint32_t value);
 
-// Reads the elements of an i32 or i64 constant of at most `capacity` elements as int64, and their
-// number into *out_count. Returns false if `value` is no such constant.
+// Reads an i32 or i64 constant of at most `capacity` elements as int64, and stores the number of
+// elements in *out_count. Returns false if `value` is not such a constant.
 bool inf_graph_const_ints(const struct inf_graph *graph, uint32_t value, int64_t *elements,
                           uint32_t capacity, uint32_t *out_count) INF_NODISCARD;
 
 // Replaces every use of value `from`, in nodes and in the graph's outputs, by `to`.
 void inf_graph_replace_uses(struct inf_graph *graph, uint32_t from, uint32_t to);
 
-// Drops values that no node and no port uses, which changes the indices of the others, and frees
-// memory that was reserved for growth; also in subgraphs. For a graph that will not grow again.
+// Drops values that no node and no port uses, and frees memory that was reserved for growth. Does
+// the same in subgraphs. The indices of the other values change. Call it for a graph that will not
+// grow again.
 void inf_graph_trim(struct inf_graph *graph);
 
 // Moves nodes[i] to index map[i] and drops nodes whose map is INF_NODE_NONE; updates producers.
 // `map` must keep the order of the remaining nodes.
 void inf_graph_compact_nodes(struct inf_graph *graph, const uint32_t *map);
 
-// Returns the multiply-adds of a convolution, matrix product or recurrent network, from shapes; 0
-// for other operators and for unknown shapes.
+// Returns the number of multiply-adds of a convolution, matrix product or recurrent network,
+// computed from its shapes. Returns 0 for other operators and for unknown shapes.
 uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *node);
 
-// Returns a hash of a node's name, by which the node is recognised after passes. Nodes with equal
-// names have equal hashes.
+// Returns a hash of a node's name, which identifies the node before and after passes. Nodes with
+// equal names have equal hashes.
 uint64_t inf_node_hash(const struct inf_node *node);
 
-// Returns roughly how many elements a plain kernel reads to compute a node, from shapes and
-// attributes; unknown sizes count 0. It serves to refuse nodes that need too much work.
+// Estimates how many elements a plain kernel reads to compute a node, from shapes and attributes.
+// An unknown size counts as 0. Callers refuse nodes whose estimate is too large.
 uint64_t inf_node_work(const struct inf_graph *graph, const struct inf_node *node);
 
-// The cost of one run of the graph, from shapes; nodes of unknown shape count 0.
+// The cost of one run of the graph, computed from shapes. Nodes of unknown shape count as 0.
 struct inf_graph_cost {
-    uint64_t macs;        // multiply-adds of all nodes: inf_node_macs()
+    uint64_t macs;        // multiply-adds of all nodes, by inf_node_macs()
     uint64_t parameters;  // elements of float constants
     uint64_t const_bytes; // bytes of all constants
 };
 
-// Adds up the cost of all nodes. Both sides of a branch and one iteration of a loop count. Recurses
-// as deep as subgraphs nest.
+// Adds up the cost of all nodes. A branch counts both of its subgraphs, and a loop counts one
+// iteration. The recursion is as deep as the nesting of subgraphs.
 struct inf_graph_cost inf_graph_cost(const struct inf_graph *graph);
 
 #endif

@@ -145,13 +145,13 @@ static const char *const direction_names[] = {
 };
 #undef INF_KINDS_DIRECTION
 
-// In the order of enum inf_dtype; test_graph compares them with inf_dtype_name().
+// Listed in the order of enum inf_dtype. test_graph compares this list with inf_dtype_name().
 static const char *const dtype_names[] = {
     "NONE",  "BOOL",  "UINT8", "UINT16", "UINT32", "UINT64", "INT8",
     "INT16", "INT32", "INT64", "FP16",   "BF16",   "FP32",   "FP64",
 };
 
-// --- attributes: one array an operator, each closed by an empty row ---
+// --- attributes: one array per operator, terminated by an empty row ---
 #define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc)                     \
     static const struct inf_attr_info name##_attrs[] = {
 #define ATTR(op, field, kind, ...)                                                                 \
@@ -227,7 +227,7 @@ void inf_attrs_init(union inf_attrs *attrs, enum inf_op op)
         case INF_ATTR_TYPE_FLOAT:
             memcpy(at, &attr->default_float, sizeof attr->default_float);
             break;
-        case INF_ATTR_TYPE_INTS: // empty is all zero
+        case INF_ATTR_TYPE_INTS: // an empty list, so all members are zero
             break;
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators as C: enums and attribute structs generated from ops.def and kinds.def, and the
-// same tables as data, for code that handles all operators alike (verifier, printer, docs, tests).
+// same tables as data, for code that treats all operators the same way (verifier, printer, docs,
+// tests).
 #ifndef INF_BACKENDS_GRAPH_OP_H
 #define INF_BACKENDS_GRAPH_OP_H
 
@@ -206,7 +207,7 @@ struct inf_ints {
     ;
 #include "backends/graph/ops.def"
 
-// The attributes of a node: the member named like its operator is valid.
+// The attributes of a node. The valid member is the one that has the operator's name.
 union inf_attrs {
 #define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc)                     \
     struct inf_attrs_##name name;
@@ -224,8 +225,9 @@ union inf_attrs {
 
 // The rule that relates the element types of an operator's inputs and outputs.
 enum inf_types {
-    INF_TYPES_SAME,           // all inputs and outputs have one type
-    INF_TYPES_FIRST,          // outputs like input 0; other inputs are i32 (or i64) constants
+    INF_TYPES_SAME, // all inputs and outputs have one type
+    // the outputs have the type of input 0; other inputs are i32 (or i64) constants
+    INF_TYPES_FIRST,
     INF_TYPES_TO_BOOL,        // inputs have one type, output bool
     INF_TYPES_TO_I32,         // output i32
     INF_TYPES_LIST_TO_F32,    // input 0 i32 or i64; output f32
@@ -248,8 +250,8 @@ enum inf_types {
     INF_TYPES_QBINARY,  // inputs 0, 1 u8 or i8; 2 to 4 f32; 5 like 0; 6 like 1; 7, output `dtype`
     INF_TYPES_LOOKUP,   // input 0 u8 or i8; output like input 1
     INF_TYPES_RNN,      // input 4 i32; all others have one type
-    INF_TYPES_BRANCH,   // input 0 bool; outputs like those of the subgraphs
-    INF_TYPES_LOOP,     // outputs like the first inputs
+    INF_TYPES_BRANCH,   // input 0 bool; outputs have the types of the subgraphs' outputs
+    INF_TYPES_LOOP,     // outputs have the types of the first inputs
     INF_TYPES_NMS,      // input 2 i32, other inputs have one type; outputs i32, like input 0, i32
     INF_TYPES_UNIQUE,   // inputs have one type; output 0 like input 0, the others i32
 };
@@ -267,7 +269,7 @@ struct inf_attr_info {
     const char *name;
     enum inf_attr_type type;
     size_t offset;            // in bytes, in union inf_attrs
-    int32_t min, max;         // INT: the range; ENUM: 0 .. count-1
+    int32_t min, max;         // INT: the allowed range; ENUM: 0 .. count-1
     int32_t default_int;      // INT, BOOL, ENUM
     float default_float;      // FLOAT
     const char *const *names; // ENUM: the name of each value; NULL otherwise
@@ -285,7 +287,8 @@ struct inf_op_info {
     const char *doc;
 };
 
-// Returns the table row of `op`, which must be below INF_OP_COUNT. Static, never NULL.
+// Returns the table row of `op`, which must be below INF_OP_COUNT. The row is static and never
+// NULL.
 const struct inf_op_info *inf_op_info(enum inf_op op);
 
 // Returns the operator named `name`; INF_OP_COUNT if none has that name.

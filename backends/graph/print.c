@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Writes `text` in quotes; what is not printable ASCII becomes \xNN, so that a name stays a line.
+// Writes `text` in quotes. Bytes that are not printable ASCII become \xNN, so that a name stays on
+// one line.
 static void print_text(const char *text, FILE *file)
 {
     fputc('"', file);
@@ -45,7 +46,7 @@ static void print_ints(const struct inf_ints *ints, FILE *file)
     fputc(']', file);
 }
 
-// Bytes of an attribute.
+// Returns the size of an attribute in bytes.
 static size_t attr_size(const struct inf_attr_info *attr)
 {
     switch (attr->type) {
@@ -89,7 +90,7 @@ static void print_attr(const struct inf_attr_info *attr, const unsigned char *at
     }
 }
 
-// Those that differ from their default.
+// Prints the attributes that differ from their default.
 static void print_attrs(const struct inf_node *node, FILE *file)
 {
     union inf_attrs initial;
@@ -149,8 +150,8 @@ static void print_consts(const struct inf_graph *graph, FILE *file)
     free(used);
 }
 
-// Subgraphs come behind, each after a line that says which it is; "graph 0.1" is the second one of
-// the first.
+// Subgraphs follow the graph, each after a line with its number. For example, "graph 0.1" is the
+// second subgraph of the first subgraph.
 static void print_graph(const struct inf_graph *graph, const char *number, FILE *file)
 {
     for (uint32_t i = 0; i < graph->input_count; i++) {

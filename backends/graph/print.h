@@ -7,13 +7,13 @@
 
 #include "backends/graph/graph.h"
 
-// Writes one line an input, a node, an output:
+// Writes one line for each input, node and output:
 //   input  %0 "x" FP32 [1,4,4,3]
 //   %5 = conv2d(%0, %1, %2) {stride_h=2, padding=same} FP32 [1,2,2,8] "conv"
 //   output %5 "y"
-// Subgraphs follow, each headed by "graph INDEX".
-// Attributes at their default are left out; constants are named where used ("%1" with its shape in
-// a `const` line), their data is not printed.
+// Subgraphs follow, each after a line "graph INDEX". Attributes that have their default value are
+// left out. A constant appears as its number ("%1"), with its shape in a `const` line; its data is
+// not printed.
 void inf_graph_print(const struct inf_graph *graph, FILE *file);
 
 #endif

@@ -2,10 +2,11 @@
 // Finds for each node the only node that reads its output.
 #include "backends/graph/readers.h"
 
-// More than one node, or something that is no node.
+// Marks an output that several nodes read, or that is an output of the graph.
 #define SEVERAL (INF_NODE_NONE - 1)
 
-// The place of the node that makes `value` as its first output; NULL where there is none.
+// Returns the element of `readers` for the node that computes `value` as its first output; NULL if
+// there is no such node.
 static uint32_t *place_of(const struct inf_graph *graph, uint32_t value, uint32_t *readers)
 {
     uint32_t maker = value == INF_VALUE_NONE ? INF_NODE_NONE : graph->values[value].producer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reference-counted list of texts, for models that have string constants.
+// A reference-counted set of strings, used for the names in graphs.
 #include "backends/graph/texts.h"
 
 #include <stdatomic.h>
@@ -12,11 +12,11 @@
 
 struct inf_texts {
     atomic_size_t references;
-    struct inf_texts *parent; // a reference, or NULL
-    struct inf_arena arena;   // of blocks with texts one behind the other
-    char *free;               // in the newest block
+    struct inf_texts *parent; // a counted reference, or NULL
+    struct inf_arena arena;   // its blocks hold the texts one after another
+    char *free;               // free space in the newest block
     size_t free_bytes;
-    const char *newest; // text
+    const char *newest; // the text that was added last
 };
 
 struct inf_texts *inf_texts_create(struct inf_texts *parent)
@@ -49,7 +49,7 @@ const char *inf_texts_add(struct inf_texts *texts, const char *text)
     size_t size = strlen(text) + 1;
     if (size == 1)
         return "";
-    // A value has the name of the node that makes it.
+    // Reuse the last text if it is equal, because a value often has the name of its node.
     if (texts->newest != NULL && strcmp(texts->newest, text) == 0)
         return texts->newest;
     if (size > texts->free_bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names in a graph, which copies of it share: they never change, and are longer than all else
-// that a node is.
+// The names in a graph. Copies of the graph share them, because names never change and take more
+// memory than the rest of a node.
 #ifndef INF_BACKENDS_GRAPH_TEXTS_H
 #define INF_BACKENDS_GRAPH_TEXTS_H
 
@@ -8,15 +8,16 @@
 
 struct inf_texts;
 
-// Makes a set for what one graph adds; it keeps all texts of `parent` (NULL allowed), of which it
-// takes a reference. NULL without memory. The set is the caller's to give back with
-// inf_texts_unref().
+// Creates a set for the names that one graph adds. The set takes a reference to `parent` (NULL
+// allowed), so the texts of `parent` stay alive. Returns NULL if there is no memory. The caller
+// releases the set with inf_texts_unref().
 struct inf_texts *inf_texts_create(struct inf_texts *parent) INF_NODISCARD;
 
-// Gives a reference back: with the last one the texts go. *texts becomes NULL. Any thread.
+// Drops a reference, and frees the texts with the last one. *texts becomes NULL. Any thread.
 void inf_texts_unref(struct inf_texts **texts);
 
-// The text, as long as the set lives; NULL without memory. One thread at a time.
+// Copies `text` into the set. The result is valid as long as the set; NULL if there is no memory.
+// Only one thread at a time may call this.
 const char *inf_texts_add(struct inf_texts *texts, const char *text) INF_NODISCARD;
 
 #endif

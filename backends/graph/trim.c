@@ -4,8 +4,7 @@
 
 #include "backends/graph/graph.h"
 
-// Gives an array of `count` elements no more room than that; without memory for a move, what it
-// had.
+// Shrinks an array to `count` elements. If reallocation fails, the array keeps its old capacity.
 static void fit_array(void **array, uint32_t *capacity, uint32_t count, size_t element_bytes)
 {
     if (count == *capacity || count == 0)
@@ -24,7 +23,7 @@ static void mark_used(uint32_t *map, const uint32_t *values, uint32_t count)
             map[values[i]] = 0;
 }
 
-// map[v] = 0 where value v has a use, else INF_VALUE_NONE.
+// Sets map[v] to 0 if value v has a use, else to INF_VALUE_NONE.
 static void find_uses(const struct inf_graph *graph, uint32_t *map)
 {
     for (uint32_t v = 0; v < graph->value_count; v++)
@@ -39,7 +38,8 @@ static void find_uses(const struct inf_graph *graph, uint32_t *map)
         map[graph->outputs[i].value] = 0;
 }
 
-// Moves the values that stay together; map[v] = the index that v has now.
+// Moves the values that are kept to the front of the array. map[v] becomes the new index of value
+// v.
 static void compact_values(struct inf_graph *graph, uint32_t *map)
 {
     uint32_t kept = 0;
@@ -65,7 +65,7 @@ static void drop_values(struct inf_graph *graph)
 {
     uint32_t *map = calloc((size_t)graph->value_count + 1, sizeof *map);
     if (map == NULL)
-        return; // they stay
+        return; // without memory, the unused values stay
     find_uses(graph, map);
     compact_values(graph, map);
     for (uint32_t n = 0; n < graph->node_count; n++) {
@@ -79,7 +79,7 @@ static void drop_values(struct inf_graph *graph)
     free(map);
 }
 
-// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
+// Trims subgraphs recursively. The verifier limits the recursion depth to INF_LIMIT_GRAPH_DEPTH.
 void inf_graph_trim(struct inf_graph *graph)
 {
     drop_values(graph);

@@ -47,8 +47,8 @@ struct inf_build_node inf_build_describe_list(enum inf_op op, const uint32_t *in
     return node;
 }
 
-// Counts one more node of the import. A small file whose functions call each other could make nodes
-// without end.
+// Counts one more node of the import and fails at the limit, because in a small file functions that
+// call each other could create nodes without end.
 static void count_node(struct inf_builder *b)
 {
     if (b->node_total == NULL || ++*b->node_total <= INF_LIMIT_GRAPH_NODES)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds nodes and constants to a graph as expressions: a value goes in, a value comes out. Importers
-// use it to translate one operator of a model file to nodes.
+// Adds nodes and constants to a graph as expressions: a function takes values and returns a value.
+// Importers use the builder to translate one operator of a model file to nodes.
 //
-// Errors latch. The first failure is kept in the builder. After it, every function here does
-// nothing and returns INF_VALUE_NONE, or a number that is safe to continue with. A lowering
-// function is therefore a plain expression, and its caller tests `code` once at the end:
+// Errors latch. The builder keeps the first failure. After it, every function here does nothing and
+// returns INF_VALUE_NONE, or a number that is safe to continue with. A lowering function is
+// therefore a plain expression, and its caller tests `code` once at the end:
 //
-//     uint32_t centered = inf_build_sub(b, x, mean);
-//     uint32_t y = inf_build_mul(b, centered, inf_build_unary(b, INF_UNARY_RSQRT, variance));
-//     return b->code;
+//   uint32_t centered = inf_build_sub(b, x, mean);
+//   uint32_t y = inf_build_mul(b, centered, inf_build_unary(b, INF_UNARY_RSQRT, variance));
+//   return b->code;
 //
 // A caller that reads graph->values itself must test inf_build_ok() first.
 #ifndef INF_BACKENDS_GRAPH_BUILD_BUILDER_H
@@ -21,18 +21,20 @@
 struct inf_builder {
     struct inf_graph *graph; // borrowed
     const char *noun;        // what error texts call the thing that is lowered: "node" or "layer"
-    const char *name;        // its name; also that of all nodes and constants that are made
-    const char *source;      // its operator in the model file
-    struct inf_fold *fold;   // NULL: nodes with constant inputs stay nodes
-    uint64_t *node_total;    // counts the nodes that the import has made; NULL: no limit
-    enum inf_code code;      // the first failure, or INF_OK
-    struct inf_error *err;   // text of the first failure; may be NULL
+    // name of the operator in the model file; all added nodes and constants get this name
+    const char *name;
+    const char *source;    // type of the operator in the model file
+    struct inf_fold *fold; // NULL: nodes with constant inputs are not folded
+    uint64_t *node_total;  // counts the nodes that the import has made; NULL: no limit
+    enum inf_code code;    // the first failure, or INF_OK
+    struct inf_error *err; // text of the first failure; may be NULL
 };
 
-// Latches a failure unless there is one. The text becomes "node 'NAME' (SOURCE): ...".
+// Latches a failure, unless an earlier failure is latched. The text becomes "node 'NAME' (SOURCE):
+// ...".
 void inf_build_fail(struct inf_builder *b, enum inf_code code, const char *format, ...)
     INF_PRINTF(3, 4);
-// As inf_build_fail(), with the arguments of `format` in a list.
+// As inf_build_fail(), with the arguments of `format` as a va_list.
 void inf_build_vfail(struct inf_builder *b, enum inf_code code, const char *format,
                      va_list arguments);
 
@@ -48,7 +50,7 @@ static inline bool inf_build_ok(const struct inf_builder *b)
 struct inf_build_node {
     enum inf_op op;
     uint32_t inputs[4];
-    const uint32_t *list; // borrowed; replaces `inputs` unless it is NULL
+    const uint32_t *list; // borrowed; used instead of `inputs` if it is not NULL
     uint32_t input_count;
     uint32_t output_count;
     union inf_attrs attrs;
@@ -63,11 +65,11 @@ struct inf_build_node inf_build_describe(enum inf_op op, uint32_t x, uint32_t y,
 struct inf_build_node inf_build_describe_list(enum inf_op op, const uint32_t *inputs,
                                               uint32_t count);
 
-// Adds a node, infers its shapes, and folds it if the builder folds and all inputs are constants.
+// Adds a node, infers its shapes, and folds it if folding is enabled and all inputs are constants.
 // out_values has room for node->output_count values; all are INF_VALUE_NONE after a failure.
 void inf_build_emit(struct inf_builder *b, const struct inf_build_node *node, uint32_t *out_values);
 
-// inf_build_emit() of a node with one output, which is returned.
+// Calls inf_build_emit() for a node with one output, and returns that output.
 uint32_t inf_build_value(struct inf_builder *b, const struct inf_build_node *node);
 
 // --- constants ---
@@ -99,27 +101,28 @@ struct inf_build_ints {
 
 // Returns the element type of a value; INF_DTYPE_NONE for INF_VALUE_NONE.
 enum inf_dtype inf_build_dtype(const struct inf_builder *b, uint32_t value);
-// Returns the shape as far as it is known; unknown rank for INF_VALUE_NONE. The pointer is valid
-// until a value is added.
+// Returns the shape as far as it is known. The shape of INF_VALUE_NONE has unknown rank. The
+// pointer is valid until a value is added.
 const struct inf_shape *inf_build_shape_of(const struct inf_builder *b, uint32_t value);
-// Returns the rank. INF_UNSUPPORTED is latched if it is unknown; the rank returned is 0 then.
+// Returns the rank. If the rank is unknown, latches INF_UNSUPPORTED and returns 0.
 int32_t inf_build_rank(struct inf_builder *b, uint32_t value);
-// Returns a dimension, INF_DIM_UNKNOWN if it is unknown. Negative axes count from the end.
+// Returns a dimension, or INF_DIM_UNKNOWN. A negative axis counts from the end.
 int64_t inf_build_dim(struct inf_builder *b, uint32_t value, int32_t axis);
-// Returns a dimension. INF_UNSUPPORTED is latched if it is unknown.
+// Returns a dimension. Latches INF_UNSUPPORTED if the dimension is unknown.
 int64_t inf_build_known_dim(struct inf_builder *b, uint32_t value, int32_t axis);
-// Returns the shape. INF_UNSUPPORTED is latched unless all dimensions are known.
+// Returns the shape. Latches INF_UNSUPPORTED unless all dimensions are known.
 struct inf_shape inf_build_known_shape(struct inf_builder *b, uint32_t value);
-// Returns an axis of -rank..rank-1 as one of 0..rank-1. INF_INVALID is latched for others.
+// Converts an axis of -rank..rank-1 to 0..rank-1. Latches INF_INVALID for any other axis.
 int32_t inf_build_axis(struct inf_builder *b, int64_t axis, int32_t rank);
 // Returns true if `value` is a constant.
 bool inf_build_is_const(const struct inf_builder *b, uint32_t value);
-// Returns the integers of a constant. A failure is latched if `value` is none; its text calls the
-// value `what`.
+// Returns the integers of a constant. Latches a failure if `value` is not an integer constant. The
+// error text calls the value `what`.
 struct inf_build_ints inf_build_const_ints(struct inf_builder *b, uint32_t value, const char *what);
 // As inf_build_const_ints(), for a constant of exactly one element.
 int64_t inf_build_const_int(struct inf_builder *b, uint32_t value, const char *what);
-// Returns true if `value` is a constant of one element of any type; *out is that element.
+// Returns true if `value` is a constant of one element of any type, and stores that element in
+// *out.
 bool inf_build_const_number(const struct inf_builder *b, uint32_t value, double *out);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results that take several nodes: matrix products of vectors, matrices made of any tensor,
-// dimensions as values, and the two layouts of channels.
+// Functions that add several nodes: matrix products of vectors, flattening to matrices, dimensions
+// as values, and conversion between the two layouts of channels.
 #include "backends/graph/build/operators.h"
 
 uint32_t inf_build_dim_value(struct inf_builder *b, uint32_t x, int32_t axis)
@@ -48,7 +48,7 @@ uint32_t inf_build_matmul(struct inf_builder *b, uint32_t x, uint32_t y)
     return product;
 }
 
-// Adds the product of dimensions from..to-1 as an i32 value of shape [1].
+// Adds the product of the dimensions from..to-1 of x as an i32 value of shape [1].
 static uint32_t multiply_dims(struct inf_builder *b, uint32_t x, int32_t from, int32_t to)
 {
     if (from == to)
@@ -70,7 +70,7 @@ uint32_t inf_build_flatten(struct inf_builder *b, uint32_t x, int32_t axis)
             *product >= INF_LIMIT_DIM)
             *product = -1;
     }
-    // A reshape can compute one unknown dimension itself (-1), but not if the other one is 0.
+    // A reshape can compute one dimension itself (-1), unless the other dimension is 0.
     if (first > 0 || second > 0)
         return inf_build_reshape(b, x, (int64_t[]){first, second}, 2);
     const uint32_t parts[] = {multiply_dims(b, x, 0, axis), multiply_dims(b, x, axis, rank)};

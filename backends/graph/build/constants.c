@@ -45,8 +45,8 @@ static void store_number(void *data, enum inf_dtype dtype, size_t index, double 
         ((uint8_t *)data)[index] = number != 0;
         break;
     default: {
-        // The low bytes of a 64-bit integer are the narrower one: all supported machines are
-        // little-endian.
+        // The low bytes of a 64-bit integer are the same number as a narrower integer, because all
+        // supported machines are little-endian.
         int64_t integer = number >= 0x1p63 ? (int64_t)(uint64_t)number : (int64_t)number;
         size_t size = inf_dtype_size(dtype);
         memcpy((char *)data + index * size, &integer, size);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folds nodes of constants while a graph is built. A node is folded only if that is cheap:
 // products, convolutions and control flow are left to the passes, and one fold makes at most 64
-// KiB. A limit on the sum keeps a small file with a loop of folds from making a large graph.
+// KiB. A limit on the sum of all folds prevents a small file from making a large graph.
 #include "backends/graph/build/fold.h"
 
 #include <assert.h>
 
-// Bytes that one fold may make: shapes, axes and small tables, but not weights.
+// Maximum size of the outputs of one fold: enough for shapes, axes and small tables, but not for
+// weights.
 #define OUTPUT_BYTES_MAX ((size_t)64 << 10)
-// Bytes of the constants that one fold may read.
+// Maximum size of the constants that one fold may read.
 #define INPUT_BYTES_MAX ((size_t)1 << 20)
-// Bytes that all folds of one import may make.
+// Maximum size of the outputs of all folds of one import.
 #define TOTAL_BYTES_MAX ((size_t)64 << 20)
 
-// DEQUANTIZE is left alone because passes want quantised weights as they are.
+// DEQUANTIZE is not folded here, because passes need quantised weights as bytes.
 static bool is_cheap(enum inf_op op)
 {
     return op != INF_OP_BRANCH && op != INF_OP_LOOP && op != INF_OP_RNN && op != INF_OP_CONV_ND &&
@@ -23,7 +24,7 @@ static bool is_cheap(enum inf_op op)
            op != INF_OP_DEQUANTIZE;
 }
 
-// Returns true if all inputs are constants (for SHAPE: of known shape) and small enough.
+// Returns true if all inputs are small constants. The input of SHAPE only needs a known shape.
 static bool inputs_fit(const struct inf_graph *graph, const struct inf_node *node)
 {
     size_t total = 0;
@@ -39,7 +40,8 @@ static bool inputs_fit(const struct inf_graph *graph, const struct inf_node *nod
     return total <= INPUT_BYTES_MAX;
 }
 
-// Returns true if all shapes are known and small enough. *total is the bytes of all outputs.
+// Returns true if all output shapes are known and small enough. *total is the size of all outputs
+// in bytes.
 static bool outputs_fit(const struct inf_graph *graph, const struct inf_node *node, size_t *total)
 {
     *total = 0;
@@ -54,7 +56,7 @@ static bool outputs_fit(const struct inf_graph *graph, const struct inf_node *no
     return *total <= OUTPUT_BYTES_MAX;
 }
 
-// Computes the outputs of a node into blobs of the right size.
+// Computes the outputs of a node into blobs that have the right size.
 static bool compute_outputs(struct inf_fold *fold, struct inf_graph *graph, uint32_t index,
                             struct inf_blob **blobs)
 {

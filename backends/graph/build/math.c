@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic: one node per function, operands and result have the meaning of ops.def. Reductions
-// and softmax are here too. Operators that move elements are in move.c.
+// Arithmetic, reductions and softmax: one node per function. Operands and results have the meaning
+// that ops.def defines. Operators that move elements are in move.c.
 #include "backends/graph/build/operators.h"
 
 uint32_t inf_build_unary(struct inf_builder *b, enum inf_unary_kind kind, uint32_t x)

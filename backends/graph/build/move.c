@@ -3,7 +3,8 @@
 // nothing adds no node and returns its operand.
 #include "backends/graph/build/operators.h"
 
-// Shape inference refuses lists that are longer than a rank can be; the rest is cut off here.
+// Cuts a list off at the capacity of struct inf_ints. Shape inference refuses longer lists anyway,
+// because no rank is that large.
 static struct inf_ints make_ints(const int64_t *values, int32_t count)
 {
     struct inf_ints ints = {.count = INF_MIN(count, INF_LIMIT_RANK)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators of the graph as functions of a builder. Each adds one node or a few and returns the
-// result; see builder.h for how errors latch.
+// The operators of the graph as functions of a builder. Each function adds one or a few nodes and
+// returns the result. builder.h describes how errors latch.
 #ifndef INF_BACKENDS_GRAPH_BUILD_OPERATORS_H
 #define INF_BACKENDS_GRAPH_BUILD_OPERATORS_H
 
@@ -12,7 +12,7 @@
 uint32_t inf_build_unary(struct inf_builder *b, enum inf_unary_kind kind, uint32_t x);
 // Adds kind(x, y), broadcast as in NumPy.
 uint32_t inf_build_binary(struct inf_builder *b, enum inf_binary_kind kind, uint32_t x, uint32_t y);
-// Adds kind(x, number), the number in x's element type.
+// Adds kind(x, number). `number` is converted to the element type of x.
 uint32_t inf_build_binary_number(struct inf_builder *b, enum inf_binary_kind kind, uint32_t x,
                                  double number);
 // Adds a comparison; the result is bool.
@@ -20,14 +20,14 @@ uint32_t inf_build_compare(struct inf_builder *b, enum inf_compare_kind kind, ui
                            uint32_t y);
 // Adds condition ? x : y.
 uint32_t inf_build_select(struct inf_builder *b, uint32_t condition, uint32_t x, uint32_t y);
-// Adds x as `dtype`; returns x if it has that type.
+// Adds a conversion of x to `dtype`; returns x if it has that type.
 uint32_t inf_build_cast(struct inf_builder *b, uint32_t x, enum inf_dtype dtype);
-// Adds x limited to min..max.
+// Adds a node that clamps x to min..max.
 uint32_t inf_build_clip(struct inf_builder *b, uint32_t x, double min, double max);
 
 // --- reductions (math.c) ---
 
-// Adds the reduction of x over `axes`, which are not negative; returns x if there are none.
+// Adds the reduction of x over `axes`, which must not be negative; returns x if the list is empty.
 uint32_t inf_build_reduce(struct inf_builder *b, enum inf_reduce_kind kind, uint32_t x,
                           const struct inf_ints *axes, bool keep_dims);
 // Adds softmax along an axis, or its logarithm.
@@ -35,41 +35,42 @@ uint32_t inf_build_softmax(struct inf_builder *b, uint32_t x, int32_t axis, bool
 
 // --- moving elements (move.c) ---
 
-// Adds x with its axes permuted: axis i of the result is axis perm[i] of x. Returns x if nothing
-// moves.
+// Adds x with its axes permuted: axis i of the result is axis perm[i] of x. Returns x if the
+// permutation is the identity.
 uint32_t inf_build_transpose(struct inf_builder *b, uint32_t x, const int64_t *perm, int32_t count);
 // Adds x in a constant shape; one dimension may be -1.
 uint32_t inf_build_reshape(struct inf_builder *b, uint32_t x, const int64_t *dims, int32_t count);
-// Adds x in the shape that the i32 value `shape` holds.
+// Adds x reshaped to the shape that is given by the i32 value `shape`.
 uint32_t inf_build_reshape_to(struct inf_builder *b, uint32_t x, uint32_t shape);
-// Adds x with axes of size 1 inserted; `axes` are those of the result.
+// Adds x with axes of size 1 inserted. `axes` are positions in the result.
 uint32_t inf_build_expand_dims(struct inf_builder *b, uint32_t x, const int64_t *axes,
                                int32_t count);
-// Adds x without these axes of size 1.
+// Adds x without the listed axes, which have size 1.
 uint32_t inf_build_squeeze(struct inf_builder *b, uint32_t x, const int64_t *axes, int32_t count);
 // Adds `count` values joined along an axis; returns the value if there is only one.
 uint32_t inf_build_concat(struct inf_builder *b, const uint32_t *values, uint32_t count,
                           int32_t axis);
-// Adds elements begin, begin+step, ... below `end` of one axis. `end` INT64_MAX is the end of the
-// axis.
+// Adds elements begin, begin+step, ... below `end` of one axis. If `end` is INT64_MAX, the slice
+// extends to the end of the axis.
 uint32_t inf_build_slice(struct inf_builder *b, uint32_t x, int32_t axis, int64_t begin,
                          int64_t end, int64_t step);
 // Adds padding: amounts[2*i] elements before and amounts[2*i+1] after axis i. `value` is the scalar
-// to pad with; INF_VALUE_NONE is 0. Returns x if all amounts are 0.
+// to pad with; INF_VALUE_NONE pads with 0. Returns x if all amounts are 0.
 uint32_t inf_build_pad(struct inf_builder *b, uint32_t x, const int64_t *amounts, int32_t rank,
                        enum inf_pad_mode mode, uint32_t value);
-// Adds the slices of x along an axis that `indices` names.
+// Adds the slices of x along an axis that are selected by `indices`.
 uint32_t inf_build_gather(struct inf_builder *b, uint32_t x, uint32_t indices, int32_t axis);
-// Adds x broadcast to the shape that the i32 value `shape` holds.
+// Adds x broadcast to the shape that is given by the i32 value `shape`.
 uint32_t inf_build_broadcast(struct inf_builder *b, uint32_t x, uint32_t shape);
-// Adds a tensor of the shape that the i32 value `shape` holds, every element `scalar`.
+// Adds a tensor whose elements all equal `scalar`. The i32 value `shape` gives its shape.
 uint32_t inf_build_fill(struct inf_builder *b, uint32_t shape, uint32_t scalar);
 // Adds the shape of x as an i32 value of shape [rank].
 uint32_t inf_build_shape(struct inf_builder *b, uint32_t x);
 
-// --- several nodes (compose.c) ---
+// --- functions that add several nodes (compose.c) ---
 
-// Adds one dimension of x as an i32 value of shape [1]; a constant if it is known.
+// Adds one dimension of x as an i32 value of shape [1], which is a constant if the dimension is
+// known.
 uint32_t inf_build_dim_value(struct inf_builder *b, uint32_t x, int32_t axis);
 // Adds the matrix product as NumPy defines it: operands of rank 1 are vectors.
 uint32_t inf_build_matmul(struct inf_builder *b, uint32_t x, uint32_t y);
@@ -77,7 +78,7 @@ uint32_t inf_build_matmul(struct inf_builder *b, uint32_t x, uint32_t y);
 uint32_t inf_build_channels_last(struct inf_builder *b, uint32_t x);
 // Adds x with the last axis (channels) moved to axis 1; returns x if its rank is below 3.
 uint32_t inf_build_channels_first(struct inf_builder *b, uint32_t x);
-// Adds x as a matrix: axes before `axis` become rows, the others become columns.
+// Adds x reshaped to a matrix: axes before `axis` become rows, the other axes become columns.
 uint32_t inf_build_flatten(struct inf_builder *b, uint32_t x, int32_t axis);
 
 // Adds x + y.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a builder knows about values: element types, shapes, and the elements of constants.
+// Queries about the values of a builder: element types, shapes, and the elements of constants.
 #include "backends/base/half.h"
 #include "backends/graph/build/builder.h"
 
-// Returns NULL for INF_VALUE_NONE, which is what expressions return after a failure.
+// Returns NULL for INF_VALUE_NONE, because expressions return INF_VALUE_NONE after a failure.
 static const struct inf_value *find_value(const struct inf_builder *b, uint32_t value)
 {
     return value < b->graph->value_count ? &b->graph->values[value] : NULL;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes nodes that give their input back unchanged: casts to the same type, reshapes to the same
-// shape, padding by nothing, and so on. Readers of the output read the input instead.
+// Removes nodes that return their input unchanged: casts to the same type, reshapes to the same
+// shape, padding of size 0, and so on. Nodes that read the output read the input instead.
 #include <math.h>
 #include <stdlib.h>
 
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
-// Operators that return their input unchanged if its shape does not change: they move elements only
-// by changing a size.
+// Operators that only move elements, and only if a size changes. They return their input unchanged
+// if the output has the shape of the input.
 static bool keeps_elements(enum inf_op op)
 {
     return op == INF_OP_RESHAPE || op == INF_OP_SQUEEZE || op == INF_OP_EXPAND_DIMS ||
@@ -17,7 +17,7 @@ static bool keeps_elements(enum inf_op op)
 
 static bool is_trivial_perm(const struct inf_ints *perm, int32_t rank)
 {
-    if (perm->count == 0) // reversed
+    if (perm->count == 0) // an empty permutation reverses the axes
         return rank == 0 || rank == 1;
     for (int32_t i = 0; i < perm->count; i++)
         if (perm->values[i] != i && perm->values[i] != i - perm->count)
@@ -46,7 +46,8 @@ static bool is_identity(const struct inf_graph *graph, const struct inf_node *no
     }
 }
 
-// Replaces *value by what `map` says. The entries of all earlier values are final.
+// Replaces the value index *value by its entry in `map`. The entries of all earlier values are
+// final.
 static void redirect_use(struct inf_rewrite *rewrite, const uint32_t *map, uint32_t *value)
 {
     if (*value == INF_VALUE_NONE || map[*value] == *value)
@@ -74,7 +75,8 @@ enum inf_code inf_pass_drop_identities(struct inf_rewrite *rewrite)
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
         redirect_use(rewrite, map, &graph->outputs[i].value);
-    // After redirecting: otherwise an input would lose its last use before it gains the new ones.
+    // Drop uses only after redirecting: in the other order, an input could lose its last use, and
+    // its data, before it gains the new uses.
     for (uint32_t i = 0; i < graph->node_count; i++)
         if (map[graph->nodes[i].outputs[0]] != graph->nodes[i].outputs[0])
             inf_rewrite_remove(rewrite, i);

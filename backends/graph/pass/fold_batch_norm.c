@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds multiplications and additions by a constant per channel into the weights before them.
+// Folds multiplications and additions by one constant per channel into the weights of the node
+// before them.
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,14 +8,14 @@
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
-// What a node does to each channel: y = x * scale[c] + offset[c].
+// The operation that a node applies to each channel: y = x * scale[c] + offset[c].
 struct affine {
     double *scale, *offset;
     size_t channels;
     bool finite;
 };
 
-// The four parameters of a batch_norm, one for each channel.
+// Converts the four parameters of a batch_norm, one element per channel each, to scale and offset.
 static bool read_batch_norm(const struct inf_graph *graph, const struct inf_node *node,
                             const struct inf_linear *linear, struct affine *affine)
 {
@@ -35,7 +36,7 @@ static bool read_batch_norm(const struct inf_graph *graph, const struct inf_node
     return true;
 }
 
-// A multiplication by a constant.
+// Reads the constant factor of a multiplication.
 static bool read_factor(const struct inf_graph *graph, uint32_t value,
                         const struct inf_linear *linear, struct affine *affine)
 {
@@ -49,14 +50,15 @@ static bool read_factor(const struct inf_graph *graph, uint32_t value,
     return factors != NULL;
 }
 
-// Whether the filter can be scaled: a constant whose channels we know how to find.
+// Returns whether the filter can be scaled: it is a constant, and the channel of each element is
+// known.
 static bool has_const_filter(const struct inf_graph *graph, const struct inf_linear *linear)
 {
     uint32_t filter = graph->nodes[linear->node].inputs[1];
     return inf_graph_is_const(graph, filter) && linear->inner > 0;
 }
 
-// Moves node `index` into the linear node that makes its input `from`, if that is possible.
+// Folds node `index` into the linear node that computes its input `from`, if that is possible.
 static enum inf_code fold_scale(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
 {
     struct inf_graph *graph = rewrite->graph;

@@ -4,12 +4,12 @@
 // Example: weights that a file stores transposed or dequantized, and the small integer arithmetic
 // by which exporters compute shapes.
 //
-// A file must not be able to use this as a bomb: a node of a few bytes can ask for a large tensor
-// or for a long loop. Three limits hold. A single fold stays below FOLD_BYTES_MAX. All folds
-// together may add fold_budget_bytes to the graph, which grows with the constants that the file
-// itself has. And they may cost fold_budget_work, by an estimate that is made before each fold. A
-// node beyond the limits stays in the graph and is computed in each run; so is a node whose
-// evaluation fails, so that the error is the run's.
+// Hazard: a node of a few bytes in a hostile file can ask for a large tensor or for a long loop.
+// Therefore three limits hold. A single fold stays below FOLD_BYTES_MAX. All folds together may add
+// at most fold_budget_bytes to the graph; this budget grows with the constants that the file itself
+// has. All folds together may cost at most fold_budget_work, by an estimate that is made before
+// each fold. A node beyond the limits stays in the graph and is computed in each run. A node whose
+// evaluation fails also stays in the graph, so that the run reports the error.
 #include <stdlib.h>
 
 #include "backends/graph/pass/passes.h"
@@ -23,16 +23,17 @@
 static bool has_const_inputs(const struct inf_graph *graph, const struct inf_node *node)
 {
     if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
-        return false; // not computed by a kernel
+        return false; // these operators have no kernel
     if (node->op == INF_OP_RANDOM && node->attrs.random.seed == 0)
-        return false; // differs in every run
+        return false; // the result differs in every run
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != INF_VALUE_NONE && !inf_graph_is_const(graph, node->inputs[i]))
             return false;
     return true;
 }
 
-// Returns whether the outputs have known sizes within the limits. *total_bytes = their size.
+// Returns whether the outputs have known sizes within the limits. Stores the sum of their sizes in
+// *total_bytes.
 static bool outputs_fit(const struct inf_rewrite *rewrite, const struct inf_node *node,
                         size_t *total_bytes)
 {
@@ -57,7 +58,8 @@ static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node
     return true;
 }
 
-// Writes a shape as data. Needs no kernel, and the value need not be constant.
+// Writes a shape as data. No kernel is needed, and the value that has the shape need not be
+// constant.
 static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 {
     int32_t *elements = blob->data;
@@ -65,8 +67,8 @@ static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
         elements[i] = (int32_t)shape->dims[i];
 }
 
-// Fills blobs for the outputs. *folded is false where the node cannot be computed: then it fails at
-// run time, as it should.
+// Allocates and fills one blob per output. *folded is false if the node cannot be computed; the
+// node then stays in the graph and fails at run time, as it should.
 static enum inf_code evaluate_node(struct inf_rewrite *rewrite, uint32_t index,
                                    struct inf_blob **blobs, bool *folded)
 {
@@ -116,8 +118,8 @@ static enum inf_code fold_node(struct inf_rewrite *rewrite, uint32_t index, size
     return code;
 }
 
-// Asks for the sizes of outputs that depend on values, which are known. The result is no shape
-// of the graph's: the node is about to go.
+// Determines the sizes of outputs that depend on the values of inputs, which are constants here.
+// The measured shapes are used for folding only and are not kept in the graph.
 static bool measure_outputs(struct inf_rewrite *rewrite, uint32_t index)
 {
     const struct inf_evaluator *evaluator = rewrite->evaluator;
@@ -154,7 +156,7 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const struct inf_node *node = &graph->nodes[i];
         size_t total_bytes;
-        // Folding an earlier node may have made this shape known.
+        // The shape may be known only because an earlier node was folded.
         if (rewrite->changed)
             INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
         bool known = node->op == INF_OP_SHAPE
@@ -166,7 +168,7 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
             continue;
         if (outputs_fit(rewrite, node, &total_bytes))
             INF_TRY(fold_node(rewrite, i, total_bytes));
-        if (!rewrite->removed[i]) // the node stays, so its measured shapes are not kept
+        if (!rewrite->removed[i]) // the node stays, so drop its measured shapes
             INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
     }
     return INF_OK;

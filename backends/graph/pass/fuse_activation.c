@@ -6,7 +6,7 @@
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
-// The bounds of a node that does nothing but bound its input.
+// The lower and upper bound of a node that only clamps its input.
 struct bounds {
     float min, max;
 };
@@ -32,7 +32,8 @@ static void become_clip(struct inf_node *node, struct bounds bounds)
     node->attrs.clip.max = bounds.max;
 }
 
-// The one element of an FP32 constant, for an operand next to a value of `rank` dimensions.
+// Reads the only element of an FP32 constant whose rank is at most `rank`, so that the constant
+// does not lengthen the shape of the other operand.
 static bool scalar_of(const struct inf_graph *graph, uint32_t value, int32_t rank, float *scalar)
 {
     size_t count;
@@ -44,7 +45,7 @@ static bool scalar_of(const struct inf_graph *graph, uint32_t value, int32_t ran
     return !isnan(*scalar);
 }
 
-// min(x, c) and max(x, c) are clips: a NaN in x comes out of all three.
+// Rewrites min(x, c) and max(x, c) as clip. All three operators pass a NaN in x through.
 static void clip_from_min_max(struct inf_rewrite *rewrite, uint32_t index)
 {
     struct inf_graph *graph = rewrite->graph;
@@ -74,9 +75,9 @@ static float read_clamp(float value, struct bounds bounds)
     return fminf(fmaxf(value, bounds.min), bounds.max);
 }
 
-// A bound after a bound is one: clamping is monotone, so it is enough to clamp the inner bounds.
-// That holds for bounds that do not meet and for those the wrong way round too, whose answer is the
-// upper.
+// Merges two consecutive clips into one. Clamping is monotone, so it is enough to clamp the inner
+// bounds by the outer ones. This also holds for disjoint ranges, and for min > max, which gives
+// max.
 static void merge_clips(struct inf_rewrite *rewrite, uint32_t index)
 {
     struct inf_node *nodes = rewrite->graph->nodes;
@@ -92,7 +93,7 @@ static void merge_clips(struct inf_rewrite *rewrite, uint32_t index)
     inf_rewrite_absorb(rewrite, before, index);
 }
 
-// The activation that a unary or clip node is.
+// Returns the activation that a unary or clip node computes.
 static enum inf_activation activation_of(const struct inf_node *node)
 {
     struct bounds bounds;
@@ -119,7 +120,8 @@ static enum inf_activation activation_of(const struct inf_node *node)
     }
 }
 
-// Whether `node` can take `activation`: sums and products take bounds only.
+// Returns whether `node` can fuse `activation`: sums and products of two tensors can fuse bounds
+// only.
 static bool takes_activation(const struct inf_node *node, enum inf_activation activation)
 {
     return node->op != INF_OP_BINARY ||
@@ -150,7 +152,8 @@ static void fuse_unary(struct inf_rewrite *rewrite, uint32_t index)
     inf_rewrite_absorb(rewrite, before, index);
 }
 
-// The value [channels] that holds alpha, made of the same bytes where it has another shape.
+// Replaces *alpha by a constant of shape [channels] with the same bytes, if alpha has another
+// shape.
 static enum inf_code flatten_alpha(struct inf_rewrite *rewrite, uint32_t *alpha, size_t channels)
 {
     const struct inf_value *value = &rewrite->graph->values[*alpha];
@@ -176,7 +179,7 @@ static enum inf_code fuse_prelu(struct inf_rewrite *rewrite, uint32_t index)
         *linear.activation.kind = INF_ACTIVATION_LEAKY_RELU;
         *linear.activation.alpha = slopes[0];
     } else if (graph->nodes[linear.node].op == INF_OP_CONV2D_TRANSPOSE) {
-        return INF_OK; // it has no input left for alpha
+        return INF_OK; // conv2d_transpose has no input for alpha
     } else {
         INF_TRY(flatten_alpha(rewrite, &alpha, linear.channels));
         INF_TRY(inf_rewrite_set_input(rewrite, linear.node, 3, alpha));
@@ -189,7 +192,8 @@ static enum inf_code fuse_prelu(struct inf_rewrite *rewrite, uint32_t index)
 enum inf_code inf_pass_fuse_activation(struct inf_rewrite *rewrite)
 {
     uint32_t node_count = rewrite->graph->node_count;
-    // All bounds first: the inner of two, fused alone, would shut the outer out.
+    // Merge clips first. Otherwise the inner of two clips would be fused alone, and the outer one
+    // could no longer be fused.
     for (uint32_t i = 0; i < node_count; i++) {
         clip_from_min_max(rewrite, i);
         merge_clips(rewrite, i);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuses the addition of a constant per channel into a convolution or matrix product, as its bias.
+// Fuses the addition of one constant per channel into a convolution or matrix product, as its bias.
 #include <stdlib.h>
 
 #include "backends/graph/pass/linear.h"
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
-// Moves node `index`, an add or sub, into the linear node that makes its input `from`, if the other
-// input is a constant a channel.
+// Fuses node `index`, an add or sub, into the linear node that computes its input `from`, if the
+// other input is one constant per channel.
 static enum inf_code fuse_constant(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
 {
     struct inf_graph *graph = rewrite->graph;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuses padding by zeros into the convolution behind it.
+// Fuses zero padding into the convolution that reads the padded image.
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
 #define PAD_MAX 65535 // the range of the attributes in ops.def
 
-// The four pads of a convolution, by reference, in the order of a pad node's rows 1 and 2.
+// Pointers to the four padding attributes of a convolution, in the order of rows 1 and 2 of a pad
+// node.
 struct pads {
     enum inf_padding *padding;
     int32_t *sides[4]; // top, bottom, left, right
@@ -30,7 +31,7 @@ static bool pads_of(struct inf_node *node, struct pads *pads)
     return false;
 }
 
-// Whether the value that is padded with is zero.
+// Returns whether the pad node fills with zeros.
 static bool pads_with_zero(const struct inf_graph *graph, const struct inf_node *node)
 {
     if (node->input_count < 3 || node->inputs[2] == INF_VALUE_NONE)
@@ -40,7 +41,8 @@ static bool pads_with_zero(const struct inf_graph *graph, const struct inf_node 
            *(const float *)value->data->data == 0;
 }
 
-// Rows 1 and 2 of the paddings of a pad node that puts zeros around images and does nothing else.
+// Stores rows 1 and 2 of the paddings in `sides`. Returns false if the node does more than put zeros
+// around images.
 static bool image_paddings(const struct inf_graph *graph, const struct inf_node *node,
                            int64_t sides[4])
 {
@@ -76,7 +78,7 @@ static enum inf_code fuse_node(struct inf_rewrite *rewrite, uint32_t index)
     *pads.padding = INF_PADDING_EXPLICIT;
     for (uint32_t i = 0; i < 4; i++)
         *pads.sides[i] = (int32_t)sides[i];
-    // Other readers of the padded image keep it.
+    // Remove the pad node only if no other node reads the padded image.
     if (rewrite->uses[graph->nodes[before].outputs[0]] == 0)
         inf_rewrite_remove(rewrite, before);
     return INF_OK;

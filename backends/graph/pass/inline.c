@@ -33,7 +33,7 @@
 // Maximum size of a folded result: enough for counters and conditions.
 #define FOLD_BYTES_MAX ((size_t)64 << 10)
 
-// The new list of the graph's nodes.
+// State of the pass: the new list of the graph's nodes, and the mapping of values.
 struct inliner {
     struct inf_graph *graph;
     const struct inf_evaluator *evaluator;
@@ -87,8 +87,8 @@ static bool all_const(const struct inf_graph *graph, const struct inf_node *node
     return true;
 }
 
-// Computes node `index` of `graph` if its inputs are constants and its output is small. Only nodes
-// with one output: counters and conditions need no others.
+// Computes node `index` of `graph` if its inputs are constants and its output is small. Handles
+// only nodes with one output, because counters and conditions need no others.
 static bool fold_small(const struct inf_graph *graph, uint32_t index,
                        const struct inf_evaluator *evaluator)
 {
@@ -209,7 +209,7 @@ static enum inf_code append_subgraph(struct inliner *inliner, const struct inf_g
 
 // --- branches ---
 
-// Returns true if `value` is a constant bool, and its value.
+// Reads a constant bool into the output argument. Returns false if `value` is not one.
 static bool read_bool(const struct inf_graph *graph, uint32_t value, bool *out)
 {
     const struct inf_value *constant = &graph->values[value];
@@ -245,7 +245,8 @@ static enum inf_code inline_branch(struct inliner *inliner, const struct inf_nod
 
 // --- loops ---
 
-// Evaluates the condition for these values. *known is false if it does not follow from constants.
+// Evaluates the condition for these values. *known is false if the result does not follow from
+// constants.
 static enum inf_code test_condition(struct inliner *inliner, const struct inf_graph *condition,
                                     const uint32_t *values, bool *known, bool *goes_on)
 {
@@ -277,7 +278,8 @@ static enum inf_code unroll_loop(struct inliner *inliner, const struct inf_node 
     uint32_t first = inliner->count;
     for (uint32_t iteration = 0; iteration <= UNROLL_MAX; iteration++) {
         bool known, goes_on = false;
-        // append_subgraph() may move the list of subgraphs: do not keep pointers into it.
+        // Read `graph->subgraphs` again in each iteration: append_subgraph() may reallocate that
+        // list.
         INF_TRY(test_condition(inliner, graph->subgraphs[node->attrs.loop.condition_graph], values,
                                &known, &goes_on));
         *ended = known && !goes_on;
@@ -291,7 +293,7 @@ static enum inf_code unroll_loop(struct inliner *inliner, const struct inf_node 
     return INF_OK;
 }
 
-// The counts before an attempt to unroll, to which take_back() returns.
+// The counts before an attempt to unroll. take_back() restores them.
 struct checkpoint {
     uint32_t nodes, values, subgraphs;
 };

@@ -38,7 +38,7 @@ static bool read_transpose(const struct inf_layout *layout, const struct inf_nod
     const struct inf_ints *perm = &node->attrs.transpose.perm;
     const struct inf_value *x = &layout->graph->values[node->inputs[0]];
     int32_t rank = x->shape.rank;
-    // A transpose of a constant is left to constant folding.
+    // Skip a transpose of a constant, because constant folding computes it.
     if (rank < 0 || x->data != NULL || (perm->count != 0 && perm->count != rank))
         return false;
     const struct inf_layout_view *before = inf_layout_find_view(layout, node->inputs[0]);
@@ -54,7 +54,7 @@ static bool read_transpose(const struct inf_layout *layout, const struct inf_nod
     return true;
 }
 
-// Records the output of a transpose as a view; no node is written.
+// Records the output of a transpose as a view, so that no node is written.
 static void note_view(struct inf_layout *layout, const struct inf_node *node,
                       const struct inf_layout_view *view)
 {
@@ -65,7 +65,7 @@ static void note_view(struct inf_layout *layout, const struct inf_node *node,
     layout->views[output] = *view;
 }
 
-// Makes *value usable by an operator that takes no views: replaces a view with the identity
+// Makes *value usable by an operator that does not accept views: replaces a view with the identity
 // permutation by its source, and computes any other view by a node.
 static enum inf_code resolve_view(struct inf_layout *layout, const struct inf_node *like,
                                   uint32_t *value)

@@ -14,10 +14,10 @@
 
 #include "backends/graph/pass/layout_view.h"
 
-// --- operands that are no views ---
+// --- operands that are not views ---
 
-// A constant for use beside a view's source: stretched to its rank, its axes moved back. Folding
-// makes a constant of it again.
+// Permutes a constant to the axes of a view's source, so that both can be operands of one node. The
+// constant is first extended to the view's rank. Constant folding computes the result later.
 static enum inf_code permute_constant(struct inf_layout *layout, const struct inf_node *like,
                                       const struct inf_layout_view *view, uint32_t value,
                                       uint32_t *out_value)
@@ -43,7 +43,8 @@ static enum inf_code permute_constant(struct inf_layout *layout, const struct in
     return inf_layout_add_op(layout, like, INF_OP_TRANSPOSE, &reshaped, 1, *out_value, &attrs);
 }
 
-// Whether `value` can stand beside a view in an element-wise node.
+// Returns whether `value` can be an operand together with the source of a view, in an element-wise
+// node.
 static bool can_join(const struct inf_layout *layout, const struct inf_layout_view *view,
                      uint32_t value)
 {
@@ -54,13 +55,14 @@ static bool can_join(const struct inf_layout *layout, const struct inf_layout_vi
         return inf_layout_view_same(own, view);
     if (operand->shape.rank < 0 || operand->shape.rank > view->rank)
         return false;
-    // One element stretches the same way whatever the axes.
+    // A single element broadcasts the same way for any order of axes.
     if (inf_shape_count(&operand->shape, &count) && count == 1)
         return true;
     return operand->data != NULL && inf_shape_known(&operand->shape);
 }
 
-// What stands beside the view's source in place of `value`.
+// Stores in *out_value the value that replaces operand `value` when the node works on the view's
+// source.
 static enum inf_code join_operand(struct inf_layout *layout, const struct inf_node *like,
                                   const struct inf_layout_view *view, uint32_t value,
                                   uint32_t *out_value)
@@ -74,21 +76,21 @@ static enum inf_code join_operand(struct inf_layout *layout, const struct inf_no
     return permute_constant(layout, like, view, value, out_value);
 }
 
-// --- operators that views go through ---
+// --- operators that work on the source of a view ---
 
-// How attributes change when axis i of the operand is axis perm[i] of what it is a view of, and
-// which view the output is then. Families by what they look at.
+// Families of operators, by how their attributes change if axis i of the operand is axis perm[i] of
+// the view's source, and by how the output's view follows from the operand's view.
 enum family {
     FAMILY_NONE,
-    FAMILY_ELEMENTS, // nothing but elements
-    FAMILY_QUANTIZE, // the same, of the first operand
+    FAMILY_ELEMENTS, // no attribute names an axis
+    FAMILY_QUANTIZE, // as FAMILY_ELEMENTS, for the first operand
     FAMILY_CONCAT,
     FAMILY_REDUCE,
-    FAMILY_AXIS, // one axis attribute, shape kept
+    FAMILY_AXIS, // one attribute names an axis; the output has the shape of the input
     FAMILY_SQUEEZE,
     FAMILY_EXPAND,
     FAMILY_PAD,
-    FAMILY_RESHAPE, // free where only axes of size 1 have moved
+    FAMILY_RESHAPE, // allowed if only axes of size 1 have moved
 };
 
 static enum family find_family(const struct inf_graph *graph, const struct inf_node *node)
@@ -129,7 +131,8 @@ static enum family find_family(const struct inf_graph *graph, const struct inf_n
     }
 }
 
-// Pads moved to the source's axes: a new constant for the node.
+// Adds a constant with the paddings in the order of the source's axes, and makes it the node's
+// input.
 static enum inf_code permute_pads(struct inf_layout *layout, struct inf_node *node,
                                   const struct inf_layout_view *view)
 {
@@ -152,13 +155,14 @@ static enum inf_code permute_pads(struct inf_layout *layout, struct inf_node *no
     return INF_OK;
 }
 
-// How many of a node's inputs, from the first, are tensors that views matter to.
+// Returns how many of a node's inputs, counted from the first, are tensors that may be views.
 static uint32_t count_data_inputs(const struct inf_node *node, enum family family)
 {
     return family == FAMILY_ELEMENTS || family == FAMILY_CONCAT ? node->input_count : 1;
 }
 
-// Whether a node can take its operands as views. *view is that of one of them.
+// Returns whether a node can work on the sources of its operands' views. *view is one of these
+// views.
 static bool can_rewrite(const struct inf_layout *layout, const struct inf_node *node,
                         enum family family, const struct inf_layout_view **view)
 {
@@ -177,7 +181,7 @@ static bool can_rewrite(const struct inf_layout *layout, const struct inf_node *
         if (!can_join(layout, *view, node->inputs[i]))
             return false;
     }
-    // An operand of higher rank would stretch the result beyond the view.
+    // An operand of higher rank would give the result more axes than the view has.
     if (family == FAMILY_ELEMENTS &&
         layout->graph->values[node->outputs[0]].shape.rank != (*view)->rank)
         return false;
@@ -192,7 +196,8 @@ static bool can_rewrite(const struct inf_layout *layout, const struct inf_node *
            inf_layout_view_is_reshape(*view, &layout->graph->values[(*view)->source].shape);
 }
 
-// Changes attributes to the source's axes; *result is the view that outputs are.
+// Renumbers the attributes to the axes of the source. *result is the view that describes the
+// outputs.
 static void permute_attrs(struct inf_node *node, enum family family,
                           const struct inf_layout_view *view, struct inf_layout_view *result)
 {
@@ -230,7 +235,7 @@ static void permute_attrs(struct inf_node *node, enum family family,
     }
 }
 
-// Gives a node new values as outputs, of which the old ones are views.
+// Gives a node new values as outputs, and records the old outputs as views of the new ones.
 static enum inf_code replace_outputs(struct inf_layout *layout, struct inf_node *node,
                                      const struct inf_layout_view *result)
 {
@@ -251,7 +256,7 @@ static enum inf_code replace_outputs(struct inf_layout *layout, struct inf_node 
     return INF_OK;
 }
 
-// Writes down a node that works on what its operands are views of.
+// Appends a copy of the node that works on the sources of its operands' views.
 static enum inf_code rewrite_node(struct inf_layout *layout, const struct inf_node *old,
                                   enum family family, const struct inf_layout_view *given)
 {
@@ -267,7 +272,7 @@ static enum inf_code rewrite_node(struct inf_layout *layout, const struct inf_no
         INF_TRY(permute_pads(layout, &node, &view));
     permute_attrs(&node, family, &view, &result);
     layout->rewrite->changed = true;
-    // Where no axis is left in another place, the old value is what the node makes.
+    // If the result's view is the identity, the node can produce the old output values directly.
     if (!inf_layout_view_is_identity(&result))
         INF_TRY(replace_outputs(layout, &node, &result));
     return inf_layout_add_node(layout, &node);

@@ -6,8 +6,8 @@
 #include "backends/graph/pass/layout_writer.h"
 
 // If the operands of `node` are views of one permutation and the operator allows it, appends a node
-// that works on the sources of the views; the outputs of `node` become views. *out_done is false if
-// the node needs its operands as they are; nothing changed then.
+// that works on the sources of the views; the outputs of `node` become views. If the node needs its
+// operands as they are, *out_done is false and nothing is changed.
 enum inf_code inf_layout_rewrite_operator(struct inf_layout *layout, const struct inf_node *node,
                                           bool *out_done) INF_NODISCARD;
 

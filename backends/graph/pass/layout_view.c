@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of axis permutations: axes, shapes and attributes of a value and of the view of it.
+// Arithmetic of axis permutations: converts axes, shapes and attributes between a view and its
+// source.
 #include "backends/graph/pass/layout_view.h"
 
 #include <string.h>

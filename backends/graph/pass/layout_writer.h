@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of the layout pass: the list of nodes that replaces the graph's, and the values that are
-// views of others. Private to layout.c and layout_operator.c.
+// State of the layout pass: the list of nodes that replaces the graph's nodes, and the values that
+// are views of other values. Private to layout.c and layout_operator.c.
 #ifndef INF_BACKENDS_GRAPH_PASS_LAYOUT_WRITER_H
 #define INF_BACKENDS_GRAPH_PASS_LAYOUT_WRITER_H
 
@@ -17,32 +17,35 @@ struct inf_layout {
     uint32_t count, capacity;
 };
 
-// Describes that there is no memory; returns INF_EXHAUSTED.
+// Reports out of memory in the rewrite's error; returns INF_EXHAUSTED.
 enum inf_code inf_layout_no_memory(const struct inf_layout *layout);
 
-// Returns the view that `value` is; its source is INF_VALUE_NONE if the value is no view.
+// Returns the view that describes `value`. Its source is INF_VALUE_NONE if the value is not a view.
 const struct inf_layout_view *inf_layout_find_view(const struct inf_layout *layout, uint32_t value);
 
 // Appends a node to the list.
 enum inf_code inf_layout_add_node(struct inf_layout *layout,
                                   const struct inf_node *node) INF_NODISCARD;
 
-// Appends a new node: `op` from `inputs` to the value `output`, with the name of the node `like`.
+// Appends a new node that applies `op` to `inputs` and produces `output`. The node gets the name of
+// the node `like`.
 enum inf_code inf_layout_add_op(struct inf_layout *layout, const struct inf_node *like,
                                 enum inf_op op, const uint32_t *inputs, uint32_t input_count,
                                 uint32_t output, union inf_attrs *attrs) INF_NODISCARD;
 
-// Appends a reshape of value `from` to value `to`, whose shape is `shape`.
+// Appends a reshape from value `from` to value `to`, whose shape is `shape`.
 enum inf_code inf_layout_add_reshape(struct inf_layout *layout, const struct inf_node *like,
                                      const struct inf_shape *shape, uint32_t from,
                                      uint32_t to) INF_NODISCARD;
 
-// Adds a value of the given shape to the graph, with name and type of the value `like`.
+// Adds a value of the given shape to the graph. The value gets the name and type of the value
+// `like`.
 enum inf_code inf_layout_add_value(struct inf_layout *layout, uint32_t like,
                                    const struct inf_shape *shape,
                                    uint32_t *out_value) INF_NODISCARD;
 
-// If `value` is a view, appends the node that computes it, once. `like` names that node.
+// If `value` is a view, appends the node that computes the view, at most once. That node gets the
+// name of the node `like`.
 enum inf_code inf_layout_materialize(struct inf_layout *layout, const struct inf_node *like,
                                      uint32_t value) INF_NODISCARD;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the passes know of convolutions and matrix products alike.
+// Common code of the passes for convolutions and matrix products.
 #include <math.h>
 #include <stdlib.h>
 
@@ -57,7 +57,7 @@ bool inf_linear_view(struct inf_graph *graph, uint32_t index, struct inf_linear 
     linear->channels = (size_t)y->dims[y->rank - 1];
     linear->rank = y->rank;
     linear->inner = 1;
-    // Where channels are not innermost: [kh,kw,co,ci] and [...,n,k].
+    // These filters do not have the output channels innermost: [kh,kw,co,ci] and [...,n,k].
     bool inner_axis = node->op == INF_OP_CONV2D_TRANSPOSE ||
                       (node->op == INF_OP_MATMUL && node->attrs.matmul.transpose_b);
     if (!inf_shape_known(filter))
@@ -92,7 +92,7 @@ const float *inf_linear_per_channel(const struct inf_graph *graph, const struct 
         return NULL;
     const struct inf_shape *shape = &graph->values[value].shape;
     size_t count;
-    // A longer rank, even of ones, would lengthen the result's.
+    // A constant of higher rank would give the result more axes, even if their size is 1.
     if (shape->rank > linear->rank || !inf_shape_count(shape, &count))
         return NULL;
     bool per_channel = count == linear->channels && shape->rank > 0 &&
@@ -103,7 +103,7 @@ const float *inf_linear_per_channel(const struct inf_graph *graph, const struct 
     return graph->values[value].data->data;
 }
 
-// A copy of the filter with each channel scaled; NULL without memory.
+// Returns a copy of the filter with each channel scaled; NULL if there is no memory.
 static struct inf_blob *scale_filter(const struct inf_graph *graph, const struct inf_linear *linear,
                                      const double *scale, bool *finite)
 {
@@ -120,7 +120,7 @@ static struct inf_blob *scale_filter(const struct inf_graph *graph, const struct
     return scaled;
 }
 
-// The bias after scale and offset; NULL without memory.
+// Returns the bias after applying scale and offset; NULL if there is no memory.
 static struct inf_blob *make_bias(const struct inf_graph *graph, const struct inf_linear *linear,
                                   const double *scale, const double *offset, bool *finite)
 {
@@ -138,13 +138,14 @@ static struct inf_blob *make_bias(const struct inf_graph *graph, const struct in
     return made;
 }
 
-// Makes `data` the filter of a node. Takes over the reference, also on failure.
+// Makes `data` the filter of a node. Takes over the caller's reference to `data`, also on failure.
 static enum inf_code replace_filter(struct inf_rewrite *rewrite, uint32_t node,
                                     struct inf_blob *data)
 {
     const struct inf_graph *graph = rewrite->graph;
     const struct inf_value *old = &graph->values[graph->nodes[node].inputs[1]];
-    const struct inf_shape shape = old->shape; // the array moves when the new one is added
+    // a copy, because adding the new constant may reallocate the array of values
+    const struct inf_shape shape = old->shape;
     uint32_t value;
     INF_TRY(inf_rewrite_add_const(rewrite, old->name, INF_DTYPE_F32, &shape, data, &value));
     return inf_rewrite_set_input(rewrite, node, 1, value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and matrix products as the passes see them: linear operators with a filter, a bias
-// and a fused activation, into which a scale, an offset or an activation can be moved. Private to
-// the passes.
+// A common description of convolutions and matrix products for the passes: linear operators with a
+// filter, a bias and a fused activation. A pass can fold a scale, an offset or an activation into
+// them. Private to the passes.
 #ifndef INF_BACKENDS_GRAPH_PASS_LINEAR_H
 #define INF_BACKENDS_GRAPH_PASS_LINEAR_H
 
@@ -10,7 +10,7 @@
 // The fused activation of a node: pointers to its attributes.
 struct inf_activation_slot {
     enum inf_activation *kind;
-    float *alpha; // NULL: the operator has no such attribute
+    float *alpha; // NULL if the operator has no such attribute
     float *min, *max;
 };
 
@@ -20,14 +20,14 @@ bool inf_node_activation(struct inf_node *node, struct inf_activation_slot *slot
 // Moves the activation of a binary node into `slot`.
 void inf_activation_move(struct inf_activation_slot *slot, const struct inf_node *binary);
 
-// A convolution or matrix product, and which elements of filter and bias belong to which output
-// channel.
+// A convolution or matrix product, and the assignment of filter and bias elements to output
+// channels.
 struct inf_linear {
     uint32_t node;
     uint32_t bias_input; // index of the bias among the node's inputs
     size_t channels;     // of the output; at least 1
     int32_t rank;        // of the output
-    size_t inner;        // filter element i is for channel i / inner % channels; 0: not known
+    size_t inner;        // filter element i belongs to channel i / inner % channels; 0 if not known
     struct inf_activation_slot activation;
 };
 
@@ -36,20 +36,21 @@ struct inf_linear {
 bool inf_linear_view(struct inf_graph *graph, uint32_t node,
                      struct inf_linear *linear) INF_NODISCARD;
 
-// Fills *linear with the node that produces `value`, if an operation on `value` can be moved into
-// it: nothing else uses `value`, it is FP32, the node has no activation yet, and its bias is a
-// constant or absent. Returns false otherwise.
+// Fills *linear with the node that produces `value`, if an operation on `value` can be folded into
+// that node: `value` is FP32 and has no other use, the node has no activation yet, and its bias is
+// a constant or absent. Returns false otherwise.
 bool inf_linear_open(const struct inf_rewrite *rewrite, uint32_t value,
                      struct inf_linear *linear) INF_NODISCARD;
 
-// Returns the elements of `value` if it is an FP32 constant that adds or multiplies channel by
-// channel; NULL otherwise. *stride is 1 for one element per channel, 0 for one element for all.
+// Returns the elements of `value` if it is an FP32 constant whose elements each apply to one
+// channel; NULL otherwise. *stride is 1 for one element per channel, and 0 for one element for all
+// channels.
 const float *inf_linear_per_channel(const struct inf_graph *graph, const struct inf_linear *linear,
                                     uint32_t value, size_t *stride);
 
 // Replaces y by y * scale[c] + offset[c], where y is the result before the activation and c its
-// channel. `scale` NULL: 1 for all channels. If a weight would not be finite, *done is false and
-// nothing changes.
+// channel. If `scale` is NULL, all scales are 1. If a weight would not be finite, *done is false
+// and nothing changes.
 enum inf_code inf_linear_apply(struct inf_rewrite *rewrite, const struct inf_linear *linear,
                                const double *scale, const double *offset, bool *done) INF_NODISCARD;
 

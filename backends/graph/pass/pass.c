@@ -13,21 +13,21 @@
 #include "backends/graph/shape/verify.h"
 
 #define ROUNDS_MAX 8
-// The first of them in which dequantised weights stay bytes: one to move transposes away, one to
-// recognise what is left.
+// Up to this round, dequantised 8-bit constants are not folded to floats. They stay bytes, so that
+// one round can move transposes away and the next can match quantised operators.
 #define ROUNDS_BYTES 3
-// What folding may add beyond twice the constants that a model came with: enough for real models,
-// whose weights are transposed or dequantised once, and too little for a bomb.
+// Bytes that folding may add beyond twice the constants of the model. The limit is enough for real
+// models, whose weights are transposed or dequantised once, and too small for a hostile file.
 #define FOLD_EXTRA_BYTES ((size_t)64 << 20)
-// The same for the work of folding, by inf_node_work(): half a second of the reference kernels
-// beyond looking at every byte of the constants a few times.
+// Work that folding may do, in units of inf_node_work(), beyond a few reads of every byte of the
+// constants. FOLD_EXTRA_WORK is about half a second of the reference kernels.
 #define FOLD_EXTRA_WORK     ((uint64_t)1 << 26)
 #define FOLD_WORK_EACH_BYTE 4u
 
 static const struct {
     const char *name;
     enum inf_code (*run)(struct inf_rewrite *rewrite);
-    bool is_whole; // changes the graph as a whole, not node by node
+    bool is_whole; // the pass changes the graph as a whole, not node by node
 } passes[INF_PASS_COUNT] = {
     [INF_PASS_INLINE] = {"inline", inf_pass_inline, .is_whole = true},
     [INF_PASS_DROP_IDENTITIES] = {"drop_identities", inf_pass_drop_identities},
@@ -54,7 +54,7 @@ enum inf_pass inf_pass_parse(const char *name)
     return INF_PASS_COUNT;
 }
 
-// Runs one pass; shapes and invariants are right again when it returns.
+// Runs one pass, and restores shapes and invariants before it returns.
 static enum inf_code run_pass(struct inf_rewrite *rewrite, enum inf_pass pass, bool *changed)
 {
     rewrite->changed = false;
@@ -91,13 +91,13 @@ static enum inf_code run_round(struct inf_rewrite *rewrite, const struct inf_pas
     return INF_OK;
 }
 
-// Makes what a node's subgraph is always given the same constant a constant of its own. The input
-// stays, unused.
+// If a node always passes a constant to its subgraph, adds that constant to the subgraph and uses
+// it instead of the input. The input itself stays, unused.
 static enum inf_code hand_in_constants(struct inf_graph *graph, const struct inf_node *node,
                                        struct inf_graph *subgraph, struct inf_error *err)
 {
     uint32_t first = node->input_count - subgraph->input_count;
-    // A loop changes as many inputs as it has outputs.
+    // The first inputs of a loop change between iterations; there are as many as outputs.
     uint32_t begin = node->op == INF_OP_LOOP ? node->output_count : 0;
     for (uint32_t i = begin; i < subgraph->input_count; i++) {
         const struct inf_value *value = &graph->values[node->inputs[first + i]];
@@ -111,7 +111,8 @@ static enum inf_code hand_in_constants(struct inf_graph *graph, const struct inf
     return INF_OK;
 }
 
-// Runs the passes in the subgraphs. Recurses as deep as they nest: INF_LIMIT_GRAPH_DEPTH.
+// Runs the passes in the subgraphs, recursively. The recursion depth is at most
+// INF_LIMIT_GRAPH_DEPTH.
 static enum inf_code run_subgraphs(struct inf_graph *graph, const struct inf_pass_options *options,
                                    struct inf_error *err)
 {
@@ -163,7 +164,7 @@ enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_opti
     if (graph->subgraph_count == 0)
         return INF_OK;
     INF_TRY(run_subgraphs(graph, options, err));
-    // They may tell more of their shapes now.
+    // Infer again, because the passes may have made more shapes of the subgraphs known.
     INF_TRY(inf_shape_infer(graph, err));
     return inf_graph_verify(graph, err);
 }

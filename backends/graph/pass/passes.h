@@ -5,7 +5,8 @@
 
 #include "backends/graph/pass/rewrite.h"
 
-// INF_PASS_INLINE. Lists the nodes of the graph again: call it without inf_rewrite_begin().
+// INF_PASS_INLINE. Replaces the whole list of nodes, so it must not run between inf_rewrite_begin()
+// and inf_rewrite_end().
 enum inf_code inf_pass_inline(struct inf_rewrite *rewrite) INF_NODISCARD;
 
 // INF_PASS_DROP_IDENTITIES. This pass and those below are called between inf_rewrite_begin() and

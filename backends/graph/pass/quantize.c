@@ -82,8 +82,8 @@ static bool moves_elements(const struct inf_node *node)
     }
 }
 
-// A node that only moves elements works on bytes if its operands and its result are quantized
-// alike.
+// Converts a node that only moves elements to bytes, if its operands and its result have the same
+// scale and zero point.
 static enum inf_code fuse_move(struct inf_rewrite *rewrite, const struct inf_quantize_match *match)
 {
     struct inf_graph *graph = rewrite->graph;
@@ -106,8 +106,8 @@ static enum inf_code fuse_move(struct inf_rewrite *rewrite, const struct inf_qua
 
 // --- the pass ---
 
-// Moves the dequantize node of a constant behind the transpose `index`, which alone reads it, so
-// that bytes are transposed and folded instead of floats.
+// Swaps the dequantize node of a constant with the transpose `index`, its only reader, so that
+// bytes are transposed and folded instead of floats.
 static enum inf_code sink_dequantize(struct inf_rewrite *rewrite, uint32_t index)
 {
     struct inf_graph *graph = rewrite->graph;

@@ -2,10 +2,10 @@
 // Products of bytes: a convolution or matrix product between dequantize and quantize becomes
 // qconv2d or qmatmul. With x = sx * (bx - zx) and w = sw * (bw - zw), per output channel c
 //
-//     y = sum(x * w) + bias        becomes
-//     by = zy + round((sum((bx - zx) * (bw - zw)) + bias / (sx * sw[c])) * sx * sw[c] / sy)
+//   y = sum(x * w) + bias        becomes
+//   by = zy + round((sum((bx - zx) * (bw - zw)) + bias / (sx * sw[c])) * sx * sw[c] / sy)
 //
-// The sum is of integers, so it is exact; floats would round each term.
+// The sum adds integers, so it is exact; a sum of floats would round each term.
 #include "backends/graph/pass/quantize_product.h"
 
 #include <assert.h>
@@ -13,12 +13,13 @@
 
 #include "backends/graph/pass/linear.h"
 
-// A product that becomes one of bytes.
+// A float product that can become a product of bytes.
 struct product {
     struct inf_quantize_match match;
-    uint32_t moved; // node between dequantize and product that moves elements; INF_NODE_NONE: none
+    // node between dequantize and product that moves elements; INF_NODE_NONE if there is none
+    uint32_t moved;
     struct inf_quantized x, w;
-    const float *bias; // one element per channel; NULL: none
+    const float *bias; // one element per channel; NULL if there is no bias
     size_t channels;   // of the output
 };
 
@@ -39,7 +40,7 @@ static bool fits_channels(const struct inf_graph *graph, const struct product *p
            (product->w.scale_count == product->channels && along == axis);
 }
 
-// Finds the number of output channels. Returns false if the product has no form on bytes.
+// Finds the number of output channels. Returns false if there is no byte operator for this product.
 static bool find_channels(struct inf_graph *graph, struct product *product)
 {
     const struct inf_node *node = &graph->nodes[product->match.node];
@@ -59,7 +60,8 @@ static bool find_channels(struct inf_graph *graph, struct product *product)
     return product->channels > 0 && fits_channels(graph, product, axis);
 }
 
-// As inf_quantized_find(), also if one node that only moves elements lies between: *out_moved.
+// As inf_quantized_find(), but also accepts one node between that only moves elements. Its index is
+// *out_moved.
 static bool dequantized_and_moved(const struct inf_rewrite *rewrite, uint32_t value,
                                   struct inf_quantized *quantized, uint32_t *out_moved)
 {
@@ -104,8 +106,8 @@ static bool find_product(struct inf_rewrite *rewrite, struct product *product)
 }
 
 // Adds the constants of the product on bytes: one factor per channel, scale(x) * scale(w) /
-// scale(y), and the bias in units of scale(x) * scale(w). *out_bias is INF_VALUE_NONE if there is
-// no bias.
+// scale(y), and the bias in units of scale(x) * scale(w). If there is no bias, *out_bias is
+// INF_VALUE_NONE.
 static enum inf_code add_terms(struct inf_rewrite *rewrite, const struct product *product,
                                uint32_t *out_scale, uint32_t *out_bias)
 {
@@ -177,7 +179,8 @@ static void set_product_attrs(struct inf_graph *graph, const struct product *pro
     }
 }
 
-// Gives the weights the shape of qconv2d: [kh,kw,c,m] of a depthwise one becomes [kh,kw,1,c*m].
+// Gives the weights the shape that qconv2d expects: [kh,kw,c,m] of a depthwise convolution becomes
+// [kh,kw,1,c*m].
 static enum inf_code add_weights(struct inf_rewrite *rewrite, const struct product *product,
                                  uint32_t *out_weights)
 {
@@ -192,7 +195,8 @@ static enum inf_code add_weights(struct inf_rewrite *rewrite, const struct produ
                                  out_weights);
 }
 
-// Lets the node between dequantize and product move the bytes of x instead of the floats.
+// Changes the node between dequantize and product, so that it moves the bytes of x instead of the
+// floats.
 static enum inf_code move_bytes(struct inf_rewrite *rewrite, struct product *product)
 {
     struct inf_graph *graph = rewrite->graph;

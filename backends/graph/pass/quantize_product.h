@@ -6,16 +6,18 @@
 
 #include "backends/graph/pass/quantized.h"
 
-// A quantize node, and the node of floats before it.
+// A quantize node, and the float node that computes its input.
 struct inf_quantize_match {
     uint32_t quantize;
-    uint32_t clamp_node;    // between the two; INF_NODE_NONE: none
-    uint32_t node;          // nothing else uses its output
-    struct inf_quantized y; // result of `quantize`; one scale
-    struct inf_clamp clamp; // of `clamp_node`
+    // node between `node` and `quantize` that clamps; INF_NODE_NONE if there is none
+    uint32_t clamp_node;
+    uint32_t node;          // the float node; nothing else uses its output
+    struct inf_quantized y; // result of `quantize`; it has one scale
+    struct inf_clamp clamp; // bounds that `clamp_node` applies
 };
 
-// Replaces the matched nodes by one product of bytes if they are one. Changes nothing otherwise.
+// Replaces the matched nodes by one product of bytes if `node` is a suitable product. Changes
+// nothing otherwise.
 enum inf_code inf_quantize_product(struct inf_rewrite *rewrite,
                                    const struct inf_quantize_match *match) INF_NODISCARD;
 

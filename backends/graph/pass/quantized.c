@@ -113,7 +113,7 @@ int32_t inf_clamp_to_byte(const struct inf_graph *graph, const struct inf_quanti
 
 // --- inputs ---
 
-// Makes `value`, or INF_VALUE_NONE, input `index` of a node.
+// Sets input `index` of a node to `value`, which may be INF_VALUE_NONE.
 static enum inf_code set_input(struct inf_rewrite *rewrite, uint32_t node, uint32_t index,
                                uint32_t value)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of bytes that stand for real numbers: real = scale * (byte - zero point). What the
-// quantize pass reads about them. Private to the passes.
+// Values of bytes that represent real numbers: real = scale * (byte - zero point). The quantize
+// pass reads scales, zero points and clamps with these functions. Private to the passes.
 #ifndef INF_BACKENDS_GRAPH_PASS_QUANTIZED_H
 #define INF_BACKENDS_GRAPH_PASS_QUANTIZED_H
 
@@ -9,10 +9,10 @@
 // A value of bytes with its scales and zero points, all constants.
 struct inf_quantized {
     uint32_t bytes;       // the value
-    uint32_t scale, zero; // values; zero INF_VALUE_NONE: all zero points are 0
-    int32_t axis;         // along which there is one scale per index, if there are several
-    const float *scales;  // normal numbers above 0
-    size_t scale_count;   // 1 or more
+    uint32_t scale, zero; // value indices; zero is INF_VALUE_NONE if all zero points are 0
+    int32_t axis; // the axis along which there is one scale per index, if there are several scales
+    const float *scales; // each scale is a normal number above 0
+    size_t scale_count;  // 1 or more
 };
 
 // Bounds of a real result before it is quantized.
@@ -24,35 +24,37 @@ struct inf_clamp {
 bool inf_quantized_is_byte(enum inf_dtype dtype);
 
 // Reads scale and zero point of a quantize or dequantize node whose quantized side is `bytes`.
-// Returns false if they are not constants or make no sense.
+// Returns false if they are not constants or have invalid values.
 bool inf_quantized_read(const struct inf_graph *graph, const struct inf_node *node, uint32_t bytes,
                         struct inf_quantized *quantized);
 
-// Reads what `value` was dequantized from. Returns false if no dequantize node produces it.
+// Describes the bytes from which `value` was dequantized. Returns false if `value` is not the
+// output of a dequantize node.
 bool inf_quantized_find(const struct inf_graph *graph, uint32_t value,
                         struct inf_quantized *quantized);
 
-// Returns the zero point of a value with one scale.
+// Returns the zero point of a value that has one scale.
 int32_t inf_quantized_zero(const struct inf_graph *graph, const struct inf_quantized *quantized);
 
-// Returns whether equal bytes of both stand for equal numbers. False for several scales.
+// Returns whether equal bytes of `a` and `b` represent equal numbers. False if one has several
+// scales.
 bool inf_quantized_equal(const struct inf_graph *graph, const struct inf_quantized *a,
                          const struct inf_quantized *b);
 
-// Narrows *clamp, which applies after an activation, by that activation. `min` and `max` are those
-// of INF_ACTIVATION_CLIP. Returns false if the activation is more than a clamp.
+// Narrows *clamp by an activation that is applied before the clamp. `min` and `max` are the bounds
+// of INF_ACTIVATION_CLIP. Returns false if the activation does more than clamp.
 bool inf_clamp_narrow(struct inf_clamp *clamp, enum inf_activation activation, float min,
                       float max);
 
 // Narrows *clamp by `node` if the node only clamps its input. Returns false for other nodes.
 bool inf_clamp_read(const struct inf_node *node, struct inf_clamp *clamp);
 
-// Returns a bound of a clamp as a byte of y.
+// Converts a bound of a clamp to a byte of y.
 int32_t inf_clamp_to_byte(const struct inf_graph *graph, const struct inf_quantized *y,
                           float bound);
 
-// Replaces the inputs of a node. The last one is set first: the node's present inputs may be among
-// them, and the data of a constant is freed with its last use.
+// Replaces the inputs of a node, the last one first. The old inputs may be among the new ones, and
+// dropping the last use of a constant frees its data, so this order keeps them alive.
 enum inf_code inf_quantize_set_inputs(struct inf_rewrite *rewrite, uint32_t node,
                                       const uint32_t *inputs, uint32_t count) INF_NODISCARD;
 

@@ -14,7 +14,7 @@ static enum inf_code no_memory(struct inf_rewrite *rewrite)
                            rewrite->graph->value_count);
 }
 
-// Grows the table of uses to the number of values that the graph has room for.
+// Grows the table of uses to the capacity of the graph's array of values.
 static bool grow_uses(struct inf_rewrite *rewrite)
 {
     uint32_t wanted = rewrite->graph->value_capacity + 1;
@@ -114,7 +114,7 @@ enum inf_code inf_rewrite_set_input(struct inf_rewrite *rewrite, uint32_t node, 
         changed->inputs = longer;
         changed->input_count = index + 1;
     }
-    rewrite->uses[value]++; // before the drop: it may be the same value
+    rewrite->uses[value]++; // before dropping the old input, which may be the same value
     inf_rewrite_drop_use(rewrite, changed->inputs[index]);
     changed->inputs[index] = value;
     rewrite->changed = true;

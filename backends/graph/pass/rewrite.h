@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rewrite in progress: what one pass changes in one graph. Removed nodes stay in place, marked,
-// until the pass ends, so that node indices hold while it runs. Private to the passes.
+// A rewrite in progress: the changes of one pass to one graph. Removed nodes are only marked until
+// the pass ends, so that node indices remain valid during the pass. Private to the passes.
 #ifndef INF_BACKENDS_GRAPH_PASS_REWRITE_H
 #define INF_BACKENDS_GRAPH_PASS_REWRITE_H
 
@@ -9,12 +9,12 @@
 
 struct inf_rewrite {
     struct inf_graph *graph;
-    const struct inf_evaluator *evaluator; // NULL: nothing is folded
+    const struct inf_evaluator *evaluator; // NULL disables folding
     size_t *fold_budget_bytes;             // bytes that folding may still add to the graph
     uint64_t *fold_budget_work;            // work that folding may still do, by inf_node_work()
-    uint32_t *uses;                        // by value: inputs of nodes and outputs of the graph
+    uint32_t *uses; // number of uses of each value, as input of a node or as output of the graph
     uint32_t uses_capacity;
-    bool *removed;   // by node
+    bool *removed;   // indexed by node
     bool changed;    // the pass changed the graph
     bool keep_bytes; // dequantize of 8-bit constants is not folded: another pass may use the bytes
     struct inf_error *err;
@@ -23,33 +23,33 @@ struct inf_rewrite {
 // Starts a rewrite of rewrite->graph. The caller has set graph, evaluator, budgets and err.
 enum inf_code inf_rewrite_begin(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// Takes the removed nodes out of the graph, and subgraphs that no node uses. Node indices change.
+// Takes the removed nodes and the unused subgraphs out of the graph. Node indices change.
 enum inf_code inf_rewrite_end(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// Frees what inf_rewrite_begin() allocated; also after a failure.
+// Frees the memory that inf_rewrite_begin() allocated. Call it after a failure too.
 void inf_rewrite_fini(struct inf_rewrite *rewrite);
 
-// Counts one use of `value` less. The data of a constant is freed with its last use.
+// Decrements the use count of `value`. The data of a constant is freed with its last use.
 void inf_rewrite_drop_use(struct inf_rewrite *rewrite, uint32_t value);
 
 // Marks a node as removed and drops its uses. Nothing may use its outputs.
 void inf_rewrite_remove(struct inf_rewrite *rewrite, uint32_t node);
 
-// Fuses two nodes: node `keep` gets the output of node `absorbed`, which reads the only output of
-// `keep`. Removes `absorbed`; `keep` does the work of both.
+// Fuses two nodes: node `keep` gets the output of node `absorbed`, which is the only reader of the
+// output of `keep`. Removes `absorbed`; `keep` now computes both operations.
 void inf_rewrite_absorb(struct inf_rewrite *rewrite, uint32_t keep, uint32_t absorbed);
 
-// Makes `value` input `index` of a node. Inputs before it that the node lacks become absent ones.
+// Sets input `index` of `node` to `value`. Missing inputs before `index` become absent ones.
 enum inf_code inf_rewrite_set_input(struct inf_rewrite *rewrite, uint32_t node, uint32_t index,
                                     uint32_t value) INF_NODISCARD;
 
-// As inf_graph_add_const(), for a constant that the rewrite is about to use.
+// As inf_graph_add_const(), and makes room for the new constant in the table of uses.
 enum inf_code inf_rewrite_add_const(struct inf_rewrite *rewrite, const char *name,
                                     enum inf_dtype dtype, const struct inf_shape *shape,
                                     struct inf_blob *data, uint32_t *out_value) INF_NODISCARD;
 
-// Returns the node that produces `value` if exactly one node or output uses it, so that the two can
-// become one; INF_NODE_NONE otherwise.
+// Returns the node that produces `value` if exactly one node or output uses `value`, so that a pass
+// can fuse both; INF_NODE_NONE otherwise.
 uint32_t inf_rewrite_sole_producer(const struct inf_rewrite *rewrite, uint32_t value);
 
 #endif

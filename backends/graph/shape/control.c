@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches and loops: passes types and shapes into their subgraphs, and takes them from the
-// outputs.
+// Branches and loops: copies types and shapes of a node's inputs to the inputs of its subgraphs,
+// and takes the node's output types and shapes from the outputs of the subgraphs.
 #include <stdlib.h>
 
 #include "backends/graph/shape/rules.h"
 
-// After so many rounds all shapes of a loop become unknown. Few, because nested loops multiply
-// them.
+// After this many rounds, all shapes that a loop may change become unknown. The number is small,
+// because the rounds of nested loops multiply.
 #define ROUNDS_MAX 1
 
-// A subgraph as its node sees it. The node's further inputs are constants, names, or the like.
+// A subgraph and the part of its node that it depends on. Inputs of the node that the subgraph does
+// not see, such as the condition, come first.
 struct subgraph_use {
     const char *name;
     const struct inf_graph *graph;
     uint32_t first_input;  // the node's input that is the subgraph's input 0
     uint32_t output_count; // outputs that the subgraph must have
-    enum inf_code (*infer_graph)(struct inf_graph *graph, struct inf_error *err); // NULL: not used
+    // NULL if shapes are only checked
+    enum inf_code (*infer_graph)(struct inf_graph *graph, struct inf_error *err);
 };
 
 static void list_subgraphs(const struct inf_graph *graph, const struct inf_node *node,
@@ -70,7 +72,7 @@ enum inf_code inf_subgraphs_check(const struct inf_graph *graph, const struct in
     return INF_OK;
 }
 
-// Gives input `index` of both subgraphs this type and shape.
+// Gives input `index` of both subgraphs the type and shape of a value.
 static void set_input(struct subgraph_use subgraphs[2], uint32_t index, enum inf_dtype dtype,
                       const struct inf_shape *shape)
 {
@@ -100,8 +102,8 @@ static enum inf_code infer_both(struct subgraph_use subgraphs[2], const struct i
     return INF_OK;
 }
 
-// A branch often fits some shapes only. If its inputs' shapes do not fit together, it is inferred
-// without them: only a run that takes this branch fails.
+// A branch often accepts some shapes only. If the shapes of its inputs do not fit together, the
+// branch is inferred without them, so that only a run that takes this branch fails.
 static enum inf_code infer_branches(struct subgraph_use subgraphs[2], const struct inf_node *node,
                                     struct inf_error *err)
 {
@@ -137,7 +139,8 @@ static struct inf_shape join_shapes(const struct inf_shape *a, const struct inf_
     return joined;
 }
 
-// Makes unknown in the body's inputs what the body changes. Returns true if it changed any input.
+// Makes those dimensions of the body's inputs unknown that the body changes. Returns true if any
+// input was changed.
 static bool widen_inputs(struct subgraph_use subgraphs[2], const struct inf_node *node)
 {
     const struct subgraph_use *body = &subgraphs[1];

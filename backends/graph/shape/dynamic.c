@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of operators whose output sizes depend on values, and of lists of tensors.
+// Shapes of lists of tensors, and of operators whose output sizes depend on values.
 #include "backends/graph/shape/rules.h"
 
 enum inf_code inf_infer_nonzero(struct inf_infer *infer)
@@ -87,12 +87,12 @@ enum inf_code inf_infer_list_diff(struct inf_infer *infer)
     return inf_infer_output(infer, 1, &left);
 }
 
-// Sets *item to the shape of the list's items, from the list and from the new item. Returns false
-// if they differ.
+// Merges the item shape of a list with the shape of a new item into *item. Returns false if they
+// differ.
 static bool merge_items(const struct inf_shape *list, const struct inf_shape *put,
                         struct inf_shape *item)
 {
-    // An unknown size may become 0.
+    // A list of unknown length may be empty.
     bool is_empty = list->rank < 0 || (list->rank == 2 && list->dims[1] <= 0);
     *item = *put;
     if (is_empty || put->rank < 0)

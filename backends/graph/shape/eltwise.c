@@ -68,7 +68,7 @@ enum inf_code inf_infer_prelu(struct inf_infer *infer)
     struct inf_shape joined;
     bool fits = inf_shape_broadcast(x, alpha, &joined) && joined.rank == x->rank;
     for (int32_t i = 0; fits && i < x->rank; i++) {
-        // Only alpha broadcasts; x does not.
+        // Broadcasting may extend alpha, but must not extend x.
         if (x->dims[i] == 1 && joined.dims[i] > 1)
             fits = false;
         if (x->dims[i] >= 0)
@@ -83,7 +83,7 @@ enum inf_code inf_infer_prelu(struct inf_infer *infer)
     return inf_infer_output(infer, 0, &joined);
 }
 
-// Returns the shape without the axes of `set`, or with them as 1.
+// Returns the shape without the axes in `set`, or with these axes reduced to size 1.
 static struct inf_shape reduce_shape(const struct inf_shape *x, uint32_t set, bool keep_dims)
 {
     struct inf_shape shape = {0};

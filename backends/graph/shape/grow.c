@@ -14,7 +14,8 @@ static enum inf_code check_scalar(struct inf_infer *infer, uint32_t index)
                            inf_shape_print(shape, text));
 }
 
-// Returns the rank of x, which equals the rows of the other operand; unknown if neither is known.
+// Sets the rank of x, which equals the number of rows of the other operand. The rank is unknown if
+// neither is known.
 static enum inf_code common_rank(struct inf_infer *infer, int64_t rows, int32_t *rank)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);
@@ -25,7 +26,7 @@ static enum inf_code common_rank(struct inf_infer *infer, int64_t rows, int32_t 
     return INF_OK;
 }
 
-// Computes one axis of pad.
+// Computes the output size of one axis of pad.
 static enum inf_code pad_axis(struct inf_infer *infer, int32_t axis, int64_t before, int64_t after,
                               int64_t *dim)
 {
@@ -88,7 +89,7 @@ enum inf_code inf_infer_broadcast(struct inf_infer *infer)
     bool known;
     INF_TRY(inf_infer_listed(infer, 1, 0, &wanted, &known));
     if (x->rank >= 0 && wanted.rank >= 0) {
-        // x broadcasts to the wanted shape; the wanted shape does not broadcast to x.
+        // Broadcasting may extend x to the wanted shape, but must not extend the wanted shape.
         struct inf_shape joined;
         bool fits = inf_shape_broadcast(x, &wanted, &joined) && joined.rank == wanted.rank;
         for (int32_t i = 0; fits && i < joined.rank; i++)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward inference of element types and shapes, node by node, from ops.def's rules.
+// Infers element types and shapes from inputs to outputs, node by node, by the rules in ops.def.
 #ifndef INF_BACKENDS_GRAPH_SHAPE_INFER_H
 #define INF_BACKENDS_GRAPH_SHAPE_INFER_H
 
 #include "backends/graph/graph.h"
 
-// Sets the types and shapes of every node's outputs from its inputs. Dimensions that depend on
-// unknown dimensions, or on values that are not constant yet, become INF_DIM_UNKNOWN. `padding`
-// same or valid stays as it is: kernels call inf_node_windows().
+// Sets the types and shapes of every node's outputs from its inputs. A dimension becomes
+// INF_DIM_UNKNOWN if it depends on unknown dimensions or on values that are not constant yet.
+// Padding `same` or `valid` is not resolved to numbers here: kernels call inf_node_windows().
 //
 // INF_INVALID      inputs do not fit the operator; the text names the node, the actual and the
-//                  wanted shapes.
+// wanted shapes.
 // INF_UNSUPPORTED  the operator is not defined for an element type.
 enum inf_code inf_shape_infer(struct inf_graph *graph, struct inf_error *err) INF_NODISCARD;
 
-// Does the same for one node.
+// Sets the types and shapes of the outputs of one node, as inf_shape_infer() does.
 enum inf_code inf_shape_infer_node(struct inf_graph *graph, uint32_t node,
                                    struct inf_error *err) INF_NODISCARD;
 
@@ -34,18 +34,18 @@ struct inf_window {
 };
 
 // Computes the windows of a conv2d, depthwise_conv2d, conv2d_transpose, pool2d or dilation2d node
-// along height and width. For conv2d_transpose they are those of the convolution whose gradient it
-// is: `input` is the size of the node's output and `output` that of its input. All shapes must be
-// known.
+// along height and width. A conv2d_transpose is the gradient of a convolution, and the windows of
+// that convolution are returned: `input` is the size of the node's output and `output` is the size
+// of its input. All shapes must be known.
 void inf_node_windows(const struct inf_graph *graph, const struct inf_node *node,
                       struct inf_window *height, struct inf_window *width);
 
 // Computes the windows of a conv_nd, conv_nd_transpose or pool_nd node along its spatial axis
-// `axis`; for a transposed one as inf_node_windows() does. All shapes must be known.
+// `axis`. Transposed convolutions are treated as in inf_node_windows(). All shapes must be known.
 void inf_node_window_nd(const struct inf_graph *graph, const struct inf_node *node, int32_t axis,
                         struct inf_window *window);
 
-// A slice node, resolved against the shape of its input.
+// The parameters of a slice node, resolved against the shape of its input.
 struct inf_slice_plan {
     int32_t rank;                   // rank of the input
     int64_t begin[INF_LIMIT_RANK];  // first index of each axis

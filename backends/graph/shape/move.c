@@ -7,7 +7,7 @@ enum inf_code inf_infer_identity(struct inf_infer *infer)
     return inf_infer_output(infer, 0, inf_infer_input(infer, 0));
 }
 
-// Computes the dimension `hole` of `shape`, so that it holds as many elements as x.
+// Sets dimension `hole` of `shape` so that `shape` has as many elements as x.
 static enum inf_code fill_hole(struct inf_infer *infer, const struct inf_shape *x,
                                struct inf_shape *shape, int32_t hole)
 {
@@ -118,7 +118,7 @@ enum inf_code inf_infer_transpose(struct inf_infer *infer)
     return inf_infer_output(infer, 0, &y);
 }
 
-// Adds input `index` to the concatenation so far.
+// Adds the size of input `index` to the shape of the concatenation so far.
 static enum inf_code join_input(struct inf_infer *infer, uint32_t index, int32_t axis,
                                 struct inf_shape *joined)
 {
@@ -127,7 +127,8 @@ static enum inf_code join_input(struct inf_infer *infer, uint32_t index, int32_t
     char so_far[INF_SHAPE_TEXT_SIZE];
     bool fits = x->rank == joined->rank;
     for (int32_t i = 0; fits && i < x->rank; i++) {
-        int64_t sum = joined->dims[i] + x->dims[i]; // below 2^32: it is checked at each input
+        // below 2^32, because the sum is checked after each input
+        int64_t sum = joined->dims[i] + x->dims[i];
         if (i != axis)
             fits = inf_dim_merge(joined->dims[i], x->dims[i], &joined->dims[i]);
         else if (joined->dims[i] < 0 || x->dims[i] < 0)

@@ -24,7 +24,8 @@ static struct lists lists_of(const struct inf_node *node)
     return LISTS_OF(&node->attrs.conv_nd);
 }
 
-// Checks that a list has one element per spatial axis, or none, each from `least` to 65535.
+// Checks that a list has one element per spatial axis, or is empty, and that each element is in
+// least..65535.
 static enum inf_code check_list(struct inf_infer *infer, const char *name,
                                 const struct inf_ints *list, int32_t axes, int64_t least)
 {
@@ -51,7 +52,8 @@ static int32_t read_element(const struct inf_ints *list, int32_t axis, int32_t o
     return list->count == 0 ? otherwise : (int32_t)list->values[axis];
 }
 
-// Adds an incomplete last window (`ceil`) if it starts inside x or its padding before.
+// With `ceil`, counts an incomplete last window too, if it starts inside x or inside the padding
+// before x.
 static void round_up(struct inf_window *window)
 {
     int64_t reach = (int64_t)(window->kernel - 1) * window->dilation + 1;
@@ -89,7 +91,8 @@ void inf_node_window_nd(const struct inf_graph *graph, const struct inf_node *no
         *window = (struct inf_window){.stride = 1, .dilation = 1};
 }
 
-// Computes the windows along spatial axis `axis`; *output is unknown if input or kernel are.
+// Computes the number of windows along spatial axis `axis`. *output is unknown if the size of the
+// input or of the kernel is.
 static enum inf_code slide_window(struct inf_infer *infer, int32_t axis, int64_t input,
                                   int64_t kernel, int64_t *output)
 {
@@ -100,7 +103,7 @@ static enum inf_code slide_window(struct inf_infer *infer, int32_t axis, int64_t
     if (input < 0 || kernel < 0)
         return INF_OK;
     bool settled = settle_window(infer->node, axis, input, kernel, &window);
-    if (!settled && infer->node->op == INF_OP_POOL_ND) { // no window fits: there is nothing to pool
+    if (!settled && infer->node->op == INF_OP_POOL_ND) { // no window fits, so y is empty
         *output = 0;
         return INF_OK;
     }
@@ -111,7 +114,8 @@ static enum inf_code slide_window(struct inf_infer *infer, int32_t axis, int64_t
     return INF_OK;
 }
 
-// Checks that x and the filter have one rank, 3 or more. *axes is -1 if it is unknown.
+// Checks that x and the filter have the same rank, 3 or more. *axes is the number of spatial axes,
+// or -1 if it is unknown.
 static enum inf_code check_ranks(struct inf_infer *infer, int32_t *axes)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);
@@ -195,7 +199,7 @@ enum inf_code inf_infer_conv_nd_transpose(struct inf_infer *infer)
     }
     INF_TRY(check_bias(infer, 3, y.dims[axes + 1]));
     for (int32_t i = 0; i < axes; i++) {
-        int64_t back; // the convolution of y must have the size of x
+        int64_t back; // output size of the convolution of y; must equal the size of x
         INF_TRY(slide_window(infer, i, y.dims[1 + i], filter->dims[i], &back));
         if (!inf_dim_merge(back, x->dims[1 + i], &merged))
             return inf_shape_fault(

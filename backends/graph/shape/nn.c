@@ -17,8 +17,8 @@ static enum inf_code check_per_channel(struct inf_infer *infer, uint32_t index, 
                            index, inf_shape_print(shape, text), (long long)channels);
 }
 
-// Checks the bias (input 2), and the alpha of prelu (input 3), which is present only with that
-// activation.
+// Checks the bias (input 2) and the alpha of prelu (input 3). Alpha is present only if the
+// activation is prelu.
 static enum inf_code check_bias_and_alpha(struct inf_infer *infer, enum inf_activation activation,
                                           int64_t channels)
 {
@@ -105,7 +105,7 @@ static enum inf_code take_output_shape(struct inf_infer *infer, struct inf_shape
         return inf_shape_fault(infer, "the output shape has %lld elements, wanted 4",
                                (long long)size.count);
     for (int32_t i = 0; size.known && i < 4; i++) {
-        // -1 means "as computed". Only batch and channels may be -1.
+        // -1 means that the size is computed. Only batch and channels may be -1.
         bool computed = size.values[i] == -1 && (i == 0 || i == 3);
         if (size.values[i] < 0 && !computed)
             return inf_shape_fault(infer, "the output shape has %lld at %d",
@@ -135,7 +135,7 @@ enum inf_code inf_infer_conv2d_transpose(struct inf_infer *infer)
     INF_TRY(check_per_channel(infer, 3, y.dims[3]));
     INF_TRY(inf_infer_output(infer, 0, &y));
     for (int axis = 0; axis < 2; axis++) {
-        // The convolution of y must have the size of x.
+        // The output size of the convolution of y, which must equal the size of x.
         int64_t back;
         INF_TRY(inf_infer_window_count(infer, axis, y.dims[1 + axis], filter.dims[axis], &back));
         if (!inf_dim_merge(back, x.dims[1 + axis], &merged))
@@ -200,7 +200,7 @@ enum inf_code inf_infer_pool2d(struct inf_infer *infer)
     INF_TRY(inf_infer_image(infer, 0, &x));
     struct inf_shape y = x;
     for (int axis = 0; axis < 2; axis++) {
-        // A window that covers only padding would have no maximum and no mean.
+        // Refuse windows that cover only padding, because they would have no maximum and no mean.
         if (window.padding == INF_PADDING_EXPLICIT &&
             (window.pad_before[axis] >= kernel[axis] || window.pad_after[axis] >= kernel[axis]))
             return inf_shape_fault(infer, "padding of %d and %d, wanted less than the window's %d",

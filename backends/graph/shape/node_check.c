@@ -57,7 +57,8 @@ static enum inf_code check_attr(const struct inf_node *node, const struct inf_at
                                 struct inf_error *err)
 {
     const unsigned char *at = (const unsigned char *)&node->attrs + attr->offset;
-    int32_t integer = *at; // the byte of a bool; replaced below for other types
+    // valid for an integer; for a bool only its byte counts, and other types replace it below
+    int32_t integer = *at;
     float real;
     switch (attr->type) {
     case INF_ATTR_TYPE_INT:

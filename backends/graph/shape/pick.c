@@ -203,7 +203,8 @@ enum inf_code inf_infer_scatter_nd(struct inf_infer *infer)
     return inf_infer_output(infer, 0, x);
 }
 
-// Indices of elements along `axis` have the rank of x, and in all other axes at most its sizes.
+// Checks indices of elements along `axis`: they must have the rank of x, and no axis except `axis`
+// may be larger than in x.
 static enum inf_code check_elements(struct inf_infer *infer, int32_t axis_attr)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);

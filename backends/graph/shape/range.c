@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The length of a range, from its three constants.
+// The length of a range, computed from its three constant operands.
 #include <math.h>
 
 #include "backends/graph/shape/rules.h"
@@ -15,7 +15,7 @@ static enum inf_code float_length(struct inf_infer *infer, const double ends[3],
 
 static enum inf_code int_length(struct inf_infer *infer, const int64_t ends[3], int64_t *length)
 {
-    // Unsigned differences: those of int64 extremes do not fit into int64.
+    // Subtract as unsigned, because the difference of two int64 values may not fit into int64.
     bool up = ends[2] > 0;
     uint64_t distance = 0;
     uint64_t step = up ? (uint64_t)ends[2] : -(uint64_t)ends[2];

@@ -6,8 +6,8 @@
 #include "backends/graph/graph.h"
 #include "backends/graph/shape/infer.h"
 
-// One node under inference. Its operand counts and attributes were checked before a shape function
-// sees it; nothing else was.
+// The state of inferring one node. inf_node_check() has checked the operand counts and attributes
+// before a shape function is called; shape functions check everything else.
 struct inf_infer {
     const struct inf_graph *graph;
     const struct inf_node *node;
@@ -17,7 +17,7 @@ struct inf_infer {
     struct inf_error *err;
 };
 
-// Fails because shapes do not fit. The caller puts the node's name in front of the text.
+// Fails because shapes do not fit. The caller prefixes the text with the node's name.
 #define inf_shape_fault(infer, ...)                                                                \
     inf_fail_reason((infer)->err, INF_INVALID, INF_REASON_SHAPE_MISMATCH, __VA_ARGS__)
 
@@ -36,24 +36,24 @@ struct inf_infer {
 enum inf_code inf_node_check(const struct inf_graph *graph, const struct inf_node *node,
                              struct inf_error *err) INF_NODISCARD;
 
-// Infers one node into `infer` (its graph, node, dtypes, shapes and err are set). Changes nothing
-// else. inf_node_check() must have passed.
+// Infers one node, and stores the results in `infer` only (its graph, node, dtypes, shapes and err
+// must be set). inf_node_check() must have succeeded.
 enum inf_code inf_infer_run(struct inf_infer *infer) INF_NODISCARD;
 
 // Checks the inputs' element types by the operator's rule and sets infer->dtype.
 enum inf_code inf_infer_types(struct inf_infer *infer) INF_NODISCARD;
 
-// Gives the subgraphs of a branch or loop node the types and shapes of its inputs, and infers them
-// with `infer_graph`, which is inf_shape_infer(): a parameter, because that function calls this
-// one. Dimensions that a loop changes between iterations become unknown. Does nothing for other
-// nodes.
+// Gives the subgraphs of a branch or loop node the types and shapes of its inputs, and infers the
+// subgraphs with `infer_graph`, which is inf_shape_infer(). It is a parameter because
+// inf_shape_infer() calls this function. Dimensions that a loop changes between iterations become
+// unknown. Does nothing for other nodes.
 enum inf_code inf_infer_subgraphs(struct inf_graph *graph, uint32_t node,
                                   enum inf_code (*infer_graph)(struct inf_graph *graph,
                                                                struct inf_error *err),
                                   struct inf_error *err) INF_NODISCARD;
 
-// Checks that the subgraphs of a branch or loop node take its inputs and make its outputs. Returns
-// true for other nodes.
+// Checks that the subgraphs of a branch or loop node accept its inputs and produce its outputs.
+// Succeeds for other nodes.
 enum inf_code inf_subgraphs_check(const struct inf_graph *graph, const struct inf_node *node,
                                   struct inf_error *err) INF_NODISCARD;
 
@@ -67,44 +67,46 @@ const struct inf_shape *inf_infer_input(const struct inf_infer *infer, uint32_t 
 enum inf_code inf_infer_output(struct inf_infer *infer, uint32_t index,
                                const struct inf_shape *shape) INF_NODISCARD;
 
-// The integers of an operand that is a list: constant, or constant after folding.
+// An operand that is a list of integers. The list is a constant, or becomes one by folding.
 struct inf_operand {
     bool known;    // the values are known
-    int64_t count; // number of elements; INF_DIM_UNKNOWN if that is unknown too
+    int64_t count; // number of elements; INF_DIM_UNKNOWN if not known
     int64_t values[2 * INF_LIMIT_RANK];
 };
 
-// Reads the integer list at input `index`, of shape [count] if `columns` is 0, else of shape
+// Reads the integer list at input `index`. The operand's shape is [count] if `columns` is 0, else
 // [count,columns]. Fails for more than INF_LIMIT_RANK rows.
 enum inf_code inf_infer_operand(struct inf_infer *infer, uint32_t index, int64_t columns,
                                 struct inf_operand *operand) INF_NODISCARD;
 
-// Reads the only integer of input `index`, a scalar or a list of one, into *value. *known is false
-// if it is not constant yet.
+// Reads the only integer of input `index`, a scalar or a list of one element, into *value. *known
+// is false if the input is not constant yet.
 enum inf_code inf_infer_integer(struct inf_infer *infer, uint32_t index, int64_t *value,
                                 bool *known) INF_NODISCARD;
 
-// Sets *shape to the shape that the list at input `index` gives, as far as it is known. Fails for
-// elements below `least`.
+// Sets *shape from the list at input `index`, as far as the list is known. Fails if an element is
+// below `least`.
 enum inf_code inf_infer_listed(struct inf_infer *infer, uint32_t index, int64_t least,
                                struct inf_shape *shape, bool *known) INF_NODISCARD;
 
-// Sets *shape to that of input `index`, which must have rank 4; all dimensions are unknown if its
-// rank is.
+// Sets *shape to the shape of input `index`, which must have rank 4. If the rank is unknown, all
+// dimensions are unknown.
 enum inf_code inf_infer_image(struct inf_infer *infer, uint32_t index,
                               struct inf_shape *shape) INF_NODISCARD;
 
-// Sets *resolved to `axis`, counted from the front of `rank` axes. Returns false if out of range.
+// Converts `axis`, which may count from the end, to 0..rank-1. Returns false if it is out of range.
 bool inf_axis_resolve(int64_t axis, int32_t rank, int32_t *resolved) INF_NODISCARD;
 
 // Resolves a list of axes into a bit set; fails for repeated axes.
 enum inf_code inf_infer_axes(struct inf_infer *infer, const struct inf_ints *axes, int32_t rank,
                              uint32_t *set) INF_NODISCARD;
 
-// Merges two statements about one dimension. Returns false if they differ.
+// Merges two values of one dimension, either of which may be unknown. Returns false if both are
+// known and differ.
 bool inf_dim_merge(int64_t a, int64_t b, int64_t *merged) INF_NODISCARD;
 
-// Sets *product to a * b as a dimension, unknown if a or b is. Returns false if it is too large.
+// Sets *product to a * b, or to unknown if a or b is unknown. Returns false if the product is too
+// large for a dimension.
 bool inf_dim_product(int64_t a, int64_t b, int64_t *product) INF_NODISCARD;
 
 // A window's attributes, before `padding` is resolved.
@@ -118,13 +120,13 @@ struct inf_window_attrs {
 // or qconv2d node.
 struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node);
 
-// Sets *output to how many windows of `kernel` taps fit over `input` elements along axis 0 (height)
-// or 1 (width); unknown if `kernel` or `input` is.
+// Sets *output to the number of windows of `kernel` taps that fit over `input` elements along axis
+// 0 (height) or 1 (width). *output is unknown if `kernel` or `input` is.
 enum inf_code inf_infer_window_count(struct inf_infer *infer, int axis, int64_t input,
                                      int64_t kernel, int64_t *output) INF_NODISCARD;
 
-// Sets *y to the shape of the product of the matrices at inputs 0 and 1; unknown rank if one of
-// their ranks is.
+// Sets *y to the shape of the matrix product of inputs 0 and 1. The rank is unknown if the rank of
+// one input is.
 enum inf_code inf_infer_product(struct inf_infer *infer, bool transpose_a, bool transpose_b,
                                 struct inf_shape *y) INF_NODISCARD;
 

@@ -38,7 +38,7 @@ enum inf_code inf_infer_resample(struct inf_infer *infer)
     return inf_infer_output(infer, 0, &y);
 }
 
-// Reads y's height and width from the list of two at input `index`.
+// Reads the height and width of y from the list of two elements at input `index`.
 static enum inf_code read_size(struct inf_infer *infer, uint32_t index, struct inf_shape *y)
 {
     struct inf_operand size;
@@ -166,8 +166,8 @@ enum inf_code inf_infer_normalize(struct inf_infer *infer)
     return inf_infer_output(infer, 0, x);
 }
 
-// Checks scale and zero point of quantize and dequantize: one number, or one for each index of the
-// axis.
+// Checks scale and zero point of quantize and dequantize: each has one element, or one per index of
+// the axis.
 static enum inf_code check_quantization(struct inf_infer *infer, int32_t axis_attr)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);

@@ -7,7 +7,7 @@
 // The range of one axis.
 struct axis_range {
     int64_t begin, end, stride;
-    bool from_start, to_end; // `begin`, `end` are ignored
+    bool from_start, to_end; // `begin` or `end` is ignored
     bool drop;               // only index `begin` is taken, and the axis is dropped
 };
 
@@ -16,12 +16,13 @@ struct spread {
     int32_t rank;                           // rank of the input
     struct axis_range axes[INF_LIMIT_RANK]; // by axis of the input
     int32_t out_rank;
-    int32_t out_axes[INF_LIMIT_RANK]; // by axis of the output: the input's axis; NEW_AXIS: new
+    // for each axis of the output, the axis of the input; NEW_AXIS if there is none
+    int32_t out_axes[INF_LIMIT_RANK];
 };
 
 #define NEW_AXIS (-1)
 
-// The reason of a failure, if the caller wants it.
+// The reason for a failure, from which the caller can write an error message.
 struct fault {
     const char *what;
     int32_t axis;
@@ -39,7 +40,7 @@ static bool has_bit(int32_t mask, int64_t position)
     return mask >> position & 1;
 }
 
-// The three operands as far as they are known, and their number of positions.
+// The three operands as far as they are known, and the number of positions in each.
 struct operands {
     bool known;
     int64_t begin[INF_LIMIT_RANK], end[INF_LIMIT_RANK], stride[INF_LIMIT_RANK];
@@ -83,7 +84,7 @@ static bool add_out_axis(struct spread *spread, int32_t axis, struct fault *faul
     return true;
 }
 
-// Takes the next `axes` axes of the input entirely.
+// Takes the next `axes` axes of the input without slicing them.
 static bool take_whole(struct spread *spread, int32_t *axis, int64_t axes, struct fault *fault)
 {
     for (int64_t i = 0; i < axes && *axis < spread->rank; i++) {
@@ -115,7 +116,8 @@ static bool take_position(const struct inf_attrs_slice *attrs, const struct oper
     return range->drop || add_out_axis(spread, taken, fault);
 }
 
-// Returns how many axes the ellipsis at position `at` stands for: those without a position.
+// Returns the number of axes that the ellipsis at position `at` stands for, which is the number of
+// input axes without a position.
 static int64_t ellipsis_width(const struct inf_attrs_slice *attrs, int64_t count, int64_t at,
                               int32_t rank)
 {
@@ -147,7 +149,7 @@ static bool spread_operands(const struct inf_attrs_slice *attrs, const struct op
         if (!done)
             return false;
     }
-    // Axes after the last position are taken entirely.
+    // Axes after the last position are not sliced.
     return take_whole(spread, &axis, rank - axis, fault);
 }
 
@@ -179,7 +181,7 @@ static bool settle_axis(const struct axis_range *range, int32_t axis, int64_t di
         first = up ? 0 : dim - 1;
     if (range->to_end)
         end = up ? dim : -1;
-    int64_t distance = end - first; // both are within the axis, so it does not overflow
+    int64_t distance = end - first; // cannot overflow, because both are within the axis
     *begin = first;
     *count = 0;
     if (distance != 0 && (distance > 0) == up)

@@ -2,12 +2,12 @@
 // Shapes of space_to_batch and batch_to_space.
 #include "backends/graph/shape/rules.h"
 
-// The operands of both: block sizes, and the padding or cropping.
+// The operands of both operators: block sizes, and the padding or cropping.
 struct blocks {
     bool known;
     int64_t count; // number of spatial axes
     int64_t sizes[INF_LIMIT_RANK];
-    int64_t edges[2 * INF_LIMIT_RANK]; // before and after each axis
+    int64_t edges[2 * INF_LIMIT_RANK]; // padding or cropping before and after each axis
     int64_t product;                   // product of all block sizes
 };
 
@@ -41,7 +41,7 @@ static enum inf_code read_blocks(struct inf_infer *infer, const struct inf_shape
     return INF_OK;
 }
 
-// Returns the shape of x with the axes that depend on the blocks unknown.
+// Sets y to the shape of x, where the axes that depend on the blocks are unknown.
 static enum inf_code is_undecided(struct inf_infer *infer, const struct inf_shape *x)
 {
     struct inf_shape y = *x;

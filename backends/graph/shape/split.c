@@ -4,11 +4,12 @@
 
 #include "backends/graph/shape/rules.h"
 
-// Cuts the axis into `sizes`, one for each output. One of them may be -1, which is computed.
+// Checks that the `sizes`, one per output, add up to the axis. One of them may be -1 and is then
+// computed.
 static enum inf_code check_sizes(struct inf_infer *infer, int64_t whole, int64_t *sizes)
 {
     uint32_t hole = UINT32_MAX;
-    int64_t sum = 0; // at most 4096 sizes below 2^31, so it does not overflow
+    int64_t sum = 0; // cannot overflow, because there are at most 4096 sizes below 2^31
     for (uint32_t i = 0; i < infer->node->output_count; i++) {
         if (sizes[i] < -1 || sizes[i] >= INF_LIMIT_DIM || (sizes[i] == -1 && hole != UINT32_MAX))
             return inf_shape_fault(infer, "part %u has size %lld", i, (long long)sizes[i]);
@@ -27,7 +28,7 @@ static enum inf_code check_sizes(struct inf_infer *infer, int64_t whole, int64_t
     return INF_OK;
 }
 
-// Reads the sizes from the second input; they are unknown if it is not constant yet.
+// Reads the sizes from the second input. If the input is not constant yet, the sizes are unknown.
 static enum inf_code listed_sizes(struct inf_infer *infer, int64_t whole, int64_t *sizes)
 {
     uint32_t parts = infer->node->output_count;

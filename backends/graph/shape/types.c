@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types: those that an operator is defined for, and those of its outputs.
+// Rules for element types: the types that an operator accepts, and the types of its outputs.
 #include "backends/graph/shape/rules.h"
 
 enum domain {
@@ -164,7 +164,7 @@ static enum inf_code want_index(struct inf_infer *infer, uint32_t index)
     return want_type(infer, index, INF_DTYPE_I32);
 }
 
-// Checks that all inputs from `first` on have one type, except input `except`.
+// Checks that the inputs from `first` on have one type. Input `except` may have another type.
 static enum inf_code want_alike(struct inf_infer *infer, uint32_t first, uint32_t except)
 {
     for (uint32_t i = first + 1; i < infer->node->input_count; i++)
@@ -173,7 +173,7 @@ static enum inf_code want_alike(struct inf_infer *infer, uint32_t first, uint32_
     return INF_OK;
 }
 
-// Checks that every input has a type, and that the main input's is in the operator's domain.
+// Checks that every input has a type, and that the operator accepts the type of the main input.
 static enum inf_code check_domain(struct inf_infer *infer, uint32_t main_input)
 {
     for (uint32_t i = 0; i < infer->node->input_count; i++)
@@ -206,7 +206,7 @@ static bool is_whole(enum inf_dtype dtype)
     return !inf_dtype_is_float(dtype) && dtype != INF_DTYPE_BOOL && dtype != INF_DTYPE_NONE;
 }
 
-// Fails because input `index` is not as the text says.
+// Fails because input `index` has the wrong type. The text says which type it must have.
 static enum inf_code is_unwanted(struct inf_infer *infer, uint32_t index, const char *wanted)
 {
     return inf_fail_reason(infer->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
@@ -247,7 +247,7 @@ static enum inf_code want_byte(struct inf_infer *infer, uint32_t index)
     return is_byte(input_dtype(infer, index)) ? INF_OK : is_unwanted(infer, index, "UINT8 or INT8");
 }
 
-// The rule of qconv2d and qmatmul.
+// Applies the type rule of qconv2d and qmatmul.
 static enum inf_code product_types(struct inf_infer *infer)
 {
     const union inf_attrs *attrs = &infer->node->attrs;
@@ -290,7 +290,7 @@ static enum inf_code qbinary_types(struct inf_infer *infer)
     return INF_OK;
 }
 
-// The rules of operators that look up, count and place.
+// Applies the type rules of operators that look up, count and place elements.
 static enum inf_code index_types(struct inf_infer *infer, enum inf_types rule)
 {
     switch (rule) {
@@ -321,7 +321,7 @@ static enum inf_code index_types(struct inf_infer *infer, enum inf_types rule)
     }
 }
 
-// Returns the input whose type decides whether the operator is defined.
+// Returns the input whose type decides whether the operator accepts the node.
 static uint32_t main_operand(enum inf_types rule)
 {
     switch (rule) {

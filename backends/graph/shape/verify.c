@@ -10,14 +10,14 @@
 // The state of a value while the nodes are visited.
 enum value_state {
     VALUE_UNMADE,
-    VALUE_READY, // an input or a constant, or a visited node makes it
+    VALUE_READY, // an input, a constant, or an output of a visited node
 };
 
 struct verifier {
     const struct inf_graph *graph;
     unsigned char *states;    // enum value_state, by value
     struct inf_shape *shapes; // room for the outputs of the node with most outputs
-    enum inf_dtype *dtypes;   // as `shapes`
+    enum inf_dtype *dtypes;   // room for the types of the same outputs
     struct inf_error *err;
 };
 
@@ -114,7 +114,7 @@ static enum inf_code check_outputs(struct verifier *verifier)
     return INF_OK;
 }
 
-// Checks that each input is made earlier, and each output only by this node.
+// Checks that each input of a node is computed before the node, and each output only by the node.
 static enum inf_code check_order(struct verifier *verifier, uint32_t index)
 {
     const struct inf_node *node = &verifier->graph->nodes[index];
@@ -240,7 +240,8 @@ static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, st
     size_t most_outputs = 1;
     for (uint32_t i = 0; i < graph->node_count; i++)
         most_outputs = INF_MAX(most_outputs, graph->nodes[i].output_count);
-    // inf_node_check() refuses nodes with more outputs before their shapes are used.
+    // Larger nodes need no room here, because inf_node_check() refuses them before their shapes are
+    // used.
     most_outputs = INF_MIN(most_outputs, INF_LIMIT_NODE_INPUTS);
     struct verifier verifier = {
         .graph = graph,

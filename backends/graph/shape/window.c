@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sliding windows: how many fit, and how much padding `same` means.
+// Sliding windows: the number of windows that fit, and the amount of padding for `same`.
 #include <string.h>
 
 #include "backends/graph/shape/rules.h"
@@ -7,7 +7,7 @@
 #define HEIGHT 0
 #define WIDTH  1
 
-// The six operators name these attributes alike.
+// These attributes have the same names in the six operators.
 #define COMMON_ATTRS(attrs)                                                                        \
     {                                                                                              \
         .padding = (attrs)->padding, .stride = {(attrs)->stride_h, (attrs)->stride_w},             \
@@ -60,7 +60,7 @@ struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node)
 bool inf_window_resolve(const struct inf_window_attrs *attrs, int axis, int64_t input,
                         int64_t kernel, struct inf_window *window)
 {
-    // Elements from a window's first tap to its last; both factors are below 2^31.
+    // Number of elements from a window's first tap to its last. Both factors are below 2^31.
     int64_t reach = (kernel - 1) * attrs->dilation[axis] + 1;
     if (kernel < 1 || reach > INT32_MAX)
         return false;
@@ -90,14 +90,15 @@ void inf_node_windows(const struct inf_graph *graph, const struct inf_node *node
                       struct inf_window *height, struct inf_window *width)
 {
     struct inf_window_attrs attrs = inf_node_window_attrs(node);
-    // Of a transposed convolution, the big side is what the node makes.
+    // For a transposed convolution, the larger image is the node's output.
     uint32_t big = node->op == INF_OP_CONV2D_TRANSPOSE ? node->outputs[0] : node->inputs[0];
     const struct inf_shape *input = &graph->values[big].shape;
     const struct inf_attrs_pool2d *pool = &node->attrs.pool2d;
     int64_t kernel[] = {pool->kernel_h, pool->kernel_w};
     if (node->op != INF_OP_POOL2D)
         memcpy(kernel, graph->values[node->inputs[1]].shape.dims, sizeof kernel);
-    // Inference has refused what does not settle; zeros then keep a kernel from touching anything.
+    // Inference has already refused windows that cannot be resolved. A zero window is a safeguard:
+    // the kernel then reads no element.
     if (!inf_window_resolve(&attrs, HEIGHT, input->dims[1], kernel[HEIGHT], height))
         *height = (struct inf_window){.stride = 1, .dilation = 1};
     if (!inf_window_resolve(&attrs, WIDTH, input->dims[2], kernel[WIDTH], width))
