@@ -41,8 +41,8 @@ static bool pads_with_zero(const struct inf_graph *graph, const struct inf_node 
            *(const float *)value->data->data == 0;
 }
 
-// Stores rows 1 and 2 of the paddings in `sides`. Returns false if the node does more than put zeros
-// around images.
+// Stores rows 1 and 2 of the paddings in `sides`. Returns false if the node does more than put
+// zeros around images.
 static bool image_paddings(const struct inf_graph *graph, const struct inf_node *node,
                            int64_t sides[4])
 {
