@@ -166,8 +166,8 @@ enum inf_code inf_ref_binary(const struct inf_ref_call *call, struct inf_error *
     return INF_OK;
 }
 
-// Returns whether `kind` holds, given whether a < b, a == b or a > b. With a NaN, none of them
-// holds.
+// Returns whether `kind` holds. The caller passes whether a < b, a == b or a > b; all three are
+// false if an operand is NaN.
 static bool compare_values(enum inf_compare_kind kind, bool less, bool equal, bool greater)
 {
     switch (kind) {

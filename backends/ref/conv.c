@@ -4,7 +4,8 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/kernels.h"
 
-// Output channels that are summed at once: their filter elements are adjacent in memory.
+// The number of output channels that are summed at once, because their filter elements are adjacent
+// in memory.
 #define BLOCK 64
 
 // A convolution of any of the three kinds, with its operands.
@@ -52,7 +53,7 @@ static double finish_element(const struct conv *conv, double sum, size_t channel
     return inf_ref_activate(&conv->activation, sum, slope);
 }
 
-// One pixel of the output.
+// The position of one pixel of the output.
 struct place {
     size_t image;
     int64_t row, column;

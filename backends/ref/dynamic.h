@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose output sizes depend on values. The caller first asks for the sizes, and then runs
-// the kernel on outputs of these sizes. Unlike other kernels, these may allocate memory while they
-// run.
+// the kernel on outputs of these sizes. Unlike other kernels, these kernels may allocate memory
+// while they run.
 #ifndef INF_BACKENDS_REF_DYNAMIC_H
 #define INF_BACKENDS_REF_DYNAMIC_H
 
 #include "backends/ref/kernels.h"
 
-// Sets *rows to the outputs' size along the dimension that depends on values.
+// Sets *rows to the size of the outputs along the dimension that depends on values.
 typedef enum inf_code inf_ref_rows(const struct inf_ref_call *call, int64_t *rows,
                                    struct inf_error *err);
 
-// As inf_ref_rows says, for the operator in the name.
+// The implementations of inf_ref_rows for nonzero, nms, unique and so on.
 inf_ref_rows inf_ref_nonzero_rows, inf_ref_nms_rows, inf_ref_unique_rows, inf_ref_list_diff_rows,
     inf_ref_list_set_rows;
 

@@ -112,7 +112,8 @@ __int128 inf_ref_truncate(double value, enum inf_dtype dtype)
 {
     if (isnan(value))
         return 0;
-    // The bounds are powers of two, or one less. As doubles they round to the power, hence ">=".
+    // The bounds are powers of two, or one less. A bound that is one less rounds up to the power as
+    // a double, so the comparisons include equality.
     if (value <= (double)inf_ref_int_min(dtype))
         return inf_ref_int_min(dtype);
     if (value >= (double)inf_ref_int_max(dtype))
@@ -138,7 +139,7 @@ void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
     }
 }
 
-// Returns the dimensions before the last two, which are the matrices.
+// Returns the dimensions before the last two; the last two are the matrix.
 static struct inf_shape leading_axes(const struct inf_shape *shape)
 {
     struct inf_shape result = *shape;

@@ -19,7 +19,8 @@ struct inf_ref_tensor {
     const struct inf_shape *shape; // owned by the graph
     size_t count;                  // number of elements
     size_t element_bytes;
-    uint32_t bound_value; // value to look up in a run's bindings; NONE for constant or absent ones
+    // value index to look up in a run's bindings; INF_VALUE_NONE for constant or absent operands
+    uint32_t bound_value;
 };
 
 // Returns element `index` as a double; 64-bit integers are rounded.
@@ -74,7 +75,7 @@ static inline void inf_ref_copy(const struct inf_ref_tensor *to, size_t to_index
 #define INF_REF_WALK_OPERANDS 3
 
 // A walk through a shape's elements in row-major order, with an element offset for each operand.
-// After the last element it is at the first one again.
+// After the last element, the walk returns to the first one.
 struct inf_ref_walk {
     int32_t rank;
     int64_t dims[INF_LIMIT_RANK];
@@ -90,8 +91,8 @@ void inf_ref_walk_init(struct inf_ref_walk *walk, const struct inf_shape *shape)
 void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
                             const struct inf_shape *shape);
 
-// Starts a walk over the matrices in the last two axes of `y`, with the matrices of `a` and `b` as
-// operands 0 and 1, broadcast as elements are. An element of the walk is a matrix. Returns the
+// Starts a walk over the matrices in the last two axes of `y`. Operands 0 and 1 are the matrices of
+// `a` and `b`, whose other axes are broadcast. Each step of the walk is one matrix. Returns the
 // number of matrices.
 size_t inf_ref_walk_matrices(struct inf_ref_walk *walk, const struct inf_shape *y,
                              const struct inf_shape *a, const struct inf_shape *b);

@@ -4,7 +4,8 @@
 
 #include "backends/ref/kernels.h"
 
-// x is [batch, outer, bound, inner], indices [batch, picked], y [batch, outer, picked, inner].
+// The operands and their sizes: x is [batch, outer, bound, inner], indices [batch, picked], y
+// [batch, outer, picked, inner].
 struct gather {
     const struct inf_ref_tensor *x, *indices, *y;
     size_t batch, outer, bound, picked, inner;

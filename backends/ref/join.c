@@ -38,7 +38,8 @@ enum inf_code inf_ref_split(const struct inf_ref_call *call, struct inf_error *e
     return INF_OK;
 }
 
-// Returns which of `size` elements is at `position`, which may be outside; -1 for a new element.
+// Returns which of `size` elements pad copies to `position`, which may be outside. Returns -1 if
+// the element there is the pad value.
 static int64_t mirror_index(enum inf_pad_mode mode, int64_t position, int64_t size)
 {
     if (position >= 0 && position < size)
@@ -60,7 +61,7 @@ static int64_t mirror_index(enum inf_pad_mode mode, int64_t position, int64_t si
     }
 }
 
-// Computes the element of x for the walk's element of y. Returns false if it is a new element.
+// Computes the index in x of the walk's element of y. Returns false if the element is padding.
 static bool source_of(const struct inf_ref_walk *walk, const struct inf_shape *shape,
                       enum inf_pad_mode mode, const int64_t *before, size_t *at)
 {

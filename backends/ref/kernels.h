@@ -8,7 +8,7 @@
 #include "backends/graph/graph.h"
 #include "backends/ref/element.h"
 
-// A node while it runs.
+// A call of a kernel: the node and its operands.
 struct inf_ref_call {
     const struct inf_graph *graph;
     const struct inf_node *node;
@@ -27,7 +27,7 @@ struct inf_ref_kernel {
 const struct inf_ref_kernel *inf_ref_kernel_find(enum inf_op op);
 
 // Computes an operator as ops.def defines it. Fails with INF_INVALID if the operator does not
-// accept a value. The text names neither node nor operator; the caller puts them in front.
+// accept a value. The error text names neither node nor operator; the caller adds both.
 #define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc)                     \
     enum inf_code inf_ref_##name(const struct inf_ref_call *call, struct inf_error *err)           \
         INF_NODISCARD;
@@ -52,7 +52,7 @@ struct inf_ref_activation inf_ref_node_activation(const struct inf_node *node);
 double inf_ref_activate(const struct inf_ref_activation *activation, double value,
                         double prelu_alpha);
 
-// Returns kind(x) of a unary node. Activations use it too.
+// Returns kind(x) of a unary node. Fused activations are computed with this function too.
 double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, double beta);
 
 // Splits the axes of `walk` into kept axes and those that `axes` names, with the strides of every
@@ -61,8 +61,8 @@ double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, dou
 void inf_ref_walk_split(const struct inf_ref_walk *walk, const struct inf_ints *axes,
                         struct inf_ref_walk *stay, struct inf_ref_walk *go);
 
-// Reads index number `i` of a tensor of i32 or i64 once, through volatile: a client may still write
-// to the memory of indices, and the value that is used must be the value that was checked.
+// Reads index number `i` of an i32 or i64 tensor exactly once, through volatile. A client may still
+// write to the memory of the indices, so a second read could return a value that was not checked.
 static inline int64_t inf_ref_index(const struct inf_ref_tensor *indices, size_t i)
 {
     if (indices->dtype == INF_DTYPE_I64)
@@ -70,8 +70,8 @@ static inline int64_t inf_ref_index(const struct inf_ref_tensor *indices, size_t
     return ((const volatile int32_t *)indices->data)[i];
 }
 
-// Returns true if *index is in [0, bound). If `from_end`, first makes negative indices count from
-// the end.
+// Returns true if *index is in [0, bound). If `from_end` is true, a negative index first becomes
+// *index + bound.
 static inline bool inf_ref_index_ok(int64_t *index, int64_t bound, bool from_end)
 {
     if (from_end && *index < 0)
@@ -79,7 +79,7 @@ static inline bool inf_ref_index_ok(int64_t *index, int64_t bound, bool from_end
     return *index >= 0 && *index < bound;
 }
 
-// Returns an axis attribute, negative ones counted from the end of `rank` axes.
+// Returns an axis attribute as 0..rank-1. A negative axis counts from the end.
 static inline int32_t inf_ref_axis(int64_t axis, int32_t rank)
 {
     return (int32_t)(axis < 0 ? axis + rank : axis);

@@ -2,7 +2,7 @@
 // Matrix products with broadcast leading dimensions.
 #include "backends/ref/kernels.h"
 
-// Columns of y that are summed at once.
+// The number of columns of y that are summed at once.
 #define BLOCK 64
 
 struct matmul {
@@ -37,7 +37,8 @@ static struct matmul prepare_matmul(const struct inf_ref_call *call)
     return mm;
 }
 
-// Computes columns [first, first + count) of a row; the _at are element offsets of the matrices.
+// Computes columns [first, first + count) of a row. a_at, b_at and y_at are the element offsets of
+// the matrices.
 static void row_block(const struct matmul *mm, size_t a_at, size_t b_at, size_t y_at, size_t first,
                       size_t count)
 {

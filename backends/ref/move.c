@@ -107,9 +107,10 @@ enum inf_code inf_ref_tile(const struct inf_ref_call *call, struct inf_error *er
     return INF_OK;
 }
 
-// Moves elements between x [n,h,w,c] and its blocks. Element [n,row,column,channel] of the deep
-// tensor is element [n, row * block + by, column * block + bx, channel % c] of the wide tensor,
-// where c is the channels of the wide tensor and by * block + bx = channel / c.
+// Moves elements between the wide tensor x [n,h,w,c] and the deep tensor that holds its blocks.
+// Element [n,row,column,channel] of the deep tensor is element [n, row * block + by, column * block
+// + bx, channel % c] of the wide tensor, where c is the channels of the wide tensor and by * block
+// + bx = channel / c.
 static void move_blocks(const struct inf_ref_tensor *from, const struct inf_ref_tensor *to,
                         int64_t block, bool from_is_deep)
 {

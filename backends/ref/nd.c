@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows in any number of dimensions: conv_nd, conv_nd_transpose, pool_nd; and dilation2d. Plain
-// walks over every tap of every element, because models spend little time in these operators.
+// Windows in any number of dimensions: conv_nd, conv_nd_transpose, pool_nd, and dilation2d. The
+// kernels are plain walks over every tap of every element, because models spend little time in
+// these operators.
 #include <math.h>
 
 #include "backends/graph/shape/infer.h"
@@ -13,9 +14,9 @@
 struct taps {
     int32_t axes;
     struct inf_window windows[AXES_MAX];
-    int64_t strides[AXES_MAX]; // of the tensor that taps read, in elements
-    int32_t tap[AXES_MAX];     // the current one
-    size_t number;             // its number in row-major order
+    int64_t strides[AXES_MAX]; // strides of the tensor that the taps read, in elements
+    int32_t tap[AXES_MAX];     // position of the current tap in the window
+    size_t number;             // number of the current tap in row-major order
 };
 
 // Starts at the first tap of the windows over `tensor`.
@@ -31,7 +32,7 @@ static struct taps taps_of(const struct inf_ref_call *call, const struct inf_ref
     return taps;
 }
 
-// Moves to the next tap. After the last one, returns false and is at the first one again.
+// Moves to the next tap. After the last tap, returns false and goes back to the first one.
 static bool next_tap(struct taps *taps)
 {
     taps->number++;
@@ -139,7 +140,7 @@ enum inf_code inf_ref_conv_nd_transpose(const struct inf_ref_call *call, struct 
 
 // --- pooling ---
 
-// The elements of a window so far.
+// The intermediate result of pooling one window.
 struct pooled {
     double sum;
     size_t count;
@@ -162,7 +163,8 @@ static void add_element(const struct inf_attrs_pool_nd *attrs, const struct inf_
     if (attrs->kind == INF_POOL_LP)
         value = pow(fabs(value), attrs->p);
     pooled->sum += value;
-    // As in pool2d: a NaN is never larger, and the first element counts even if it is -infinity.
+    // As in pool2d, a NaN never replaces the largest element, but the first element always counts,
+    // even if it is -infinity.
     if (value != value || (pooled->found && !is_greater(x, at, pooled->best)))
         return;
     pooled->found = true;
@@ -184,7 +186,7 @@ static size_t padded_count(const struct taps *taps, const int64_t *position)
     return count;
 }
 
-// Returns the index of element `at` of x, in the order that the attributes request.
+// Converts index `at` of x to the index order that the attributes request.
 static int64_t index_of(const struct inf_attrs_pool_nd *attrs, const struct inf_ref_tensor *x,
                         size_t at)
 {

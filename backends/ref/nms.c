@@ -9,14 +9,15 @@
 struct candidate {
     double score;
     uint32_t box;
-    uint32_t seen; // number of selected boxes that it was compared with
+    uint32_t seen; // number of selected boxes with which this candidate was compared
 };
 
 struct nms {
     const struct inf_ref_tensor *boxes;
-    double overlap_threshold, score_threshold, scale; // scale: of soft suppression; 0: hard
+    // scale: factor of soft suppression, or 0 for hard suppression
+    double overlap_threshold, score_threshold, scale;
     bool strict;
-    struct candidate *candidates; // worst first
+    struct candidate *candidates; // sorted, worst first
     size_t candidate_count;
     uint32_t *selected; // indices of boxes
     double *scores;     // of the selected boxes
@@ -52,8 +53,8 @@ static double box_overlap(const struct inf_ref_tensor *boxes, size_t i, size_t j
     return areas[0] <= 0 || areas[1] <= 0 ? 0 : both / (areas[0] + areas[1] - both);
 }
 
-// Lowers the candidate's score by the selected boxes with which it was not compared yet. Returns
-// false if one of them suppresses it.
+// Lowers the candidate's score by the selected boxes with which it was not compared before. Returns
+// false if one of these boxes suppresses the candidate.
 static bool box_survives(const struct nms *nms, struct candidate *candidate)
 {
     for (size_t i = nms->selected_count; i-- > candidate->seen;) {

@@ -75,7 +75,7 @@ enum inf_code inf_ref_normalize(const struct inf_ref_call *call, struct inf_erro
 
 // --- quantisation ---
 
-// Returns the element of scale or zero point for element `i` of x.
+// Returns the element of scale or zero point that applies to element `i` of x.
 static size_t parameter_of(const struct inf_ref_tensor *parameter, const struct inf_shape *x,
                            int32_t axis_attr, size_t i)
 {
@@ -85,7 +85,8 @@ static size_t parameter_of(const struct inf_ref_tensor *parameter, const struct 
     return i / inf_ref_extent(x, axis + 1, x->rank) % (size_t)x->dims[axis];
 }
 
-// Returns the quotient, rounded once to the type in which devices divide, so that ties are equal.
+// Returns the quotient, rounded once to the type in which devices divide. Ties are then rounded the
+// same way on all devices.
 static double compute_quotient(const struct inf_ref_tensor *x, size_t i, double scale)
 {
     double value = inf_ref_get(x, i);

@@ -23,13 +23,13 @@ static int compare_entries(const struct inf_ref_tensor *x, size_t a, const struc
 // with the worst element on top while the line is read, and sorted at the end.
 struct selection {
     const struct inf_ref_tensor *x, *indices;
-    size_t x_at, indices_at; // offset of the line's first element
-    size_t stride, count;    // of x's line; both lines have the same stride
+    size_t x_at, indices_at; // offsets of the first element of the line, in x and in the indices
+    size_t stride, count; // stride and length of the line; x and the outputs have the same stride
     bool smallest;
 };
 
-// Reads entry `i` of the heap. A client may be able to write to the output, so an entry may differ
-// from what was stored and is checked.
+// Reads entry `i` of the heap and checks it, because a client may be able to write to the output
+// that holds the heap.
 static size_t read_entry(const struct selection *selection, size_t i)
 {
     const volatile int32_t *indices = selection->indices->data;
@@ -59,7 +59,8 @@ static bool comes_before(const struct selection *selection, size_t a, size_t b)
     return order < 0;
 }
 
-// Moves `index` down from place `hole` of a heap of `count` entries to its place in the order.
+// Puts `index` into a heap of `count` entries, starting at the empty position `hole` and moving
+// down.
 static void sink_entry(const struct selection *selection, size_t hole, size_t count, size_t index)
 {
     for (;;) {
@@ -123,7 +124,8 @@ enum inf_code inf_ref_search_sorted(const struct inf_ref_call *call, struct inf_
     (void)err;
     const struct inf_ref_tensor *sorted = &call->inputs[0];
     const struct inf_ref_tensor *values = &call->inputs[1];
-    // The largest result of compare_entries() that counts: <= for `right`, else <.
+    // The largest result of compare_entries() that counts: `right` counts entries <= the value,
+    // otherwise only entries < the value count.
     int most = call->node->attrs.search_sorted.right ? 0 : -1;
     size_t count = (size_t)sorted->shape->dims[sorted->shape->rank - 1];
     size_t wanted = (size_t)values->shape->dims[values->shape->rank - 1];

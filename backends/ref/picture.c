@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that sample pictures at positions that are data: crop_and_resize, roi_align,
-// grid_sample, image_transform. Clients send the positions, so each is read once and clamped.
+// Operators that sample pictures at positions that come from tensors: crop_and_resize, roi_align,
+// grid_sample, image_transform. Clients send the positions, so each position is read once and
+// clamped.
 #include <inttypes.h>
 #include <math.h>
 
@@ -19,7 +20,7 @@ static double read_pixel(const struct inf_ref_tensor *x, int64_t image, int64_t 
                        (size_t)(((image * dims[1] + row) * dims[2] + column) * dims[3] + channel));
 }
 
-// Converts `value` to an index; also safe if it is far outside of the axis or NaN.
+// Converts `value` to an index. This is safe even if `value` is NaN or far outside the axis.
 static int64_t to_index(double value)
 {
     return (int64_t)fmin(fmax(value, -1e9), 1e9);

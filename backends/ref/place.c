@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements by index along several axes: gather_nd, scatter_nd, gather_elements, scatter_elements;
-// and blocks between space and batch.
+// Operators that read or write elements by index along several axes: gather_nd, scatter_nd,
+// gather_elements, scatter_elements. Also space_to_batch and batch_to_space.
 #include <inttypes.h>
 
 #include "backends/ref/kernels.h"
@@ -13,8 +13,8 @@ static enum inf_code out_of_range(int64_t index, size_t position, int64_t bound,
                     index, position, bound);
 }
 
-// Computes the slice that the row of `depth` indices at `position` selects. The indices refer to
-// the axes of x from `first` on. Returns false if one of them is out of range.
+// A list of rows of `depth` indices, each of which selects a slice of x. The indices refer to the
+// axes of x from `first` on.
 struct row {
     const struct inf_ref_tensor *x, *indices;
     int32_t first;
@@ -102,7 +102,7 @@ static void put_updates(enum inf_scatter_kind kind, const struct inf_ref_tensor 
             put_update(kind, y, at + j, updates, from + j);
         return;
     }
-    // As put_update() does: a sum of two floats is rounded once.
+    // Compute the sum of two floats as put_update() does, with a single rounding.
     float *to = (float *)y->data + at;
     const float *add = (const float *)updates->data + from;
     for (size_t j = 0; j < count; j++)
@@ -183,7 +183,8 @@ enum inf_code inf_ref_scatter_elements(const struct inf_ref_call *call, struct i
     return INF_OK;
 }
 
-// The relation between the tensor with the larger batch and the tensor with the larger space.
+// The relation between the tensor with the larger batch and the tensor with the larger spatial
+// axes.
 struct blocks {
     const struct inf_ref_tensor *space, *batch;
     int32_t axes;                                          // number of spatial axes
@@ -201,8 +202,8 @@ static struct blocks blocks_of(const struct inf_ref_call *call, const struct inf
     return blocks;
 }
 
-// Computes the element in space for the walk's element of the larger batch. Returns false if that
-// is in the padding, or cropped.
+// Computes the index in the spatially larger tensor of the walk's element in the tensor with the
+// larger batch. Returns false if that index is in the padding or cropped.
 static bool in_space(const struct blocks *blocks, const struct inf_ref_walk *walk, size_t *at)
 {
     const struct inf_shape *space = blocks->space->shape;

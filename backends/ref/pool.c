@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling. Only elements inside the picture count: padding is neither averaged nor compared.
+// Pooling. Only elements inside the picture count, so padding enters neither the mean nor the
+// maximum.
 #include <math.h>
 
 #include "backends/graph/shape/infer.h"
@@ -17,7 +18,8 @@ static struct stretch is_inside(const struct inf_window *window, int64_t positio
                             .end = INF_MIN(first + window->kernel, window->input)};
 }
 
-// A window with no element inside has the mean NaN and the type's smallest number as its maximum.
+// Computes the result of one window. If the window has no element inside the picture, the mean is
+// NaN and the maximum is the smallest number of the type.
 static double pool_window(const struct inf_ref_tensor *x, const struct inf_attrs_pool2d *attrs,
                           size_t picture_at, const struct stretch *rows,
                           const struct stretch *columns)

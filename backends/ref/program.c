@@ -10,7 +10,8 @@
 #include "backends/ref/kernels.h"
 #include "backends/ref/ref.h"
 
-// The state of one slot. Each slot has its own operands, since slots are bound to different memory.
+// The state of one slot (one concurrent run). Each slot has its own operands, because the runs are
+// bound to different memory.
 struct slot {
     struct inf_ref_call *calls;     // one for each step
     struct inf_ref_tensor *tensors; // inputs and outputs of all steps, in order
@@ -21,7 +22,7 @@ struct slot {
 struct program {
     struct inf_program base;
     uint32_t step_count, slot_count;
-    uint32_t *nodes; // by step: index of the node in the graph
+    uint32_t *nodes; // indexed by step: the node's index in the graph
     struct slot *slots;
 };
 
@@ -103,7 +104,7 @@ enum inf_code inf_ref_program_compile(struct inf_program **out_program, struct i
                                       struct inf_error *err)
 {
     (void)device;
-    (void)flags; // weights are read where they are, so nothing is uploaded
+    (void)flags; // unused: weights are read in place, so nothing is uploaded
     struct program *program = calloc(1, sizeof(*program));
     if (program == NULL)
         return no_memory(err);

@@ -5,20 +5,21 @@
 
 #include "backends/device/backend.h"
 
-// As struct inf_backend's entries say.
+// Implements the `compile` entry of struct inf_backend.
 enum inf_code inf_ref_program_compile(struct inf_program **out_program, struct inf_device *device,
                                       const struct inf_segment *segment, uint32_t flags,
                                       struct inf_error *err) INF_NODISCARD;
-// As struct inf_backend's entries say.
+// Implements the `destroy` entry of struct inf_backend.
 void inf_ref_program_destroy(struct inf_program *program);
-// As struct inf_backend's entries say.
+// Implements the `run` entry of struct inf_backend.
 enum inf_code inf_ref_program_run(struct inf_program *program, const struct inf_run *run,
                                   struct inf_ticket *ticket, struct inf_error *err) INF_NODISCARD;
-// As struct inf_backend's entries say.
+// Implements the `profile` entry of struct inf_backend.
 uint32_t inf_ref_program_profile(const struct inf_program *program, uint32_t slot,
                                  struct inf_step_profile *steps, uint32_t capacity);
 
-// Returns INF_OK if `node` can be computed: it has a kernel, and all types and shapes are known.
+// Returns INF_OK if the reference device can compute `node`: the operator has a kernel, and all
+// types and shapes are known.
 enum inf_code inf_ref_program_supports(struct inf_device *device, const struct inf_graph *graph,
                                        uint32_t node, struct inf_error *err) INF_NODISCARD;
 

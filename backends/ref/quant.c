@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on quantised numbers: qconv2d, qmatmul, qbinary, lookup. Every rounding is the one that
-// ops.def defines, so that all devices can produce the same bits.
+// Operators on quantised numbers: qconv2d, qmatmul, qbinary, lookup. The kernels round exactly
+// where ops.def says, so that all devices can produce the same bits.
 #include <math.h>
 
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/kernels.h"
 
-// Converts the sums of qconv2d and qmatmul to elements of y.
+// The last step of qconv2d and qmatmul, which converts integer sums to elements of y.
 struct ending {
     const struct inf_ref_tensor *y, *bias, *scale; // NULL if absent
     int32_t zero;                                  // zero point of y
@@ -70,7 +70,8 @@ static struct ending ending_of(const struct inf_ref_call *call, int32_t min, int
     return ending;
 }
 
-// Sums are computed modulo 2^32, as ops.def defines.
+// Converts the sum of one element, which was computed modulo 2^32 as ops.def requires, and stores
+// the element.
 static void finish_element(const struct ending *ending, uint32_t sum, size_t channel, size_t at)
 {
     if (ending->bias != NULL)
@@ -201,7 +202,8 @@ enum inf_code inf_ref_qbinary(const struct inf_ref_call *call, struct inf_error 
     inf_ref_walk_broadcast(&walk, 0, call->inputs[0].shape);
     inf_ref_walk_broadcast(&walk, 1, call->inputs[1].shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
-        // Volatile prevents the compiler from fusing a product and a sum into one rounding.
+        // `volatile` prevents the compiler from fusing the product and the sum, because that would
+        // skip one rounding.
         volatile float a = number_at(call, 0, (size_t)walk.offsets[0]);
         volatile float b = number_at(call, 1, (size_t)walk.offsets[1]);
         float value = attrs->kind == INF_BINARY_MUL   ? a * b

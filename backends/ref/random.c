@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counter-based random numbers: each depends only on the seed and its index, so that no state is
-// kept. The generator is Steele, Lea and Flood's SplitMix64.
+// Counter-based random numbers: each number depends only on the seed and on its index, so that no
+// state is kept. The generator is Steele, Lea and Flood's SplitMix64.
 #include <math.h>
 #include <unistd.h>
 
@@ -8,7 +8,8 @@
 
 #define TURN 6.283185307179586
 
-// Maximum draws for one element. The odds that so many truncated ones are outside are 1 to 10^42.
+// Maximum draws for one truncated normal element. The probability that so many draws are all out of
+// range is 10^-42.
 #define DRAWS_MAX 32
 
 static uint64_t draw_bits(uint64_t seed, uint64_t place)
@@ -30,7 +31,7 @@ static double draw_normal(uint64_t seed, uint64_t place)
 static double draw_element(enum inf_random_kind kind, uint64_t seed, uint64_t index)
 {
     uint64_t place = index * 2 * DRAWS_MAX;
-    // Uses as many bits as a float has, so that rounding never gives 1.
+    // Uses only as many bits as the mantissa of a float has, so that rounding never gives 1.
     if (kind == INF_RANDOM_UNIFORM)
         return (double)(draw_bits(seed, place) >> 40) / 16777216.0;
     double value = draw_normal(seed, place);

@@ -171,7 +171,8 @@ enum inf_code inf_ref_reduce(const struct inf_ref_call *call, struct inf_error *
 }
 
 // Returns the index of the first extreme of `count` elements, `stride` apart. As in TensorFlow.js,
-// a NaN is skipped, except at the start: then no element exceeds it.
+// a NaN is skipped. If the first element is NaN, its index is returned, because no element exceeds
+// NaN.
 static size_t first_extreme(const struct inf_ref_tensor *x, enum inf_arg_kind kind, size_t at,
                             size_t stride, size_t count)
 {

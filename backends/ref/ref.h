@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference device: simple scalar loops for every operator of ops.def. Other backends are
-// compared with it, and it is the last resort of every plan.
+// The reference device `ref`: simple scalar loops for every operator of ops.def. Other backends are
+// compared with it, and every plan falls back on it for nodes that no other device supports.
 #ifndef INF_BACKENDS_REF_REF_H
 #define INF_BACKENDS_REF_REF_H
 
@@ -9,8 +9,8 @@
 
 extern const struct inf_backend inf_ref_backend;
 
-// Returns an evaluator for constant folding that computes nodes as the reference device does.
-// Stateless; static.
+// Returns the evaluator for constant folding that computes nodes with the reference kernels. The
+// evaluator is static and has no state.
 const struct inf_evaluator *inf_ref_evaluator(void);
 
 #endif

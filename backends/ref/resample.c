@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing in any number of dimensions, as ONNX defines it. The weights of an axis depend only on
-// the position along it, and an element is the sum over the taps of all axes.
+// Resizing in any number of dimensions, as ONNX defines it. The weights for one axis depend only on
+// the position along that axis, and an element is the weighted sum over the taps of all axes.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
@@ -10,8 +10,8 @@
 struct position {
     int64_t first, taps; // taps may be outside of x
     double fraction;     // distance from tap -first of the filter's window to the position
-    double stretch;      // 1; less if the filter is stretched
-    double sum;          // sum of all weights that count
+    double stretch;      // 1, or less if the filter is widened for downscaling
+    double sum;          // sum of all weights that are used
     bool outside;        // the result is the extrapolation value
 };
 
@@ -130,7 +130,8 @@ static void settle_weights(const struct inf_ref_call *call, struct resample *res
     position->sum = sum;
 }
 
-// Returns the sum over the taps of the axes from `axis` on, in the part of x that starts at `base`.
+// Returns the weighted sum over the taps of the axes from `axis` on, in the part of x that starts
+// at `base`.
 static double sum_taps(const struct resample *resample, int32_t axis, size_t base)
 {
     if (axis == resample->x->shape->rank)
@@ -159,7 +160,8 @@ enum inf_code inf_ref_resample(const struct inf_ref_call *call, struct inf_error
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
         bool outside = false;
         for (int32_t axis = 0; axis < walk.rank; axis++) {
-            // Row-major order: only the positions of the axes that moved are computed again.
+            // The walk is in row-major order, so the positions of most axes are unchanged. Compute
+            // only the changed ones.
             bool moved = i == 0 || axis == walk.rank - 1 || walk.index[axis + 1] == 0;
             if (moved)
                 settle_weights(call, &resample, axis, walk.index[axis]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing pictures, with TensorFlow's three ways to align the pixels of two grids.
+// Resizing pictures, with TensorFlow's three ways to align the pixels of the input and the output.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
@@ -33,7 +33,8 @@ static int64_t resize_nearest(const struct scale *scale, int64_t position)
     return clamp_index(scale->align_corners ? floor(at + 0.5) : floor(at), scale->input);
 }
 
-// The two neighbours of a position, and its distance from the first as a fraction.
+// The two elements next to a position, and the distance of the position from the first one as a
+// fraction.
 struct blend {
     int64_t low, high;
     double weight;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent networks as ONNX defines them. The outputs hold the states, so that nothing is
-// allocated: the hidden state of a step is its part of y, the cell state is the last output.
+// Recurrent networks as ONNX defines them. The kernels store the states in the outputs, so that
+// nothing is allocated: the hidden state of a step is its part of y, and the cell state is the last
+// output.
 #include <math.h>
 
 #include "backends/ref/kernels.h"
@@ -31,7 +32,7 @@ struct sequence {
 // One step: the offsets of its input, of its hidden state, and of the hidden state before.
 struct step {
     size_t x_at, y_at;
-    const struct inf_ref_tensor *before; // NULL: zeros
+    const struct inf_ref_tensor *before; // the hidden state before this step; NULL stands for zeros
     size_t before_at;
 };
 
@@ -120,7 +121,7 @@ static void lstm_step(const struct sequence *sequence, const struct step *step)
         double out = activate_gate(
             sequence, 0, gate_sum(sequence, step, 1, j) + add_peephole(sequence, 1, j, cell));
         inf_ref_put(sequence->cell, sequence->state_at + j, cell);
-        // The input of this activation is no sum, so it is not clipped.
+        // Clipping applies to sums only, so the cell state is not clipped here.
         inf_ref_put(sequence->y, step->y_at + j,
                     out * inf_ref_unary_value(sequence->activations[2], cell,
                                               sequence->attrs->activation_alpha,

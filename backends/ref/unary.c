@@ -36,7 +36,8 @@ static double basic_value(enum inf_unary_kind kind, double x)
     case INF_UNARY_CEIL:
         return ceil(x);
     case INF_UNARY_ROUND:
-        return nearbyint(x); // the rounding mode is never changed: ties to even
+        // rounds ties to even, because the program never changes the rounding mode
+        return nearbyint(x);
     case INF_UNARY_TRUNC:
         return trunc(x);
     case INF_UNARY_SQUARE:

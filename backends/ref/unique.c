@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Different slices, and differences of sets, by sorting indices. All NaN count as one value, larger
-// than all others.
+// Distinct slices, and differences of lists, found by sorting indices. All NaN count as the same
+// value, which is larger than all other values.
 #include <math.h>
 #include <stdlib.h>
 
@@ -58,8 +58,8 @@ static int by_first(const void *a, const void *b)
 
 struct unique {
     struct slices slices;
-    uint32_t *order;      // slices, equal ones together
-    struct group *groups; // in the order of the outputs
+    uint32_t *order;      // indices of slices, sorted so that equal slices are adjacent
+    struct group *groups; // sorted in the order of the outputs
     uint32_t group_count;
 };
 
@@ -133,7 +133,7 @@ static void number_slices(const struct unique *unique, const struct inf_ref_tens
     for (uint32_t g = 0; g < unique->group_count; g++)
         inf_ref_store_int(numbers, unique->groups[g].first, g);
     while (place < unique->slices.count) {
-        // The first slice of a run of equal slices has the run's number.
+        // Use the number that is stored for the first slice of the group.
         __int128 number = inf_ref_load_int(numbers, unique->order[place]);
         size_t first = place++;
         while (place < unique->slices.count &&
