@@ -47,7 +47,7 @@ static const char *judge_name(const struct inf_allow_rules *rules, const char *n
     return NULL;
 }
 
-// Whether a GPU is of the kind that is not preferred.
+// Returns whether `device` is a GPU of the kind that `power` does not prefer.
 static bool is_second_choice(const struct inf_device_info *device, enum inf_power power)
 {
     return power != INF_POWER_ANY && device->kind == INF_DEVICE_GPU &&

@@ -25,12 +25,13 @@ struct inf_allow_rules {
 // Returns true if the comma-separated `list` contains `name`.
 bool inf_allow_listed(const char *list, const char *name);
 
-// Takes the next name off a comma-separated list, truncated if it does not fit. Returns false at
-// the end of the list.
+// Copies the next name of a comma-separated list to `name`, truncated if it does not fit, and
+// advances *list. Returns false at the end of the list.
 bool inf_allow_next(const char **list, char *name, size_t size);
 
-// Stores for each of `count` devices (at most INF_PLACE_DEVICES) the reason why it may not be
-// chosen; NULL if it may. The texts are static. Returns how many may be chosen. Any thread.
+// Stores for each of `count` devices (at most INF_PLACE_DEVICES) the reason why the device may not
+// be chosen; NULL if it may be chosen. The texts are static. Returns the number of devices that may
+// be chosen. Any thread.
 uint32_t inf_allow_check(const struct inf_allow_rules *rules,
                          const struct inf_device_info *const *devices, uint32_t count,
                          const char *reasons[INF_PLACE_DEVICES]);

@@ -9,16 +9,16 @@
 // Maximum number of devices to choose from.
 #define INF_PLACE_DEVICES 16
 
-// A model below both limits is "ultra-lite": the fixed cost of GPU dispatches exceeds the GPU's
-// gain, so that the CPU comes first ("Introducing the WebAssembly backend for TensorFlow.js",
+// A model below both limits is "ultra-lite": the fixed cost of GPU dispatches exceeds the time that
+// a GPU saves, so the CPU comes first ("Introducing the WebAssembly backend for TensorFlow.js",
 // 2020).
 #define INF_PRIOR_LITE_BYTES ((uint64_t)3 << 20)
 #define INF_PRIOR_LITE_MACS  ((uint64_t)60000000)
 
-// TensorFlow.js runs operations on the CPU if all inputs are smaller than this: the thresholds, in
-// elements, of its WebGL (CPU_HANDOFF_SIZE_THRESHOLD) and WebGPU backends. Such nodes are counted
-// and shown, but stay where they are: in a plan that is submitted as a whole, a small step costs
-// less than a change of device.
+// TensorFlow.js runs an operation on the CPU if all its inputs have fewer elements than this: the
+// thresholds of its WebGL (CPU_HANDOFF_SIZE_THRESHOLD) and WebGPU backends. inferd only counts and
+// shows such nodes and does not move them, because in a plan that is submitted as a whole, a small
+// step costs less than a change of device.
 #define INF_PRIOR_HANDOFF_WEBGL  128u
 #define INF_PRIOR_HANDOFF_WEBGPU 1000u
 
@@ -35,8 +35,9 @@ struct inf_prior {
     const char *reason; // why the first device is first; static
 };
 
-// Orders `count` devices (at most INF_PLACE_DEVICES), given by falling priority. GPU interfaces
-// that are emulated on the CPU are left out unless there is no other device. Any thread.
+// Orders `count` devices (at most INF_PLACE_DEVICES); `devices` must be sorted by falling priority.
+// GPU interfaces that are emulated on the CPU are left out unless there is no other device. Any
+// thread.
 struct inf_prior inf_prior_choose(const struct inf_device_info *const *devices, uint32_t count,
                                   const struct inf_prior_input *facts);
 

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Races candidates (device, precision, threads) on a model's own shapes, by successive halving.
+// A timing comparison (race) of candidates on a model's own shapes, by successive halving. A
+// candidate is a device with a precision and a number of threads.
 //
-// Every candidate runs once, which compiles and warms up; its outputs are compared with those of
-// the reference candidate, and candidates that are wrong are out. Then rounds of 2, 4, 8 ... timed
-// runs follow. After each round the slower half is dropped, except candidates within INF_RACE_KEEP
-// of the best one, until one is left or the budget is used:
+// Every candidate runs once, which compiles and warms up. Its outputs are compared with those of
+// the reference candidate, and candidates with wrong outputs drop out. Then rounds of 2, 4, 8 ...
+// timed runs follow. After each round the slower half is dropped, except candidates within
+// INF_RACE_KEEP of the best one. The race ends when one candidate is left or the budget is used:
 //
-//     candidates   A B C D E F     2 runs each
-//                  A B C           4 runs each       D E F were slower
-//                  A B             8 runs each       B is within INF_RACE_KEEP of A
+//   candidates   A B C D E F     2 runs each
+//                A B C           4 runs each       D E F were slower
+//                A B             8 runs each       B is within INF_RACE_KEEP of A
 //
 // So most of the time is spent on candidates that are close, and a slow device costs a few runs
-// only. The lowest median wins. Medians closer than INF_RACE_TIE count as equal; the order of the
-// prior decides then, so that noise does not change the choice from start to start.
+// only. The candidate with the lowest median wins. Medians closer than INF_RACE_TIE count as equal,
+// and then the order before the race decides, so that noise does not change the choice from start
+// to start.
 //
-// With an idle gate, runs wait until no request is served and are cancelled by a request. A
+// With an idle gate, a run waits until no request is served, and a request cancels the run. A
 // cancelled run is not counted.
 #include "backends/place/race.h"
 
@@ -25,14 +27,16 @@
 #include "backends/exec/trial_run.h"
 #include "proto/core/span.h"
 
-// A candidate that took so many times the best one's time drops out at once.
+// A candidate whose time exceeds the best time by this factor drops out at once.
 #define DROP_FACTOR 2u
-// A run that requests have stopped so often is too long for the calm there is between them.
+// After this many cancelled attempts, a run is too long for the pauses between requests, and the
+// race stops waiting for idle time.
 #define DISTURBED_MAX 8u
-// Plain loops are not worth a run that takes longer than the budget; this fast they are at least.
+// Assumed minimum speed of plain loops. The reference device is not timed if a run at this speed
+// would exceed the budget.
 #define HOST_MACS_PER_S 200000000u
 
-// A candidate while it races.
+// The state of a candidate during a race.
 struct lane {
     struct inf_race_entry *entry;
     struct inf_executable *executable;
@@ -46,7 +50,7 @@ struct runner {
     struct inf_model *model;
     const struct inf_shape *shapes;
     uint64_t budget_ns;
-    bool restless; // no calm was found, or none that lasts
+    bool restless; // no idle time was found, or no pause was long enough for a run
     struct lane lanes[INF_RACE_ENTRIES];
 };
 
@@ -74,7 +78,8 @@ static enum inf_code give_up(struct inf_error *err)
     return inf_fail(err, INF_CANCELLED, "the daemon ends");
 }
 
-// Waits until nothing is served; where that never is, the race goes on in small pieces.
+// Waits until no request is served. If that never happens, `restless` is set and the race continues
+// in small pieces.
 static enum inf_code wait_for_calm(struct runner *runner, struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_idle_gate *idle_gate = runner->race->idle_gate;
@@ -85,7 +90,7 @@ static enum inf_code wait_for_calm(struct runner *runner, struct inf_error *err)
     return answer != INF_IDLE_GATE_SHUT_DOWN ? INF_OK : give_up(err);
 }
 
-// Backs off after a piece of work that ran while requests were served.
+// Backs off after `worked_ns` of work, if the race runs while requests are served.
 static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
                                struct inf_error *err) INF_MAY_BLOCK
 {
@@ -94,8 +99,8 @@ static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
     return INF_OK;
 }
 
-// Times one undisturbed run; repeats it if a request arrived meanwhile. A failure of the run
-// itself is in *why, and *failed set.
+// Times one undisturbed run, and repeats the run if a request arrived meanwhile. If the run itself
+// fails, *failed is set and *why holds the error.
 static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, uint64_t *took_ns,
                                      bool *failed, struct inf_error *why,
                                      struct inf_error *err) INF_MAY_BLOCK
@@ -115,7 +120,7 @@ static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, u
     }
 }
 
-// Says why a lane that was compiled is not worth a run; NULL where it is.
+// Returns the reason why timing a compiled candidate would be useless; NULL if there is none.
 static const char *find_futility(const struct runner *runner, const struct lane *lane)
 {
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
@@ -128,8 +133,8 @@ static const char *find_futility(const struct runner *runner, const struct lane 
     return NULL;
 }
 
-// Compiles the lane's candidate and runs it once. Fails only where the model cannot race; a
-// candidate that cannot run it drops out.
+// Compiles the candidate and runs it once. A candidate that cannot run the model drops out. The
+// function fails only if the whole race must end.
 static enum inf_code start_lane(struct runner *runner, struct lane *lane,
                                 struct inf_error *err) INF_MAY_BLOCK
 {
@@ -171,7 +176,7 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
     return INF_OK;
 }
 
-// --- judging ---
+// --- comparing results ---
 
 static void judge_lane(struct lane *lane, const struct lane *judge, double tolerance)
 {
@@ -224,7 +229,8 @@ static uint64_t least_ns(const struct lane *lane)
     return least;
 }
 
-// How many race on after `rounds` runs each: half of those there were at the last cut.
+// Returns how many candidates may continue after `rounds` runs each. The number is halved, rounded
+// up, after 2, 4, 8 ... runs.
 static uint32_t places_after(uint32_t rounds, uint32_t started)
 {
     uint32_t places = started;
@@ -233,7 +239,7 @@ static uint32_t places_after(uint32_t rounds, uint32_t started)
     return INF_MAX(places, 1u);
 }
 
-// How many lanes are quicker than this one.
+// Returns how many candidates in the race are faster than this one.
 static uint32_t count_quicker(const struct runner *runner, const struct lane *lane)
 {
     uint32_t quicker = 0;
@@ -242,7 +248,8 @@ static uint32_t count_quicker(const struct runner *runner, const struct lane *la
     return quicker;
 }
 
-// Whether a lane goes, where `places` may stay and the best took `best_ns`.
+// Returns whether a candidate drops out, if `places` candidates may continue and the best run took
+// `best_ns`.
 static bool is_too_slow(const struct runner *runner, const struct lane *lane, uint32_t places,
                         uint64_t best_ns)
 {
@@ -252,7 +259,7 @@ static bool is_too_slow(const struct runner *runner, const struct lane *lane, ui
     return (double)least > INF_RACE_KEEP * (double)best_ns && count_quicker(runner, lane) >= places;
 }
 
-// Drops those that are behind after `rounds` runs each; returns how many go on.
+// Drops the slow candidates after `rounds` runs each. Returns how many continue.
 static uint32_t drop_slow(struct runner *runner, uint32_t rounds, uint32_t started)
 {
     uint64_t best = UINT64_MAX;
@@ -272,7 +279,7 @@ static uint32_t drop_slow(struct runner *runner, uint32_t rounds, uint32_t start
     return left;
 }
 
-// A timed run of each that races; adds up what they took.
+// Times one run of each candidate in the race, and adds up the times.
 static enum inf_code run_round(struct runner *runner, uint32_t round, uint64_t *spent_ns,
                                struct inf_error *err) INF_MAY_BLOCK
 {
@@ -309,7 +316,7 @@ static enum inf_code run_rounds(struct runner *runner, struct inf_error *err) IN
     return INF_OK;
 }
 
-// What is to be least, of a device that was timed.
+// Returns the number that the race minimises for a timed candidate.
 static double score_entry(const struct inf_race_entry *entry, enum inf_race_goal aim)
 {
     if (aim == INF_RACE_MEMORY)
@@ -332,7 +339,8 @@ static enum inf_code choose_winner(struct runner *runner, struct inf_error *err)
         if (!lane->racing)
             continue;
         lane->entry->verdict = INF_RACE_SLOWER;
-        // The order of the prior decides between equals.
+        // A later candidate must be better by more than INF_RACE_TIE, so equal candidates keep
+        // their order.
         if (best == NULL || score_entry(lane->entry, race->aim) <
                                 score_entry(best->entry, race->aim) * (1 - INF_RACE_TIE))
             best = lane;
@@ -346,7 +354,7 @@ static enum inf_code choose_winner(struct runner *runner, struct inf_error *err)
     return INF_OK;
 }
 
-// Those that only judge are done.
+// Drops the candidates that only provide the reference result.
 static void dismiss_judges(struct runner *runner)
 {
     for (uint32_t i = 0; i < runner->race->count; i++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Races devices on a model's own shapes. Each device runs the model a few times. Devices that are
-// far behind drop out, devices with wrong results are not admitted, and the fastest median wins.
+// A race is a timing comparison of candidates on a model's own shapes. Each candidate runs the
+// model a few times. Candidates that are far behind or have wrong results drop out, and the lowest
+// median wins.
 #ifndef INF_BACKENDS_PLACE_RACE_H
 #define INF_BACKENDS_PLACE_RACE_H
 
@@ -8,11 +9,11 @@
 #include "backends/exec/model/model.h"
 #include "backends/place/prior.h"
 
-// Maximum candidates of one race. A device is several candidates if it has several precisions or
-// numbers of threads.
+// Maximum candidates of one race. A device counts as several candidates if it has several
+// precisions or numbers of threads.
 #define INF_RACE_ENTRIES 32u
 
-// Maximum nodes of a decision that stay in fp32.
+// Maximum number of nodes that a stored decision keeps in fp32.
 #define INF_RACE_PINS 64u
 
 // Maximum timed runs of one candidate.
@@ -33,7 +34,7 @@
 enum inf_race_goal {
     INF_RACE_LATENCY,    // the smallest median
     INF_RACE_THROUGHPUT, // the smallest median per concurrent run
-    INF_RACE_MEMORY,     // the least memory for weights and intermediates
+    INF_RACE_MEMORY,     // the least memory for weights and intermediate tensors
 };
 
 enum inf_race_verdict {
@@ -51,14 +52,16 @@ const char *inf_race_verdict_name(enum inf_race_verdict verdict);
 struct inf_race_entry {
     struct inf_device *device;
     struct inf_run_options options;
-    double tolerance; // of its result; 0: the race's
-    bool judges;      // it only runs once and provides the reference result
-    bool barred;      // it does not race; `why` has the reason
+    double tolerance; // of the candidate's result; 0: the tolerance of the race
+    bool judges;      // the candidate only runs once, to provide the reference result
+    bool barred;      // the candidate is excluded from the race; `why` has the reason
     enum inf_race_verdict verdict;
-    uint32_t runs;                // timed runs
-    uint64_t first_ns, median_ns; // 0: it never ran, or was not timed. The first run compiles
-    uint64_t memory_bytes; // of its executable, without the model's own constants; 0: not compiled
-    char why[160];         // the reason if it may not be chosen; else ""
+    uint32_t runs; // number of timed runs
+    // 0 if the candidate never ran or was not timed; the first run includes compilation
+    uint64_t first_ns, median_ns;
+    // memory of the executable, without the model's own constants; 0 if not compiled
+    uint64_t memory_bytes;
+    char why[160]; // the reason if it may not be chosen; else ""
 };
 
 struct inf_race {
@@ -67,25 +70,26 @@ struct inf_race {
     uint32_t chosen; // index of the winner
     enum inf_race_goal aim;
     double tolerance; // 0: INF_RACE_TOLERANCE
-    // inf_node_hash() of the nodes that stay in fp32 with the winner's options. The race does not
-    // read them; they are stored with the decision.
+    // inf_node_hash() of the nodes that stay in fp32 with the winner's options. The race itself
+    // does not read this list, which is stored with the decision.
     uint64_t pins[INF_RACE_PINS];
     uint32_t pin_count;
-    // Runs wait while requests are served, and stop when a request arrives. NULL: they do neither.
+    // With an idle gate, runs wait while requests are served and stop when a request arrives. NULL
+    // disables both.
     struct inf_idle_gate *idle_gate;
     uint64_t took_ns;
 };
 
-// Races the candidates of race->entries. Each candidate's first run is free; all later runs
-// together take at most about `budget_ns`. After 2, 4, 8 ... runs each, the slower half drops out,
-// except candidates within INF_RACE_KEEP of the best. The model must not run anywhere else
-// meanwhile: slot 0 of its executables is used. The reference result comes from the last candidate
-// in fp32 that ran, which is the simplest device. Only the winner's executable is kept.
+// Races the candidates of race->entries. Each candidate's first run does not count towards the
+// budget; all later runs together take at most about `budget_ns`. After 2, 4, 8 ... runs each, the
+// slower half drops out, except candidates within INF_RACE_KEEP of the best. The model must not run
+// anywhere else meanwhile, because the race uses slot 0 (a slot is one concurrent run) of its
+// executables. The last fp32 candidate that ran provides the reference result, because it is the
+// simplest device. Only the winner's executable is kept.
 //
-// INF_CANCELLED    the idle gate closed: a request arrived.
+// INF_CANCELLED    the idle gate closed, because a request arrived.
 // INF_INVALID      sizes of outputs depend on values, so results cannot be compared. race->chosen
-// is
-//                  0 then.
+// is 0 then.
 // INF_UNAVAILABLE  no device can run the model; the text says why the last one could not.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,

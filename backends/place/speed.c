@@ -17,12 +17,13 @@
 #include "backends/storage/record.h"
 #include "proto/core/span.h"
 
-// Each graph runs so many times; the least counts.
+// Each graph runs this many times; the shortest run counts.
 #define RUNS 3
-// Steps of the longer chain.
+// Number of additions in the longer chain.
 #define CHAIN 33
 
-// How much is computed: plain loops get less, so that measuring them takes no longer.
+// The sizes of the test tensors. Plain loops get smaller tensors, so that measuring them takes no
+// longer.
 struct sizes {
     int32_t rows, depth, columns; // of the product
     int32_t elements;             // of the addition
@@ -32,7 +33,7 @@ static const struct sizes plain = {64, 64, 64, 1 << 14};
 
 // --- the graphs ---
 
-// x: the input of every graph.
+// Creates a graph with one input x of the given shape.
 static enum inf_code begin_graph(struct inf_graph **graph, const struct inf_shape *shape,
                                  uint32_t *x, struct inf_error *err)
 {
@@ -41,7 +42,7 @@ static enum inf_code begin_graph(struct inf_graph **graph, const struct inf_shap
     return inf_graph_add_input(*graph, "x", *x, err);
 }
 
-// y = x W
+// Builds y = x W.
 static enum inf_code build_product(struct inf_graph **graph, const struct sizes *sizes,
                                    struct inf_error *err)
 {
@@ -59,7 +60,7 @@ static enum inf_code build_product(struct inf_graph **graph, const struct sizes 
     return inf_graph_add_output(*graph, "y", (*graph)->nodes[node].outputs[0], err);
 }
 
-// y = x + x + ... + x, `steps` of them.
+// Builds y = x + x + ... + x with `steps` additions.
 static enum inf_code build_chain(struct inf_graph **graph, int32_t elements, uint32_t steps,
                                  struct inf_error *err)
 {
@@ -77,9 +78,9 @@ static enum inf_code build_chain(struct inf_graph **graph, int32_t elements, uin
     return inf_graph_add_output(*graph, "y", last, err);
 }
 
-// --- running them ---
+// --- running the graphs ---
 
-// Takes over `graph`. *out_ns is the least time of a run.
+// Compiles and times `graph`, and takes ownership of it. *out_ns is the time of the shortest run.
 static enum inf_code time_graph(struct inf_graph **graph, struct inf_device *device,
                                 struct inf_device *host, uint64_t *out_ns,
                                 struct inf_error *err) INF_MAY_BLOCK
@@ -95,7 +96,7 @@ static enum inf_code time_graph(struct inf_graph **graph, struct inf_device *dev
     for (int i = 0; i <= RUNS && code == INF_OK; i++) {
         uint64_t took_ns = UINT64_MAX;
         code = inf_trial_run_execute(&trial, executable, &took_ns, err);
-        if (i > 0) // the first one warms up
+        if (i > 0) // the first run only warms up
             *out_ns = INF_MIN(*out_ns, took_ns);
     }
     inf_trial_run_fini(&trial);
@@ -121,7 +122,7 @@ static enum inf_code time_chain(int32_t elements, uint32_t steps, struct inf_dev
     return time_graph(&graph, device, host, out_ns, err);
 }
 
-// What is left of `ns` when `less` is gone, but never nothing.
+// Returns ns - less in seconds, but at least 1 ns.
 static double rest_s(uint64_t ns, uint64_t less)
 {
     return (double)(ns > less ? ns - less : 1) / 1e9;
@@ -177,7 +178,7 @@ static uint64_t key_of(const struct inf_device *device, const char *version)
     return inf_record_hash(key, &info->threads, sizeof info->threads);
 }
 
-// KEY MACS_PER_S BYTES_PER_S SUBMIT_NS STEP_NS CHECKSUM
+// Parses a line of the form: KEY MACS_PER_S BYTES_PER_S SUBMIT_NS STEP_NS CHECKSUM
 static bool read_line(char *line, uint64_t key, struct inf_speed *speed)
 {
     uint64_t found;
@@ -226,7 +227,7 @@ void inf_speed_save(const struct inf_speed *speed, const struct inf_device *devi
                           key_of(device, version), speed->macs_per_s, speed->bytes_per_s,
                           speed->submit_ns, speed->step_ns);
     size_t size = inf_record_seal(line, (size_t)length, sizeof line);
-    // A file that exceeds the limit is rewritten.
+    // If the file would exceed its maximum size, it is truncated and started again.
     int fd = openat(directory_fd, FILE_NAME, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
                     0600);
     if (fd >= 0) {

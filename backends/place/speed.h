@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the speed of a device by running small graphs on it. The estimates are used before any
-// model was measured.
+// Measures the speed of a device by running small graphs on it. The estimates are used for models
+// that were not measured yet.
 #ifndef INF_BACKENDS_PLACE_SPEED_H
 #define INF_BACKENDS_PLACE_SPEED_H
 
@@ -11,19 +11,20 @@
 struct inf_speed {
     double macs_per_s;  // of a large matrix product
     double bytes_per_s; // read and written by an addition of large tensors
-    uint64_t submit_ns; // cost of a run in addition to its steps
-    uint64_t step_ns;   // cost of a step in addition to its work
+    uint64_t submit_ns; // fixed cost of a run, without its steps
+    uint64_t step_ns;   // fixed cost of a step, without its work
 };
 
-// Measures `device` with its own executables; `host` is the fallback device, which supports every
-// node. Takes about 20 ms, and the device's time to compile four small graphs.
+// Measures `device` with executables that are compiled for this purpose; `host` is the fallback
+// device, which supports every node. Takes about 20 ms, plus the time to compile four small graphs
+// for the device.
 //
 // INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the device failed; *speed is all 0 then.
 enum inf_code inf_speed_measure(struct inf_speed *speed, struct inf_device *device,
                                 struct inf_device *host,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// The work that a model gives a device.
+// The work of one run of a model on a device.
 struct inf_speed_work {
     uint64_t macs, bytes; // bytes of weights; a run reads each once
     uint32_t steps;
@@ -33,13 +34,13 @@ struct inf_speed_work {
 // of the run and its steps. Returns 0 if the speed is not known.
 uint64_t inf_speed_predict_ns(const struct inf_speed *speed, const struct inf_speed_work *work);
 
-// --- measurements of earlier starts ---
+// --- measurements that an earlier start stored ---
 
-// The file of speeds, keyed by device name, is DIRECTORY/speed.db.
+// Maximum size of the file of speeds, DIRECTORY/speed.db, which is keyed by device name.
 #define INF_SPEED_BYTES_MAX 65536u
 
-// Reads the speed that an earlier start of this version measured for this device and driver.
-// Returns false if there is no valid entry. If `directory` is NULL, no file is used.
+// Reads the speed that an earlier start of this version stored for this device and driver. Returns
+// false if there is no valid entry. If `directory` is NULL, no file is used.
 bool inf_speed_load(struct inf_speed *speed, const struct inf_device *device, const char *version,
                     const char *directory) INF_MAY_BLOCK;
 

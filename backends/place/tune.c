@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the results of races in memory and in a record file.
+// Keeps the results of races (timing comparisons of candidates) in memory and in a record file.
 #include "backends/place/tune.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ struct inf_tune {
     struct inf_record_file file;
     struct inf_tune_record *records;
     uint32_t count;
-    uint32_t next; // the oldest, once all places are taken
+    uint32_t next; // the oldest record, once the array is full
 };
 
 // --- keys ---
@@ -49,7 +49,8 @@ uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uin
 
 // --- lines ---
 
-// KEY CHOSEN COUNT PINS (DEVICE PRECISION THREADS VERDICT RUNS FIRST_NS MEDIAN_NS MEMORY)... PIN...
+// Writes a record as one line: KEY CHOSEN COUNT PINS (DEVICE PRECISION THREADS VERDICT RUNS
+// FIRST_NS MEDIAN_NS MEMORY)... PIN...
 static size_t write_line(void *context, uint32_t index, char *line, size_t capacity)
 {
     const struct inf_tune *tune = context;
@@ -69,7 +70,7 @@ static size_t write_line(void *context, uint32_t index, char *line, size_t capac
     return at < capacity ? at : 0;
 }
 
-// Reads the pins behind the entries; true where they are whole and nothing follows.
+// Reads the pins after the entries. Returns true if they are complete and nothing follows them.
 static bool read_pins(const char *text, struct inf_tune_record *record)
 {
     for (uint32_t i = 0; i < record->pin_count; i++) {
@@ -81,7 +82,8 @@ static bool read_pins(const char *text, struct inf_tune_record *record)
     return *text == '\0';
 }
 
-// Reads what is behind the head of a line; true where it is whole and nothing follows.
+// Reads the entries and pins after the head of a line. Returns true if they are complete and
+// nothing follows them.
 static bool read_entries(const char *text, struct inf_tune_record *record)
 {
     for (uint32_t i = 0; i < record->count; i++) {
@@ -111,7 +113,8 @@ static struct inf_tune_record *find_record(const struct inf_tune *tune, uint64_t
     return NULL;
 }
 
-// Keeps a record, in the place of the oldest where its key is new, and returns its index.
+// Stores a record and returns its index. A record with the same key is replaced. If the array is
+// full, the oldest record is replaced.
 static uint32_t keep_record(struct inf_tune *tune, const struct inf_tune_record *record)
 {
     struct inf_tune_record *place = find_record(tune, record->key);
@@ -125,7 +128,7 @@ static uint32_t keep_record(struct inf_tune *tune, const struct inf_tune_record 
     return (uint32_t)(place - tune->records);
 }
 
-// Keeps what a line says; false where it is not one that we wrote.
+// Parses a line of the file and stores its record. Returns false if the line is malformed.
 static bool take_line(void *context, const char *line)
 {
     struct inf_tune_record record = {0};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the results of races for the next start, in a text file that is only appended to. Each line
-// has a checksum. Lines that are damaged, truncated or of another version are skipped, so that a
-// damaged file can only cause another race.
+// Keeps the results of races (timing comparisons of candidates) for the next start, in a text file
+// that is only appended to. Each line has a checksum. Lines that are damaged, truncated or of
+// another version are skipped, so that a damaged file can only cause another race.
 #ifndef INF_BACKENDS_PLACE_TUNE_H
 #define INF_BACKENDS_PLACE_TUNE_H
 
 #include "backends/base/log.h"
 #include "backends/place/race.h"
 
-// Maximum number of decisions; the oldest are dropped.
+// Maximum number of decisions. When the limit is reached, the oldest decision is replaced.
 #define INF_TUNE_RECORDS 1024u
 
 struct inf_tune;
@@ -22,7 +22,7 @@ struct inf_tune_entry {
     uint64_t first_ns, median_ns, memory_bytes;
 };
 
-// One decision.
+// The decision of one race.
 struct inf_tune_record {
     uint64_t key; // from inf_tune_key()
     struct inf_tune_entry entries[INF_RACE_ENTRIES];
@@ -31,9 +31,9 @@ struct inf_tune_record {
     uint32_t pin_count;
 };
 
-// Returns the key of a decision: a hash of the model's bytes, the shapes of its `count` inputs, the
-// candidates with their drivers (UUID and build, for GPUs) and modes, the criterion, and the
-// version or build of inferd.
+// Returns the key of a decision. The key is a hash of the model's bytes, the shapes of its `count`
+// inputs, the candidates with their drivers (UUID and build, for GPUs) and modes, the criterion,
+// and the version or build of inferd.
 uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uint32_t count,
                       const struct inf_race *race, const char *version);
 
@@ -45,7 +45,7 @@ enum inf_code inf_tune_open(struct inf_tune **out_tune, const char *directory,
                             const struct inf_log *log,
                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees it. Accepts NULL.
+// Frees the records and closes the file. Accepts NULL.
 void inf_tune_close(struct inf_tune **tune);
 
 // Returns the latest decision for `key`, valid until the next inf_tune_add(); NULL if there is
@@ -53,7 +53,7 @@ void inf_tune_close(struct inf_tune **tune);
 const struct inf_tune_record *inf_tune_find(const struct inf_tune *tune, uint64_t key);
 
 // Stores the result of a race and appends it to the file. If the file cannot be written, one
-// warning is logged. Not thread-safe: one thread owns a tune.
+// warning is logged. Not thread-safe: only one thread may use a struct inf_tune.
 void inf_tune_add(struct inf_tune *tune, uint64_t key, const struct inf_race *race) INF_MAY_BLOCK;
 
 #endif
