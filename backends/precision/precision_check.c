@@ -102,7 +102,7 @@ static enum inf_code fail_memory(struct inf_error *err)
     return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to try a precision");
 }
 
-// Returns true if this run rounds the value when it is stored.
+// Returns true if this run rounds the given value when the value is stored.
 static bool is_rounded(const struct judge *judge, const struct inf_graph *graph, uint32_t value,
                        enum rounding rounding)
 {
@@ -234,8 +234,8 @@ static enum inf_code calibrate_values(struct judge *judge, struct inf_error *err
     return INF_OK;
 }
 
-// Returns the distance of one output from the fp32 run's, relative to max(1, |fp32|); infinity if
-// it is no longer finite.
+// Returns the distance of an output from the same output of the fp32 run, relative to max(1,
+// |fp32|). Returns infinity if an element is no longer finite.
 static double value_distance(const struct inf_blob *got, const struct inf_blob *wanted)
 {
     const float *a = got->data, *b = wanted->data;
@@ -276,7 +276,8 @@ static bool touches_pinned(const struct judge *judge, const struct inf_node *nod
     return false;
 }
 
-// Pins every node that makes or reads a pinned value: otherwise its operands would overflow.
+// Pins every node that computes or reads a pinned value. A node that reads one must stay in fp32,
+// because its operand would overflow.
 static void collect_pins(struct judge *judge)
 {
     struct inf_precision_report *report = judge->report;

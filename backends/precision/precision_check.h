@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks whether a model may run in less than fp32. It inspects the weights, runs the model once in
-// fp32 to see the range of its values, and once with every value rounded when it is stored, to see
-// by how much the outputs change. Both runs sum in fp32. The result holds for all devices.
+// Checks whether a model may run in a precision below fp32. The check inspects the weights, runs
+// the model once in fp32 to find the range of its values, and runs the model again with every value
+// rounded when it is stored, to find how much the outputs change. Both runs sum in fp32. The result
+// holds for all devices.
 #ifndef INF_BACKENDS_PRECISION_PRECISION_CHECK_H
 #define INF_BACKENDS_PRECISION_PRECISION_CHECK_H
 
@@ -9,20 +10,21 @@
 #include "backends/base/role.h"
 #include "backends/graph/pass/pass.h"
 
-// The range of half precision: the largest number, and the smallest above 0 ("Platform and
-// environment", TensorFlow.js).
+// The range of half precision: the largest number, and the smallest number above 0 (from
+// TensorFlow.js, "Platform and environment").
 #define INF_HALF_LARGEST  65504.0
 #define INF_HALF_SMALLEST 5.9604644775390625e-8
 
-// Values within this factor of the largest number stay in fp32, because inputs may be larger than
-// those of the check.
+// Values within this factor of the largest number stay in fp32, because later inputs may be larger
+// than the inputs of the check.
 #define INF_HALF_HEADROOM 4.0
 
-// The accepted change of outputs, relative to max(1, |fp32|). half has 11 bits, bfloat16 has 8.
+// The accepted change of outputs, relative to max(1, |fp32|). fp16 has 11 significant bits and bf16
+// has 8.
 #define INF_HALF_ERROR_MAX 0.01
 #define INF_BF16_ERROR_MAX 0.03
 
-// If more nodes have to stay in fp32, the model is not admitted.
+// If more nodes than this have to stay in fp32, the model must not use the lower precision.
 #define INF_PRECISION_PINS_MAX 64u
 
 // A model with more multiply-adds is not checked: plain loops would take too long.
@@ -30,26 +32,27 @@
 
 struct inf_precision_report {
     enum inf_precision precision; // the precision that was checked
-    uint32_t values;              // float tensors that nodes make
-    uint32_t pinned;              // those of `values` that have to stay in fp32
-    char pinned_node[64];         // the node that makes the first pinned value
+    uint32_t values;              // number of float tensors that nodes compute
+    uint32_t pinned;              // number of these tensors that have to stay in fp32
+    char pinned_node[64];         // name of the node that computes the first pinned value
     double pinned_magnitude;      // the largest magnitude of that value
-    uint32_t weights;             // float constants
-    uint32_t weights_pinned;      // those of `weights` with elements that half cannot hold
+    uint32_t weights;             // number of float constants
+    uint32_t weights_pinned; // number of float constants with elements that half cannot represent
     char pinned_weight[64];
     double weight_magnitude;
-    uint64_t lost;          // elements below the smallest number, which rounding turns into 0
-    double error_unguarded; // change of the outputs with no pinned value; infinity: overflow
-    double error;           // change of the outputs with pinned values in fp32
-    char output[64];        // the output that changes most
-    double magnitude;       // the largest magnitude of the outputs in fp32
-    uint32_t nodes;         // nodes of the graph
-    uint32_t pinned_nodes;  // nodes that make or read a pinned value
+    uint64_t lost; // number of elements below the smallest number, which rounding turns into 0
+    // change of the outputs if no value is pinned; infinity if a value overflows
+    double error_unguarded;
+    double error;                          // change of the outputs if pinned values stay in fp32
+    char output[64];                       // name of the output that changes most
+    double magnitude;                      // the largest magnitude of the outputs in fp32
+    uint32_t nodes;                        // number of nodes of the graph
+    uint32_t pinned_nodes;                 // number of nodes that compute or read a pinned value
     uint64_t pins[INF_PRECISION_PINS_MAX]; // inf_node_hash() of the pinned nodes, as many as fit
     bool admissible; // the error is accepted, all pins fit, and some nodes are not pinned
 };
 
-// Returns the accepted change of outputs in `precision`; 0 for precisions that are not checked.
+// Returns the accepted change of outputs in `precision`; 0 for precisions that need no check.
 double inf_precision_error_max(enum inf_precision precision);
 
 // Checks `graph` in fp16 or bf16. All shapes must be known and independent of values. inputs[i] is
@@ -64,8 +67,8 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
                                   struct inf_blob *const *inputs,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Returns true if the outputs were so small that they could hardly change: then the check says
-// nothing about the model.
+// Returns true if the outputs were so small that they could hardly change. In this case the check
+// says nothing about the model.
 bool inf_precision_is_inconclusive(const struct inf_precision_report *report);
 
 // Writes the report as one line: "2 of 30 values would stay fp32 ('mul' reaches 80000), ...".
