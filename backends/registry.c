@@ -28,10 +28,10 @@ const struct inf_evaluator *inf_registry_evaluator(void)
     return inf_ref_evaluator();
 }
 
-// --- lists of names ---
+// --- comma-separated lists of names ---
 
-// The next name of a comma-separated list, blanks around it left out; false at the list's end.
-// An empty list has one name, which is empty.
+// Returns the next name of a comma-separated list, without the blanks around it; false at the end
+// of the list. An empty list has one name, which is empty.
 static bool next_name(const char **list, const char **name, size_t *length)
 {
     if (*list == NULL)
@@ -94,7 +94,7 @@ static enum inf_code check_names(const char *list, struct inf_error *err)
 
 // --- devices ---
 
-// Notes, and logs, why a backend has no device, or one fewer.
+// Records and logs the reason why a backend has no device, or one device less.
 INF_PRINTF(4, 5)
 static void leave_out(struct inf_backend_state *state, const struct inf_device_options *options,
                       enum inf_log_level level, const char *format, ...)
@@ -107,9 +107,9 @@ static void leave_out(struct inf_backend_state *state, const struct inf_device_o
             "backend left out backend=%s reason=\"%s\"", state->name, state->why);
 }
 
-// Opens all devices of one backend that start.
+// Opens all devices of one backend that can start.
 //
-// INF_INVALID  what `options` want makes no sense.
+// INF_INVALID  a value in `options` is invalid.
 static enum inf_code open_devices(struct inf_device_list *list, struct inf_backend_state *state,
                                   const struct inf_backend *backend,
                                   const struct inf_device_options *options,
@@ -136,9 +136,10 @@ static enum inf_code open_devices(struct inf_device_list *list, struct inf_backe
     return INF_OK;
 }
 
-// Opens a backend, unless something speaks against it, and notes what; *err holds the last failure.
+// Opens the devices of a backend. If the backend is left out, its state records the reason. *err
+// holds the last failure.
 //
-// INF_INVALID  what `options` want makes no sense.
+// INF_INVALID  a value in `options` is invalid.
 static enum inf_code open_backend(struct inf_device_list *list, const struct inf_backend *backend,
                                   const char *only, const struct inf_device_options *options,
                                   struct inf_error *err) INF_MAY_BLOCK
@@ -158,7 +159,8 @@ static enum inf_code open_backend(struct inf_device_list *list, const struct inf
         leave_out(state, options, INF_LOG_WARNING, "%.159s", err->text);
         return INF_OK;
     }
-    // The last place is kept for ref.
+    // The reference device `ref` must be in the list. If the list is full, it replaces the last
+    // device.
     if (backend == &inf_ref_backend && list->count == INF_REGISTRY_DEVICES)
         inf_device_unref(&list->devices[--list->count]);
     return open_devices(list, state, backend, options, err);
@@ -192,7 +194,7 @@ uint32_t inf_device_list_hosts(const struct inf_device_list *list, struct inf_de
     for (uint32_t i = 0; i < list->count; i++) {
         if (!inf_device_info(list->devices[i])->host_memory)
             continue;
-        if (count == capacity) // ref is the last, and has to be there
+        if (count == capacity) // the last device is `ref`, which must be in the list
             count--;
         hosts[count++] = list->devices[i];
     }

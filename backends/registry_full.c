@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of backends of a build with cpu and without Vulkan.
+// The table of backends for a build with cpu and without Vulkan.
 #include <stddef.h>
 
 #include "backends/cpu/cpu.h"

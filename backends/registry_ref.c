@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of backends of a build with ref alone.
+// The table of backends for a build with the reference device `ref` only.
 #include <stddef.h>
 
 #include "backends/ref/ref.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of backends of a build with Vulkan and without cpu.
+// The table of backends for a build with Vulkan and without cpu.
 #include <stddef.h>
 
 #include "backends/ref/ref.h"
