@@ -1,42 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--input FILE.npy]...
-//             [--profile
-// --declined
-// --compare-kernels
-// --first DIR
-// --host]
-//             (--threads N --ms MS
-// N MS) MODEL...
+//             [--profile | --declined | --compare-kernels | --first DIR | --host]
+//             (--threads N --ms MS | N MS) MODEL...
 //
 // Times one inference after the other, in process, and prints one line for each model:
 //
 //    inferd MODEL THREADS median X p99 Y min Z      (milliseconds)
 //
 // MODEL is a model file, or its name without suffix if NAME.tfjs/model.json or NAME.json exists.
-// Without --threads and --ms they are the first two arguments, as shared/bench/peers.py -x passes
-// them. A fifth of the time is spent on warming up. Unknown dimensions of inputs are 1 for the
-// batch, else --dim (224); --input names the files of the first, second, ... input.
+// Without --threads and --ms, the first two arguments are N and MS, as shared/bench/peers.py -x
+// passes them. A fifth of the time is spent on warming up. An unknown batch dimension of an input
+// becomes 1, and other unknown dimensions become --dim (224). --input names the files of the first,
+// second, ... input.
 //
 // --isa-max limits the ISA level of the cpu device (cpu_isa_max of inferd).
 //
 // --profile adds one line for each step: its shortest time over some runs, multiply-adds per
-// second, their share of what the cores can do in its precision, the bytes of its tensors, also per
-// time, and the kernel. A step may compute several nodes. The last line is the shortest CPU time of
-// the calling thread in a run: the host's part, if another device computes.
+// second, their share of the peak of the cores in this precision, the bytes of its tensors, bytes
+// per second, and the kernel. A step may compute several nodes. The last line is the shortest CPU
+// time of the calling thread in a run. If another device computes, this is the time that the host
+// needs.
 //
-// --first prints the time from before the device was opened, with its caches in DIR, to the first
-// answer. Mesa's drivers keep what they compiled in MESA_SHADER_CACHE_DIR.
+// --first prints the time from before the device is opened, with its caches in DIR, to the first
+// answer. Mesa's drivers keep compiled shaders in MESA_SHADER_CACHE_DIR.
 //
-// --host prints how a run on a Vulkan device divides between inferd's code on the calling thread
-// and the driver's submits and waits. VULKAN_FAULT_LAYER is the folder of the layer that times the
-// driver (tests/support of the build).
+// --host prints how the time of a run on a Vulkan device divides between inferd's code on the
+// calling thread and the driver's submits and waits. VULKAN_FAULT_LAYER is the folder of the layer
+// that times the driver (tests/support in the build directory).
 //
-// --compare-kernels runs no model. It prints the shortest time, in us, of each kernel of the cpu
-// device for nodes that several kernels compute, each alone; and of the fusion levels of nodes that
-// one step may compute.
+// --compare-kernels runs no model. For each node that several kernels of the cpu device can
+// compute, it prints the shortest time of each kernel, run alone, in us. It does the same for the
+// fusion levels of nodes that one step can compute.
 //
-// --declined runs no model. It prints how many nodes the plan has, how many of them the backend
-// accepts, and why it declines each of the others.
+// --declined runs no model. It prints the number of nodes of the plan, how many of them the backend
+// accepts, and why the backend declines each of the others.
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,8 +68,8 @@ static int compare_times(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-// A fifth of the time is for warming up: wide vectors make some processors slow for a while after
-// their first use.
+// A fifth of the time is spent on warming up, because wide vectors slow some processors down for a
+// while after their first use.
 static enum inf_code warm_up(const struct bench_subject *subject, const struct bench *bench,
                              struct inf_error *err)
 {
@@ -121,7 +118,7 @@ static enum inf_code run_first(const struct bench_subject *subject, const struct
     return INF_OK;
 }
 
-// --- what the backend leaves to others ---
+// --- nodes that the backend declines ---
 
 static void print_declined(const struct bench_subject *subject, const struct bench *bench)
 {

@@ -14,10 +14,10 @@
 // The times of one run, in us.
 enum column {
     OURS,       // elapsed time outside of the driver's submits and waits
-    SUBMITS,    // in the driver
-    OURS_CPU,   // CPU time of the thread, outside of them
-    SUBMIT_CPU, // in submits
-    WAIT_CPU,   // in waits
+    SUBMITS,    // in the driver's submits
+    OURS_CPU,   // CPU time of the thread, outside of the driver's submits and waits
+    SUBMIT_CPU, // CPU time in the driver's submits
+    WAIT_CPU,   // CPU time in the driver's waits
     COLUMNS
 };
 
@@ -85,7 +85,7 @@ enum inf_code bench_host(const struct bench_subject *subject, struct vulkan_faul
                              : inf_fail(err, INF_EXHAUSTED, "no memory for times");
     uint32_t runs = 0;
     faults->timed = true;
-    // The first runs record, upload and learn the cost of slices.
+    // Do not count the first runs: they record and upload, and learn the cost of slices.
     for (uint32_t i = 0; code == INF_OK && i < 5; i++)
         code = run_once(subject, faults, times_us[0], err);
     uint64_t begin_ns = inf_clock_ns();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's part of a replayed inference: inferd's code, apart from the Vulkan driver.
+// Measures the host's part of a replayed inference: the time in inferd's code, without the Vulkan
+// driver.
 #ifndef INF_TESTS_TOOLS_BENCH_BENCH_HOST_H
 #define INF_TESTS_TOOLS_BENCH_BENCH_HOST_H
 
@@ -8,17 +9,17 @@
 struct vulkan_faults;
 
 // Installs the layer that times the driver. Call it before Vulkan is first used.
-// $VULKAN_FAULT_LAYER is its folder.
+// $VULKAN_FAULT_LAYER is the layer's folder.
 //
-// INF_UNAVAILABLE  it cannot be installed.
+// INF_UNAVAILABLE  the layer cannot be installed.
 enum inf_code bench_host_prepare(struct vulkan_faults **out_faults,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Runs the model for about `ms` milliseconds. Prints the median and the minimum, in us, of what the
-// calling thread spends in a run in inferd's code and in the driver's submits and waits: elapsed
-// time without the waits, and CPU time.
+// Runs the model for about `ms` milliseconds. Prints the median and the minimum, in us, of the time
+// that the calling thread spends per run in inferd's code and in the driver's submits and waits:
+// elapsed time without the waits, and CPU time.
 //
-// INF_EXHAUSTED, and as bench_subject_run().
+// INF_EXHAUSTED, and the codes of bench_subject_run().
 enum inf_code bench_host(const struct bench_subject *subject, struct vulkan_faults *faults,
                          double ms, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

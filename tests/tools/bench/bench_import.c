@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_import MODEL.onnx...
 //
-// What importing a model costs compared with reading and hashing its file. The bound is 1.3 times
-// that plus 50 ms. Prints the shortest of several elapsed and CPU times, measured in turn, and the
-// peak memory of a process that does nothing else. Every measurement is a process of its own.
+// Compares the cost of importing a model with the cost of reading and hashing its file. The bound
+// is 1.3 times the latter plus 50 ms. Prints the shortest of several elapsed and CPU times,
+// measured alternately, and the peak memory of a process that does nothing else. Every measurement
+// runs in a separate process.
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -67,8 +68,8 @@ static enum inf_code import_file(int directory_fd, const char *name, struct inf_
     return inf_model_import_with(&graph, &info, directory_fd, name, &options, err);
 }
 
-// Imports, or only reads and hashes, in a child process. Returns false after a failure, which the
-// child has reported.
+// Imports the model, or only reads and hashes it, in a child process. Returns false if the child
+// failed; the child has printed the reason then.
 static bool measure_child(const char *path, bool imports, struct cost *cost)
 {
     char folder[4096], name[4096];
@@ -109,7 +110,7 @@ static void keep_best(struct cost *best, const struct cost *cost, bool first)
     best->peak_kib = first ? cost->peak_kib : INF_MAX(best->peak_kib, cost->peak_kib);
 }
 
-// Both are measured in turn, so that other work on the machine affects both.
+// Measure import and reading alternately, so that other work on the machine affects both.
 static bool measure_best(const char *path, struct cost *reading, struct cost *importing)
 {
     for (int i = 0; i < ROUNDS; i++) {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_in_place BACKEND RUNS [MODEL]
 //
-// What it saves if a device reads an input in the memory that a client shares, instead of a copy.
-// Times runs of the maxima of the rows of 4 MiB of floats, or of MODEL (unknown dimensions are 1),
-// in three ways that take turns:
+// Measures the time saved if a device reads an input in the memory that a client shares, instead of
+// a copy. The model computes the maximum of each row of 4 MiB of floats, or is MODEL (unknown
+// dimensions are 1). Runs alternate between three ways of passing the input:
 //
-//    copied    the input may change, so it is copied
-//    in place  the input is in a mapping, at the same place as the last time
-//    moved     the input is in a mapping, at two places by turns; large inputs are read in place
+//   copied    the input may change, so it is copied
+//   in place  the input is in a mapping, always at the same address
+//   moved     the input is in a mapping, alternately at two addresses; large inputs are read in
+//   place
 //
-// Prints one line for each: the minimum and the median of the elapsed time, the minimum CPU time of
-// the calling thread, in us, and how many inputs the device read in place.
+// Prints one line for each way: the minimum and the median of the elapsed time, the minimum CPU
+// time of the calling thread, in us, and the number of inputs that the device read in place.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +40,14 @@ struct bench {
     struct inf_executable *executable;
     const struct inf_graph *graph;
     struct inf_mapping *mapping;
-    char *memory; // of the mapping: the first input, twice
+    char *memory; // the mapping; it holds the first input twice
     size_t input_bytes;
     void *outputs[INF_LIMIT_TENSORS];
     double *wall_us[WAYS], *host_us[WAYS];
     uint64_t in_place[WAYS];
 };
 
-// y = the maximum of each row of x.
+// Builds y = the maximum of each row of x.
 static enum inf_code make_graph(struct inf_graph **out_graph, struct inf_error *err)
 {
     const struct inf_shape shape = INF_SHAPE(SIDE, SIDE);
@@ -114,8 +115,8 @@ static double thread_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-// Measures one block of runs in one way. Blocks take turns, so that each finds the caches of the
-// one before.
+// Measures one block of runs in one way of passing the input. The ways alternate, so that each
+// block finds the caches as the previous way left them.
 static enum inf_code run_block(struct bench *bench, enum way way, uint32_t first, uint32_t count,
                                struct inf_error *err)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_memory MANIFEST.json [--backend NAME] [--only ID] [--check]
 //
-// The memory of each model of a manifest after it was loaded and has run once, in a process of its
-// own:
+// Measures the memory that each model of a manifest needs after loading and one run. Each model
+// runs in a separate process. Prints one line per model:
 //
-//    ID weights W arena A resident R counted C rss S ratio X
+//   ID weights W arena A resident R counted C rss S ratio X
 //
-// in KiB: float weights as imported, the arena with scratch memory, what the allocator has handed
-// out for the model, what the devices count as theirs, the growth of the process, and R / (W + A).
-// The first case of each model has its shapes; memory for its inputs and outputs is not counted.
+// All numbers are in KiB: W is the float weights as imported, A the arena with scratch memory, R
+// the bytes that the allocator has handed out for the model, C the bytes that the devices report, S
+// the growth of the process, and X is R / (W + A). Input shapes come from the first case of each
+// model. Memory for inputs and outputs is not counted.
 //
 // --check makes the exit status 1 if a model takes more than RATIO_MAX allows.
 #include <getopt.h>
@@ -44,7 +45,7 @@ static const char *text_of(const json_t *object, const char *key)
     return value != NULL ? value : "";
 }
 
-// --- what a process has ---
+// --- memory of this process ---
 
 // Returns the bytes that malloc() has handed out, including mapped ones.
 static uint64_t allocated_bytes(void)
@@ -75,8 +76,8 @@ static uint64_t counted_bytes(const struct tool_engine *engine)
     return bytes;
 }
 
-// Returns the bytes of the graph's constants, with those of subgraphs. A constant that several
-// nodes share counts once.
+// Returns the bytes of the graph's constants, including subgraphs. A constant that several nodes
+// share counts once.
 static enum inf_code count_weights(const struct inf_graph *graph, uint64_t *bytes,
                                    struct inf_error *err)
 {
@@ -91,7 +92,7 @@ static enum inf_code count_weights(const struct inf_graph *graph, uint64_t *byte
 
 // --- one model ---
 
-// The tensors of a case, by input of the graph.
+// The input tensors of a case, in the order of the graph's inputs.
 struct feed {
     struct inf_npy inputs[INF_LIMIT_TENSORS];
     struct inf_shape shapes[INF_LIMIT_TENSORS];
@@ -142,7 +143,7 @@ static enum inf_code run_once(struct inf_executable *executable, const struct fe
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
         size_t size;
         if (!inf_shape_bytes(&value->shape, value->dtype, &size))
-            continue; // the size is known at run time only
+            continue; // the size is known only after the run
         blobs[i] = inf_blob_create(size);
         if (blobs[i] == NULL)
             code = inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes", size);
@@ -206,8 +207,8 @@ static enum inf_code measure_model(const struct bench *bench, const json_t *entr
     return code;
 }
 
-// Measures in this process, which is the model's own. Exit status: 0 within the bound, 1 beyond it,
-// 2 the model does not run.
+// Measures one model in this process, which runs no other model. Exit status: 0 within the bound, 1
+// beyond it, 2 the model does not run.
 static int measure_alone(const struct bench *bench, const json_t *entry)
 {
     struct measured measured = {0};
@@ -271,8 +272,8 @@ static int bench_manifest(struct bench *bench, const char *manifest, const char 
     return bench->check && bench->over > 0 ? 1 : 0;
 }
 
-// Executes this program again with an allocator that does not cache freed memory for threads, which
-// would count as handed out.
+// Executes this program again with the allocator's thread caches disabled. Freed memory in these
+// caches would count as handed out.
 static void count_truly(char **argv)
 {
     static const char name[] = "GLIBC_TUNABLES";
@@ -300,7 +301,7 @@ int main(int argc, char **argv)
         else if (option == 'c')
             bench.check = true;
         else
-            optind = argc; // usage
+            optind = argc; // forces the usage message
     }
     if (argc - optind != 1) {
         fputs("usage: bench_memory MANIFEST.json [--backend NAME] [--only ID] [--check]\n", stderr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles a model by steps: shortest times, work, bytes, and their share of what the cores can do.
+// Profiles a model by steps: shortest times, work, bytes, and the share of the peak of the cores.
 #include "tests/tools/bench/bench_profile.h"
 
 #include <stdlib.h>
@@ -37,10 +37,10 @@ static double node_macs(const struct inf_graph *graph, const struct inf_node *no
     }
 }
 
-// The work of a step, summed over the nodes that it computes.
+// The work of a step, summed over all nodes that the step computes.
 struct work {
     double macs;
-    double bytes; // of the tensors that it reads and writes
+    double bytes; // size of the tensors that the step reads and writes
 };
 
 static double value_bytes(const struct inf_graph *graph, uint32_t value)
@@ -80,7 +80,8 @@ static void sum_work(const struct inf_graph *graph, const bool *listed, struct w
         for (uint32_t i = 0; i < node->input_count; i++) {
             uint32_t value = node->inputs[i];
             uint32_t made_by = value != INF_VALUE_NONE ? graph->values[value].producer : step;
-            // Tensors between the nodes of a step are neither read nor written.
+            // Do not count tensors between nodes of the same step, because they are neither read
+            // nor written.
             if (made_by == INF_NODE_NONE || computed_by(graph, listed, made_by) != step)
                 work[step].bytes += value_bytes(graph, value);
         }
@@ -92,12 +93,12 @@ static void sum_work(const struct inf_graph *graph, const bool *listed, struct w
 struct timed {
     struct inf_node_profile *nodes;
     double *best_us;
-    struct work *work; // by node
-    bool *listed;      // by node
+    struct work *work; // indexed by node
+    bool *listed;      // indexed by node
     uint32_t count;
 };
 
-// Returns what the cores can do of the step's kind of work.
+// Returns the peak of the cores for the precision and kind of work of the step.
 static double peak_of(const struct inf_node_profile *profile, const struct tool_peaks *peaks,
                       enum inf_precision precision)
 {
@@ -135,7 +136,8 @@ static void print_profile(const struct inf_graph *graph, const struct timed *tim
     printf(", %.1f in 8 bits; %s\n", peaks->q8, inf_device_info(engine->device)->description);
 }
 
-// Returns the shortest time of each step over some runs: disturbances only add time.
+// Returns the shortest time of each step over some runs. The shortest time is the best estimate,
+// because disturbances only add time.
 static enum inf_code time_steps(const struct bench_subject *subject, struct timed *timed,
                                 struct inf_error *err) INF_MAY_BLOCK
 {
@@ -202,7 +204,7 @@ enum inf_code bench_profile(const struct bench_subject *subject, const struct to
         struct tool_peaks peaks = tool_peaks();
         peaks.fp32 *= threads, peaks.bf16 *= threads, peaks.q8 *= threads;
         print_profile(subject->graph, &timed, &peaks, engine);
-        (void)!bench_subject_run(subject, false, NULL); // without timestamps
+        (void)!bench_subject_run(subject, false, NULL); // a run without timestamps
         code = print_host(subject, err);
         if (code == INF_OK)
             code = print_weights(subject, err);

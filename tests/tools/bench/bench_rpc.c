@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_rpc [--daemon PATH] [--ms N] [--clients N,N...] [--bytes N,N...] [--pin CPU]
 //
-// The cost of a request without the inference: round trips through libinferd and a daemon to a
-// model that does almost nothing, next to a ping-pong over a bare socket with the same payload in
-// the same run. The columns:
-//   bare      two processes, blocking threads, the payload through the socket
-//   inline    libinferd, the tensor in the frame (up to 1 MiB)
-//   region    libinferd, the tensor copied into a region of the library's
-//   in place  libinferd, the tensor in inferd_memory: nothing is copied
-// p50 and p99 in microseconds of the best of three rounds, and p50 as a multiple of bare's.
+// Measures the cost of a request without the inference: round trips through libinferd and a daemon
+// to a model that does almost nothing. A ping-pong over a bare socket with the same payload in the
+// same run is the baseline. The columns:
+//   bare      two processes, blocking threads, the payload goes through the socket
+//   inline    libinferd, the tensor is in the frame (up to 1 MiB)
+//   region    libinferd, the tensor is copied into a memory region that the library owns
+//   in place  libinferd, the tensor is in inferd_memory, so nothing is copied
+// Each cell shows p50 and p99 in microseconds of the best of three rounds, and p50 as a multiple of
+// the p50 of `bare`.
 //
-// Waking a sleeping processor costs about 20 to 40 us each time, and whether it sleeps changes for
-// seconds at a time, so cells of different rows must not be subtracted. The cost of size is
-// therefore measured by alternating on one connection, and --pin runs everything on one processor.
+// Waking a sleeping processor costs about 20 to 40 us each time, and a processor may sleep or stay
+// awake for seconds. Therefore cells of different rows must not be subtracted. The cost of size is
+// measured by alternating on one connection, and --pin runs everything on one processor.
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -123,7 +124,7 @@ static void close_caller(void *context)
 
 // --- the table ---
 
-// What the last lines compare: one client, 1 KiB and 4 MiB.
+// The results that the last lines compare: one client, 1 KiB and 4 MiB.
 struct goals {
     double bare_1k_us, inline_1k_us, in_place_4m_us;
 };
@@ -153,8 +154,8 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Returns the median difference between a 4 MiB tensor in place and a 1 KiB tensor in the frame,
-// which alternate on one connection.
+// Returns the median difference in time between a 4 MiB tensor in place and a 1 KiB tensor in the
+// frame. The two alternate on one connection.
 static double measure_size_cost(const struct rpc_daemon *daemon)
 {
     static double differences[PAIRS];
@@ -202,8 +203,8 @@ static void print_row(size_t bytes, unsigned clients, struct rpc_times bare,
     fflush(stdout);
 }
 
-// Rounds of all four ways, of which each shows its best: whether a processor has to be woken
-// changes from round to round, and costs more than everything else.
+// Measures rounds of all four ways, and shows the best round of each. The best round matters
+// because waking a processor costs more than everything else and happens in some rounds only.
 static void measure_row(const struct rpc_daemon *daemon, size_t bytes, unsigned clients,
                         unsigned ms, struct goals *goals)
 {
@@ -255,7 +256,7 @@ static unsigned parse_list(const char *text, unsigned list[LIST_MAX])
     rpc_die("'%s' is no list of numbers like 1,8,64", text);
 }
 
-// Pins this process, and all that it starts, to one processor.
+// Pins this process and its children to one processor.
 static void pin_process(const char *text)
 {
     char *end = NULL;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_serving [--part NAME,...] [--seconds N] [--models DIR] [--json FILE]
 //
-// All properties that serving must have under load, measured in one run on this machine: one line
-// each with the name, the measurement, its bound, and whether it holds. The parts:
-//   rpc       1 KiB beside a bare socket and a bare loop with a worker; requests a second
-//   pinned    the first again, all on one processor
-//   engine    real models (--models DIR, as shared/models) beside the engine alone
-//   overload  three times what the device can do
-//   fairness  two users whose models differ tenfold (wants to be root)
-//   batching  16 clients with one row each beside the best static batch
-//   deadlines deadlines, cancels and a turn of the loop while the device is busy
+// Measures all properties that serving must have under load, in one run on this machine. Prints one
+// line per property with the name, the measurement, its bound, and whether the bound holds. The
+// parts:
+//   rpc       1 KiB compared with a bare socket and a bare loop with a worker; requests per second
+//   pinned    the first measurement of rpc again, all on one processor
+//   engine    real models (--models DIR, as shared/models) compared with the engine alone
+//   overload  three times the load that the device can serve
+//   fairness  two users whose models differ tenfold in cost (needs root)
+//   batching  16 clients with one row each compared with the best static batch
+//   deadlines deadlines, cancels and the duration of a loop iteration while the device is busy
 //   idle      memory, wake-ups, ten thousand connections
-// It starts its own daemons: the inferd of this build directory, or $INFERD. Results are valid only
-// if it runs alone on the machine.
+// The program starts its own daemons: the inferd of this build directory, or $INFERD. Results are
+// valid only if nothing else runs on the machine.
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #define PATH_SIZE 4096
 
-// The file that `model` names.
+// Finds the model file that `model` names.
 static void find_file(char path[PATH_SIZE], const char *model)
 {
     static const char *const suffixes[] = {"", ".tfjs/model.json", ".json", "/model.json"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that is timed in process: compiled, with operands to run on.
+// A model to be timed in process: it is compiled and has input and output tensors.
 #ifndef INF_TESTS_TOOLS_BENCH_BENCH_SUBJECT_H
 #define INF_TESTS_TOOLS_BENCH_BENCH_SUBJECT_H
 
@@ -19,26 +19,26 @@ struct bench_subject {
     void *output_data[INF_LIMIT_TENSORS];
 };
 
-// How inputs are made.
+// How the inputs of the model are made.
 struct bench_inputs {
     const char *files[INF_LIMIT_TENSORS]; // .npy files of the first inputs
     uint32_t file_count;
-    int64_t dim; // of other unknown dimensions; the batch is 1
+    int64_t dim; // value of unknown dimensions except the batch, which is 1
 };
 
-// Loads and compiles the model file that `model` names: itself, or NAME.tfjs/model.json, NAME.json,
-// NAME/model.json. Float inputs without a file are filled with numbers from 0 to 1, others with 0.
-// Release it with bench_subject_unload(), also on failure.
+// Loads and compiles a model file. `model` is the file itself, or NAME for NAME.tfjs/model.json,
+// NAME.json or NAME/model.json. Float inputs without a file are filled with numbers from 0 to 1,
+// other inputs with 0. Release *subject with bench_subject_unload(), also on failure.
 //
 // INF_NOT_FOUND, INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED
 enum inf_code bench_subject_load(struct bench_subject *subject, const struct tool_engine *engine,
                                  const char *model, const struct bench_inputs *inputs,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees everything.
+// Frees the model and its tensors.
 void bench_subject_unload(struct bench_subject *subject);
 
-// Runs once. Outputs whose size is known at run time only are dropped.
+// Runs the model once. Outputs whose size is known only after the run are dropped.
 enum inf_code bench_subject_run(const struct bench_subject *subject, bool profile,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for LD_PRELOAD that replaces monotonic time by the CPU time of the program's threads:
-// bench_peers.py --cpu-time.
+// A library for LD_PRELOAD that replaces monotonic time by the CPU time of the program's threads.
+// bench_peers.py --cpu-time uses it.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of a benchmark with their bounds: one line each as they come, and all of them as JSON.
+// Results of a benchmark with their bounds. Each result is printed when it is known, and all of
+// them are written as JSON at the end.
 #ifndef INF_TESTS_TOOLS_BENCH_FIGURES_H
 #define INF_TESTS_TOOLS_BENCH_FIGURES_H
 
@@ -8,12 +9,12 @@
 
 enum figure_bound {
     FIGURE_NONE,    // no bound, for information
-    FIGURE_AT_MOST, // the bound
+    FIGURE_AT_MOST, // the measurement must not exceed the bound
     FIGURE_AT_LEAST
 };
 
 struct figure {
-    const char *what; // only read while it is printed
+    const char *what; // name; used only while the result is printed
     double measured;
     const char *unit;
     enum figure_bound kind;
@@ -21,7 +22,7 @@ struct figure {
 };
 
 struct figures {
-    FILE *json; // NULL: not requested
+    FILE *json; // NULL if no JSON file was requested
     unsigned count, missed;
 };
 
@@ -31,7 +32,7 @@ void figures_begin(struct figures *figures, const char *json_path);
 // Prints one result.
 void figures_add(struct figures *figures, const struct figure *figure);
 
-// Reports what was not measured, and why.
+// Reports that a property was not measured, and why.
 void figures_skip(struct figures *figures, const char *what, const char *why);
 
 // Ends the output, and reports how many bounds were missed.

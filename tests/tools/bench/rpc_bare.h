@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The minimum cost of a request over a Unix socket: two processes, a blocking thread for each
-// connection, a 64-byte header and the payload one way, 64 bytes back. The server reads the payload
-// once, as an inference would.
+// The minimum cost of a request over a Unix socket: two processes, one blocking thread per
+// connection. A request is a 64-byte header and the payload, and the answer is 64 bytes. The server
+// reads the payload once, as an inference would.
 #ifndef INF_TESTS_TOOLS_BENCH_RPC_BARE_H
 #define INF_TESTS_TOOLS_BENCH_RPC_BARE_H
 
@@ -22,15 +22,15 @@ struct rpc_bare {
 // Forks the server. The calling process must have one thread.
 void rpc_bare_start(struct rpc_bare *bare, size_t payload_bytes, unsigned clients);
 
-// The same with another server: `serve` runs in the forked process and gets the first socket of
-// each pair.
+// As rpc_bare_start(), with another server: `serve` runs in the forked process and gets the first
+// socket of each pair.
 void rpc_bare_start_with(struct rpc_bare *bare, size_t payload_bytes, unsigned clients,
                          void (*serve)(const struct rpc_bare *bare));
 
-// Ends the server.
+// Stops the server.
 void rpc_bare_stop(struct rpc_bare *bare);
 
-// The way to measure it with rpc_samples.h.
+// Returns the functions with which rpc_samples.h measures the server.
 struct rpc_way rpc_bare_way(struct rpc_bare *bare);
 
 #endif

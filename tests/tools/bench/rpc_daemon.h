@@ -15,17 +15,17 @@ struct rpc_daemon {
     char models[RPC_DAEMON_MODELS_MAX][64];
 };
 
-// Returns the inferd of the build directory of this program, or $INFERD.
+// Returns the path of inferd: $INFERD, or the inferd of this program's build directory.
 const char *rpc_daemon_path(void);
 
-// Creates the directory. All users may enter it, so that clients of other users work.
+// Creates the daemon's directory. All users may enter it, so that clients of other users work.
 void rpc_daemon_make(struct rpc_daemon *daemon);
 
-// Creates the folder of a model; `directory` is set to it.
+// Creates the folder of a model, and stores its path in `directory`.
 void rpc_daemon_add_model(struct rpc_daemon *daemon, const char *name, char directory[96]);
 
-// Starts the program at `path` with the arguments, which NULL ends, and waits until all its models
-// are ready. Exits if that fails.
+// Starts the program at `path` with the arguments (the last one is NULL), and waits until all its
+// models are ready. Exits the program if that fails.
 void rpc_daemon_start(struct rpc_daemon *daemon, const char *path, const char *const *arguments);
 
 // Stops the daemon and removes the directory.

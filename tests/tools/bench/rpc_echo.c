@@ -11,12 +11,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// The connection of a client, with its one request.
+// The connection of a client, with at most one request.
 struct peer {
     struct echo *echo;
-    struct peer *next; // in the list of the worker, or of the loop
+    struct peer *next; // next connection in the list of the worker or of the loop
     int fd;
-    size_t size, got; // of a request with its header
+    size_t size, got; // size of a request with its header, and bytes received so far
     uint8_t *bytes;
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The minimum cost of a server with the threads of the daemon: a libevent loop that reads the
-// request, a worker that gets it through a locked queue and reads each word of it once, and an
-// eventfd that returns the answer to the loop, which writes it. 64 bytes of header each way, no
-// protocol.
+// The minimum cost of a server with the daemon's threads. A libevent loop reads the request and
+// passes it to a worker through a locked queue. The worker reads each word of the request once and
+// returns the answer through an eventfd to the loop, which writes it. Requests and answers have a
+// 64-byte header, but no protocol.
 #ifndef INF_TESTS_TOOLS_BENCH_RPC_ECHO_H
 #define INF_TESTS_TOOLS_BENCH_RPC_ECHO_H
 
 #include "tests/tools/bench/rpc_bare.h"
 
-// As rpc_bare_start(), with such a server. rpc_bare_stop() and rpc_bare_way() work with it.
+// As rpc_bare_start(), but starts this server. rpc_bare_stop() and rpc_bare_way() work with it.
 void rpc_echo_start(struct rpc_bare *bare, size_t payload_bytes, unsigned clients);
 
 #endif

@@ -15,7 +15,7 @@ struct client {
     pthread_barrier_t *barrier;
     unsigned index;
     uint64_t warm_ns, run_ns;
-    float *samples; // microseconds
+    float *samples; // round-trip times in microseconds
     size_t count, capacity;
 };
 
@@ -52,7 +52,7 @@ static void *run_client(void *context)
 {
     struct client *client = context;
     void *connection = client->way->open(client->way->context, client->index);
-    client->way->trip(connection); // pools are filled, plans are compiled
+    client->way->trip(connection); // fills pools and compiles plans
     pthread_barrier_wait(client->barrier);
     uint64_t now_ns = rpc_now_ns();
     uint64_t begin_ns = now_ns + client->warm_ns;

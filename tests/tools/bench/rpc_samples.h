@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One way of making round trips. The functions run on the client's own thread, and exit the program
+// A way of making round trips. The functions run on the client's own thread, and exit the program
 // if something fails.
 struct rpc_way {
-    void *(*open)(void *context, unsigned index); // one client
-    void (*trip)(void *client);                   // one round trip
+    void *(*open)(void *context, unsigned index); // connects one client
+    void (*trip)(void *client);                   // makes one round trip
     void (*close)(void *client);
     void *context;
 };

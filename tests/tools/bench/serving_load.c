@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon under more load than it can serve: overload, users who share a device, and batching.
+// Measures a daemon under more load than it can serve: overload, users who share a device, and
+// batching.
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 #define WIDTH 256
 
-// One worker with one thread, because the question is who gets it.
+// Use one worker with one thread, so that the requests have to compete for it.
 #define ONE_WORKER                                                                                 \
     "--cpu-threads=1", "--cpu-slots=1", "--backends=cpu,ref", "--race=never",                      \
         "--connections-per-uid-max=512"
@@ -32,8 +33,8 @@ struct burst {
     double p99_ms, refused_p50_ms, refused_p99_ms, per_second;
 };
 
-// The number of requests that a connection has credit for. It is more than the device's queue
-// holds, so that the client never holds requests back.
+// The number of requests that a connection has credit for is larger than the device's queue, so
+// that the client never holds requests back.
 #define CONNECTIONS 8
 
 static void run_burst(struct serving_caller *const *callers, double rate, double seconds,
@@ -84,7 +85,8 @@ void serving_show_overload(struct figures *figures, const struct serving_options
     serving_trip(callers[0]);
     double capacity = measure_capacity(&target, seconds);
     run_burst(callers, 0.9 * capacity, 2 * seconds, &usual);
-    // Clients with a deadline send it: the daemon refuses requests by it.
+    // Clients with a deadline send it with the request, because the daemon refuses requests that
+    // cannot meet it.
     callers[0]->request.timeout_ms = (uint64_t)(usual.p99_ms * 1.25) + 1;
     // The machine's speed may change during the benchmark, so it is measured before and after.
     double before = measure_capacity(&target, seconds / 2);
@@ -139,8 +141,8 @@ static void take_share(void *context, inferd_result *result, const struct inferd
         rpc_die("cannot send: %s", refused.text);
 }
 
-// A process of another user that sends requests all the time, and reports how much device time its
-// answers took.
+// Runs as a process of another user that sends requests without a pause. Reports the device time of
+// its answers.
 static uint64_t be_user(const struct serving_target *target, unsigned index, uint64_t begin_ns,
                         uint64_t end_ns)
 {
@@ -214,8 +216,8 @@ void serving_show_fairness(struct figures *figures, const struct serving_options
 
 struct batching {
     double alone_p50_us; // one client, one row
-    double crowd_rows;   // rows per second of clients with one row each
-    double best_rows;    // rows per second of one client with the best number of rows
+    double crowd_rows;   // rows per second of many clients with one row each
+    double best_rows;    // rows per second of one client with the best number of rows per request
     unsigned best;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Round trips with almost no work compared with bare ones; requests per second; real models
-// compared with the engine.
+// Compares round trips with almost no work with bare ones; measures requests per second; compares
+// real models through the daemon with the engine alone.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static struct serving_target small_target(const struct rpc_daemon *daemon)
                                    .shape = {SMALL_BYTES / 4}};
 }
 
-// --- beside bare ones ---
+// --- round trips compared with bare ones ---
 
 struct rounds {
     double p50[ROUNDS], p99[ROUNDS];
@@ -105,7 +105,7 @@ static void show_null(struct figures *figures, const struct rpc_daemon *daemon,
         figures_add(figures, &lines[i]);
 }
 
-// --- what the daemon adds, and what size costs ---
+// --- the cost that the daemon adds, and the cost of size ---
 
 static void show_pairs(struct figures *figures, const struct rpc_daemon *daemon)
 {
@@ -143,7 +143,7 @@ static void show_pairs(struct figures *figures, const struct rpc_daemon *daemon)
     serving_close(caller);
 }
 
-// --- requests a second ---
+// --- requests per second ---
 
 struct pipeline {
     struct serving_caller *caller;
@@ -227,7 +227,7 @@ void serving_show_rpc(struct figures *figures, const struct serving_options *opt
 
 // --- real models ---
 
-// A model that is compiled in this process as the daemon compiles it.
+// A model that is compiled in this process with the options that the daemon uses.
 struct direct {
     struct tool_engine engine;
     struct inf_model *model;
@@ -285,8 +285,8 @@ static void copy_model(const char *from, const char *to)
 #define ENGINE_RUNS  400
 #define ENGINE_BLOCK 20
 
-// Both run in alternating blocks, so that other work on the machine affects both. The first two
-// runs of a block are not counted.
+// Daemon and engine run in alternating blocks, so that other work on the machine affects both. The
+// first two runs of a block are not counted.
 static void show_over(struct figures *figures, struct direct *direct,
                       const struct serving_target *target)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that are answered while the device is busy, the duration of a turn of the loop
+// Measures requests that are answered while the device is busy, the duration of a loop iteration
 // meanwhile, and the resources of an idle daemon.
 #include <dirent.h>
 #include <poll.h>
@@ -48,8 +48,8 @@ static void *keep_busy(void *context)
     return NULL;
 }
 
-// Sends a request now and then that no worker answers: its round trip is at least one turn of the
-// loop.
+// Regularly sends a request that the loop answers without a worker. Its round trip takes at least
+// one iteration of the loop.
 struct pings {
     const char *socket;
     atomic_bool over;
@@ -76,12 +76,12 @@ static void *send_ping(void *context)
     return NULL;
 }
 
-// Sends as many requests to a bare thread, which waits in read() and answers at once: the cost of
-// two wake-ups.
+// Sends as many requests to a bare thread, which waits in read() and answers at once. This measures
+// the cost of two wake-ups.
 struct bare_pings {
     int there, back;   // eventfds
-    atomic_bool over;  // no more questions
-    atomic_bool ended; // no more answers
+    atomic_bool over;  // the sender has stopped
+    atomic_bool ended; // the answering thread has stopped
     size_t count;
     double us[60000];
 };
@@ -145,14 +145,16 @@ static void take_answer(void *context, inferd_result *result, const struct infer
     inferd_result_free(result);
 }
 
-// Sends one request and waits; a cancelled one is cancelled after 2 ms. Returns the milliseconds
-// from when it was due to the answer; negative if the answer was not the expected one.
+// Sends one request and waits for the answer. If the request is to be cancelled, that happens after
+// 2 ms. Returns the milliseconds from the due time to the answer; negative if the answer was not
+// the expected one.
 static double time_answer(struct serving_caller *caller, uint64_t timeout_ms)
 {
     struct inferd_error err;
     struct answer answer = {0};
     uint64_t stream;
-    // A shape that never ran, so that no estimate exists by which it could be refused.
+    // Use a shape that never ran. The daemon has no estimate for it, so it cannot refuse the
+    // request early.
     caller->input.shape[0]--;
     caller->input.size -= sizeof(float);
     caller->request.timeout_ms = timeout_ms;
@@ -279,7 +281,7 @@ static double resident_kib(const struct rpc_daemon *daemon)
     return (double)read_status(path, "VmRSS");
 }
 
-// Returns how often one of the daemon's threads had slept.
+// Returns the number of times that a thread of the daemon has gone to sleep.
 static double count_switches(const struct rpc_daemon *daemon)
 {
     char path[320];
@@ -300,7 +302,7 @@ static double count_switches(const struct rpc_daemon *daemon)
 
 static int connect_greeted(const char *path)
 {
-    // HELLO: major 1, client_name "py".
+    // A HELLO message: major 1, client_name "py".
     static const uint8_t meta[] = {0x08, 0x01, 0x1a, 0x02, 'p', 'y'};
     uint8_t bytes[INF_FRAME_HEADER_BYTES + sizeof meta];
     uint8_t reply[4096];

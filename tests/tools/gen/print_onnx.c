@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_onnx: docs/reference/onnx-operators.md, from the importer's own tables.
+// print_onnx - writes docs/reference/onnx-operators.md from the tables of the ONNX importer.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // print_ops - writes docs/reference/operators.md: every operator of ops.def with its attributes,
-// and the element types for which each backend computes it. The devices themselves are asked, for
-// the nodes that the conformance test `ops/agree_with_ref` runs.
+// and the element types for which each backend computes it. The element types come from the
+// devices: the program queries each device about the nodes that the conformance test
+// `ops/agree_with_ref` runs.
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/registry.h"
 #include "tests/conformance/cases.h"
 
-// How many nodes of a type a device was asked about, and how many it takes.
+// The number of nodes of a type that a device was queried about, and how many it supports.
 struct answers {
     uint32_t asked, taken;
 };
@@ -94,7 +95,8 @@ static void print_op(const struct inf_op_info *info)
 
 // --- the matrix ---
 
-// The column that a node counts under: the type of its first input, which for select is the second.
+// Returns the column under which a node counts: the type of its first input, or of its second for
+// select.
 static size_t column_of(const struct inf_graph *graph)
 {
     const struct inf_node *node = &graph->nodes[0];

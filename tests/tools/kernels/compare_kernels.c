@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the races of the cpu device for a plan and prints all times.
+// Times all kernels that the cpu device could choose for a plan, and prints the times.
 #include "tests/tools/kernels/compare_kernels.h"
 
 #include <stdio.h>

@@ -5,9 +5,10 @@
 
 #include "backends/exec/executable.h"
 
-// Prints one line for each node of the plan that several kernels of `device` compute: the shortest
-// time of each, alone, the rule's first. And one line for each fused chain and row pipeline: its
-// time as one step, and as smaller steps.
+// Prints one line for each node of the plan that several kernels of `device` can compute: the
+// shortest time of each kernel, run alone. The kernel that the device's rule prefers is first. Also
+// prints one line for each fused chain and row pipeline: its time as one step, and as smaller
+// steps.
 //
 // INF_UNSUPPORTED  `device` is not a cpu device.
 enum inf_code tool_compare_kernels(struct inf_device *device,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Without a cpu device there is nothing to compare.
+// Stub for builds without a cpu device, which have no kernels to compare.
 #include "tests/tools/kernels/compare_kernels.h"
 
 enum inf_code tool_compare_kernels(struct inf_device *device,

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // measure_ulp [--step N] [FUNCTION...]
 //
-// The distance of the cpu device's functions from the exact result, over floats of all sizes and
-// both signs: every float, or every N-th by its bits (default 101). One line for each function and
-// ISA level: the largest error in units in the last place, and where; and the results that are NaN,
-// infinite or finite while the exact one is not. Units below the smallest normal float are 2^-149.
+// Measures the distance of the cpu device's functions from the exact result, over floats of all
+// sizes and both signs: every float, or every N-th by its bits (default 101). Prints one line for
+// each function and ISA level: the largest error in units in the last place, and the input that has
+// it; and the number of results that are NaN, infinite or finite while the exact result is not.
+// Below the smallest normal float, a unit is 2^-149.
 //
-// The exact result is libm's in double. gelu and gelu_tanh, which approach 0 by cancellation for x
-// below 0, have a second number: units of the larger of
-// y
-// and 2^-6
-// x
-// , which kernels/simd.h guarantees.
+// The exact result is the result of libm in double. gelu and gelu_tanh lose precision by
+// cancellation for x below 0. For them, a second number is printed: the error in units of the
+// larger of |y| and 2^-6 |x|. kernels/simd.h guarantees a bound for it.
 #include <getopt.h>
 #include <math.h>
 #include <stddef.h>
@@ -65,8 +63,8 @@ static double exact_reciprocal(double x)
 static const struct function {
     const char *name;
     double (*exact)(double);
-    size_t offset; // in struct inf_simd
-    bool cancels;  // small results of large x
+    size_t offset; // offset of the function in struct inf_simd
+    bool cancels;  // the function has small results for large x
 } functions[] = {
     {"exp", exp, offsetof(struct inf_simd, exp), false},
     {"log", log, offsetof(struct inf_simd, log), false},
@@ -81,11 +79,12 @@ static const struct function {
     {"reciprocal", exact_reciprocal, offsetof(struct inf_simd, reciprocal), false},
 };
 
-// The worst errors of one function at one level.
+// The worst errors of one function at one ISA level.
 struct worst {
-    double units, units_at; // in units in the last place of the result
-    double scaled;          // of the larger of |y| and 2^-6 |x|
-    uint64_t classes;       // results that are NaN, infinite or finite while the exact one is not
+    double units, units_at; // largest error in units in the last place of the result
+    double scaled;          // largest error in units of the larger of |y| and 2^-6 |x|
+    // number of results that are NaN, infinite or finite while the exact result is not
+    uint64_t classes;
     double class_at;
 };
 
@@ -101,8 +100,8 @@ static void judge_result(struct worst *worst, float x, float got, double exact)
 {
     float rounded = (float)exact;
     if (isnan(got) != isnan(rounded) || isinf(got) != isinf(rounded)) {
-        // Half a unit beyond the largest float, the result is infinite or not, depending on
-        // rounding.
+        // Within half a unit of the largest float, the result may be infinite or finite, depending
+        // on rounding.
         if (isnan(got) || isnan(rounded) || fabs(exact) > 0x1.000002p128 ||
             fabs(exact) < 0x1.fffffcp127) {
             worst->classes++;

@@ -2,8 +2,9 @@
 #ifndef INF_TESTS_TOOLS_KERNELS_PEAK_H
 #define INF_TESTS_TOOLS_KERNELS_PEAK_H
 
-// The peak of one core in 10^9 multiply-adds per second, on data in its L1 cache, with the widest
-// loops of each kind in this build; 0 if there is none.
+// The peak of one core in 10^9 multiply-adds per second, on data in its L1 cache. For each kind of
+// arithmetic, the widest loops in this build are measured. A peak is 0 if the build has no such
+// loops.
 struct tool_peaks {
     double fp32, bf16, q8;
 };

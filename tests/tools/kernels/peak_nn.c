@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peaks that the cpu device's own product loops reach: all sums are in registers, and operands
-// take a third of an L1 cache of 32 KiB.
+// Measures the peaks that the cpu device's own product loops reach. All sums are in registers, and
+// operands take a third of an L1 cache of 32 KiB.
 #include "tests/tools/kernels/peak.h"
 
 #include "backends/base/clock.h"
@@ -12,13 +12,14 @@
 #define ROUNDS    1000
 #define TRIES     20
 
-// Operands of all loops: zeros, which are valid for every type.
+// Operands of all loops. They are zeros, which are valid for every type.
 struct operands {
     _Alignas(64) float w[DEPTH * WIDTH_MAX], y[INF_GEMM_ROWS_MAX * WIDTH_MAX];
     float a[INF_GEMM_ROWS_MAX * DEPTH], bias[WIDTH_MAX];
 };
 
-// Returns the best of several rates; `work` is the work of one call of `run`.
+// Returns the best of several measured rates. `work` is the number of multiply-adds in one call of
+// `run`.
 static double measure_rate(void (*run)(const void *loop, struct operands *operands),
                            const void *loop, double work)
 {

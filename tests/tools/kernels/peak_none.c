@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Without a cpu device no peak is known.
+// Stub for builds without a cpu device, which cannot measure a peak.
 #include "tests/tools/kernels/peak.h"
 
 struct tool_peaks tool_peaks(void)

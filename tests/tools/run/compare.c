@@ -82,7 +82,7 @@ struct tool_difference tool_compare(const void *got, const struct inf_npy *refer
         double distance = a == b ? 0 : fabs(a - b);
         if (!is_within(a, b, is_float, tolerance))
             difference.outside++;
-        // This comparison is true if the distance is NaN, so that a NaN is kept.
+        // Written so that it is also true if the distance is NaN, so that max_abs keeps a NaN.
         if (!(distance <= difference.max_abs))
             difference.max_abs = distance;
         double relative = distance == 0 ? 0 : distance / fabs(b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device and its threads, as the tools use them without a daemon.
+// Opens a device and its threads in process, for tools that do not use a daemon.
 #include "tests/tools/run/engine.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "backends/storage/file.h"
 #include "proto/core/span.h"
 
-// Takes "NAME" or "NAME:PRECISION" apart.
+// Splits "NAME" or "NAME:PRECISION".
 static enum inf_code parse_backend(struct tool_engine *engine, const char *text, char name[64],
                                    struct inf_error *err)
 {
@@ -21,7 +21,7 @@ static enum inf_code parse_backend(struct tool_engine *engine, const char *text,
     return INF_OK;
 }
 
-// Whether the device computes in what is wanted of it.
+// Fails if the device does not compute in the requested precision.
 static enum inf_code check_precision(const struct tool_engine *engine, struct inf_error *err)
 {
     const struct inf_device_info *info = inf_device_info(engine->device);
@@ -53,7 +53,7 @@ enum inf_code tool_engine_open_with(struct tool_engine *engine, const char *back
     for (size_t i = 0; i < INF_ARRAY_LENGTH(hosts) && code == INF_OK; i++) {
         const struct inf_backend *host = inf_registry_find(hosts[i]);
         if (host == NULL)
-            continue; // built without it
+            continue; // this build does not have the backend
         code = inf_device_open(&engine->hosts[engine->host_count], host, 0, options, err);
         if (code == INF_OK && host == wanted)
             engine->device = inf_device_ref(engine->hosts[engine->host_count]);

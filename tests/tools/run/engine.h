@@ -9,38 +9,40 @@
 #include "backends/import/import.h"
 
 struct tool_engine {
-    struct inf_device *device;   // the one that is judged
-    struct inf_device *hosts[2]; // that it falls back on: cpu, where there is one, and ref
+    struct inf_device *device; // the device under test
+    // devices that `device` falls back on: cpu, if available, and the reference device `ref`
+    struct inf_device *hosts[2];
     uint32_t host_count;
     struct inf_run_options options; // how models are compiled for `device`
-    FILE *report; // NULL, or where the operators that a model lacks go, all of them
+    FILE *report; // file that receives the list of all operators that a model lacks; NULL for none
 };
 
-// Opens `backend` ("cpu", or "vulkan:fp16" where another precision than fp32 is meant) and what it
-// falls back on, with one slot and `threads` threads (0: the backend's choice).
+// Opens `backend` and its fallback devices. `backend` is a name, with a precision if it is not
+// fp32: "cpu" or "vulkan:fp16". The devices have one slot (one concurrent run) and `threads`
+// threads (0: the backend chooses).
 enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, uint32_t threads,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// The same, with all options of devices.
+// As tool_engine_open(), with all options of devices.
 enum inf_code tool_engine_open_with(struct tool_engine *engine, const char *backend,
                                     const struct inf_device_options *options,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Drops the devices.
+// Drops the references to the devices.
 void tool_engine_close(struct tool_engine *engine);
 
-// Imports the model file at `path`. *out_graph is the caller's to destroy.
+// Imports the model file at `path`. The caller destroys *out_graph.
 enum inf_code tool_engine_import(const struct tool_engine *engine, const char *path,
                                  struct inf_graph **out_graph,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Takes over `graph` (also on failure) and runs the passes. The caller gives *out_model back with
-// inf_model_unref().
+// Runs the passes on `graph` and makes a model of it. Takes over `graph`, also on failure. The
+// caller releases *out_model with inf_model_unref().
 enum inf_code tool_engine_prepare(const struct tool_engine *engine, struct inf_graph **graph,
                                   struct inf_model **out_model,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// tool_engine_import() and tool_engine_prepare() in one.
+// Calls tool_engine_import() and then tool_engine_prepare().
 enum inf_code tool_engine_load(const struct tool_engine *engine, const char *path,
                                struct inf_model **out_model,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

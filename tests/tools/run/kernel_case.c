@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One recorded call of a TensorFlow.js kernel: its inputs become constants of a graph, and its
-// attributes those of a node.
+// One recorded call of a TensorFlow.js kernel. The recorded inputs become constants or inputs of a
+// graph, and the recorded attributes become attributes of a node.
 #include "tests/tools/run/kernel_case.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "backends/graph/shape/infer.h"
 
-// --- what was recorded ---
+// --- the recorded call ---
 
 double kernel_number(const json_t *json)
 {
@@ -75,7 +75,7 @@ bool kernel_flag(const struct kernel_case *call, const char *name)
     return json_is_true(json_object_get(call->attrs, name));
 }
 
-// Adds the numbers of `json`, in whatever arrays, to a list.
+// Appends all numbers in nested JSON arrays to a list.
 static int flatten_json(const json_t *json, int64_t *elements, int count, int capacity)
 {
     if (!json_is_array(json)) {
@@ -147,7 +147,7 @@ uint32_t kernel_input_at(struct kernel_case *call, uint32_t index)
     return kernel_input(call, name);
 }
 
-// A constant whose elements are to be filled in; NULL after a failure.
+// Adds a constant and returns its elements, which the caller fills in; NULL after a failure.
 static void *add_const(struct kernel_case *call, enum inf_dtype dtype, struct inf_shape shape,
                        uint32_t *value)
 {

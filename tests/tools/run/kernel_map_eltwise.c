@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow.js kernels that are element-wise, and reductions.
+// Maps element-wise TensorFlow.js kernels, and reductions.
 #include <string.h>
 
 #include "tests/tools/run/kernel_case.h"
@@ -14,7 +14,8 @@ static void map_unary(struct kernel_case *call, int kind)
     kernel_result(call, kernel_add(call, INF_OP_UNARY, &attrs, kernel_input(call, "x")));
 }
 
-// Functions of floats only: TensorFlow.js takes integers too, and answers in floats.
+// Maps functions that the graph defines for floats only. TensorFlow.js also accepts integers and
+// returns floats, so x is converted first.
 static void map_unary_float(struct kernel_case *call, int kind)
 {
     uint32_t x = kernel_cast(call, kernel_input(call, "x"), INF_DTYPE_F32);
@@ -69,7 +70,7 @@ static void map_prelu(struct kernel_case *call, int unused)
     kernel_result(call, kernel_add(call, INF_OP_PRELU, NULL, x, alpha));
 }
 
-// A condition of rank 1 chooses rows of operands of a higher rank.
+// Maps Select. A condition of rank 1 selects rows of operands that have a higher rank.
 static void map_select(struct kernel_case *call, int unused)
 {
     (void)unused;
@@ -192,8 +193,8 @@ const struct kernel_row kernel_rows_eltwise[] = {
 
 // --- reductions ---
 
-// Reads the axes of a reduction. False where the list is there but empty: nothing is reduced then,
-// whereas the operator without axes reduces all.
+// Reads the axes of a reduction. Returns false for an empty list: TensorFlow.js reduces nothing
+// then, but the operator would reduce all axes.
 static bool read_axes(const struct kernel_case *call, const char *name, struct inf_ints *axes)
 {
     int count = kernel_list(call, name, axes->values, INF_LIMIT_RANK);
@@ -272,7 +273,8 @@ static void map_top_k(struct kernel_case *call, int unused)
     const struct inf_shape shape = *kernel_shape(call, inputs[0]);
     int64_t count = shape.dims[INF_MAX(shape.rank - 1, 0)];
     if (!kernel_flag(call, "sorted") && (int64_t)kernel_attr(call, "k") == count) {
-        // All of them in no order: as they are.
+        // If all elements are requested unsorted, TensorFlow.js returns them in their original
+        // order.
         uint32_t order = kernel_add(call, INF_OP_RANGE, NULL, kernel_scalar(call, INF_DTYPE_I32, 0),
                                     kernel_scalar(call, INF_DTYPE_I32, (double)count),
                                     kernel_scalar(call, INF_DTYPE_I32, 1));

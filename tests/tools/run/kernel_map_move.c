@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow.js kernels that move, make, pick and place data.
+// Maps TensorFlow.js kernels that move, create, pick and place data.
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void map_concat(struct kernel_case *call, int unused)
     while (total < kernel_input_count(call) && total < KERNEL_TENSORS) {
         uint32_t input = kernel_input_at(call, total);
         all[total++] = input;
-        // Among others, empty ones are left out, whatever their shape.
+        // Leave out empty inputs, whatever their shape.
         if (inf_shape_elements(kernel_shape(call, input)) != 0)
             inputs[count++] = input;
     }
@@ -111,7 +111,7 @@ static void map_reverse(struct kernel_case *call, int unused)
     struct inf_ints *axes = &attrs.reverse.axes;
     uint32_t x = kernel_input(call, "x");
     axes->count = kernel_list(call, "dims", axes->values, INF_LIMIT_RANK);
-    if (axes->count < 0) { // all of them
+    if (axes->count < 0) { // without a list, all axes
         axes->count = kernel_shape(call, x)->rank;
         for (int32_t i = 0; i < axes->count; i++)
             axes->values[i] = i;
@@ -152,7 +152,7 @@ static void map_slice(struct kernel_case *call, int unused)
     int sizes = kernel_list(call, "size", size, INF_LIMIT_RANK);
     for (int32_t i = 0; i < shape.rank; i++) {
         bool rest = i >= sizes || size[i] < 0;
-        size[i] = rest ? shape.dims[i] : begin[i] + size[i]; // which is the end now
+        size[i] = rest ? shape.dims[i] : begin[i] + size[i]; // `size` holds the end from here on
         stride[i] = 1;
     }
     kernel_result(call,
@@ -198,7 +198,7 @@ static void map_depth_to_space(struct kernel_case *call, int unused)
     kernel_result(call, kernel_add(call, INF_OP_DEPTH_TO_SPACE, &attrs, kernel_input(call, "x")));
 }
 
-// --- making ---
+// --- creating data ---
 
 static void map_fill(struct kernel_case *call, int unused)
 {
@@ -212,7 +212,8 @@ static void map_fill(struct kernel_case *call, int unused)
     kernel_result(call, kernel_fill(call, shape, rank, dtype, kernel_attr(call, "value")));
 }
 
-// A step of 1 is also what stands for no step at all: it turns around then.
+// Maps Range. TensorFlow.js uses a step of 1 also if no step was given; it becomes -1 if the range
+// is descending.
 static void map_range(struct kernel_case *call, int unused)
 {
     (void)unused;
@@ -253,7 +254,8 @@ static void map_one_hot(struct kernel_case *call, int unused)
                                    kernel_scalar(call, dtype, kernel_attr(call, "offValue"))));
 }
 
-// x flat as a column, kept where an identity matrix is true.
+// Maps Diag: broadcasts x as a flat column, and selects its elements where an identity matrix is
+// true.
 static void map_diag(struct kernel_case *call, int unused)
 {
     (void)unused;

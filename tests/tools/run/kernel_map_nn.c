@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow.js kernels with windows and matrices.
+// Maps TensorFlow.js kernels with windows and matrices.
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #define AXES_MAX 3
 
-// Where windows lie along the spatial axes: what conv, pool and dilation kernels share.
+// The windows of conv, pool and dilation kernels along the spatial axes.
 struct windows {
     int axes;
     enum inf_padding padding;
@@ -16,7 +16,7 @@ struct windows {
     int64_t before[AXES_MAX], after[AXES_MAX];
 };
 
-// One number for all axes, or one each.
+// Reads one number per spatial axis. A single number applies to all axes.
 static void read_spatial(const struct kernel_case *call, const char *name, int axes,
                          int64_t *values)
 {
@@ -25,8 +25,8 @@ static void read_spatial(const struct kernel_case *call, const char *name, int a
         values[i] = count < 1 ? 1 : values[0];
 }
 
-// Makes the window settle where TensorFlow.js rounds up or to the nearest: the padding behind grows
-// (or shrinks) until floor comes to the same.
+// Handles kernels for which TensorFlow.js rounds the output size up or to nearest. Increases the
+// padding at the end, so that rounding down gives the same size.
 static void round_output(const struct kernel_case *call, int axis, int64_t input,
                          struct windows *windows)
 {
@@ -44,8 +44,8 @@ static void round_output(const struct kernel_case *call, int axis, int64_t input
         windows->after[axis] += needed - has;
 }
 
-// Reads strides, dilations and padding for windows of `kernel` over the spatial axes of `shape`,
-// the first of which is axis `first`.
+// Reads strides, dilations and padding for windows of size `kernel` over the spatial axes of
+// `shape`. The first spatial axis is `first`.
 static struct windows read_windows(const struct kernel_case *call, const struct inf_shape *shape,
                                    int first, int axes, const int64_t *kernel)
 {
@@ -68,7 +68,7 @@ static struct windows read_windows(const struct kernel_case *call, const struct 
     return windows;
 }
 
-// Sets the attributes that conv2d, depthwise_conv2d and conv2d_transpose name alike.
+// Sets the attributes that have the same names in conv2d, depthwise_conv2d and conv2d_transpose.
 #define SET_WINDOWS(attrs, windows)                                                                \
     do {                                                                                           \
         (attrs)->padding = (windows)->padding;                                                     \
@@ -88,7 +88,7 @@ static void set_list(struct inf_ints *list, const int64_t *values, int count)
     memcpy(list->values, values, sizeof(*values) * (size_t)count);
 }
 
-// Sets the attributes that conv_nd and pool_nd name alike.
+// Sets the attributes that have the same names in conv_nd and pool_nd.
 #define SET_LISTS(attrs, windows)                                                                  \
     do {                                                                                           \
         (attrs)->padding = (windows)->padding;                                                     \
@@ -113,9 +113,9 @@ static uint32_t to_nchw(struct kernel_case *call, uint32_t x)
     return is_nchw(call) ? kernel_transpose(call, x, (const int64_t[]){0, 3, 1, 2}, 4) : x;
 }
 
-// --- what is fused ---
+// --- bias and activation ---
 
-// A list of one number a channel, shaped so that it broadcasts along the channels.
+// Reshapes a list of one number per channel so that it broadcasts along the channels.
 static uint32_t per_channel(struct kernel_case *call, uint32_t list)
 {
     if (!is_nchw(call) || kernel_shape(call, list)->rank != 1)
@@ -158,7 +158,7 @@ static uint32_t add_bias(struct kernel_case *call, uint32_t y)
     return kernel_binary(call, INF_BINARY_ADD, y, per_channel(call, kernel_input(call, "bias")));
 }
 
-// Bias and activation are added as nodes of their own: fusing them is what passes are for.
+// Adds bias and activation as separate nodes, because fusing them is the job of the passes.
 static void finish_output(struct kernel_case *call, uint32_t y)
 {
     kernel_result(call, add_activation(call, add_bias(call, y)));
@@ -230,7 +230,7 @@ static void map_dilation(struct kernel_case *call, int unused)
 
 // --- pooling ---
 
-// Whether pool2d takes the windows: it wants none that sees padding only.
+// Returns true if pool2d accepts the windows: no window may cover only padding.
 static bool fits_pool2d(const struct windows *windows)
 {
     bool fits = windows->axes == 2;
@@ -240,8 +240,8 @@ static bool fits_pool2d(const struct windows *windows)
     return fits;
 }
 
-// Windows of one element that make as many as there are: TensorFlow.js copies then, even where
-// padding would have moved them.
+// Returns true for windows of one element whose output has the shape of x. TensorFlow.js copies x
+// then, even if padding would shift the elements.
 static bool is_identity(const struct kernel_case *call, const struct windows *windows, uint32_t x)
 {
     enum inf_dtype dtype;
@@ -337,7 +337,7 @@ static void map_einsum(struct kernel_case *call, int unused)
 
 // --- normalisation ---
 
-// An operand of batch normalisation, or a constant where it is left out.
+// Returns an operand of batch normalisation, or a constant if the operand was not recorded.
 static uint32_t find_operand(struct kernel_case *call, const char *name, double otherwise)
 {
     return kernel_has(call, name) ? kernel_input(call, name)

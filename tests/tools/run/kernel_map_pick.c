@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow.js kernels that pick and place elements by index, choose boxes and find what is
-// unique; and those that a daemon cannot mean.
+// Maps TensorFlow.js kernels that pick and place elements by index, choose boxes and find unique
+// elements. Also lists kernels that have no meaning for a daemon.
 #include <string.h>
 
 #include "tests/tools/run/kernel_case.h"
@@ -12,7 +12,7 @@ static void map_gather(struct kernel_case *call, int unused)
     attrs.gather.axis = (int32_t)kernel_attr(call, "axis");
     attrs.gather.batch_dims = (int32_t)kernel_attr(call, "batchDims");
     uint32_t x = kernel_input(call, "x"), indices = kernel_input(call, "indices");
-    // As the importer does, which is not called here.
+    // Resolve a negative batch_dims here, because no importer has done so for this graph.
     if (attrs.gather.batch_dims < 0 && indices != INF_VALUE_NONE)
         attrs.gather.batch_dims += call->graph->values[indices].shape.rank;
     kernel_result(call, kernel_add(call, INF_OP_GATHER, &attrs, x, indices));
@@ -33,7 +33,7 @@ static void map_scatter_nd(struct kernel_case *call, int unused)
     int64_t shape[INF_LIMIT_RANK];
     int rank = kernel_list(call, "shape", shape, INF_LIMIT_RANK);
     uint32_t indices = kernel_input(call, "indices"), updates = kernel_input(call, "updates");
-    if (kernel_shape(call, indices)->rank == 1) // each names a row
+    if (kernel_shape(call, indices)->rank == 1) // each index selects a row
         indices = kernel_reshape(call, indices, (const int64_t[]){-1, 1}, 2);
     uint32_t zeros = kernel_fill(call, shape, rank, kernel_dtype(call, updates), 0);
     kernel_result(call, kernel_add(call, INF_OP_SCATTER_ND, &attrs, zeros, indices, updates));
@@ -47,7 +47,8 @@ static void map_tensor_scatter(struct kernel_case *call, int unused)
     kernel_result(call, kernel_add(call, INF_OP_SCATTER_ND, NULL, x, indices, updates));
 }
 
-// Scalar or flat indices are those of a list; one value goes to all of them.
+// Maps SparseToDense. Scalar or flat indices are treated as a list of rows; a single value is used
+// for all indices.
 static void map_sparse_to_dense(struct kernel_case *call, int unused)
 {
     (void)unused;
@@ -92,7 +93,7 @@ static void map_search_sorted(struct kernel_case *call, int unused)
     kernel_result(call, kernel_add(call, INF_OP_SEARCH_SORTED, &attrs, sorted, values));
 }
 
-// The list of dimensions with ones in front, so that both have the same length.
+// Puts ones in front of a list of dimensions until it has `length` elements.
 static uint32_t lengthen_list(struct kernel_case *call, uint32_t list, int64_t length)
 {
     int64_t missing = length - kernel_shape(call, list)->dims[0];
@@ -100,7 +101,7 @@ static uint32_t lengthen_list(struct kernel_case *call, uint32_t list, int64_t l
     return missing == 0 ? list : kernel_node(call, INF_OP_CONCAT, NULL, inputs, 2, 1);
 }
 
-// A dimension of 1 gives way to the other one.
+// Maps BroadcastArgs: of two dimensions, the one that is not 1 is the result.
 static void map_broadcast_args(struct kernel_case *call, int unused)
 {
     (void)unused;

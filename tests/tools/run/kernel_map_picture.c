@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow.js kernels that sample pictures.
+// Maps TensorFlow.js kernels that sample pictures.
 #include <string.h>
 
 #include "tests/tools/run/kernel_case.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes broken model files from valid ones, by changing one part at a time.
+// Makes broken model files (mutants) from valid ones, by changing one part at a time.
 #include "tests/tools/run/mutant.h"
 
 #include <stdlib.h>
@@ -7,10 +7,11 @@
 
 #include "tests/support/models/mutate.h"
 
-// Repeats that make a document larger than this are cut short.
+// A repeat stops when the document reaches this size.
 #define SIZE_MOST ((size_t)4 << 20)
 
-static const struct mutant_part *sorted_items; // of compare_keys(), while qsort() runs
+// argument of compare_keys(), valid while qsort() runs
+static const struct mutant_part *sorted_items;
 
 static int compare_keys(const void *a, const void *b)
 {
@@ -62,7 +63,7 @@ void mutant_splice(struct mutant *mutant, size_t begin, size_t end, const char *
     mutant->size = left + size;
 }
 
-// A part with the key of `part`, itself perhaps.
+// Returns a random part with the key of `part`, possibly `part` itself.
 static uint32_t choose_alike(const struct mutant_parts *parts, uint32_t part, uint64_t *state)
 {
     uint32_t key = parts->items[part].key, first = 0, end = parts->count;
@@ -78,13 +79,14 @@ static uint32_t choose_alike(const struct mutant_parts *parts, uint32_t part, ui
     return parts->by_key[first + inf_mutate_random(state) % (end - first)];
 }
 
-// Any part, and kinds that are rare as often as those that are frequent.
+// Returns a random part. In most cases it chooses the kind first, so that rare kinds are as likely
+// as frequent ones.
 static uint32_t choose_part(const struct mutant_parts *parts, uint64_t *state)
 {
     uint32_t any = inf_mutate_random(state) % parts->count;
     if (inf_mutate_random(state) % 4 == 0)
         return any;
-    // Keys are hashes: the next one up from a random number is a kind by lot.
+    // Choose a hash of keys at random, and take the next part whose key has that hash.
     uint32_t kind = inf_mutate_random(state) % 64, index = any;
     for (uint32_t i = 0; i < parts->count; i++) {
         uint32_t at = (any + i) % parts->count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a JSON document: every value.
+// Cuts a JSON document into parts: every value is a part.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "tests/support/models/mutate.h"
 #include "tests/tools/run/mutant.h"
 
-// Deeper documents are cut no further.
+// Values that are nested deeper than this are not cut into parts.
 #define DEPTH_MOST 64
 
 static size_t skip_space(const struct mutant *m, size_t at)
@@ -17,7 +17,7 @@ static size_t skip_space(const struct mutant *m, size_t at)
     return at;
 }
 
-// Where the string that begins at `at` ends.
+// Returns the end of the string that begins at `at`.
 static size_t skip_string(const struct mutant *m, size_t at)
 {
     for (at++; at < m->size && m->data[at] != '"'; at++)
@@ -33,7 +33,7 @@ static uint32_t hash_text(const char *text, size_t size)
     return hash;
 }
 
-// What kind of value begins with a byte.
+// Returns the type of the value that begins with `byte`.
 static char type_of(char byte)
 {
     if (byte == '{' || byte == '[' || byte == '"')
@@ -41,7 +41,8 @@ static char type_of(char byte)
     return byte == '-' || (byte >= '0' && byte <= '9') ? '0' : 'l';
 }
 
-// Cuts the value that begins at `at`, and returns where it ends. Recurses as deep as DEPTH_MOST.
+// Cuts the value that begins at `at`, and returns its end. The recursion depth is at most
+// DEPTH_MOST.
 static size_t cut_value(struct mutant_parts *parts, const struct mutant *m, size_t at,
                         uint32_t parent, uint32_t key, unsigned depth)
 {
@@ -92,7 +93,7 @@ static void drop_part(struct mutant *mutant, const struct mutant_parts *parts, u
 {
     const struct mutant_part *p = &parts->items[part];
     size_t begin = p->begin, end = skip_space(mutant, p->end);
-    // Back to what stands before it: the comma, or the parent's bracket.
+    // Go back to the preceding comma or to the parent's opening bracket.
     while (begin > 0 && strchr(",[{", mutant->data[begin - 1]) == NULL)
         begin--;
     if (end < mutant->size && mutant->data[end] == ',')
@@ -105,7 +106,8 @@ static void drop_part(struct mutant *mutant, const struct mutant_parts *parts, u
 static void repeat_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
                         unsigned times)
 {
-    // A key there twice is refused at once: of members, what they are in is said again.
+    // The importer refuses a repeated key at once. Therefore repeat the enclosing array element
+    // instead of an object member.
     while (parts->items[part].parent != MUTANT_NO_PART &&
            parts->items[parts->items[part].parent].type == '{')
         part = parts->items[part].parent;

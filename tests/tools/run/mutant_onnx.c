@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of an ONNX model: every field of its messages, and functions that call themselves.
+// Cuts an ONNX model into parts: every field of its messages is a part. Can also add functions that
+// call themselves.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "tests/support/models/mutate.h"
 #include "tests/tools/run/mutant.h"
 
-// Messages of onnx.proto that have others in them, or fields worth a change.
+// Messages of onnx.proto that contain other messages, or fields that are worth changing.
 enum message {
     MODEL,
     GRAPH,
@@ -48,7 +49,7 @@ static enum message child_of(enum message message, uint64_t field)
     return LEAF;
 }
 
-// Reads a varint at *at; 0 and *at = end where there is none.
+// Reads a varint at *at. If there is none, returns 0 and sets *at to `end`.
 static uint64_t read_varint(const struct mutant *m, size_t *at, size_t end)
 {
     uint64_t value = 0;
@@ -71,7 +72,7 @@ static size_t write_varint(char *text, uint64_t value)
     return size;
 }
 
-// Recurses as deep as the schema and the nesting of graphs in the file.
+// Cuts a message into parts. The recursion is as deep as the schema and the nesting of graphs.
 static void cut_message(struct mutant_parts *parts, const struct mutant *m, size_t at, size_t end,
                         uint32_t parent, enum message message, unsigned depth)
 {
@@ -154,7 +155,7 @@ static void repeat_part(struct mutant *mutant, const struct mutant_parts *parts,
     free(text);
 }
 
-// Appends a field of bytes to `text`, which has room.
+// Appends a bytes field to `text`, which must have room.
 static size_t put_field(char *text, unsigned field, const char *bytes, size_t size)
 {
     char tag[10];
@@ -165,12 +166,13 @@ static size_t put_field(char *text, unsigned field, const char *bytes, size_t si
     return used + size;
 }
 
-// A node with a branch, in whose graph is a node with a branch, and so on.
+// Replaces a part by a node with a branch whose graph contains a node with a branch, and so on.
 static const char *put_bomb(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
                             uint64_t *state)
 {
     static const unsigned depths[] = {4, 9, 30, 70, 2000};
-    static const unsigned path[] = {6, 5, 1}; // a graph in an attribute, in a node, in a graph
+    // field numbers: a graph in an attribute, in a node, in a graph
+    static const unsigned path[] = {6, 5, 1};
     unsigned depth = depths[inf_mutate_random(state) % 5];
     const struct mutant_part *p = &parts->items[part];
     size_t size = p->end - p->body, room = size + (size_t)depth * 3 * 12 + 64;
@@ -188,7 +190,7 @@ static const char *put_bomb(struct mutant *mutant, const struct mutant_parts *pa
     return "bomb";
 }
 
-// A function by the name of one of the operators, which calls itself.
+// Adds a function that has the name of one of the operators and calls itself.
 static const char *add_function(struct mutant *mutant, const struct mutant_parts *parts,
                                 uint64_t *state)
 {
@@ -245,7 +247,8 @@ static const char *change_part(struct mutant *mutant, const struct mutant_parts 
         return "number";
     }
     if (p->type == 'v' || (p->end - p->body > 8 && inf_mutate_random(state) % 2 == 0)) {
-        // Eight bytes in numbers of fixed size and weights: sizes, axes, bounds.
+        // Overwrite eight bytes, because fixed-size numbers and weights hold sizes, axes and
+        // bounds.
         uint64_t number = numbers[inf_mutate_random(state) % (sizeof numbers / sizeof *numbers)];
         size_t words = (p->end - p->body) / 8;
         size_t at = p->body + (words > 1 ? inf_mutate_random(state) % words * 8 : 0);

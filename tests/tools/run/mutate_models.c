@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // mutate_models --backend NAME --folder DIR [--count N] [--from N] [--texts] [--save FILE] SEED...
 //
-// Breaks model files in many ways and takes each mutant as far as it goes: import, passes, plan,
-// compilation, and a run where that costs little. Variant N is always the same mutant, of seed N
-// modulo the number of seeds; of TF.js seeds, some mutants have the weights changed instead. DIR is
-// an empty folder for the mutants, best in memory. A mutant must be served or refused with a text
-// of one line that names an object; in TIME_MOST_S of processor time; and, where a sanitizer counts
-// allocations, in INF_LIMIT_ARENA_BYTES and INF_LIMIT_LOAD_EXTRA_BYTES beyond INF_LIMIT_LOAD_FACTOR
-// times its files. (An arena of that size alone takes a sanitizer longer than that: its
-// max_allocation_size_mb=512:allocator_may_return_null=1 makes such arenas fail.) --texts prints
-// each kind of refusal with how often it came and one variant; --save writes the mutant `--from` to
-// a file and goes no further. Exit status: 0 all as it should be, 1 something was not, 2 usage, 3 a
+// Breaks model files in many ways. Each mutant goes through import, passes, plan, compilation, and
+// a run if that is cheap, until a step refuses it. Variant N is always the same mutant; its seed is
+// SEED number N modulo the number of seeds. For TF.js seeds, some mutants have changed weights
+// instead. DIR is an empty folder for the mutants, best in memory.
+//
+// A mutant must be served, or refused with a one-line text that names an object. Either must take
+// less than TIME_MOST_S of processor time. If a sanitizer counts allocations, a mutant may allocate
+// at most INF_LIMIT_LOAD_FACTOR times the size of its files, plus INF_LIMIT_ARENA_BYTES and
+// INF_LIMIT_LOAD_EXTRA_BYTES. (With a sanitizer, an arena of that size alone takes longer than
+// TIME_MOST_S. max_allocation_size_mb=512:allocator_may_return_null=1 makes such arenas fail.)
+//
+// --texts prints each kind of refusal with its count and one variant. --save writes the mutant
+// `--from` to a file and exits. Exit status: 0 all mutants passed, 1 a mutant failed, 2 usage, 3 a
 // mutant took too long.
 #include <dirent.h>
 #include <getopt.h>
@@ -31,29 +34,29 @@
 
 #define TIME_MOST_S 2
 #define TICK_MS     50
-// Runs are told to stop after this long.
+// Runs are cancelled after this time.
 #define RUN_MS 250
-// Runs of more than this are left out.
+// Graphs with more work than this are not run.
 #define RUN_WORK_MOST  ((uint64_t)40000000)
 #define RUN_BYTES_MOST ((uint64_t)64 << 20)
-// Sizes that an input leaves open.
+// The value of unknown dimensions of inputs.
 #define OPEN_DIM 17
 
 // A model file to break.
 struct seed {
     const char *path;
-    char folder[300]; // of its mutants, with its weights
-    char name[64];    // of the model file there
+    char folder[300]; // folder of its mutants and weights
+    char name[64];    // name of the model file in that folder
     struct mutant document;
     struct mutant_parts parts;
     const struct mutant_format *format;
-    uint64_t file_bytes; // of weights beside it
+    uint64_t file_bytes; // size of the weights next to the model file
     char shard[300];     // one of them, "" where there is none
 };
 
-// A kind of refusal.
+// A kind of refusal, and how often it occurred.
 struct refusal {
-    char *text; // names and numbers left out
+    char *text; // the text without names and numbers
     unsigned count, variant;
 };
 
@@ -61,22 +64,22 @@ struct tally {
     unsigned variants, imported, compiled, ran, bad;
     struct refusal *refusals;
     size_t refusal_count;
-    uint64_t peak_bytes; // beyond what its files allow
+    uint64_t peak_bytes; // most bytes allocated beyond the limit for the files
     unsigned peak_variant;
-    double ratio; // most bytes allocated by byte of the files
+    double ratio; // largest ratio of allocated bytes to bytes of the files
 };
 
-// --- what a mutant may cost ---
+// --- limits on the cost of a mutant ---
 
-// Where the watch stands; the handler of SIGPROF reads and writes it.
+// State of the time and memory limits. The handler of SIGPROF reads and writes it.
 static struct {
     atomic_uint variant, ticks, run_since;
     atomic_bool cancelled;
-    // Bytes allocated now, and most of them since the variant began.
+    // Bytes allocated at present, and the maximum since the variant began.
     _Atomic int64_t live_bytes, peak_bytes;
 } watch;
 
-// Of sanitizers alone.
+// Defined only in builds with a sanitizer.
 __attribute__((weak)) int
 __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
                                           void (*on_free)(const volatile void *));
@@ -154,7 +157,7 @@ static bool write_all(const char *path, const char *data, size_t size)
     return fclose(file) == 0 && written;
 }
 
-// Copies what lies beside a TF.js model, its weights.
+// Copies the weights of a TF.js model.
 static void copy_weights(struct seed *seed)
 {
     char folder[300], from[600], to[600];
@@ -225,7 +228,7 @@ static void make_mutant(struct mutant *mutant, const struct seed *seed, uint64_t
     }
 }
 
-// Changes a shard of weights. The caller puts it right again.
+// Changes a weight file of a TF.js model. The caller restores the file.
 static bool change_weights(const struct seed *seed, char *path, size_t path_size,
                            struct mutant *original, uint64_t *state)
 {
@@ -241,7 +244,7 @@ static bool change_weights(const struct seed *seed, char *path, size_t path_size
     return written;
 }
 
-// --- judging ---
+// --- checking ---
 
 static void choose_shapes(const struct inf_graph *graph, struct inf_shape *shapes)
 {
@@ -255,7 +258,7 @@ static void choose_shapes(const struct inf_graph *graph, struct inf_shape *shape
     }
 }
 
-// Whether a run of it is short, as far as that can be told.
+// Returns true if the estimated work of a run is small.
 static bool is_cheap(const struct inf_executable *executable)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
@@ -270,7 +273,7 @@ static bool is_cheap(const struct inf_executable *executable)
     return bytes <= RUN_BYTES_MOST && work <= RUN_WORK_MOST;
 }
 
-// Runs on zeros; what the run gives is not looked at.
+// Runs the model on zeros and ignores the outputs.
 static enum inf_code run_executable(struct inf_executable *executable, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
@@ -301,7 +304,7 @@ static enum inf_code run_executable(struct inf_executable *executable, struct in
     return code;
 }
 
-// Takes a model file as far as it goes.
+// Imports, compiles and runs a model file, as far as it is accepted.
 static enum inf_code try_model(const struct tool_engine *engine, const char *path,
                                struct tally *tally, struct inf_error *err)
 {
@@ -322,7 +325,7 @@ static enum inf_code try_model(const struct tool_engine *engine, const char *pat
     return code;
 }
 
-// Leaves out of a text what differs from mutant to mutant: what is quoted, and numbers.
+// Removes quoted names and numbers, which differ between mutants, from a text.
 static void generalise_text(const char *text, char *out, size_t size)
 {
     size_t used = 0;
@@ -353,7 +356,7 @@ static void note_refusal(struct tally *tally, const char *text, unsigned variant
     tally->refusals[i].count++;
 }
 
-// Whether a text says what it is about: by its name, by the way to it in the document, or as
+// Returns true if a text names the object of the failure: by name, by path in the document, or as
 // operators.
 static bool names_something(const char *text)
 {
@@ -366,7 +369,7 @@ static bool names_something(const char *text)
     return strchr(text, '\'') != NULL;
 }
 
-// What is wrong with a refusal, or NULL.
+// Returns a text that says what is wrong with a refusal; NULL if it is as required.
 static const char *judge_refusal(enum inf_code code, const char *text)
 {
     if (code == INF_INTERNAL)

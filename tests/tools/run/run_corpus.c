@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_corpus --backend NAME [--dim N] [--threads N] [--runs N] [--rank NAME=N] [--fill NAME=X]
-// MODEL...
+//            MODEL...
 //
 // Imports each model and runs it on zeros and on random input. There is no reference to compare
-// with: the runs only have to succeed. Prints a line for each model:
+// with, so the runs only have to succeed. Prints a line for each model:
 //     NAME ok|FAIL nodes=N interpreted=N outputs=N nonfinite=N load_ms=X load_cpu_ms=X run_ms=X
-// and the reason of a failure behind it. load_ms is the time of importing, folding and compiling;
-// load_cpu_ms is the processor time of the same, which is comparable on a busy machine. `nodes`
-// counts the nodes after the passes, `interpreted` those outside of every plan, because they depend
-// on values. Unknown dimensions of inputs are 1 for the batch, and --dim (224) for the others. An
-// unknown rank is 4 with dimensions of 1, unless --rank names the input. --fill gives an input one
-// value in both runs, for models in which 0 makes no sense. Exit status: 0 if all models ran, 1 if
-// one did not, 2 for a usage error.
+// followed by the reason of a failure. load_ms is the time of importing, folding and compiling.
+// load_cpu_ms is the processor time of the same steps, which is comparable on a busy machine.
+// `nodes` counts the nodes after the passes. `interpreted` counts the nodes that are in no plan,
+// because they depend on values. An unknown batch dimension of an input becomes 1, and other
+// unknown dimensions become --dim (224). An unknown rank becomes 4 with dimensions of 1, unless
+// --rank names the input. --fill gives an input one value in both runs, for models in which 0 makes
+// no sense. Exit status: 0 if all models ran, 1 if one did not, 2 for a usage error.
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,21 +26,21 @@
 struct corpus {
     struct tool_engine engine;
     int64_t dim;
-    unsigned runs;                       // on random input
+    unsigned runs;                       // number of runs on random input
     const char *rank_input, *fill_input; // names before "=", NULL for none
     int32_t rank;
     float fill;
     unsigned models, failed;
 };
 
-// One model on its way.
+// The state of one model.
 struct subject {
     struct inf_model *model;
     struct inf_executable *executable;
     const struct inf_graph *graph;
     struct inf_blob *inputs[INF_LIMIT_TENSORS], *outputs[INF_LIMIT_TENSORS];
     uint32_t interpreted;
-    size_t nonfinite; // elements of outputs of the last run
+    size_t nonfinite; // number of non-finite elements in the outputs of the last run
     double load_ms, load_cpu_ms, run_ms;
 };
 
@@ -49,7 +49,7 @@ static double ms_since(uint64_t start_ns)
     return (double)(inf_clock_ns() - start_ns) / 1e6;
 }
 
-// Processor time of the process so far.
+// Returns the processor time of the process so far.
 static double cpu_ms(void)
 {
     struct timespec now;
@@ -81,7 +81,7 @@ static enum inf_code load_model(struct corpus *corpus, struct subject *subject, 
     uint64_t start_ns = inf_clock_ns();
     double start_cpu_ms = cpu_ms();
     INF_TRY(tool_engine_load(&corpus->engine, path, &subject->model, err));
-    inf_model_allow_eviction(subject->model); // as the daemon does
+    inf_model_allow_eviction(subject->model); // the daemon does the same
     choose_shapes(corpus, inf_model_graph(subject->model), shapes);
     INF_TRY(inf_model_acquire(subject->model, corpus->engine.device, shapes, &subject->executable,
                               err));
@@ -99,7 +99,8 @@ static enum inf_code make_blob(struct inf_blob **out_blob, size_t size, struct i
     return *out_blob != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for %zu", size);
 }
 
-// Fills element `i`: floats in [0,1), integers as pixels, bools either.
+// Fills element `i`: floats with numbers in [0,1), integers with pixel values, bools with true or
+// false.
 static void fill_random(struct inf_blob *blob, enum inf_dtype dtype, uint64_t *state)
 {
     size_t count = blob->size_bytes / inf_dtype_size(dtype);
@@ -211,7 +212,7 @@ static void judge_model(struct corpus *corpus, const char *path)
     }
 }
 
-// Cuts "NAME=VALUE" in two and returns the value; NULL without "=".
+// Splits "NAME=VALUE" and returns the value; NULL if there is no "=".
 static char *cut_line(char *text)
 {
     char *equals = strrchr(text, '=');

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_kernels CASES.jsonl --backend NAME [--only KERNEL]
 //
-// Maps every recorded TensorFlow.js kernel call of shared/tfjs-kernels to a graph, runs it on a
-// device and judges it as that folder's README says: type and shape equal, integers and booleans
-// equal, floats within 1e-5 + 1e-4 * |wanted|. Prints failures by id, refusals by kernel, and
-// counts. Exit status: 0 no wrong answer, 1 there is one, 2 usage.
+// Maps every recorded TensorFlow.js kernel call of shared/tfjs-kernels to a graph, runs the graph
+// on a device, and compares by the rules of that folder's README: type and shape equal, integers
+// and booleans equal, floats within 1e-5 + 1e-4 * |wanted|. Prints failures by id, refusals by
+// kernel, and counts. Exit status: 0 no result is wrong, 1 a result is wrong, 2 usage.
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,11 +17,11 @@
 
 #define KERNELS_MAX 256
 
-// What became of the calls of one kernel.
+// The results for all calls of one kernel.
 struct kernel_tally {
     char name[48];
     unsigned passed, wrong, refused;
-    char reason[160]; // of a refusal
+    char reason[160]; // the reason of a refusal
 };
 
 struct judge {
@@ -44,7 +44,7 @@ static struct kernel_tally *tally_of(struct judge *judge, const char *kernel)
 
 // --- comparing ---
 
-// One answer: of known size, or told by the run.
+// One output of a run, with its actual shape.
 struct answer {
     enum inf_dtype dtype;
     struct inf_shape shape;
@@ -140,7 +140,7 @@ static enum inf_code run_executable(struct inf_executable *executable,
     return code;
 }
 
-// Compiles and runs the graph of a call, which is taken over.
+// Compiles and runs the graph of a call, and takes ownership of the graph.
 static enum inf_code run_graph(const struct judge *judge, struct kernel_case *call,
                                struct inf_error *err)
 {
@@ -201,7 +201,7 @@ static void judge_line(struct judge *judge, const json_t *line)
     }
 }
 
-// --- the file ---
+// --- reading the file of calls ---
 
 static int print_report(const struct judge *judge)
 {

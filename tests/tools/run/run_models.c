@@ -2,11 +2,13 @@
 // run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] [--threads N]
 //
 // Runs every case of a manifest in the form of shared/models/manifest.json in process and compares
-// each output with its reference. Exit status: 0 all within tolerance, 1 one is not, 2 usage.
+// each output with its reference. Exit status: 0 all outputs are within tolerance, 1 an output is
+// not, 2 usage.
 //
-// In less than fp32 a model is tried first, as the daemon does (daemon/load/precision.h): what has
-// to stay fp32 does, and a model that must not compute so is refused, which is no failure. A run
-// that overflows is done again in fp32, and that is no failure either; both are counted.
+// For a precision below fp32, each model is checked first, as the daemon does
+// (daemon/load/precision.h). Nodes that need fp32 stay in fp32. A model that must not use the
+// precision is refused, and a run that overflows is repeated in fp32. Neither counts as a failure,
+// but both are counted and printed.
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -19,14 +21,14 @@
 #include "tests/tools/run/compare.h"
 #include "tests/tools/run/engine.h"
 
-// As INF_HALF_ERROR_MAX.
+// Equal to INF_HALF_ERROR_MAX.
 #define FP16_ERROR_MAX 0.01
 
 struct judge {
     struct tool_engine engine;
-    const char *directory; // of the manifest
+    const char *directory; // directory of the manifest
     unsigned models, unsupported, refused, recomputed, ok, failed, informative;
-    bool tried; // the model in hand, in the precision that is wanted
+    bool tried; // the current model has passed the precision check
 };
 
 // --- one case ---
@@ -95,7 +97,7 @@ static enum inf_code run_executable(struct run *run, atomic_bool *overflowed, st
         size_t size;
         outputs[i] = NULL;
         if (!inf_shape_bytes(&value->shape, value->dtype, &size))
-            continue; // only the run can tell
+            continue; // the size is known only after the run
         run->outputs[i] = inf_blob_create(size);
         if (run->outputs[i] == NULL)
             return inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes", size);
@@ -130,7 +132,8 @@ static enum inf_code judge_output(struct judge *judge, const struct run *run, co
         return inf_fail(err, INF_NOT_FOUND, "the model has no output '%s'", name);
     const struct inf_value *value = &run->graph->values[run->graph->outputs[port].value];
     struct tool_tolerance tolerance = read_tolerance(output);
-    // What a precision may move outputs by is the policy's to say; the manifest speaks of fp32.
+    // Below fp32, use the tolerance of the precision check, because the tolerances of the manifest
+    // are for fp32.
     if (judge->engine.options.precision > INF_PRECISION_FP32)
         tolerance.of_larger = FP16_ERROR_MAX;
     struct inf_npy reference;
@@ -164,9 +167,10 @@ static enum inf_code judge_output(struct judge *judge, const struct run *run, co
     return INF_OK;
 }
 
-// Whether the model may compute in what is wanted of it; pins what has to stay fp32.
+// Checks whether the model may use the requested precision, and pins the nodes that must stay in
+// fp32.
 //
-// INF_PRECONDITION  it must not; the text says why.
+// INF_PRECONDITION  the model must not use it; the text says why.
 static enum inf_code try_precision(struct judge *judge, struct inf_model *model,
                                    const struct inf_shape *shapes, struct inf_error *err)
 {
@@ -188,7 +192,7 @@ static enum inf_code try_precision(struct judge *judge, struct inf_model *model,
     return inf_model_pin(model, wanted, report.pins, report.pinned_nodes, err);
 }
 
-// Runs, and again in fp32 where that overflowed.
+// Runs the model, and repeats the run in fp32 if a value overflowed.
 static enum inf_code run_guarded(struct judge *judge, struct inf_model *model, struct run *run,
                                  const struct inf_shape *shapes, struct inf_error *err)
 {
@@ -278,8 +282,8 @@ static void judge_model(struct judge *judge, const json_t *entry)
         judge->failed++;
         return;
     }
-    // As the daemon does: later cases bring other shapes, for which weights are made again. What is
-    // tried in another precision needs them as they are.
+    // Allow eviction, as the daemon does: cases with other shapes then recreate the weights. Below
+    // fp32 this is not allowed, because the precision check reads the original weights.
     if (judge->engine.options.precision <= INF_PRECISION_FP32)
         inf_model_allow_eviction(model);
     size_t index;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_onnx DIR --backend NAME [--list FILE] [--label TEXT] [--only TEST] [--threads N] [--counts]
 //
-// Runs every test beneath DIR in the layout of ONNX's backend test data (TEST/model.onnx with
+// Runs every test below DIR in the layout of ONNX's backend test data (TEST/model.onnx with
 // TEST/test_data_set_N/input_K.pb and output_K.pb, or NAME.onnx with NAME_output_0.pb for the input
-// arange(n) / n) and judges as ONNX does: equal types and shapes, rtol 1e-3, atol 1e-7.
+// arange(n) / n). Compares as ONNX does: equal types and shapes, rtol 1e-3, atol 1e-7.
 //
-// Prints "TEST ok", "TEST ok bound", "TEST FAIL reason" or "TEST unsupported reason" each, then the
-// counts. "bound": inputs that decide shapes were given as constants when the model was imported.
-// --list names the tests that are known not to pass, one "TEST reason" a line, or "LABEL:TEST
-// reason" for those that do so in the data of that label only. Exit status: 0 all others pass and
-// those do not, 1 it is otherwise, 2 usage.
+// Prints "TEST ok", "TEST ok bound", "TEST FAIL reason" or "TEST unsupported reason" for each test,
+// then the counts. "bound" means that inputs that determine shapes were given as constants when the
+// model was imported. --list names the tests that are expected to fail, one "TEST reason" per line,
+// or "LABEL:TEST reason" for tests that fail only in the data with that label. Exit status: 0 if
+// exactly the listed tests fail, 1 otherwise, 2 usage.
 #include <dirent.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -25,21 +25,22 @@
 #include "tests/tools/run/compare.h"
 #include "tests/tools/run/engine.h"
 
-#define PATH_SIZE    4096
-#define DEPTH_MAX    4
-#define SMALL_COUNT  64 // elements of a float input that may decide shapes: scales, regions
+#define PATH_SIZE 4096
+#define DEPTH_MAX 4
+// maximum elements of a float input that may determine shapes, such as scales or regions
+#define SMALL_COUNT  64
 #define LIGHT_SUFFIX "_output_0.pb"
 
 struct judge {
     struct tool_engine engine;
     const char *only;
-    bool counts;       // print how many nodes and transposes were run
+    bool counts;       // print the number of nodes and transposes that were run
     const char *label; // "" where the data have none
     char *known;       // the list's text, "" where there is none
     unsigned tests, ok, bound, unsupported, failed, unexpected;
 };
 
-// One test: its model's inputs by name, and one data set.
+// One test: the inputs of its model by name, and one data set.
 struct test {
     const char *name;
     char directory[PATH_SIZE];
@@ -52,7 +53,7 @@ struct test {
     struct inf_onnx_tensor given[INF_LIMIT_TENSORS];
     bool is_bound[INF_LIMIT_TENSORS];
     bool is_light;
-    uint32_t nodes, transposes; // of the graph that was run, after the passes
+    uint32_t nodes, transposes; // number of nodes and transposes in the graph after the passes
 };
 
 // --- reading ---
@@ -72,7 +73,7 @@ static enum inf_code read_tensor(struct test *test, const char *name,
     struct inf_span bytes = {(const uint8_t *)data, size};
     code = inf_onnx_tensor_read(tensor, &test->arena, &files, bytes, err);
     free(data);
-    // Inputs and outputs are never of these types.
+    // Refuse tensors of narrow types, because inputs and outputs cannot have these types.
     if (code == INF_OK && tensor->narrow != NULL) {
         inf_blob_unref(&tensor->data);
         return inf_fail(err, INF_UNSUPPORTED, "tensor '%s': element type %s", tensor->name,
@@ -94,7 +95,7 @@ static bool is_initializer(const struct inf_onnx_graph *graph, struct inf_arena 
     return false;
 }
 
-// The names of the model's inputs, in its order.
+// Reads the names of the model's inputs, in the order of the file.
 static enum inf_code read_inputs(struct test *test, struct inf_error *err)
 {
     struct inf_onnx_model model;
@@ -122,7 +123,7 @@ static enum inf_code read_inputs(struct test *test, struct inf_error *err)
     return code;
 }
 
-// arange(n) / n in the shape of the input.
+// Makes the input arange(n) / n in the shape of the model's input.
 static enum inf_code make_ramp(struct test *test, struct inf_error *err)
 {
     struct inf_onnx_tensor *tensor = &test->given[0];
@@ -139,7 +140,7 @@ static enum inf_code make_ramp(struct test *test, struct inf_error *err)
     return INF_OK;
 }
 
-// Data of old have the bits of BF16 as UINT16.
+// Old test data stores the bits of BF16 as UINT16. Sets the type that the model declares.
 static void settle_type(struct inf_onnx_tensor *tensor, enum inf_dtype wanted)
 {
     if (tensor->dtype == INF_DTYPE_U16 && wanted == INF_DTYPE_BF16)
@@ -187,7 +188,7 @@ static enum inf_code load_model(const struct judge *judge, const struct test *te
                             &passes, err);
 }
 
-// What a run made of one output.
+// One output of a run, with its actual shape.
 struct made {
     enum inf_dtype dtype;
     struct inf_shape shape;
@@ -224,8 +225,7 @@ static enum inf_code compare_output(struct test *test, const struct made *made, 
     return code;
 }
 
-// Compares all outputs: those of known size where they were written, others where the run left
-// them.
+// Compares all outputs. Outputs of known size are in `outputs`; the run allocated the others.
 static enum inf_code compare_outputs(struct test *test, struct inf_executable *executable,
                                      void *const *outputs, unsigned set, struct inf_error *err)
 {
@@ -284,7 +284,7 @@ static enum inf_code run_executable(struct test *test, struct inf_executable *ex
     return code;
 }
 
-// Runs one data set with the inputs bound that the test says.
+// Runs one data set. Inputs that are marked as bound become constants of the model.
 static enum inf_code try_set(const struct judge *judge, struct test *test, unsigned set,
                              struct inf_error *err)
 {
@@ -305,7 +305,8 @@ static enum inf_code try_set(const struct judge *judge, struct test *test, unsig
     return code;
 }
 
-// Binds what may decide shapes: integers, then small floats too. False where that is nothing new.
+// Marks inputs that may determine shapes as bound: integers, and with `floats` also small float
+// inputs. Returns false if no input is newly marked.
 static bool bind_more(struct test *test, bool floats)
 {
     bool changed = false;
@@ -319,7 +320,8 @@ static bool bind_more(struct test *test, bool floats)
     return changed;
 }
 
-// Whether another try with bound inputs may help: it was refused, not wrong.
+// Returns true if the model was refused, so that another try with bound inputs may help. A wrong
+// result does not qualify.
 static bool is_refused(enum inf_code code)
 {
     return code != INF_OK && code != INF_INTERNAL;
@@ -338,7 +340,7 @@ static enum inf_code run_set(const struct judge *judge, struct test *test, unsig
         if (!bind_more(test, floats != 0))
             continue;
         enum inf_code second = try_set(judge, test, set, &again);
-        // The first reason says more, unless there is a better one.
+        // Keep the first error, which is more informative, unless the second try was not refused.
         if (!is_refused(second)) {
             *err = again;
             code = second;
@@ -358,7 +360,7 @@ static bool has_set(const struct test *test, unsigned set)
 
 // --- judging ---
 
-// Whether a line of the list begins with `word`.
+// Returns true if a line of the list begins with `word`.
 static bool is_listed(const struct judge *judge, const char *word)
 {
     size_t length = strlen(word);
@@ -439,7 +441,7 @@ static void judge_file(struct judge *judge, const char *directory, const char *n
     free(test);
 }
 
-// Everything beneath a directory, in order of names.
+// Runs all tests below a directory, in the order of names.
 static void judge_directory(struct judge *judge, const char *directory, int depth)
 {
     struct dirent **entries = NULL;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_random [--backend NAME] [--count N] [--seed N] [--nodes N] [--print]
 //
-// Random graphs of all operators (tests/conformance/random_graph.h), COUNT of them from seed SEED
-// on, each of about 1 to NODES nodes. Each runs on the backend (cpu where there is one) with all
-// passes and with none, and on ref with all passes, with known input shapes and, every other graph,
-// with shapes that only a request tells; every output is compared with what ref made of the graph
-// node by node. A graph that fails is cut down to what still fails and printed, with its seed.
-// --print prints every graph, for a look at what is tested. Exit status: 0 all agree, 1 some do
-// not, 2 usage.
+// Tests COUNT random graphs of all operators (tests/conformance/random_graph.h), from seed SEED on,
+// each with about 1 to NODES nodes. Each graph runs on the backend (cpu if available) with all
+// passes and without passes, and on the reference device `ref` with all passes. Input shapes are
+// known at compilation; for every other graph, the graph also runs with shapes that are known only
+// at run time. Every output is compared with the result of running the graph on `ref` node by node.
+// A graph that fails is reduced to a smaller graph that still fails, and printed with its seed.
+// --print prints every graph. Exit status: 0 all outputs agree, 1 some do not, 2 usage.
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -21,18 +21,18 @@
 #include "tests/conformance/random_graph.h"
 #include "tests/tools/run/engine.h"
 
-// How a graph is run.
+// One way to run a graph.
 struct subject {
     const char *name;
     struct inf_device *device;
-    bool passes; // all or none
-    bool late;   // input shapes are told with the request
+    bool passes; // true: all passes; false: none
+    bool late;   // input shapes are known only at run time
 };
 
-// What is run: a random graph, or part of one.
+// The graph under test: a random graph, or a part of one.
 struct part {
     const struct random_graph *random;
-    struct inf_graph *graph; // its values are those of the random graph
+    struct inf_graph *graph; // the value indices are the same as in the random graph
 };
 
 static const struct inf_tensor *tensor_of(const struct part *part, uint32_t value)
@@ -56,7 +56,7 @@ static double read_element(enum inf_dtype dtype, const void *data, size_t i)
     }
 }
 
-// Devices may take the tiniest floats for 0.
+// Devices may flush subnormal floats to 0, so a tiny difference is accepted.
 static bool is_near(double got, double wanted, double tolerance)
 {
     if (isnan(wanted) || isinf(wanted))
@@ -135,12 +135,12 @@ static enum inf_code run_executable(const struct part *part, struct inf_executab
         if (inf_shape_bytes(&value->shape, value->dtype, &size_bytes))
             blobs[i] = inf_blob_create(size_bytes);
         outputs[i] = blobs[i] != NULL ? blobs[i]->data : NULL;
-        // What is not written is not right by chance.
+        // Fill the output with garbage, so that an unwritten element cannot be correct by chance.
         if (blobs[i] != NULL && size_bytes != 0)
             memset(blobs[i]->data, 0xa5, size_bytes);
     }
     struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
-    // Twice: nothing may be left of the first run.
+    // Run twice, to check that the first run leaves no state that changes the second one.
     for (int run = 0; run < 2 && code == INF_OK; run++)
         code = inf_executable_run(executable, &execution, err);
     if (code == INF_OK)
@@ -153,7 +153,7 @@ static enum inf_code run_executable(const struct part *part, struct inf_executab
     return code;
 }
 
-// The graph as the subject gets it.
+// Clones the graph with the input shapes that the subject requires.
 static enum inf_code clone_for(const struct part *part, const struct subject *subject,
                                struct inf_graph **graph, struct inf_error *err)
 {
@@ -193,12 +193,13 @@ static enum inf_code run_part(const struct tool_engine *engine, const struct par
     return code;
 }
 
-// --- cutting down ---
+// --- reducing a failing graph ---
 
-// What of the graph is kept: all outputs or one; nodes that are cut give inputs instead.
+// The part of a graph that is kept: all outputs or one output. The outputs of removed nodes become
+// inputs.
 struct cut {
     bool *nodes;
-    uint32_t output; // UINT32_MAX: all
+    uint32_t output; // index of the output; UINT32_MAX for all outputs
 };
 
 static void mark_live(const struct inf_graph *graph, const struct cut *cut, bool *live)
@@ -220,7 +221,7 @@ static void mark_live(const struct inf_graph *graph, const struct cut *cut, bool
     free(wanted);
 }
 
-// Takes the outputs of a cut node as inputs.
+// Makes the outputs of a removed node inputs of the graph.
 static void feed_outputs(struct part *part, const struct inf_node *node)
 {
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -233,7 +234,7 @@ static void feed_outputs(struct part *part, const struct inf_node *node)
     }
 }
 
-// Whether anything left reads the value.
+// Returns true if a remaining node or output reads the value.
 static bool is_read(const struct inf_graph *graph, uint32_t value)
 {
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -289,7 +290,7 @@ static bool still_fails(const struct tool_engine *engine, const struct random_gr
     return fails;
 }
 
-// Prints the smallest part found that still fails.
+// Prints the smallest part that was found to fail.
 static void print_failure(const struct tool_engine *engine, const struct random_graph *random,
                           const struct subject *subject, uint64_t seed,
                           const struct inf_error *first)
@@ -316,7 +317,7 @@ static void print_failure(const struct tool_engine *engine, const struct random_
     free(cut.nodes);
 }
 
-// --- all of them ---
+// --- running all graphs ---
 
 struct choice {
     const char *backend;
