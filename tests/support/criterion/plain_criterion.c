@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of libcriterion the macros want beside plain_runner.c, for an architecture that it is not
-// installed for: Criterion's headers suffice then.
+// Defines the functions of libcriterion that Criterion's macros need in addition to plain_runner.c.
+// Used for architectures on which only the headers of Criterion are installed.
 #include <criterion/criterion.h>
 #include <criterion/options.h>
 #include <stdarg.h>
@@ -25,8 +25,8 @@ void cr_asprintf_free(char *text)
     free(text);
 }
 
-// The library's texts have placeholders for the operands. Without them, only the test's own text is
-// shown.
+// The library's messages have placeholders for the operands. This runner does not fill them in, so
+// only the test's own text is shown.
 char *cr_translate_assert_msg(int index, ...)
 {
     (void)index;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A main function for Criterion tests on platforms on which Criterion's own cannot start: its
-// sandbox (boxfort) maps memory at addresses that ThreadSanitizer reserves, and inspects processes
-// in a way that no emulator allows. Each test runs in a forked child, one after the other. The
-// functions that the macros call are defined here instead of in libcriterion. Filters and reports
-// are left out; the output is Criterion's as far as tests/report.py reads it.
+// A main function for Criterion tests on platforms on which Criterion's own one cannot start.
+// Criterion's sandbox (boxfort) maps memory at addresses that ThreadSanitizer reserves, and
+// inspects processes in a way that no emulator allows. Here each test runs in a forked child, one
+// after the other. The functions that the macros call are defined here instead of in libcriterion.
+// Filters and reports are left out. The output has the lines of Criterion's output that
+// tests/report.py reads.
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,16 +15,17 @@
 #include <unistd.h>
 
 #define EXIT_SKIPPED      77
-#define TIMEOUT_FACTOR    6 // the sanitizer is slow
+#define TIMEOUT_FACTOR    6 // sanitizers slow the tests down
 #define TIMEOUT_DEFAULT_S 600
 
-// The linker's names for the lists that Test() and TestSuite() make.
+// Symbols that the linker defines for the lists of tests and suites that Test() and TestSuite()
+// make.
 extern struct criterion_test *__start_cr_tst[];
 extern struct criterion_test *__stop_cr_tst[];
 extern struct criterion_suite *__start_cr_sts[] __attribute__((weak));
 extern struct criterion_suite *__stop_cr_sts[] __attribute__((weak));
 
-// The test that this process, a child, runs.
+// The test that this child process runs.
 static const struct criterion_test *current;
 static const struct criterion_suite *current_suite;
 
@@ -103,16 +105,17 @@ static int run_child(void)
         alarm(timeout_s());
         current->test();
         fflush(NULL);
-        exit(0); // not _exit: the sanitizer reports at exit
+        exit(0); // not _exit(), because sanitizers report in exit()
     }
     int status = -1;
     if (child < 0 || waitpid(child, &status, 0) != child)
         return -1;
-    kill(-child, SIGKILL); // a daemon that a failed test left behind
+    kill(-child, SIGKILL); // ends a daemon that a failed test left running
     return status;
 }
 
-// Whether the test ended as it should: normally, or by the signal or exit code it names.
+// Returns true if the test ended as it declares: normally, or with its expected signal or exit
+// code.
 static bool as_wanted(int status)
 {
     if (WIFSIGNALED(status))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of a fake daemon whose requests ask for seven bytes, for unit tests of libinferd.
+// A client of a fake daemon, for unit tests of libinferd. Its requests ask for an output of seven
+// bytes.
 #ifndef INF_TESTS_SUPPORT_DAEMON_CLIENT_CASE_H
 #define INF_TESTS_SUPPORT_DAEMON_CLIENT_CASE_H
 
@@ -24,7 +25,8 @@ int client_case_ask(inferd_client *client, uint64_t timeout_ms, struct inferd_er
 // Counts an answer: a callback whose `context` is a struct client_answers.
 void client_case_count(void *context, inferd_result *result, const struct inferd_error *err);
 
-// Sends a request for 7 bytes to "grow" whose answer is counted in `answers`. Returns its stream.
+// Sends a request for 7 bytes to "grow". The answer is counted in `answers`. Returns the request's
+// stream.
 uint64_t client_case_start(inferd_client *client, struct client_answers *answers);
 
 #endif

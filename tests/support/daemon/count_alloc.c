@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a daemon: counts the calls of all threads that allocate memory, in the file that
-// $INF_COUNT_ALLOC names, and makes one of them fail if the test asks for it. The test maps the
-// same file.
+// Preloaded into a daemon: counts the allocations of all threads, and makes one of them fail if the
+// test requests it. The counters are in the file that $INF_COUNT_ALLOC names, which the test maps
+// too.
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// The names of glibc's own functions.
+// The allocation functions of glibc under their internal names.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -21,10 +21,10 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 #define EXPORT __attribute__((visibility("default")))
 
-// The contents of the file; the test has the same struct.
+// The layout of the file. The test declares the same struct.
 struct counter {
     _Atomic uint64_t calls;
-    _Atomic uint64_t fail_at; // the call that fails, counted from 1; 0: none does
+    _Atomic uint64_t fail_at; // number of the call that fails, counted from 1; 0: no call fails
 };
 
 static struct counter *counter;
@@ -41,7 +41,7 @@ __attribute__((constructor)) static void open_counter(void)
     close(fd);
 }
 
-// Counts a call. Returns whether it must fail.
+// Counts a call. Returns true if the call must fail.
 static bool count_call(void)
 {
     return counter != NULL &&

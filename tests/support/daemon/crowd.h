@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that send requests while a test does something else: for tests in which no request may
+// Threads that send requests while a test does something else. For tests in which no request may
 // fail.
 #ifndef INF_TESTS_SUPPORT_DAEMON_CROWD_H
 #define INF_TESTS_SUPPORT_DAEMON_CROWD_H
@@ -16,8 +16,8 @@ struct inf_crowd {
 };
 
 // Starts a thread that sends requests to the fixture's model "add" until inf_crowd_stop(). Each
-// answer must come, must be right, computed in fp32, and name its device. `socket` must be valid
-// until then.
+// answer must arrive, be correct, be computed in fp32, and name its device. `socket` must stay
+// valid until inf_crowd_stop().
 void inf_crowd_start(struct inf_crowd *crowd, const char *socket, unsigned pause_ms);
 
 // Waits for `count` more answers. Fails after 20 s.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a daemon: as long as the file $INF_FAIL_EVENTS exists, accept4() fails as if no
-// descriptor were left, and event_add() of libevent as if no memory were left.
+// Preloaded into a daemon. While the file $INF_FAIL_EVENTS exists, accept4() fails as if no
+// descriptor were left, and libevent's event_add() fails as if no memory were left.
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>

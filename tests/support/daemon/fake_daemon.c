@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon for unit tests of libinferd: a thread that speaks the protocol on a socket and answers
-// as the test says.
+// A daemon for unit tests of libinferd: a thread that speaks the protocol on a socket. The test
+// decides what the daemon answers.
 #include "tests/support/daemon/fake_daemon.h"
 
 #include <assert.h>
@@ -34,7 +34,7 @@ struct fake_daemon {
     size_t in_begin, in_end;
     struct inf_scratch *scratch;
     union inf_message message, reply;
-    uint8_t *data; // of the frame read last
+    uint8_t *data; // data segment of the frame that was read last
     size_t data_size;
     struct fake_region regions[INF_LIMIT_REGIONS];
     uint8_t out[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES + INF_LIMIT_DATA_BYTES];
@@ -68,7 +68,7 @@ void fake_send_bytes(struct fake_daemon *daemon, const void *bytes, size_t size)
         size_t part = daemon->options.byte_at_a_time ? 1 : size;
         ssize_t sent = send(daemon->fd, next, part, MSG_NOSIGNAL);
         if (sent < 0)
-            return; // the client has closed the connection; reading reports that
+            return; // the client has closed the connection, which the next read reports
         next += sent;
         size -= (size_t)sent;
     }
@@ -134,14 +134,14 @@ static enum inf_message_kind kind_of(const struct inf_frame_header *header)
     }
 }
 
-// Checks a memfd as the real daemon does, and maps it.
+// Checks a memfd as the real daemon does, and maps the memory.
 static void keep_region(struct fake_daemon *daemon, int fd)
 {
     const struct inf_region_message *region = &daemon->message.region;
     struct stat status;
     int result = fstat(fd, &status);
     assert(result == 0 && (uint64_t)status.st_size >= region->size);
-    assert((uint64_t)status.st_blocks * 512 >= region->size); // not sparse
+    assert((uint64_t)status.st_blocks * 512 >= region->size); // the file must not be sparse
     int seals = fcntl(fd, F_GET_SEALS);
     int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     assert((seals & wanted) == wanted);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A daemon for unit tests of libinferd: a thread that accepts connections, one after the other, on
 // a socket in its own directory, and speaks the protocol. A script or a hook of the test decides
-// what it answers. A fault in it aborts the test.
+// what the daemon answers. A protocol error aborts the test.
 //
-// Its models:
+// The daemon has two models:
 //   echo   input "in" UINT8 [n] -> output "out", equal to the input
 //   grow   input "n" INT32 [1] -> outputs "small" INT32 [1], equal to the input, and "big"
 //          UINT8 [n], whose byte i is fake_big_byte(i)
-// Outputs are written to the locations in the request, and refused, as the real daemon does.
+// The daemon writes outputs to the locations in the request, and refuses a location that is too
+// small, as the real daemon does.
 #ifndef INF_TESTS_SUPPORT_DAEMON_FAKE_DAEMON_H
 #define INF_TESTS_SUPPORT_DAEMON_FAKE_DAEMON_H
 
@@ -34,17 +35,17 @@ struct fake_counts {
 };
 
 struct fake_options {
-    // Runs instead of fake_serve(), from the greeting on. NULL: fake_serve().
+    // Called instead of fake_serve(), starting with the greeting. NULL: fake_serve() is called.
     void (*script)(struct fake_daemon *daemon, void *context);
-    // Called with each frame after the greeting. Returns true if the frame has been answered. NULL:
-    // none.
+    // Called with each frame after the greeting. Returns true if the hook has answered the frame.
+    // NULL: no hook.
     bool (*on_frame)(struct fake_daemon *daemon, const struct fake_frame *frame, void *context);
     void *context;
-    uint32_t credit;      // 0: 64
-    uint32_t regions;     // 0: the protocol's limit
+    uint32_t credit;      // requests that the client may have in flight; 0: 64
+    uint32_t regions;     // maximum number of regions; 0: the protocol's limit
     uint32_t reply_bytes; // largest data segment of an answer; 0: the protocol's limit
-    bool byte_at_a_time;  // each write has one byte
-    uint32_t connections; // how many to accept; 0: 1
+    bool byte_at_a_time;  // each write sends one byte
+    uint32_t connections; // number of connections to accept; 0: 1
 };
 
 // Starts the thread. The socket exists when this function returns.
@@ -53,11 +54,11 @@ struct fake_daemon *fake_daemon_start(const struct fake_options *options);
 const char *fake_daemon_path(const struct fake_daemon *daemon);
 struct fake_counts *fake_daemon_counts(struct fake_daemon *daemon);
 
-// Waits for the thread, which ends when the last client has closed its connection, and frees
-// everything.
+// Waits for the thread and frees everything. The thread ends when the last client has closed its
+// connection.
 void fake_daemon_stop(struct fake_daemon *daemon);
 
-// --- for scripts; called on the thread of the daemon ---
+// --- for scripts, which run on the daemon's thread ---
 
 // Reads the next frame. Returns false if the client has closed the connection.
 bool fake_read(struct fake_daemon *daemon, struct fake_frame *frame);
@@ -71,12 +72,12 @@ void fake_serve(struct fake_daemon *daemon);
 // Answers a frame as fake_serve() does.
 void fake_answer(struct fake_daemon *daemon, const struct fake_frame *frame);
 
-// Sends a frame. Sets the lengths in `header`.
+// Sends a frame. The function sets the lengths in `header`.
 void fake_send(struct fake_daemon *daemon, struct inf_frame_header header,
                const union inf_message *message, enum inf_message_kind kind, const void *data,
                size_t data_size);
 
-// Sends a Status as the final answer on a stream.
+// Sends a Status message as the final answer on a stream.
 void fake_refuse(struct fake_daemon *daemon, uint64_t stream, const struct inf_status *status);
 
 // Sends bytes that need not be a valid frame.

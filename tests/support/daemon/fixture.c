@@ -23,8 +23,8 @@
 
 // --- models ---
 
-// The size of W in the model y = sum of (x + W) W ... W. The reference device takes about 30 ms for
-// a product, and can be stopped between two products.
+// The size of W in the model y = sum of (x + W) W ... W. The reference device `ref` takes about 30
+// ms for a product, and can be stopped between two products.
 #define SLOW_SIZE 320
 
 static void write_products(const char *directory, int count)
@@ -35,7 +35,7 @@ static void write_products(const char *directory, int count)
     const int32_t axes[] = {0, 1};
     const int64_t two[] = {2};
     for (size_t i = 0; i < SLOW_SIZE * SLOW_SIZE; i++)
-        weights[i] = i % (SLOW_SIZE + 1) == 0 ? 1.0f : 0.0f; // the unit matrix
+        weights[i] = i % (SLOW_SIZE + 1) == 0 ? 1.0f : 0.0f; // the identity matrix
     struct inf_tfjs_writer *writer = inf_tfjs_writer_begin(directory);
     inf_tfjs_writer_placeholder(writer, "x", "DT_FLOAT", one, 2);
     inf_tfjs_writer_floats(writer, "w", weights, square, 2);
@@ -125,7 +125,7 @@ static void spawn_daemon(struct inf_fixture *fixture, const char *const *argumen
     fixture->pid = fork();
     cr_assert_geq(fixture->pid, 0);
     if (fixture->pid == 0) {
-        // If the test fails, the daemon is killed.
+        // The kernel kills the daemon if the test process dies.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         execv(argv[0], (char **)argv);
         _exit(127);
@@ -171,7 +171,7 @@ static void wait_for_models(const struct inf_fixture *fixture)
             union inf_message message = {.model = {.name = models[i].name}};
             inf_raw_call(&raw, INF_METHOD_MODEL_READY, INF_MESSAGE_MODEL_READY_REQUEST, &message,
                          (struct inf_span){0});
-            // A model that the loader has not begun with is NOT_FOUND.
+            // The daemon answers NOT_FOUND until the loader has started with the model.
             if ((raw.frame.header.flags & INF_FRAME_FLAG_ERROR) == 0) {
                 inf_raw_decode(&raw, INF_MESSAGE_MODEL_READY_REPLY);
                 ready = raw.message.flag.value;

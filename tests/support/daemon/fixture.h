@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real daemon for a test, in its own directory with a repository of small models, and a client
-// that speaks raw frames to it. Every failure in here fails the test.
+// A real daemon for a test, in its own directory with a repository of small models. Also a client
+// that sends raw frames to the daemon. Every failure in these functions fails the test.
 #ifndef INF_TESTS_SUPPORT_DAEMON_FIXTURE_H
 #define INF_TESTS_SUPPORT_DAEMON_FIXTURE_H
 
@@ -21,22 +21,23 @@ struct inf_fixture {
     pid_t pid;
 };
 
-// Writes the models add, brief, conv and slow, starts the daemon ($INFERD) with one slot per
-// device, without races, and with the settings in `arguments` (the last element is NULL; NULL:
-// none), and waits until all models are ready.
+// Writes the models add, brief, conv and slow, starts the daemon ($INFERD) and waits until all
+// models are ready. The daemon has one slot (one concurrent run) per device, makes no timing
+// comparison of devices, and gets the settings in `arguments` (terminated by NULL; `arguments` may
+// be NULL).
 void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments);
 
-// Ends the daemon with SIGTERM, checks that its exit status is 0, and starts another one in the
+// Stops the daemon with SIGTERM, checks that its exit status is 0, and starts another daemon in the
 // same directory.
 void inf_fixture_restart(struct inf_fixture *fixture, const char *const *arguments);
 
-// Ends the daemon with SIGTERM, checks that its exit status is 0, and removes the directory.
+// Stops the daemon with SIGTERM, checks that its exit status is 0, and removes the directory.
 void inf_fixture_stop(struct inf_fixture *fixture);
 
-// Waits for the daemon to end by itself, and returns its exit status.
+// Waits until the daemon exits by itself, and returns its exit status.
 int inf_fixture_wait(struct inf_fixture *fixture);
 
-// Removes the directory of a daemon that has ended.
+// Removes the directory of a daemon that has exited.
 void inf_fixture_remove(struct inf_fixture *fixture);
 
 // Returns how many file descriptors the daemon has open.
@@ -45,7 +46,7 @@ uint32_t inf_fixture_fds(const struct inf_fixture *fixture);
 // Returns how many mappings of memfds the daemon has.
 uint32_t inf_fixture_memfds(const struct inf_fixture *fixture);
 
-// --- a client of raw frames ---
+// --- a client that sends raw frames ---
 
 struct inf_raw {
     int fd;
@@ -55,7 +56,7 @@ struct inf_raw {
     uint64_t last_stream;
     struct inf_frame frame;    // the last frame; owns its data
     union inf_message message; // the last decoded message
-    uint8_t waiting[4096];     // bytes that were read and not fed
+    uint8_t waiting[4096];     // received bytes that were not passed to the assembler yet
     size_t waiting_bytes;
 };
 
@@ -65,7 +66,7 @@ void inf_raw_connect(struct inf_raw *raw, const char *path);
 // Connects and exchanges HELLO; raw->message holds the HELLO_ACK.
 void inf_raw_open(struct inf_raw *raw, const char *path);
 
-// As inf_raw_open(), with this HELLO.
+// As inf_raw_open(), with the given HELLO message.
 void inf_raw_open_as(struct inf_raw *raw, const char *path, const struct inf_hello *hello);
 
 // Closes the connection and frees the last frame.
@@ -75,7 +76,7 @@ void inf_raw_close(struct inf_raw *raw);
 // Returns false if the daemon has closed the connection.
 bool inf_raw_send_bytes(struct inf_raw *raw, const void *bytes, size_t size, int fd);
 
-// Encodes a whole frame. Sets the sizes in `header`. Returns the size of the frame.
+// Encodes a whole frame, and sets the sizes in `header`. Returns the size of the frame.
 size_t inf_raw_encode(struct inf_raw *raw, struct inf_frame_header header,
                       enum inf_message_kind kind, const union inf_message *message,
                       struct inf_span data, uint8_t *bytes, size_t capacity);
@@ -84,17 +85,17 @@ size_t inf_raw_encode(struct inf_raw *raw, struct inf_frame_header header,
 void inf_raw_send(struct inf_raw *raw, struct inf_frame_header header, enum inf_message_kind kind,
                   const union inf_message *message, struct inf_span data, int fd);
 
-// Waits for the next frame, at most `timeout_ms`. Returns false if none comes or the connection
-// ends.
+// Waits for the next frame, at most `timeout_ms`. Returns false if no frame arrives in time or the
+// connection ends.
 bool inf_raw_next(struct inf_raw *raw, int timeout_ms);
 
-// Waits for the next frame, which must be of this type.
+// Waits for the next frame, which must have this type.
 void inf_raw_expect(struct inf_raw *raw, uint8_t type);
 
 // Decodes the last frame into raw->message.
 void inf_raw_decode(struct inf_raw *raw, enum inf_message_kind kind);
 
-// Checks that the last frame is a failure with this code and reason, and decodes it to
+// Checks that the last frame is a failure with this code and reason, and decodes the frame to
 // raw->message.status.
 void inf_raw_check_failure(struct inf_raw *raw, enum inf_code code, enum inf_reason reason);
 
@@ -114,27 +115,28 @@ void inf_raw_call(struct inf_raw *raw, uint16_t method, enum inf_message_kind ki
 // Fills a request for the model add: `rows` rows of a, then `rows` rows of b, in the data segment.
 void inf_add_request(union inf_message *message, int64_t rows);
 
-// Fills a request for the model slow, which runs for more than a second on the device ref. The
-// model brief has the same input and takes an eighth of that time, for tests that wait for its end.
+// Fills a request for the model slow, which runs for more than a second on the reference device.
+// The model brief has the same input and takes an eighth of that time. It is for tests that wait
+// until a run ends.
 void inf_slow_request(union inf_message *message);
 
 // Returns the data segment of inf_slow_request().
 struct inf_span inf_slow_data(void);
 
-// Waits for the final reply of an inference, which must be OK, and decodes it.
+// Waits for the final reply of an inference, which must be OK, and decodes the reply.
 void inf_raw_expect_infer(struct inf_raw *raw, uint64_t stream_id);
 
 // Reads the daemon's counters.
 struct inf_server_status inf_raw_server_status(struct inf_raw *raw);
 
-// Waits until the daemon's counters have these numbers of requests in flight and of regions. Fails
+// Waits until the daemon's counters show these numbers of requests in flight and of regions. Fails
 // after ten seconds.
 void inf_raw_wait_for(struct inf_raw *raw, uint32_t requests_in_flight, uint32_t regions);
 
-// Returns a memfd of `size` written bytes, sealed with `seals`.
+// Returns a memfd of `size` written bytes, sealed with `seals`. The caller closes the descriptor.
 int inf_memfd(size_t size, int seals);
 
-// Registers a memfd as region `id` and checks that it is accepted. Closes `fd`.
+// Registers a memfd as region `id` and checks that the daemon accepts it. Closes `fd`.
 void inf_raw_register(struct inf_raw *raw, uint64_t id, int fd, uint64_t size, bool writable);
 
 #endif

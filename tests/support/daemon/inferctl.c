@@ -22,8 +22,8 @@
 
 extern char **environ;
 
-// Opens a temporary file for the output, so that the output need not be read while the program
-// runs.
+// Opens a temporary file for the output. Unlike a pipe, a file never blocks the program if nothing
+// reads.
 static int make_sink(void)
 {
     int fd = memfd_create("inferctl-output", MFD_CLOEXEC);
@@ -51,7 +51,7 @@ static void spawn_inferctl(struct inf_inferctl *run, const char **argv, int out_
     posix_spawnattr_t attributes;
     sigset_t defaults;
     sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE); // a shell starts programs with the default action
+    sigaddset(&defaults, SIGPIPE); // reset to the default action, as a shell does
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
@@ -88,7 +88,7 @@ void inf_inferctl_start(struct inf_inferctl *run, const struct inf_inferctl_sett
         close(err_fd);
 }
 
-// Reads everything and closes the descriptor. A terminal ends with EIO.
+// Reads everything and closes the descriptor. On a terminal, EIO marks the end of the output.
 static char *read_all(int fd)
 {
     size_t size = 0;

@@ -7,20 +7,21 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-// One run.
+// One run of inferctl.
 struct inf_inferctl {
     pid_t pid;
-    int code;  // exit code; -N if signal N ended it
-    char *out; // standard output
-    char *err; // standard error
+    int code;  // exit code; -N if the process was killed by signal N
+    char *out; // text on standard output
+    char *err; // text on standard error
     int out_fd, err_fd;
 };
 
-// Where the output goes.
+// The environment in which inferctl runs.
 struct inf_inferctl_setting {
-    const char *socket; // of the daemon; NULL: inferctl's default
+    const char *socket; // the daemon's socket; NULL: inferctl's default
     bool terminal;      // standard error is a terminal
-    int out_fd;         // standard output goes here and is not kept; 0: it is kept
+    // descriptor that receives standard output, which is not kept then; 0: the output is kept
+    int out_fd;
 };
 
 // Starts inferctl with arguments that end with NULL.
@@ -33,7 +34,7 @@ void inf_inferctl_wait(struct inf_inferctl *run);
 // Runs inferctl with the default setting, and waits until it has ended.
 void inf_inferctl_run(struct inf_inferctl *run, const char *socket, const char *const *arguments);
 
-// Parses standard output, which must be JSON. The caller calls json_decref().
+// Parses standard output, which must be JSON. The caller releases the result with json_decref().
 json_t *inf_inferctl_json(const struct inf_inferctl *run);
 
 // Frees the output.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of libinferd that the tests of the daemon share.
+// Calls of libinferd that several tests of the daemon use.
 #include "tests/support/daemon/library.h"
 
 #include <criterion/criterion.h>

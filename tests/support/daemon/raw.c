@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client half of the fixture: raw frames over a socket.
+// The client part of the fixture, which sends and receives raw frames over a socket.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -137,7 +137,7 @@ static int64_t now_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-// Reads what there is; false at the end of the connection.
+// Reads the available bytes. Returns false at the end of the connection.
 static bool fill_buffer(struct inf_raw *raw)
 {
     struct iovec part = {.iov_base = raw->waiting, .iov_len = sizeof raw->waiting};
@@ -165,7 +165,7 @@ static bool fill_buffer(struct inf_raw *raw)
     return true;
 }
 
-// Feeds what was read; whether a frame is complete.
+// Passes the received bytes to the assembler. Returns true if a frame is complete.
 static bool feed_assembler(struct inf_raw *raw)
 {
     struct inf_error err;
@@ -325,7 +325,7 @@ void inf_raw_wait_for(struct inf_raw *raw, uint32_t requests_in_flight, uint32_t
     struct inf_server_status status = {0};
     for (int i = 0; i < 1000; i++) {
         status = inf_raw_server_status(raw);
-        // The status request itself is one of those in flight.
+        // The status request itself counts as one request in flight.
         if (status.requests_in_flight == requests_in_flight + 1 && status.regions == regions)
             return;
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);

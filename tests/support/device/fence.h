@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that ends at a guard page: a read beyond a tensor crashes.
+// Memory that ends at an inaccessible page, so that a read beyond a tensor crashes.
 #ifndef INF_TESTS_SUPPORT_DEVICE_FENCE_H
 #define INF_TESTS_SUPPORT_DEVICE_FENCE_H
 
 #include <stddef.h>
 
-// Zero-initialised. Its mapping is used again and again.
+// Must be zero-initialised. The mapping is reused by later calls.
 struct fence {
     unsigned char *memory;
     size_t open_size; // bytes before the guard page
 };
 
-// Returns `size` bytes, the last of which is just before the guard page. They, and the `before`
-// bytes in front of them, are set to `fill`. Memory that the fence returned before is no longer
-// valid. Aborts if memory is exhausted.
+// Returns `size` bytes that end directly before the guard page. These bytes and the `before` bytes
+// in front of them are set to `fill`. Memory that the fence returned before becomes invalid. Aborts
+// if memory is exhausted.
 void *fence_bytes(struct fence *fence, size_t size, size_t before, int fill);
 
 // Frees the memory.

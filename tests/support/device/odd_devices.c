@@ -45,13 +45,13 @@ static enum inf_code supports_node(struct inf_device *device, const struct inf_g
     return inf_ref_backend.supports(device, graph, node, err);
 }
 
-// --- a program of the reference device, and what comes before or after a run of it ---
+// --- a program of the reference device, with actions before and after each run ---
 
 struct outer {
     struct inf_program base;
     struct inf_program *inner;
-    uint32_t output; // of the last node
-    size_t element;  // the element of it that a wrong device changes
+    uint32_t output; // the output of the last node
+    size_t element;  // index of the element that a wrong device changes
     bool has_element;
     _Atomic uint32_t runs;
 };
@@ -165,16 +165,17 @@ static enum inf_code refuse_open(struct inf_program **out_program, struct inf_de
     return inf_fail(err, INF_UNAVAILABLE, "the driver says no");
 }
 
-// --- less than fp32: each node is a program of its own, so that what it makes can be rounded ---
+// --- below fp32: each node is a separate program, so that its result can be rounded ---
 
 struct rounded {
     struct inf_program base;
     enum inf_precision precision;
-    struct inf_graph *graph; // the segment's graph, with constants rounded where that is allowed
+    // the segment's graph; constants are rounded unless a node that stays fp32 reads them
+    struct inf_graph *graph;
     uint32_t node_count;
     struct inf_program **programs; // one for each node
     uint32_t *nodes;
-    bool *lowered; // by node of the segment: its result is rounded
+    bool *lowered; // indexed by node of the segment: the result is rounded
     bool tells;
 };
 
@@ -190,7 +191,7 @@ static bool is_lowered(const struct inf_segment *segment, uint32_t node)
            (segment->pinned == NULL || !segment->pinned[node]);
 }
 
-// Returns true if a node that stays fp32 reads the value.
+// Returns true if a node that stays in fp32 reads the value.
 static bool stays_whole(const struct inf_segment *segment, uint32_t value)
 {
     const struct inf_graph *graph = segment->graph;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices with faults or special behaviour, each on top of the reference device: slow, wrong,
-// refusing, or computing in less than fp32 by rounding the result of every step.
+// Devices with faults or special behaviour, for tests. Each wraps the reference device, and is
+// slow, wrong, refuses to compile, or computes below fp32 by rounding the result of every step.
 #ifndef INF_TESTS_SUPPORT_DEVICE_ODD_DEVICES_H
 #define INF_TESTS_SUPPORT_DEVICE_ODD_DEVICES_H
 
 #include "backends/device/backend.h"
 
-// Takes 5 ms longer for each run. Reports itself as a CPU, like all devices here.
+// Each run takes 5 ms longer. Like all devices here, it reports itself as a CPU.
 extern const struct inf_backend inf_slow_backend;
 
 // Adds 0.01 to the third element of the last node's output, or to the last element if there are
-// fewer.
+// fewer than three.
 extern const struct inf_backend inf_wrong_backend;
 
-// Like inf_wrong_backend from its 200th run on, and correct before.
+// Returns correct results until its 200th run, and then behaves like inf_wrong_backend.
 extern const struct inf_backend inf_turning_backend;
 
 // Can be opened, but compiles nothing.
@@ -26,7 +26,7 @@ extern const struct inf_backend inf_absent_backend;
 // each run takes 5 ms longer, so that reduced precision is faster.
 extern const struct inf_backend inf_half_backend;
 
-// Like inf_half_backend, and reports results that overflowed.
+// Like inf_half_backend, and reports whether a result overflowed.
 extern const struct inf_backend inf_telling_backend;
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon's table of backends that includes faulty ones, for tests: --backends selects by name.
+// A table of backends for a daemon under test, which includes faulty backends. --backends selects
+// them by name.
 #include <stddef.h>
 
 #include "backends/ref/ref.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer behind vulkan_faults.h. It serves one instance and devices of one driver.
-// Interface: https://github.com/KhronosGroup/Vulkan-Loader, docs/LoaderLayerInterface.md.
+// The Vulkan layer that vulkan_faults.h controls. It supports one instance and the devices of one
+// driver. Interface: https://github.com/KhronosGroup/Vulkan-Loader, docs/LoaderLayerInterface.md.
 #include <fcntl.h>
 #include <string.h>
 #include <time.h>
@@ -12,18 +12,19 @@
 static struct vulkan_faults none;
 static struct vulkan_faults *faults = &none;
 
-// The next functions in the chain of layers.
+// Pointers to the next functions in the chain of layers.
 static PFN_vkGetInstanceProcAddr next_instance;
 static PFN_vkGetDeviceProcAddr next_device;
 static VkInstance instance;
-// Read while the instance is created: later the loader would return this layer's own functions.
+// Loaded while the instance is created, because later the loader would return this layer's
+// function.
 static PFN_vkGetPhysicalDeviceMemoryProperties next_memory_types;
 static PFN_vkGetPhysicalDeviceProperties next_properties;
 static VkDevice any_device;
 
 #define NEXT(name) ((PFN_vk##name)next_device(any_device, "vk" #name))
 
-// --- what calls take ---
+// --- timing of calls ---
 
 struct moment {
     uint64_t wall_ns, cpu_ns;
@@ -47,7 +48,7 @@ static void add_time(_Atomic uint64_t *wall_ns, _Atomic uint64_t *cpu_ns, struct
     *cpu_ns += end.cpu_ns - begin.cpu_ns;
 }
 
-// --- calls ---
+// --- intercepted calls ---
 
 static VKAPI_ATTR VkResult VKAPI_CALL fault_submit(VkQueue queue, uint32_t count,
                                                    const VkSubmitInfo *submits, VkFence fence)
@@ -71,7 +72,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL fault_wait(VkDevice device, const VkSemaph
         nanosleep(&pause, NULL);
         return VK_TIMEOUT;
     }
-    // Submissions are waited for, because the driver is not really lost.
+    // Wait for the submissions first, because the real device is not lost and may still use their
+    // memory.
     PFN_vkWaitSemaphores next = NEXT(WaitSemaphores);
     struct moment begin = now_ns();
     VkResult result = next(device, info, timeout);
@@ -88,7 +90,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL fault_counter(VkDevice device, VkSemaphore
     return result;
 }
 
-// The memory type of a discrete device's own memory. It is added behind those of the driver.
+// Index of the memory type that simulates a discrete device's own memory. It follows the memory
+// types of the driver.
 static uint32_t own_type;
 
 static VKAPI_ATTR VkResult VKAPI_CALL fault_allocate(VkDevice device,
@@ -224,7 +227,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
     return result;
 }
 
-// --- who is asked for what ---
+// --- lookup of functions ---
 
 #define HOOK(name, function)                                                                       \
     {                                                                                              \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Vulkan driver that fails on demand: a layer in front of the real driver (vulkan_fault_layer.c),
-// controlled through a file that the test and the process with the layer both map.
+// A Vulkan driver that fails on demand: a layer between the application and the real driver
+// (vulkan_fault_layer.c). The test controls the layer through a file that the test and the process
+// with the layer both map.
 #ifndef INF_TESTS_SUPPORT_DEVICE_VULKAN_FAULTS_H
 #define INF_TESTS_SUPPORT_DEVICE_VULKAN_FAULTS_H
 
@@ -15,33 +16,34 @@
 // The environment variable that names the file to the layer.
 #define VULKAN_FAULTS_ENV "VULKAN_FAULTS"
 
-// All zero: nothing fails. Results are VkResults that a call returns instead of the driver's.
+// If all members are 0, nothing fails. A VkResult here is returned by the call instead of the
+// driver's result.
 struct vulkan_faults {
     _Atomic int32_t create_device, submit, wait, allocate, pipeline;
     // Pipelines fail only if this word of their specialisation constants has this value.
     _Atomic uint32_t pipeline_word, pipeline_value;
-    // The device has memory of its own that the host cannot see. Set it before the device is
+    // The device has its own memory that the host cannot access. Set this before the device is
     // opened.
     atomic_bool discrete;
-    // Submissions run, but their end is never signalled.
+    // Submissions run, but their completion is never signalled.
     atomic_bool hang;
-    // Set while a device is being created.
+    // While this is set, creating a device blocks.
     atomic_bool delay_device;
-    // The submission with this number sets `raised`; 0: none does.
+    // The submission with this number sets `raised`. 0: no submission does.
     _Atomic uint32_t raise_at;
     atomic_bool raised;
     // Number of calls so far.
     _Atomic uint32_t devices, submits, pipelines;
-    // Allocations that were not freed.
+    // Number of allocations that were not freed yet.
     _Atomic int32_t allocations;
-    // Nanoseconds that the driver spent in submits and waits while `timed` is set: elapsed time,
-    // and CPU time of the calling thread.
+    // While `timed` is set, adds up the nanoseconds that the driver spends in submits and waits:
+    // elapsed time, and CPU time of the calling thread.
     atomic_bool timed;
     _Atomic uint64_t submit_ns, submit_cpu_ns, wait_ns, wait_cpu_ns;
 };
 
-// Puts the layer in front of the driver, for this process and those that it starts. Call it before
-// Vulkan is first used; $VULKAN_FAULT_LAYER is the layer's folder. Returns NULL if that fails.
+// Installs the layer for this process and its children. Call it before Vulkan is first used.
+// $VULKAN_FAULT_LAYER is the layer's folder. Returns NULL if the layer cannot be installed.
 static inline struct vulkan_faults *vulkan_faults_install(void)
 {
     int fd = memfd_create("vulkan-faults", 0); // inherited by child processes
@@ -53,7 +55,8 @@ static inline struct vulkan_faults *vulkan_faults_install(void)
         mmap(NULL, sizeof(struct vulkan_faults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
     setenv(VULKAN_FAULTS_ENV, path, 1);
-    // Layers that the test runs under stay behind it, so that they see what the driver sees.
+    // Keep the layers that the test already uses after this one, so that they see the calls that
+    // reach the driver.
     const char *others = getenv("VK_INSTANCE_LAYERS");
     char paths[4096], layers[256];
     snprintf(paths, sizeof(paths), "%s:/usr/share/vulkan/explicit_layer.d", folder);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the vulkan backend share.
+// Helpers that the tests of the vulkan backend share.
 #ifndef INF_TESTS_SUPPORT_DEVICE_VULKAN_KIT_H
 #define INF_TESTS_SUPPORT_DEVICE_VULKAN_KIT_H
 
@@ -8,7 +8,7 @@
 #include "backends/vulkan/device/device.h"
 #include "backends/vulkan/vulkan.h"
 
-// Opens the first Vulkan device; skips the test if there is no driver.
+// Opens the first Vulkan device. Skips the test if there is no driver.
 static inline struct inf_device *vulkan_open(const char *cache_directory)
 {
     struct inf_device_options options = {.slots = 2, .cache_directory = cache_directory};
@@ -21,7 +21,7 @@ static inline struct inf_device *vulkan_open(const char *cache_directory)
     return device;
 }
 
-// A program that computes y [elements] = -x [elements], and the buffers that it runs on.
+// A program that computes y [elements] = -x [elements], with the buffers for its runs.
 struct negation {
     struct inf_graph *graph;
     struct inf_program *program;
@@ -61,7 +61,8 @@ static inline void negation_fini(struct negation *negation)
     inf_graph_destroy(&negation->graph);
 }
 
-// Runs it in `slot` on x = first, first + 1, ... and waits.
+// Runs the program in `slot` (one concurrent run) on x = first, first + 1, ... and waits for the
+// result.
 static inline enum inf_code negation_run(struct negation *negation, struct inf_device *device,
                                          uint32_t slot, float first, bool profile,
                                          struct inf_error *err)
@@ -78,7 +79,7 @@ static inline enum inf_code negation_run(struct negation *negation, struct inf_d
     return inf_device_wait(device, ticket, UINT64_MAX, err);
 }
 
-// Checks that y is the result of a run from `first` on.
+// Returns true if y is the result of a run that started at `first`.
 static inline bool negation_holds(const struct negation *negation, float first)
 {
     const float *y = inf_buffer_host(negation->y);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes models with control flow and runs them on ref, with and without passes.
+// Writes models with control flow, and runs them on the reference device `ref` with and without
+// passes.
 #include "tests/support/models/control_case.h"
 
 #include <criterion/criterion.h>
@@ -75,7 +76,7 @@ void inf_control_variable(const char *name, const char *from, const char *frame)
     inf_control_node(name, "Exit", text[2]);
 }
 
-// --- running them ---
+// --- running models ---
 
 static void keep_result(struct inf_numbers *result, const struct inf_result *from)
 {

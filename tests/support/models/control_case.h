@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models with control flow, written as TensorFlow.js nodes and run on ref with all passes and with
-// none. One model at a time.
+// Models with control flow, written as TensorFlow.js nodes. They run on the reference device `ref`
+// with all passes and without passes. Only one model exists at a time.
 #ifndef INF_TESTS_SUPPORT_MODELS_CONTROL_CASE_H
 #define INF_TESTS_SUPPORT_MODELS_CONTROL_CASE_H
 
@@ -9,7 +9,7 @@
 #include "backends/exec/model/model.h"
 #include "tests/support/models/tfjs_writer.h"
 
-// Dimensions and their count, as the writer wants them.
+// Expands to a list of dimensions and their count, the arguments of the writer's functions.
 #define INF_DIMS(...) (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
 #define INF_ANY_DIMS  INF_DIMS(-1)
 
@@ -31,26 +31,26 @@ struct inf_numbers {
 };
 
 struct inf_control_case {
-    struct inf_device *device;      // ref
+    struct inf_device *device;      // the reference device
     struct inf_tfjs_writer *writer; // writer of the model that was begun
     struct inf_error err;
     struct inf_numbers results[INF_CONTROL_OUTPUTS_MAX]; // outputs of the last run
-    uint32_t interpreted;                                // nodes of the last run without a plan
+    uint32_t interpreted; // nodes of the last run that were in no plan
 };
 
-// The case: made by inf_control_init(), the fixture of a suite.
+// The only case. inf_control_init() initialises it before each test of a suite.
 extern struct inf_control_case inf_control;
 
-// Makes the folder of the model and opens ref; fixture before each test.
+// Creates the folder of the model and opens the reference device. Runs before each test.
 void inf_control_init(void);
 
-// Removes the folder and closes ref; fixture after each test.
+// Removes the folder and closes the device. Runs after each test.
 void inf_control_fini(void);
 
 // Begins a model.
 void inf_control_begin(void);
 
-// Adds an input; `type` as TensorFlow writes it.
+// Adds an input. `type` is TensorFlow's name of the type.
 void inf_control_input(const char *name, const char *type, const int64_t *dims, size_t rank);
 
 // Adds a constant of one element.
@@ -60,22 +60,23 @@ void inf_control_scalar(const char *name, float element);
 // Adds a node; `inputs` are separated by commas.
 void inf_control_node(const char *name, const char *op, const char *inputs);
 
-// Adds the Enter node that passes `from` into a frame.
+// Adds an Enter node, which passes `from` into a frame (a loop).
 void inf_control_enter(const char *name, const char *from, const char *frame);
 
 // Adds a loop variable NAME with initial value `from`. NAME/merge is its value in an iteration,
-// NAME/body the value that the body reads, NAME the last value. The body must make NAME/next.
+// NAME/body is the value that the body reads, and NAME is the last value. The caller must add
+// NAME/next in the body.
 void inf_control_variable(const char *name, const char *from, const char *frame);
 
-// Ends the model with an output y and imports it, which must succeed.
+// Ends the model with the output y, and imports the model. The import must succeed.
 void inf_control_accept(const char *output);
 
-// Ends the model with an output y and imports it, which must fail with `code` and a text that
-// contains `part`.
+// Ends the model with the output y, and imports the model. The import must fail with `code` and a
+// text that contains `part`.
 void inf_control_refuse(const char *output, enum inf_code code, const char *part);
 
-// Runs a copy of the graph with the passes of the bits `disabled` switched off; INF_CANCELLED where
-// `cancelled` (NULL allowed) was set.
+// Runs a copy of the graph. A set bit in `disabled` switches off the pass with that number. Returns
+// INF_CANCELLED if `cancelled` (NULL allowed) was set.
 enum inf_code inf_control_run_with(uint32_t disabled, const struct inf_feed *feed,
                                    const atomic_bool *cancelled);
 

@@ -54,14 +54,14 @@ void inf_mutate_digits(const char *text, size_t size, unsigned rounds, inf_mutat
     free(mutant);
 }
 
-// A value in its parent.
+// The place of a value in its parent: a key in an object or an index in an array.
 struct place {
     json_t *parent;
-    const char *key; // of an object, or else
-    size_t index;    // of an array
+    const char *key; // key in an object; NULL in an array
+    size_t index;    // index in an array
 };
 
-// Finds the value at position *index in a walk through everything beneath `value`.
+// Finds value number *index in a walk through all values below `value`.
 static int find_place(json_t *value, size_t *index, struct place *place)
 {
     const char *key;
@@ -105,7 +105,7 @@ size_t inf_mutate_values(const char *text, size_t size, inf_mutate_visit *visit)
         size_t index = count;
         struct place place = {0};
         int found = find_place(root, &index, &place);
-        // Removing the value is last, because its place does not exist afterwards.
+        // Remove the value last, because its place does not exist after that.
         for (size_t i = 0; found && i < sizeof others / sizeof *others; i++) {
             replace_value(&place,
                           others[i] != NULL ? json_loads(others[i], JSON_DECODE_ANY, NULL) : NULL);

@@ -10,8 +10,8 @@
 #include "backends/base/half.h"
 #include "backends/graph/shape/infer.h"
 
-// Guard bytes before and after every operand. Kernels may read those behind inputs but must not use
-// them: as floats they are NaN.
+// Guard bytes before and after every operand. Kernels may read guards behind inputs but must not
+// use the values, which are NaN as floats.
 #define GUARD_BYTES 64
 #define GUARD       0xff
 
@@ -190,14 +190,15 @@ static void bind_operands(struct one_node *one, const struct inf_graph *graph,
     }
 }
 
-// For devices with their own memory: copies the operand to a buffer with guards.
+// Copies an operand to a guarded buffer of the device, for devices with their own memory.
 static void copy_in(struct inf_device *device, struct inf_binding *binding, size_t size_bytes)
 {
     struct inf_error err = {0};
     size_t total = (size_bytes + 3 * GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
     cr_assert_eq(inf_buffer_alloc(&binding->buffer, device, total + 256, INF_BUFFER_STAGING, &err),
                  INF_OK, "%s", err.text);
-    // Leave room for the guard at an offset where the device can bind.
+    // Choose an aligned offset, so that the device can bind the operand, with room for the guard
+    // before it.
     size_t alignment = inf_device_info(device)->alignment;
     binding->offset = (GUARD_BYTES + alignment - 1) / alignment * alignment;
     memcpy((char *)inf_buffer_host(binding->buffer) + binding->offset - GUARD_BYTES,
@@ -205,8 +206,8 @@ static void copy_in(struct inf_device *device, struct inf_binding *binding, size
     binding->host = NULL;
 }
 
-// Copies back, without the guard behind it: such devices may write whole vectors into the padding
-// of a tensor.
+// Copies an operand back from the device. The guard behind it is not copied, because devices with
+// their own memory may write whole vectors into the padding of a tensor.
 static void copy_out(struct inf_binding *binding, void *data, size_t size_bytes)
 {
     const char *moved = (char *)inf_buffer_host(binding->buffer) + binding->offset;
@@ -214,13 +215,14 @@ static void copy_out(struct inf_binding *binding, void *data, size_t size_bytes)
     inf_buffer_free(&binding->buffer);
 }
 
-// Returns true if the device has this tensor in 16 bits.
+// Returns true if the device stores this tensor in 16 bits.
 static bool is_lowered(const struct one_node *one, const struct one_tensor *tensor)
 {
     return one->lowered && !tensor->constant && tensor->dtype == INF_DTYPE_F32;
 }
 
-// Converts `count` floats at `moved` to 16 bits in place, or back.
+// Converts `count` floats at `moved` to 16 bits in place if `in` is true, or back to floats
+// otherwise.
 static void convert_halves(char *moved, size_t count, bool in)
 {
     uint16_t *halves = malloc((count + 1) * sizeof(*halves));
@@ -239,7 +241,7 @@ static void convert_halves(char *moved, size_t count, bool in)
     free(halves);
 }
 
-// Moves all operands to the device, or back from it.
+// Copies all operands to the device, or back to the host.
 static void move_all(struct one_node *one, const struct inf_graph *graph, struct inf_device *device,
                      struct inf_binding *bindings, bool in)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph of one node, for tests of kernels: operands in, a device, outputs back. Errors outside of
-// the device fail the test.
+// A graph of one node, for tests of kernels. The test adds inputs, runs the node on a device, and
+// checks the outputs. An error outside of the device fails the test.
 #ifndef INF_TESTS_SUPPORT_MODELS_ONE_NODE_H
 #define INF_TESTS_SUPPORT_MODELS_ONE_NODE_H
 
@@ -13,12 +13,12 @@
 struct one_tensor {
     enum inf_dtype dtype;
     struct inf_shape shape;
-    void *data; // aligned to 64, the bytes around it guarded; or at a fence
-    // Memory that ends at an unreadable page and holds `data`, if the node is fenced.
+    void *data; // aligned to 64, with guard bytes around it; or at a fence
+    // If the node is fenced, memory that holds `data` and ends at an unreadable page.
     struct fence fence;
     size_t size_bytes; // bytes of the elements
-    bool constant;     // inputs: a constant of the graph
-    bool absent;       // inputs: an absent optional one
+    bool constant;     // for inputs: the input is a constant of the graph
+    bool absent;       // for inputs: the input is an absent optional one
 };
 
 struct one_node {
@@ -28,7 +28,7 @@ struct one_node {
     uint32_t input_count;
     struct one_tensor outputs[ONE_NODE_OUTPUTS]; // outputs of the last successful run
     uint32_t output_count;
-    // Devices with memory of their own find f32 operands in 16 bits (struct inf_segment).
+    // Devices with their own memory get f32 operands in 16 bits (struct inf_segment).
     bool lowered;
     bool fenced;        // operands end at an unreadable page, so that a read beyond them crashes
     const char *kernel; // name of the kernel of the last run; static
@@ -37,33 +37,35 @@ struct one_node {
 // Makes an empty node of `op` with default attributes and one output.
 void one_node_init(struct one_node *one, enum inf_op op);
 
-// Rounds all floats to what 16 bits hold.
+// Rounds all float operands to numbers that 16 bits can represent.
 void one_node_round(struct one_node *one);
 
-// Frees operands and outputs.
+// Frees all operands and outputs.
 void one_node_fini(struct one_node *one);
 
-// Moves the inputs to fences, and allocates outputs at fences from then on. For devices that
-// compute in the host's memory. Constants are not fenced, because the graph has copies of them.
+// Moves the inputs to memory that ends at an unreadable page. Later outputs are allocated in the
+// same way. Only for devices that compute in the host's memory. Constants are not moved, because
+// the graph has copies of them.
 void one_node_fence(struct one_node *one);
 
-// Adds an input that is given at run time; `data` is copied.
+// Adds an input that is passed at run time. `data` is copied.
 void one_node_input(struct one_node *one, enum inf_dtype dtype, struct inf_shape shape,
                     const void *data);
 
-// Adds an input that is a constant of the graph; `data` is copied.
+// Adds an input that is a constant of the graph. `data` is copied.
 void one_node_const(struct one_node *one, enum inf_dtype dtype, struct inf_shape shape,
                     const void *data);
 
 // Adds an absent optional input.
 void one_node_absent(struct one_node *one);
 
-// Makes the graph and infers its shapes. The caller destroys *out_graph.
+// Makes the graph of the node and infers its shapes. The caller destroys *out_graph.
 enum inf_code one_node_graph(const struct one_node *one, struct inf_graph **out_graph,
                              struct inf_error *err) INF_NODISCARD;
 
-// Compiles and runs the node on `device` and keeps its outputs. Returns INF_UNSUPPORTED if the
-// device declines. Fails the test if a byte outside of the outputs is written, or an input changes.
+// Compiles and runs the node on `device`, and keeps the outputs. Returns INF_UNSUPPORTED if the
+// device declines the node. Fails the test if a byte outside of the outputs is written, or if an
+// input changes.
 enum inf_code one_node_run(struct one_node *one, struct inf_device *device,
                            struct inf_error *err) INF_NODISCARD;
 
@@ -72,11 +74,11 @@ enum inf_code one_node_run(struct one_node *one, struct inf_device *device,
 void one_node_expect(const struct one_node *one, uint32_t output, enum inf_dtype dtype,
                      struct inf_shape shape, const void *elements);
 
-// Returns true if `got` is within `absolute` plus `relative` times |wanted| of `wanted`. NaN
-// matches only NaN, an infinity only itself.
+// Returns true if |got - wanted| <= absolute + relative * |wanted|. NaN matches only NaN, and an
+// infinity matches only itself.
 bool one_node_near(double got, double wanted, double absolute, double relative);
 
-// Frees the outputs.
+// Frees the outputs of the last run.
 void one_node_drop_outputs(struct one_node *one);
 
 #endif

@@ -79,7 +79,7 @@ void inf_pb_close(struct inf_pb_writer *writer)
     size_t begin = writer->open[--writer->depth];
     size_t size = encode_varint(length, writer->size - begin);
     append_bytes(writer, length, size);
-    // Insert the length in front of the message.
+    // The length precedes the message, so make room for it.
     memmove(writer->data + begin + size, writer->data + begin, writer->size - size - begin);
     memcpy(writer->data + begin, length, size);
 }

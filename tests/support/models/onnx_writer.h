@@ -8,7 +8,8 @@
 
 #define INF_PB_WRITER_DEPTH 1024
 
-// A message that is being written. All zero is an empty one. Functions abort if there is no memory.
+// A protobuf message that is being written. An all-zero struct is an empty message. Functions abort
+// if there is no memory.
 struct inf_pb_writer {
     uint8_t *data;
     size_t size, capacity;
@@ -16,19 +17,20 @@ struct inf_pb_writer {
     uint32_t depth;
 };
 
-// Frees the bytes.
+// Frees the bytes of the message.
 void inf_pb_writer_fini(struct inf_pb_writer *writer);
 
-// Appends a field.
+// Appends a varint field.
 void inf_pb_put_int(struct inf_pb_writer *writer, uint32_t field, int64_t value);
-// As above; FIXED32.
+// Appends a FIXED32 field.
 void inf_pb_put_float(struct inf_pb_writer *writer, uint32_t field, float value);
-// As above.
+// Appends a field of bytes.
 void inf_pb_put_bytes(struct inf_pb_writer *writer, uint32_t field, const void *data, size_t size);
-// As above.
+// Appends a field with a text.
 void inf_pb_put_text(struct inf_pb_writer *writer, uint32_t field, const char *text);
 
-// Opens a nested message in a field. Later fields belong to it until it is closed.
+// Opens a nested message in a field. Later fields belong to the nested message until
+// inf_pb_close().
 void inf_pb_open(struct inf_pb_writer *writer, uint32_t field);
 // Closes the innermost open message.
 void inf_pb_close(struct inf_pb_writer *writer);
@@ -37,11 +39,12 @@ void inf_pb_close(struct inf_pb_writer *writer);
 
 // Writes ir_version and one opset import.
 void inf_onnx_put_head(struct inf_pb_writer *writer, int64_t opset);
-// Adds an input (field 11) or output (field 12) of a graph: TensorProto.DataType and dims; -1 is a
-// symbolic dimension.
+// Adds an input (field 11) or output (field 12) to a graph. The type is a TensorProto.DataType;
+// dimension -1 is a symbolic one.
 void inf_onnx_put_port(struct inf_pb_writer *writer, uint32_t field, const char *name, int32_t type,
                        const int64_t *dims, uint32_t rank);
-// Opens a node with one input or two (NULL: none) and one output; attributes may follow.
+// Opens a node with one or two inputs (NULL: no second input) and one output. The caller may add
+// attributes.
 void inf_onnx_open_node(struct inf_pb_writer *writer, const char *op, const char *a, const char *b,
                         const char *output);
 // Adds an initialiser (field 5) of floats in raw_data.
@@ -50,9 +53,9 @@ void inf_onnx_put_floats(struct inf_pb_writer *writer, const char *name, const i
 // Adds an initialiser of INT64 in raw_data, of rank 1.
 void inf_onnx_put_int64s(struct inf_pb_writer *writer, const char *name, const int64_t *data,
                          uint32_t count);
-// Adds an attribute to the open node: an integer, or integers.
+// Adds an attribute to the open node: an integer.
 void inf_onnx_put_attr_int(struct inf_pb_writer *writer, const char *name, int64_t value);
-// As above.
+// Adds an attribute to the open node: a list of integers.
 void inf_onnx_put_attr_ints(struct inf_pb_writer *writer, const char *name, const int64_t *values,
                             uint32_t count);
 

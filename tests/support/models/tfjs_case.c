@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports a model from a folder of its own.
+// Imports a TensorFlow.js model from a temporary folder.
 #include "tests/support/models/tfjs_case.h"
 
 #include <criterion/criterion.h>
@@ -31,7 +31,8 @@ void inf_tfjs_case_fini(void)
     close(inf_tfjs_case.fd);
     snprintf(command, sizeof command, "rm -r %s", inf_tfjs_case.path);
     cr_assert_eq(system(command), 0);
-    // Criterion ignores assertions here, and leaks found at exit.
+    // Check for leaks here, because Criterion ignores leaks that are found at exit, and assertions
+    // in a fixture.
     if (__lsan_do_recoverable_leak_check != NULL && __lsan_do_recoverable_leak_check() != 0)
         abort();
 }

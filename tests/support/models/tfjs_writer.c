@@ -60,7 +60,7 @@ static json_t *shape_object(const int64_t *dims, size_t rank)
     return json_pack("{s:o}", "dim", list);
 }
 
-// Returns the base64 of a text.
+// Returns a text in base64.
 static json_t *encode_base64(const char *text, size_t size)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -79,7 +79,7 @@ static json_t *encode_base64(const char *text, size_t size)
     return json_stringn(out, length);
 }
 
-// Returns the parts of a text between commas, in base64 if `encode` is set.
+// Splits a text at commas. Each part is encoded in base64 if `encode` is set.
 static json_t *split_list(const char *text, int encode)
 {
     json_t *list = json_array();
@@ -156,7 +156,7 @@ void inf_tfjs_writer_placeholder(struct inf_tfjs_writer *writer, const char *nam
                                   type, "tensorShape", shape_object(dims, rank)));
 }
 
-// Adds a constant and its weight; elements of both types are four bytes.
+// Adds a constant and its weight. Elements have four bytes, for both float and int32.
 static void add_const(struct inf_tfjs_writer *writer, const char *name, const char *type,
                       const void *elements, const int64_t *dims, size_t rank)
 {

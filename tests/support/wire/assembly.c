@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An assembler that is fed in pieces of any size, and checks what comes out.
+// Runs an assembler of frames on input in pieces of any size, and checks the frames that it
+// returns.
 #include "tests/support/wire/assembly.h"
 
 #include <criterion/criterion.h>

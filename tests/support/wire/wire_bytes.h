@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protobuf bytes put together by hand, without protobuf-c and without our own encoder.
+// Builds protobuf bytes without protobuf-c and without the encoder under test.
 #ifndef INF_TESTS_SUPPORT_WIRE_WIRE_BYTES_H
 #define INF_TESTS_SUPPORT_WIRE_WIRE_BYTES_H
 
@@ -32,14 +32,14 @@ static inline void wire_varint(struct wire_bytes *bytes, uint64_t value)
     wire_byte(bytes, (uint8_t)value);
 }
 
-// A varint field.
+// Appends a varint field.
 static inline void wire_number(struct wire_bytes *bytes, uint32_t field, uint64_t value)
 {
     wire_varint(bytes, (uint64_t)field << 3);
     wire_varint(bytes, value);
 }
 
-// A length-delimited field.
+// Appends a length-delimited field.
 static inline void wire_block(struct wire_bytes *bytes, uint32_t field, const void *data,
                               size_t size)
 {
@@ -59,7 +59,7 @@ static inline void wire_message(struct wire_bytes *bytes, uint32_t field,
     wire_block(bytes, field, message->data, message->size);
 }
 
-// `count` times the same bytes.
+// Appends the same bytes `count` times.
 static inline void wire_repeat(struct wire_bytes *bytes, const void *data, size_t size,
                                size_t count)
 {
