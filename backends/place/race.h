@@ -23,8 +23,8 @@
 // Maximum error of a result: its distance from the reference is <= tolerance * max(1, |reference|).
 #define INF_RACE_TOLERANCE 1e-3
 
-// Medians count as equal if they differ by less than this fraction of the better one. Then the
-// order before the race decides.
+// Medians count as equal if they differ by less than this fraction of the better one. The order of
+// the candidates before the race then decides.
 #define INF_RACE_TIE 0.05
 
 // A candidate within this factor of the best does not drop out early.

@@ -16,7 +16,7 @@
 #include "proto/core/span.h"
 #include "proto/core/utf8.h"
 
-// The values that are rounded when they are stored.
+// Selects the values that a run rounds when it stores them.
 enum rounding {
     ROUND_NOTHING,
     ROUND_UNPINNED,

@@ -59,7 +59,7 @@ double inf_precision_error_max(enum inf_precision precision);
 // the data of input i. `evaluator` computes nodes.
 //
 // INF_UNSUPPORTED  sizes depend on values, the graph needs too much work, or the precision is
-//                  another one; the text says which.
+// neither fp16 nor bf16; the text names the reason.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,

@@ -45,7 +45,7 @@ struct inf_ref_activation {
     double alpha, min, max; // for kinds that have them
 };
 
-// Returns the activation of a node (kind none if its operator has no activation).
+// Returns the activation of a node. Its kind is `none` if the operator has no activation.
 struct inf_ref_activation inf_ref_node_activation(const struct inf_node *node);
 
 // Returns `value` after the activation; `prelu_alpha` is the slope of kind prelu.
@@ -55,9 +55,9 @@ double inf_ref_activate(const struct inf_ref_activation *activation, double valu
 // Returns kind(x) of a unary node. Fused activations are computed with this function too.
 double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, double beta);
 
-// Splits the axes of `walk` into kept axes and those that `axes` names, with the strides of every
-// operand. `axes` refers to a tensor of the same rank; negative axes count from the end, and an
-// empty list means all.
+// Splits the axes of `walk` into the axes that `axes` names and the axes that are kept, with the
+// strides of every operand. `axes` refers to a tensor of the same rank. Negative axes count from
+// the end, and an empty list means all axes.
 void inf_ref_walk_split(const struct inf_ref_walk *walk, const struct inf_ints *axes,
                         struct inf_ref_walk *stay, struct inf_ref_walk *go);
 

@@ -89,7 +89,8 @@ static void put_update(enum inf_scatter_kind kind, const struct inf_ref_tensor *
     inf_ref_store_int(y, at, values[kind]);
 }
 
-// Combines `count` elements of the updates, from `from` on, with those of y from `at` on.
+// Combines `count` elements of the updates, starting at `from`, with the elements of y starting at
+// `at`.
 static void put_updates(enum inf_scatter_kind kind, const struct inf_ref_tensor *y, size_t at,
                         const struct inf_ref_tensor *updates, size_t from, size_t count)
 {

@@ -42,7 +42,8 @@ static struct inf_ref_tensor tensor_of(const struct inf_graph *graph, uint32_t i
     };
 }
 
-// Fills a call and its operands, which are stored at `tensors`. Returns the address after them.
+// Fills in a call and its operands, which are stored at `tensors`. Returns the address after the
+// last operand.
 static struct inf_ref_tensor *fill_call(struct inf_ref_call *call, struct inf_ref_tensor *tensors,
                                         const struct inf_graph *graph, uint32_t node_index)
 {

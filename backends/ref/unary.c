@@ -21,7 +21,7 @@ static double clip_value(double x, double low, double high)
     return at_least > high ? high : at_least;
 }
 
-// Rounding functions, powers and exponentials.
+// Computes rounding functions, powers and exponentials.
 static double basic_value(enum inf_unary_kind kind, double x)
 {
     switch (kind) {

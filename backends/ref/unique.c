@@ -6,7 +6,7 @@
 
 #include "backends/ref/dynamic.h"
 
-// The slices of x: `count` of them along an axis.
+// Describes the slices of x along an axis; there are `count` slices.
 struct slices {
     const struct inf_ref_tensor *x;
     size_t outer, count, inner;

@@ -293,7 +293,7 @@ static enum inf_code unroll_loop(struct inliner *inliner, const struct inf_node 
     return INF_OK;
 }
 
-// The counts before an attempt to unroll. take_back() restores them.
+// The sizes of the graph's lists before an attempt to unroll a loop. take_back() restores them.
 struct checkpoint {
     uint32_t nodes, values, subgraphs;
 };

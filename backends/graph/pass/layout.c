@@ -20,7 +20,7 @@
 //
 // The result is correct because each value is at any time either computed by a node that was
 // written, or a view of such a value, and because an operator is only moved past a permutation if
-// it treats all axes alike or names its axes in attributes that can be renumbered. A view is
+// it treats all axes equally or names its axes in attributes that can be renumbered. A view is
 // computed at most once, however many operators need it.
 #include <stdlib.h>
 
@@ -116,7 +116,7 @@ static enum inf_code write_nodes(struct inf_layout *layout)
     return INF_OK;
 }
 
-// Replaces the nodes of the graph by those of the list.
+// Replaces the nodes of the graph by the new list of nodes.
 static enum inf_code replace_nodes(struct inf_layout *layout)
 {
     struct inf_graph *graph = layout->graph;
@@ -133,7 +133,7 @@ static enum inf_code replace_nodes(struct inf_layout *layout)
     return INF_OK;
 }
 
-// Most graphs have no transpose: the pass has nothing to do then.
+// Returns true if the graph has a transpose. Without one, the pass has nothing to do.
 static bool has_transpose(const struct inf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->node_count; i++)

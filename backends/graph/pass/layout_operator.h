@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves a permutation of axes from the operands of an operator to its outputs.
+// Moves the permutation of a view from the operands of an operator to its outputs.
 #ifndef INF_BACKENDS_GRAPH_PASS_LAYOUT_OPERATOR_H
 #define INF_BACKENDS_GRAPH_PASS_LAYOUT_OPERATOR_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes, for pass.c which runs them. pass.h says what each of them does.
+// The entry points of the passes, which only pass.c calls. pass.h describes each pass.
 #ifndef INF_BACKENDS_GRAPH_PASS_PASSES_H
 #define INF_BACKENDS_GRAPH_PASS_PASSES_H
 

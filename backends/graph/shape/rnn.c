@@ -7,7 +7,7 @@
 // The shapes of rnn's inputs, in order: one letter per dimension, as in the operator's doc.
 static const char *const wanted[INPUTS] = {"tbi", "dgi", "dgh", "dG", "b", "dbh", "dbh", "dP"};
 
-// The sizes that the letters stand for; unknown until an input determines them.
+// The sizes for which the letters stand. A size is unknown until an input determines it.
 struct sizes {
     int64_t of[128];
 };

@@ -44,9 +44,9 @@ enum inf_code inf_infer_run(struct inf_infer *infer) INF_NODISCARD;
 enum inf_code inf_infer_types(struct inf_infer *infer) INF_NODISCARD;
 
 // Gives the subgraphs of a branch or loop node the types and shapes of its inputs, and infers the
-// subgraphs with `infer_graph`, which is inf_shape_infer(). It is a parameter because
-// inf_shape_infer() calls this function. Dimensions that a loop changes between iterations become
-// unknown. Does nothing for other nodes.
+// subgraphs with `infer_graph`. The callback is always inf_shape_infer(), and it is a parameter
+// only because inf_shape_infer() calls this function. Dimensions that a loop changes between
+// iterations become unknown. Does nothing for other nodes.
 enum inf_code inf_infer_subgraphs(struct inf_graph *graph, uint32_t node,
                                   enum inf_code (*infer_graph)(struct inf_graph *graph,
                                                                struct inf_error *err),

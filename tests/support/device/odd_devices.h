@@ -16,7 +16,7 @@ extern const struct inf_backend inf_wrong_backend;
 // Returns correct results until its 200th run, and then behaves like inf_wrong_backend.
 extern const struct inf_backend inf_turning_backend;
 
-// Can be opened, but compiles nothing.
+// Can be opened, but refuses to compile any node.
 extern const struct inf_backend inf_refusing_backend;
 
 // Cannot be opened.

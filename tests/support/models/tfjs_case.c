@@ -31,8 +31,8 @@ void inf_tfjs_case_fini(void)
     close(inf_tfjs_case.fd);
     snprintf(command, sizeof command, "rm -r %s", inf_tfjs_case.path);
     cr_assert_eq(system(command), 0);
-    // Check for leaks here, because Criterion ignores leaks that are found at exit, and assertions
-    // in a fixture.
+    // Check for leaks here and abort, because Criterion ignores assertions in this function, and
+    // leaks that are found at exit.
     if (__lsan_do_recoverable_leak_check != NULL && __lsan_do_recoverable_leak_check() != 0)
         abort();
 }
