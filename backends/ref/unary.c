@@ -101,7 +101,7 @@ static double compute_softplus(double x)
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
-// Activations without a parameter.
+// Computes activations that have no parameter.
 static double smooth_value(enum inf_unary_kind kind, double x)
 {
     switch (kind) {

@@ -39,8 +39,8 @@ struct inliner {
     const struct inf_evaluator *evaluator;
     struct inf_node *nodes;
     uint32_t count, capacity;
-    uint32_t
-        *replaced; // by value of the original graph: the value that replaces it; itself if none
+    // Indexed by value of the original graph: the value that replaces it, or the value itself.
+    uint32_t *replaced;
     uint32_t replaced_count;
     bool changed;
     struct inf_error *err;
