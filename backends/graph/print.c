@@ -126,7 +126,7 @@ static void print_node(const struct inf_graph *graph, const struct inf_node *nod
     fputc('\n', file);
 }
 
-// One line for each constant that a node or an output uses.
+// Prints one line for each constant that a node or an output uses.
 static void print_consts(const struct inf_graph *graph, FILE *file)
 {
     bool *used = calloc((size_t)graph->value_count + 1, sizeof *used);

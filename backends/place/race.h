@@ -69,7 +69,7 @@ struct inf_race {
     uint32_t count;
     uint32_t chosen; // index of the winner
     enum inf_race_goal aim;
-    double tolerance; // 0: INF_RACE_TOLERANCE
+    double tolerance; // default tolerance of the candidates; 0: INF_RACE_TOLERANCE
     // inf_node_hash() of the nodes that stay in fp32 with the winner's options. The race itself
     // does not read this list, which is stored with the decision.
     uint64_t pins[INF_RACE_PINS];

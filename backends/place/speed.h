@@ -10,7 +10,7 @@
 // All members are 0 if the device was not measured.
 struct inf_speed {
     double macs_per_s;  // of a large matrix product
-    double bytes_per_s; // read and written by an addition of large tensors
+    double bytes_per_s; // bytes that an addition of large tensors reads and writes per second
     uint64_t submit_ns; // fixed cost of a run, without its steps
     uint64_t step_ns;   // fixed cost of a step, without its work
 };

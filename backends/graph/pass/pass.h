@@ -46,7 +46,7 @@ struct inf_evaluator {
 };
 
 struct inf_pass_options {
-    uint32_t disabled;                     // bit per enum inf_pass
+    uint32_t disabled; // bit set of switched-off passes: bit number `enum inf_pass`
     const struct inf_evaluator *evaluator; // NULL disables folding
     FILE *dump; // file that receives the graph after each pass; NULL for none
 };

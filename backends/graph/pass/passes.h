@@ -5,36 +5,36 @@
 
 #include "backends/graph/pass/rewrite.h"
 
-// INF_PASS_INLINE. Replaces the whole list of nodes, so it must not run between inf_rewrite_begin()
-// and inf_rewrite_end().
+// Runs INF_PASS_INLINE. The pass replaces the whole list of nodes, so it must not run between
+// inf_rewrite_begin() and inf_rewrite_end().
 enum inf_code inf_pass_inline(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// INF_PASS_DROP_IDENTITIES. This pass and those below are called between inf_rewrite_begin() and
-// inf_rewrite_end().
+// Runs INF_PASS_DROP_IDENTITIES. This pass and the passes below must be called between
+// inf_rewrite_begin() and inf_rewrite_end().
 enum inf_code inf_pass_drop_identities(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// INF_PASS_FOLD_CONSTANTS.
+// Runs INF_PASS_FOLD_CONSTANTS, which computes nodes whose inputs are constants.
 enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// INF_PASS_LAYOUT.
+// Runs INF_PASS_LAYOUT, which moves transposes towards the outputs.
 enum inf_code inf_pass_layout(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// INF_PASS_QUANTIZE.
+// Runs INF_PASS_QUANTIZE, which turns floats between dequantize and quantize into bytes.
 enum inf_code inf_pass_quantize(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// INF_PASS_FOLD_BATCH_NORM.
+// Runs INF_PASS_FOLD_BATCH_NORM, which folds scales and offsets into weights.
 enum inf_code inf_pass_fold_batch_norm(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// INF_PASS_FUSE_BIAS.
+// Runs INF_PASS_FUSE_BIAS, which fuses additions as bias.
 enum inf_code inf_pass_fuse_bias(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// INF_PASS_FUSE_ACTIVATION.
+// Runs INF_PASS_FUSE_ACTIVATION, which fuses activations.
 enum inf_code inf_pass_fuse_activation(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// INF_PASS_FUSE_PAD.
+// Runs INF_PASS_FUSE_PAD, which fuses zero padding into convolutions.
 enum inf_code inf_pass_fuse_pad(struct inf_rewrite *rewrite) INF_NODISCARD;
 
-// INF_PASS_DROP_DEAD.
+// Runs INF_PASS_DROP_DEAD, which removes unused nodes and values.
 enum inf_code inf_pass_drop_dead(struct inf_rewrite *rewrite) INF_NODISCARD;
 
 #endif

@@ -83,7 +83,7 @@ static const struct function {
 struct worst {
     double units, units_at; // largest error in units in the last place of the result
     double scaled;          // largest error in units of the larger of |y| and 2^-6 |x|
-    // number of results that are NaN, infinite or finite while the exact result is not
+    // number of results whose class (NaN, infinite or finite) differs from the exact result's
     uint64_t classes;
     double class_at;
 };
