@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers, shapes, types and elements for the cases of all operators, and the table of case
-// families.
+// Makes random numbers, shapes, types and elements for the cases of all operators. Also has the
+// table of case families.
 #include "tests/conformance/cases.h"
 
 #include <criterion/criterion.h>
@@ -81,7 +81,7 @@ const struct case_family case_families[INF_OP_COUNT] = {
     [INF_OP_RNN] = {make_rnn, 600},
 };
 
-// --- numbers ---
+// --- random numbers ---
 
 uint64_t random_bits(struct random *random)
 {
@@ -119,7 +119,7 @@ int32_t random_rank(struct random *random, int32_t low, int32_t high)
 {
     const struct wish *wish = random->wish;
     int32_t rank = (int32_t)random_in(random, low, high);
-    // A maker that takes five axes takes any number.
+    // A case maker that accepts rank 5 accepts every rank.
     if (wish != NULL && !wish->shape_granted && wish->shape.rank >= low &&
         (wish->shape.rank <= high || high >= 5))
         rank = wish->shape.rank;
@@ -179,7 +179,7 @@ enum inf_dtype random_dtype(struct random *random, unsigned mask)
     }
 }
 
-// --- elements ---
+// --- elements of operands ---
 
 static double draw_filling(struct random *random, enum filling filling)
 {
@@ -227,7 +227,7 @@ static double float_element(struct random *random, const struct operand *operand
     return draw_filling(random, operand->filling);
 }
 
-// Small integers, so that products and short sums stay exact; never 0 in a divisor.
+// Draws small integers, so that products and short sums stay exact. A divisor is never 0.
 static int64_t integer_element(struct random *random, const struct operand *operand)
 {
     bool is_signed = operand->dtype >= INF_DTYPE_I8 && operand->dtype <= INF_DTYPE_I64;
@@ -255,7 +255,7 @@ static void set_element(void *data, size_t i, struct random *random, const struc
         ((uint16_t *)data)[i] = inf_bf16_from_float((float)float_element(random, operand));
         return;
     default:
-        // Little-endian: a 64-bit integer begins with the 32-bit integer of its low bytes.
+        // Integers are stored little-endian, so a 64-bit integer begins with its low 32 bits.
         integer = integer_element(random, operand);
         size_t size = inf_dtype_size(operand->dtype);
         memcpy((char *)data + i * size, &integer, size);

@@ -8,7 +8,7 @@
 // The tensor that the first operand should resemble, if the operator allows it, because another
 // node will feed it.
 struct wish {
-    enum inf_dtype dtype; // INF_DTYPE_NONE: granted
+    enum inf_dtype dtype; // INF_DTYPE_NONE if there is no wish or if the wished type was used
     struct inf_shape shape;
     bool shape_granted;
 };
@@ -16,11 +16,11 @@ struct wish {
 // A pseudo-random number generator that gives the same numbers on every machine.
 struct random {
     uint64_t state;
-    struct wish *wish; // NULL: none
-    bool tame;         // operands have no extreme values, pictures are small
+    struct wish *wish; // NULL if there is no wish
+    bool tame;         // operands have no extreme values, and pictures are small
 };
 
-// Elements of the largest operand.
+// The maximum number of elements of the largest operand.
 #define CASE_ELEMENTS_MAX 4096
 
 // The range of an operand's elements.
@@ -32,7 +32,7 @@ enum filling {
     FILL_POWERS,   // 1/4, 1/2, 1, 2 or 4 of either sign: dividing by them is exact
 };
 
-// Extreme values that occur among the elements of an operand; bits.
+// Extreme values that may occur among the elements of an operand. The constants are bits of a mask.
 enum extreme {
     EXTREME_ZERO = 1 << 0,     // 0 and -0
     EXTREME_INFINITE = 1 << 1, // inf and -inf
@@ -46,7 +46,7 @@ struct operand {
     enum inf_dtype dtype;
     struct inf_shape shape;
     enum filling filling;
-    unsigned extremes; // of enum extreme
+    unsigned extremes; // bits of enum extreme
     bool constant;
 };
 
@@ -62,11 +62,11 @@ bool random_once_in(struct random *random, int64_t times);
 // Returns a dimension that is difficult for kernels: 1, small primes, 4k+-1, rarely 0.
 int64_t random_dim(struct random *random);
 
-// Returns a rank in [low, high]; the wished one if there is a wish.
+// Returns a rank in [low, high]. Returns the rank of the wished shape if there is a wish.
 int32_t random_rank(struct random *random, int32_t low, int32_t high);
 
-// Sets *shape to the wished shape if that has `rank` axes, and marks the wish as granted. Returns
-// false if it does not.
+// Sets *shape to the wished shape and marks the wish as granted, if the wished shape has `rank`
+// axes. Returns false otherwise.
 bool random_wished_shape(struct random *random, int32_t rank, struct inf_shape *shape);
 
 // Returns a shape of random_dim()s with `rank` axes and at most CASE_ELEMENTS_MAX elements.
@@ -90,38 +90,40 @@ void add_operand(struct one_node *one, struct random *random, const struct opera
 // Adds a constant list of i32.
 void add_list(struct one_node *one, const int32_t *elements, int64_t count);
 
-// Makes case `number` of an operator. If the operator has `kinds` kinds, consecutive numbers have
-// consecutive kinds. The node may be invalid, for example if its window does not fit.
+// Adds the operands and attributes of case `number` of one operator. If the operator has several
+// kinds, consecutive numbers select consecutive kinds. The node may be invalid, for example if its
+// window does not fit.
 typedef void case_maker(struct one_node *one, struct random *random, uint32_t number);
 
-// How to make the cases of one operator.
+// Describes how to make the cases of one operator.
 struct case_family {
     case_maker *make;
-    uint32_t count; // cases that cover the operator
+    uint32_t count; // number of cases that cover the operator
 };
 
-// The family of every operator. If `make` is NULL, the test fails.
+// The family of every operator, by enum inf_op. The test fails if the `make` of an operator is
+// NULL.
 extern const struct case_family case_families[INF_OP_COUNT];
 
-// Element-wise operators and reductions.
+// Makers for element-wise operators and reductions.
 case_maker make_unary, make_binary, make_compare, make_select, make_clip, make_prelu, make_cast,
     make_reduce, make_arg, make_softmax;
-// Windows, matrices and pictures.
+// Makers for operators with windows, matrix products and pictures.
 case_maker make_conv2d, make_depthwise_conv2d, make_conv2d_transpose, make_matmul, make_pool2d,
     make_batch_norm, make_resize;
-// Operators that move or create data.
+// Makers for operators that move or create data.
 case_maker make_identity, make_reshape, make_expand_dims, make_squeeze, make_transpose, make_concat,
     make_split, make_slice, make_pad, make_tile, make_broadcast, make_gather, make_space_to_depth,
     make_depth_to_space, make_shape, make_fill, make_range, make_random;
-// Operators that pick and place, windows of any rank, sampling, normalisation, quantisation and
-// recurrent networks.
+// Makers for gather and scatter operators, windows of any rank, sampling, normalisation,
+// quantisation and recurrent networks.
 case_maker make_reverse, make_reverse_sequence, make_cumulate, make_topk, make_search_sorted,
     make_bincount, make_one_hot, make_band, make_gather_nd, make_scatter_nd, make_gather_elements,
     make_scatter_elements, make_space_to_batch, make_batch_to_space, make_conv_nd,
     make_conv_nd_transpose, make_pool_nd, make_dilation2d, make_lrn, make_normalize, make_resample,
     make_crop_and_resize, make_roi_align, make_grid_sample, make_image_transform, make_quantize,
     make_dequantize, make_rnn;
-// Operators on quantised numbers.
+// Makers for operators on quantised numbers.
 case_maker make_qconv2d, make_qmatmul, make_qbinary, make_lookup;
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of operators that pick and place elements, have windows of any rank, resample, normalise,
-// quantise, or are recurrent.
+// Makes cases for operators that gather or scatter elements, have windows of any rank, resample,
+// normalise, quantise, or are recurrent.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static struct inf_shape add_x(struct one_node *one, struct random *random, unsig
     return x.shape;
 }
 
-// Adds another operand of input 0's type.
+// Adds another operand with the type of input 0.
 static void add_like(struct one_node *one, struct random *random, struct inf_shape shape)
 {
     struct operand operand = {.dtype = one->inputs[0].dtype, .shape = shape};
@@ -28,7 +28,7 @@ static void add_scalar(struct one_node *one, int32_t value)
     one_node_const(one, INF_DTYPE_I32, (struct inf_shape){0}, &value);
 }
 
-// Adds indices below `bound`, as i32.
+// Adds an operand of i32 indices below `bound`.
 static void add_indices(struct one_node *one, struct random *random, struct inf_shape shape,
                         const int64_t *bounds, int64_t columns)
 {
@@ -42,7 +42,7 @@ static void add_indices(struct one_node *one, struct random *random, struct inf_
     one_node_input(one, INF_DTYPE_I32, shape, indices);
 }
 
-// Returns true if the first `count` axes have elements that an index can name.
+// Returns true if none of the first `count` axes is empty, so that valid indices exist.
 static bool has_elements(const int64_t *dims, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
@@ -332,7 +332,7 @@ void make_normalize(struct one_node *one, struct random *random, uint32_t number
     struct inf_ints *axes = &one->attrs.normalize.axes;
     int32_t first = (int32_t)random_in(random, 0, shape.rank - 1);
     int32_t end = (int32_t)random_in(random, first, shape.rank);
-    bool together = !random_once_in(random, 4); // as in networks
+    bool together = !random_once_in(random, 4); // networks usually normalise over adjacent axes
     for (int32_t i = 0; i < shape.rank; i++)
         if (together ? i >= first && i < end : random_once_in(random, 2))
             axes->values[axes->count++] = random_once_in(random, 4) ? i - shape.rank : i;
@@ -447,7 +447,7 @@ void make_dequantize(struct one_node *one, struct random *random, uint32_t numbe
         add_like(one, random, each);
 }
 
-// Adds an operand of an rnn. It is usually constant, like weights.
+// Adds a weight operand of an rnn node. The operand is usually constant.
 static void add_weights(struct one_node *one, struct random *random, bool constant,
                         struct inf_shape shape)
 {

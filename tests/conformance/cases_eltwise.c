@@ -7,7 +7,7 @@
 
 #define EXTREME_ENDS (EXTREME_ZERO | EXTREME_INFINITE | EXTREME_NAN)
 
-// --- unary ---
+// --- unary operators ---
 
 struct unary_domain {
     unsigned dtypes;
@@ -43,7 +43,7 @@ static struct unary_domain unary_domain(enum inf_unary_kind kind)
     case INF_UNARY_ACOS:
     case INF_UNARY_ATANH:
         return (struct unary_domain){DTYPES_FLOAT, FILL_UNIT, EXTREME_ENDS};
-    case INF_UNARY_HARD_SWISH: // -inf * 0
+    case INF_UNARY_HARD_SWISH: // the result for -inf is undefined, because it is -inf * 0
         return (struct unary_domain){DTYPES_FLOAT, FILL_QUARTERS, EXTREME_ZERO | EXTREME_NAN};
     case INF_UNARY_TAN:
         return (struct unary_domain){DTYPES_FLOAT, FILL_UNIT, EXTREME_ENDS};
@@ -82,7 +82,8 @@ void make_cast(struct one_node *one, struct random *random, uint32_t number)
     (void)number;
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
                         .shape = random_shape(random, random_rank(random, 0, 4)),
-                        // Negative results of unsigned types are not defined.
+                        // Negative results of unsigned types are undefined, so unsigned operands
+                        // are positive.
                         .filling = random_once_in(random, 2) ? FILL_POSITIVE : FILL_QUARTERS};
     one->attrs.cast.dtype = random_dtype(random, DTYPES_ANY);
     if (inf_dtype_is_float(x.dtype) && one->attrs.cast.dtype <= INF_DTYPE_U64)
@@ -90,9 +91,10 @@ void make_cast(struct one_node *one, struct random *random, uint32_t number)
     add_operand(one, random, &x);
 }
 
-// --- two operands ---
+// --- binary operators ---
 
-// Adds two operands, either of which may broadcast to the other. The second may be constant.
+// Adds two operands. Either one may broadcast to the shape of the other. The second may be
+// constant.
 static void add_pair(struct one_node *one, struct random *random, const struct operand *a,
                      const struct operand *b)
 {
@@ -106,7 +108,7 @@ static void add_pair(struct one_node *one, struct random *random, const struct o
         else
             second.shape = part;
     }
-    if (random_once_in(random, 6)) // both broadcast
+    if (random_once_in(random, 6)) // both operands broadcast
         first.shape = random_broadcastable(random, &whole);
     second.constant = random_once_in(random, 3);
     add_operand(one, random, &first);
@@ -180,7 +182,7 @@ void make_prelu(struct one_node *one, struct random *random, uint32_t number)
                         .extremes = random_once_in(random, 2) ? EXTREME_ENDS : 0};
     struct operand alpha = {.dtype = x.dtype, .filling = FILL_POWERS, .constant = true};
     alpha.shape = random_broadcastable(random, &x.shape);
-    if (random_once_in(random, 2)) // frequent in networks: one element per channel
+    if (random_once_in(random, 2)) // frequent in networks: one constant element per channel
         alpha.shape = INF_SHAPE(x.shape.dims[x.shape.rank - 1]);
     alpha.constant = !random_once_in(random, 4);
     add_operand(one, random, &x);
@@ -219,14 +221,15 @@ void make_reduce(struct one_node *one, struct random *random, uint32_t number)
     bool extreme = kind == INF_REDUCE_MAX || kind == INF_REDUCE_MIN;
     struct operand x = {.dtype = random_dtype(random, logical ? DTYPE(BOOL) : DTYPES_NUMBER),
                         .shape = random_shape(random, random_rank(random, 0, 5)),
-                        // Products of many numbers leave the range of floats; products of powers of
-                        // two do not.
+                        // Products of many numbers overflow a float, but products of powers of two
+                        // do not.
                         .filling = kind == INF_REDUCE_PROD ? FILL_POWERS : FILL_UNIFORM,
                         .extremes = extreme && random_once_in(random, 3) ? EXTREME_ENDS : 0};
     one->attrs.reduce.kind = kind;
     one->attrs.reduce.axes = random_axes(random, x.shape.rank);
     one->attrs.reduce.keep_dims = random_once_in(random, 2);
-    if (x.shape.rank == 4 && random_once_in(random, 2)) // frequent in networks: over a picture
+    // frequent in networks: a reduction over the height and width of a picture
+    if (x.shape.rank == 4 && random_once_in(random, 2))
         one->attrs.reduce.axes = (struct inf_ints){.count = 2, .values = {1, 2}};
     add_operand(one, random, &x);
 }

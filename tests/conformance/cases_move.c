@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-// Adds x of any type and any shape of at least `rank_min` axes. Returns its shape.
+// Adds the operand x of any type, with at least `rank_min` axes. Returns the shape of x.
 static struct inf_shape add_any(struct one_node *one, struct random *random, int32_t rank_min)
 {
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
@@ -36,7 +36,7 @@ void make_reshape(struct one_node *one, struct random *random, uint32_t number)
 {
     struct inf_shape shape = add_any(one, random, 0);
     int32_t wanted[INF_LIMIT_RANK];
-    for (int32_t i = 0; i < shape.rank; i++) // the same sizes in reverse order
+    for (int32_t i = 0; i < shape.rank; i++) // the new shape has the same sizes in reverse order
         wanted[i] = (int32_t)shape.dims[shape.rank - 1 - i];
     if (shape.rank != 0 && number % 3 == 0)
         wanted[0] = -1;
@@ -121,7 +121,7 @@ void make_slice(struct one_node *one, struct random *random, uint32_t number)
         if (random_once_in(random, 4))
             stride[i] = -stride[i];
     }
-    if (number % 2 == 0) { // frequent in networks: a part from the front
+    if (number % 2 == 0) { // frequent in networks: a slice that begins at the first element
         for (int64_t i = 0; i < named; i++) {
             begin[i] = 0;
             end[i] = (int32_t)((shape.dims[i] + 1) / 2);
@@ -188,7 +188,7 @@ void make_broadcast(struct one_node *one, struct random *random, uint32_t number
     add_list(one, sizes, wanted.rank);
 }
 
-// Adds indices below `bound`.
+// Adds an operand of indices below `bound`.
 static void add_indices(struct one_node *one, struct random *random, const struct inf_shape *shape,
                         int64_t bound)
 {
@@ -222,7 +222,7 @@ void make_gather(struct one_node *one, struct random *random, uint32_t number)
         picked.dims[i] = shape.dims[i];
     for (int64_t i = random_in(random, 0, 2); i > 0; i--)
         picked.dims[picked.rank++] = random_in(random, 0, 7);
-    if (shape.dims[axis] == 0) // no index is valid
+    if (shape.dims[axis] == 0) // no index is valid on an empty axis
         picked = (struct inf_shape){.rank = attrs->batch_dims + 1};
     add_indices(one, random, &picked, INF_MAX(shape.dims[axis], (int64_t)1));
 }
@@ -284,7 +284,7 @@ void make_range(struct one_node *one, struct random *random, uint32_t number)
     }
 }
 
-// Always with a seed: without one, devices would draw different numbers.
+// The node always has a seed, because without one the devices would draw different numbers.
 void make_random(struct one_node *one, struct random *random, uint32_t number)
 {
     struct inf_shape shape = random_shape(random, random_rank(random, 0, 4));

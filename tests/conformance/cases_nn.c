@@ -2,7 +2,7 @@
 // Cases of operators with two-dimensional windows, matrix products, and pictures.
 #include "tests/conformance/cases.h"
 
-// Returns a number of channels. Kernels compute blocks of 4, 8, 16 and 32 channels.
+// Returns a number of channels near the block sizes of kernels, which are 4, 8, 16 and 32 channels.
 static int64_t draw_channel_count(struct random *random)
 {
     if (random_once_in(random, 25) && !random->tame)
@@ -10,7 +10,7 @@ static int64_t draw_channel_count(struct random *random)
     return random_in(random, 1, random->tame ? 9 : 33);
 }
 
-// Returns the channels of the wished picture, if there is a wish.
+// Returns the channel count of the wished picture if there is a wish, and a random one otherwise.
 static int64_t input_channels(struct random *random)
 {
     const struct wish *wish = random->wish;
@@ -74,7 +74,7 @@ static enum inf_dtype conv_dtype(struct random *random)
     return random_once_in(random, 5) ? random_dtype(random, DTYPES_FLOAT) : INF_DTYPE_F32;
 }
 
-// Adds a bias (or none) and the alpha of prelu, each with one element per channel.
+// Adds an optional bias and, for prelu, the alpha. Each has one element per channel.
 static void add_bias_and_alpha(struct one_node *one, struct random *random,
                                enum inf_activation activation, const struct operand *like)
 {
@@ -95,7 +95,8 @@ void make_conv2d(struct one_node *one, struct random *random, uint32_t number)
     RANDOM_ACTIVATION(attrs, number);
     attrs->groups = random_once_in(random, 4) ? (int32_t)random_in(random, 1, 4) : 1;
     int64_t in = input_channels(random), out = draw_channel_count(random);
-    if (random_once_in(random, 12)) // as many groups as channels: equivalent to depthwise
+    // as many groups as channels, which is equivalent to a depthwise convolution
+    if (random_once_in(random, 12))
         attrs->groups = (int32_t)in;
     else if (attrs->groups > 1)
         in = (in + 3) / 4 * attrs->groups;
@@ -157,7 +158,7 @@ void make_conv2d_transpose(struct one_node *one, struct random *random, uint32_t
     RANDOM_ACTIVATION(attrs, number % INF_ACTIVATION_PRELU);
     int64_t in = input_channels(random), out = draw_channel_count(random);
     int64_t kernel_h = random_in(random, 1, 4), kernel_w = random_in(random, 1, 4);
-    // Converts the size of the output to that of x, which is smaller.
+    // Draws the output size first, and computes the smaller size of x from the output size.
     int64_t big_h = random_in(random, 1, 17), big_w = random_in(random, 1, 17);
     int64_t small_h = count_windows(attrs->padding, big_h, (kernel_h - 1) * attrs->dilation_h + 1,
                                     attrs->stride_h, attrs->pad_top + attrs->pad_bottom);
@@ -178,8 +179,8 @@ void make_conv2d_transpose(struct one_node *one, struct random *random, uint32_t
         add_operand(one, random, &bias);
 }
 
-// Returns the shape of a matrix with the leading axes `batch`, its last two axes swapped if
-// `transposed`.
+// Returns the shape of a matrix with the leading axes `batch`. If `transposed`, the last two axes
+// are swapped.
 static struct inf_shape make_matrix_shape(const struct inf_shape *batch, int64_t rows,
                                           int64_t columns, bool transposed)
 {
@@ -270,7 +271,8 @@ void make_resize(struct one_node *one, struct random *random, uint32_t number)
     struct operand x = {.dtype = random_dtype(random, nearest ? DTYPES_NUMBER : DTYPES_FLOAT),
                         .shape = draw_picture_shape(random, input_channels(random))};
     int32_t size[] = {(int32_t)random_in(random, 1, 33), (int32_t)random_in(random, 1, 33)};
-    if (random_once_in(random, 3)) { // frequent in networks: twice as large
+    // frequent in networks: the output is twice as large as the input
+    if (random_once_in(random, 3)) {
         size[0] = (int32_t)INF_MAX(x.shape.dims[1] * 2, (int64_t)1);
         size[1] = (int32_t)INF_MAX(x.shape.dims[2] * 2, (int64_t)1);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes on quantised numbers: all bytes, all zero points, and results of which some saturate.
+// Makes nodes on quantised numbers: all byte values, all zero points, and some results that
+// saturate.
 #include <math.h>
 
 #include "tests/conformance/cases.h"
@@ -9,7 +10,7 @@ static enum inf_dtype byte_dtype(struct random *random)
     return random_once_in(random, 2) ? INF_DTYPE_U8 : INF_DTYPE_I8;
 }
 
-// Random bytes, often extreme ones.
+// Adds an operand of random bytes, which are often extreme values.
 static void add_bytes(struct one_node *one, struct random *random, const struct operand *operand)
 {
     static const uint8_t extremes[] = {0, 127, 128, 255};
@@ -42,7 +43,7 @@ static void add_scale(struct one_node *one, struct random *random, int64_t count
     float scales[512];
     for (int64_t i = 0; i < count; i++)
         scales[i] = (float)(around * (double)random_in(random, 1, 1000) / 500);
-    if (random_once_in(random, 6)) // ties
+    if (random_once_in(random, 6)) // results lie halfway between two integers
         for (int64_t i = 0; i < count; i++)
             scales[i] = 0.5f;
     if (constant)
@@ -72,7 +73,7 @@ static enum inf_dtype add_parameters(struct one_node *one, struct random *random
         for (int64_t i = 0; i < channels; i++)
             bias[i] = (int32_t)random_in(random, -20000, 20000);
         if (random_once_in(random, 10))
-            bias[0] = INT32_MIN; // sums wrap around
+            bias[0] = INT32_MIN; // the accumulated sums wrap around
         if (constant)
             one_node_const(one, INF_DTYPE_I32, INF_SHAPE(channels), bias);
         else
@@ -117,7 +118,7 @@ void make_qconv2d(struct one_node *one, struct random *random, uint32_t number)
     if (random_once_in(random, 2))
         kernel_h = kernel_w = random_once_in(random, 2) ? 1 : 3;
     int64_t height = random_in(random, 1, 13), width = random_in(random, 1, 13);
-    if (number % 3 == 0) {     // depthwise
+    if (number % 3 == 0) {     // a depthwise convolution
         if (number % 9 == 0) { // several blocks of channels and strips of a row
             in = random_in(random, 14, 204);
             kernel_h = random_in(random, 2, 6);

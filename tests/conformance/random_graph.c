@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grows random graphs: chooses the next operator, and the values that feed it.
+// Grows random graphs: chooses the next operator, and the values that its operands read.
 #include "tests/conformance/random_node.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "backends/graph/shape/verify.h"
 
 #define DEPTH_MAX 2
-// The number of existing values that are tried before nodes are added to make one fit.
+// How many existing values are tried before nodes are added that convert a value to fit.
 #define TRIES_MAX 6
 
 // --- operators whose sizes depend on values ---
@@ -95,8 +95,8 @@ static case_maker *maker_of(enum inf_op op)
     }
 }
 
-// Returns a value made by a node or fed by a client, usually one of the latest. Returns
-// INF_VALUE_NONE if the graph has none.
+// Returns a random value that is the result of a node or an input, usually a recent one. Returns
+// INF_VALUE_NONE if the graph has no such value.
 static uint32_t pick_value(struct random_graph *random)
 {
     int64_t count = random->graph->value_count;
@@ -113,7 +113,7 @@ static uint32_t pick_value(struct random_graph *random)
     return INF_VALUE_NONE;
 }
 
-// --- growing ---
+// --- adding nodes to the graph ---
 
 // Returns true if a pass looks for a pattern that begins with this operator.
 static bool is_linear(enum inf_op op)
@@ -123,7 +123,8 @@ static bool is_linear(enum inf_op op)
            op == INF_OP_PAD;
 }
 
-// Operators that are frequent in networks are drawn more often, so that passes find their patterns.
+// Draws an operator. Operators that are frequent in networks are drawn more often, so that passes
+// find their patterns.
 static enum inf_op pick_op(struct random_graph *graph)
 {
     static const enum inf_op behind[] = {INF_OP_UNARY,      INF_OP_UNARY,  INF_OP_CLIP,
@@ -147,8 +148,8 @@ static enum inf_op pick_op(struct random_graph *graph)
     return (enum inf_op)random_in(random, 0, INF_OP_COUNT - 1);
 }
 
-// Returns the number of a case. If the operator has kinds, half of the numbers choose a kind that
-// is frequent in networks and that passes look for.
+// Returns a case number. For unary and binary operators, half of the numbers choose a kind that is
+// frequent in networks and that passes look for.
 static uint32_t pick_case(struct random *random, enum inf_op op)
 {
     static const enum inf_unary_kind unary[] = {
@@ -164,7 +165,8 @@ static uint32_t pick_case(struct random *random, enum inf_op op)
     return (uint32_t)random_in(random, 0, 1 << 20);
 }
 
-// Feeds operand `index` from `value`, converted to fit, if the operator allows any value there.
+// Makes operand `index` read `value`, converted to fit. Returns false if the operator restricts
+// which values this operand may have.
 static bool feed_operand(struct random_graph *random, struct plan *plan, uint32_t index,
                          uint32_t value, const struct random_nature *nature)
 {
@@ -182,7 +184,8 @@ static bool feed_operand(struct random_graph *random, struct plan *plan, uint32_
     return true;
 }
 
-// Makes a case of the operator whose first operand is like `value`, if the operator allows it.
+// Makes a case of the operator. The first operand has the type and shape of `value` if the operator
+// allows this.
 static void make_case(struct random_graph *random, enum inf_op op, uint32_t value,
                       struct one_node *one)
 {
@@ -201,7 +204,7 @@ static void make_case(struct random_graph *random, enum inf_op op, uint32_t valu
     numbers->wish = NULL;
 }
 
-// Returns true if `value` fits the first operand without conversion.
+// Returns true if the first operand can read `value` without conversion.
 static bool is_like(const struct random_graph *random, uint32_t value, const struct one_node *one)
 {
     const struct inf_tensor *tensor = &random->values[value].worlds[0];
@@ -209,8 +212,8 @@ static bool is_like(const struct random_graph *random, uint32_t value, const str
            inf_shape_equal(&one->inputs[0].shape, &tensor->shape);
 }
 
-// Makes a case of the operator and chooses a value to feed it: one that fits without conversion, if
-// a few tries find one.
+// Makes a case of the operator and chooses a value for its first operand. Prefers a value that fits
+// without conversion, if a few tries find one.
 static uint32_t choose_case(struct random_graph *random, enum inf_op op, struct one_node *one)
 {
     for (int tries = 1;; tries++) {
@@ -249,7 +252,7 @@ static void grow_plain(struct random_graph *random, enum inf_op op)
 
 static void grow_graph(struct random_graph *random, uint32_t nodes);
 
-// Returns a subgraph whose inputs are these values of `outer`.
+// Starts a subgraph of `outer`. The inputs of the subgraph are these values of `outer`.
 static void begin_side(struct random_graph *side, struct random_graph *outer,
                        const uint32_t *values, uint32_t count)
 {
@@ -278,8 +281,8 @@ static void end_side(struct random_graph *side, uint32_t index, uint32_t value)
     must_be_ok(inf_graph_add_output(side->graph, name, value, NULL));
 }
 
-// Adds a branch. Both sides grow from the same values; the outputs of the second side are converted
-// to those of the first.
+// Adds a branch node. Both subgraphs have the same inputs. The outputs of the second subgraph are
+// converted to the types and shapes of the first one's outputs.
 static void grow_branch(struct random_graph *random)
 {
     struct random_graph sides[2];
@@ -319,7 +322,7 @@ static void grow_branch(struct random_graph *random)
     plan_add(random, &plan);
 }
 
-// while (i < end) { i += 1; x = body(x); }
+// Adds a loop node: while (i < end) { i += 1; x = body(x); }
 static void grow_loop(struct random_graph *random)
 {
     struct random_graph sides[2];
@@ -334,7 +337,7 @@ static void grow_loop(struct random_graph *random)
     inf_tensor_clear(&start.tensor);
     for (int i = 0; i < 2; i++) {
         begin_side(&sides[i], random, values, 2);
-        // From the second iteration on.
+        // From the second iteration on, x is a result of the body and may be inexact.
         sides[i].values[1].exact &= !inf_dtype_is_float(sides[i].values[1].worlds[0].dtype);
     }
     struct plan plan;
@@ -387,7 +390,7 @@ static void grow_graph(struct random_graph *random, uint32_t nodes)
     }
 }
 
-// Names as outputs the values that no node reads, and some of the others.
+// Makes outputs of the values that no node reads, and of some other values.
 static void name_outputs(struct random_graph *random)
 {
     struct inf_graph *graph = random->graph;

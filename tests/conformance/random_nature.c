@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each operator changes errors, and which of its operands may be any value.
+// Describes how each operator changes errors, and which of its operands may be any value.
 #include "tests/conformance/random_graph.h"
 
 #define ALL UINT32_MAX
 
-// Operands that may be any value (bit i: operand i). The others are indices, sizes and divisors
-// that the maker of the case chose.
+// Per operator, a mask of the operands that may be any value (bit i: operand i). The remaining
+// operands are indices, sizes and divisors, which must keep the elements that the case maker chose.
 static const struct random_nature natures[INF_OP_COUNT] = {
     [INF_OP_COMPARE] = {.open = 3, .jumps = true},
     [INF_OP_SELECT] = {.open = 7},
@@ -140,7 +140,7 @@ static struct random_nature binary_nature(const struct inf_attrs_binary *attrs)
 static struct random_nature cast_nature(enum inf_dtype from, enum inf_dtype to)
 {
     bool rounds = inf_dtype_is_float(from) && inf_dtype_is_float(to);
-    // The conversion of a float to an integer that cannot hold it is not defined.
+    // The conversion of a float to an integer type that cannot hold the float is undefined.
     bool open = !inf_dtype_is_float(from) || inf_dtype_is_float(to) || to == INF_DTYPE_BOOL;
     return (struct random_nature){.open = open, .jumps = !rounds, .rounds = rounds};
 }

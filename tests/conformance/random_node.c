@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds nodes to a random graph. Each node is computed in every world when it is added; it is
-// dropped again if later nodes could not use its outputs.
+// Adds nodes to a random graph. Each node is computed in every world when it is added. A node is
+// removed again if later nodes could not use its outputs.
 #include "tests/conformance/random_node.h"
 
 #include <float.h>
@@ -10,7 +10,7 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/graph/shape/verify.h"
 
-// --- values ---
+// --- values of the graph ---
 
 void random_graph_keep(struct random_graph *random, uint32_t index, struct random_value *value)
 {
@@ -92,7 +92,7 @@ uint32_t random_graph_settle(struct random_graph *random, struct source *source)
     return value;
 }
 
-// --- nodes ---
+// --- adding a node ---
 
 void plan_begin(struct plan *plan, enum inf_op op)
 {
@@ -127,7 +127,7 @@ static void set_sides(struct inf_graph *graph, struct inf_node *node, struct inf
     }
 }
 
-// Makes a graph of this node alone, with constant operands.
+// Makes a graph that contains only this node, with constant operands.
 static enum inf_code fill_alone(const struct random_graph *random, const struct plan *plan,
                                 int world, struct inf_graph *graph, struct inf_error *err)
 {
@@ -171,7 +171,7 @@ static enum inf_code compute_outputs(const struct random_graph *random, const st
     return inf_interpret(&interpreter, graph, NULL, outputs, err);
 }
 
-// Returns true if no operand is the result of a rounding.
+// Returns true if every operand is exact, that is no operand was rounded.
 static bool has_exact_operands(const struct random_graph *random, const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->source_count; i++)
@@ -181,8 +181,8 @@ static bool has_exact_operands(const struct random_graph *random, const struct p
     return true;
 }
 
-// Returns true if an operand has a NaN that the operator has no rule for, a float so small that a
-// device may flush it to 0 and this matters, or a float so large that sums may overflow.
+// Returns true if an operand has a NaN although the operator has no rule for NaN, a float so large
+// that sums may overflow, or a float so small that flushing it to 0 would change the result.
 static bool has_odd_operands(const struct random_graph *random, const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->source_count; i++) {
@@ -285,7 +285,8 @@ static uint32_t add_cast(struct random_graph *random, uint32_t value, enum inf_d
     return plan_add(random, &plan);
 }
 
-// Makes the first `count` elements of a list of `has` elements, repeated if it is too short.
+// Converts a list of `has` elements to `count` elements: truncates a long list, and repeats a short
+// one.
 static uint32_t add_resize(struct random_graph *random, uint32_t value, size_t has, size_t count)
 {
     struct plan plan;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of float tensors, and the worlds: runs ref's kernels, disturbs their rounded results,
-// and measures how far the worlds diverge.
+// Elements of float tensors, and the evaluation of worlds: runs the kernels of the reference device
+// `ref`, disturbs rounded results, and measures how far the worlds diverge.
 #include "tests/conformance/random_value.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ static void set_element(const struct inf_tensor *tensor, size_t i, double value)
     }
 }
 
-// Returns the largest magnitude; infinity if an element is not finite.
+// Returns the largest magnitude of the elements. Returns infinity if an element is not finite.
 static double find_largest(const struct inf_tensor *tensor)
 {
     double most = 0;
@@ -56,8 +56,8 @@ static double find_largest(const struct inf_tensor *tensor)
     return most;
 }
 
-// Returns the relative error of a rounding, and at least the error that a device may make in a
-// node.
+// Returns the relative error of one rounding. The result is at least the error that a device may
+// make in one node.
 static double rounding_error(enum inf_dtype dtype)
 {
     switch (dtype) {
@@ -72,7 +72,7 @@ static double rounding_error(enum inf_dtype dtype)
     }
 }
 
-// Returns the largest difference between the worlds.
+// Returns the largest difference between two worlds in any element.
 static double measure_spread(const struct random_value *value)
 {
     const struct inf_tensor *first = &value->worlds[0];

@@ -8,7 +8,8 @@
 
 #include "tests/conformance/random_graph.h"
 
-// Fails the test: a graph that cannot be made is a fault of this program or of the code under test.
+// Fails the test unless the condition holds. A graph that cannot be made is a fault of this program
+// or of the code under test.
 #define must(condition, ...)                                                                       \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -19,30 +20,30 @@
     } while (0)
 #define must_be_ok(code) must((code) == INF_OK, "a call failed: %s", #code)
 
-// Larger values soon lead to infinities.
+// The largest magnitude that later nodes may read, because larger values soon lead to infinities.
 #define RANDOM_LARGEST_MAX 1e6
 
-// The context of an evaluator that runs ref's kernels and disturbs their rounded results.
+// The context of an evaluator that runs the kernels of `ref` and disturbs their rounded results.
 struct world {
     struct random random;
     bool disturbed;
 };
 
-// Returns the evaluator of a world. The world must outlive it.
+// Returns an evaluator that computes in this world. The world must outlive the evaluator.
 struct inf_evaluator world_evaluator(struct world *world);
 
 // Returns element `i` of a tensor of floats.
 double tensor_element(const struct inf_tensor *tensor, size_t i);
 
-// Takes another reference to the same tensor.
+// Makes the first tensor another reference to the data of the second one.
 void tensor_share(struct inf_tensor *tensor, const struct inf_tensor *of);
 
-// Drops all references.
+// Drops the references to the value's tensors.
 void random_value_free(struct random_value *value);
 
-// Returns true if later nodes may use the value: its elements are not too large, and not so
+// Returns true if later nodes may use the value, that is its elements are neither too large nor so
 // sensitive to rounding that devices could not be compared. Fails the test if an exact value
-// differs between worlds; `op` is the operator that made it.
+// differs between worlds. `op` is the operator that computed the value.
 bool random_value_is_sound(enum inf_op op, const struct random_value *value);
 
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in bf16 on the cpu device. If only weights are rounded, results equal, bit by bit, those
-// of fp32 with weights that were rounded beforehand, for all segments, tails and columns. If
-// operands are rounded too, results stay within the error of that rounding. Pinned nodes use the
-// weights unrounded.
+// Products in bf16 on the cpu device. If only weights are rounded, results equal the fp32 results
+// with weights rounded beforehand, bit by bit, for all segments, tails and columns. If operands are
+// rounded too, results stay within the error of that rounding. Pinned nodes use unrounded weights.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "backends/registry.h"
 #include "proto/core/span.h"
 
-#define CHANNELS 37 // odd, so that the last row has no neighbour
+#define CHANNELS 37 // odd, so that the last row of weights has no row to pair with
 #define HEIGHT   7
 #define WIDTH    9
 #define OUTPUTS  (HEIGHT * WIDTH * 70)
@@ -147,7 +146,7 @@ Test(bf16, is_near_it_where_operands_are_rounded_too)
         largest = fmax(largest, fabs((double)wanted[i]));
     for (uint32_t threads = 1; threads <= 2; threads++) {
         run_at(NULL, build_graph(false), &bf16, threads, got[threads - 1]);
-        // Each of three products rounds its operands by 2^-9 at most.
+        // Each of the three products rounds its operands with a relative error of at most 2^-9.
         for (size_t i = 0; i < OUTPUTS; i++)
             cr_assert_float_eq(got[threads - 1][i], wanted[i], largest * 3 / 512, "element %zu", i);
     }

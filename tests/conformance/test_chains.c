@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of consecutive convolutions, compared with ref. They are so large that the cpu device
-// computes some rows of each convolution in turn (row pipelines).
+// Networks of consecutive convolutions, compared with the reference device `ref`. The networks are
+// so large that the cpu device computes a few rows of each convolution in turn (row pipelines).
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@
 struct net {
     uint32_t random;
     struct inf_graph *graph;
-    uint32_t value;           // the latest result
-    int64_t height, width, c; // the size of `value`
-    uint32_t aside;           // an input with the shape of the first result; INF_VALUE_NONE: none
+    uint32_t value;           // the result of the last node added
+    int64_t height, width, c; // the dimensions of `value`
+    uint32_t aside;           // an input with the shape of the first result, or INF_VALUE_NONE
 };
 
 static uint32_t draw_below(struct net *net, uint32_t count)
@@ -128,7 +128,7 @@ static void add_sum(struct net *net, uint32_t other, int64_t channels)
     }
 }
 
-// Adds a block of layers like those of mobile networks.
+// Adds a block of layers as found in mobile networks.
 static void add_block(struct net *net)
 {
     uint32_t before = net->value;
@@ -138,7 +138,7 @@ static void add_block(struct net *net)
     bool adds = stride == 1 && draw_below(net, 3) > 0;
     int64_t outputs = adds ? channels + (draw_below(net, 3) ? 0 : 4) : 8 + draw_below(net, 30);
     switch (draw_below(net, 4)) {
-    case 0: // expand, depthwise, project
+    case 0: // expansion, depthwise convolution, projection
         add_convolution(net, channels * 3 + draw_below(net, 5), 1, 1, false);
         add_depthwise(net, taps, stride);
         add_convolution(net, outputs, 1, 1, adds);
@@ -185,7 +185,7 @@ static void build_net(struct net *net, uint32_t seed)
         add_block(net);
         if (net->height != height || net->c != c)
             net->aside = INF_VALUE_NONE;
-        // An intermediate result that is an output must be stored.
+        // An intermediate result that is also an output must be written to memory.
         char name[16];
         snprintf(name, sizeof(name), "y%u", i);
         if (draw_below(net, 8) == 0)
@@ -289,7 +289,8 @@ Test(chains, rows_in_turn_give_what_layers_one_by_one_give)
         }
         free_result(&wanted);
     }
-    // There are no chains if the vectors are too narrow for the project's own convolutions.
+    // The cpu device forms no chains if its vectors are too narrow for the project's own
+    // convolutions.
     if (wide)
         cr_assert_gt(streams, 0u);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops, branches and functions, from TensorFlow.js's nodes to numbers worked out by hand. Each
-// runs with all passes, and with none.
+// Loops, branches and functions, built from TensorFlow.js nodes and compared with numbers worked
+// out by hand. Each graph runs with all passes and without passes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 
 TestSuite(control, .init = inf_control_init, .fini = inf_control_fini, .timeout = 60);
 
-// --- loops of frames (Enter, Switch, Merge, Exit nodes) ---
+// --- loops written as frames (Enter, Switch, Merge and Exit nodes) ---
 
-// x doubled n times: while (i < n) { i += 1; x += x; }
+// A loop that doubles x n times: while (i < n) { i += 1; x += x; }
 static void doubling_loop(const char *n)
 {
     inf_control_scalar_int("zero", 0);
@@ -57,7 +57,8 @@ Test(control, a_loop_whose_end_is_known_is_unrolled)
         const struct inf_feed feed = {{&x}, {INF_SHAPE(1)}};
         cr_assert_eq(inf_control_run_with(0, &feed, NULL), INF_OK, "%s", inf_control.err.text);
         cr_assert_eq(inf_control.results[0].elements[0], ldexp(1, counts[i] - 40));
-        // More than 64 iterations stay a loop.
+        // A loop is unrolled up to 64 iterations. With more iterations the loop remains and is
+        // interpreted.
         cr_assert_eq(inf_control.interpreted > 0, counts[i] > 64, "%d iterations", counts[i]);
         cr_assert_eq(inf_control_run_with(UINT32_MAX, &feed, NULL), INF_OK, "%s",
                      inf_control.err.text);
@@ -65,7 +66,8 @@ Test(control, a_loop_whose_end_is_known_is_unrolled)
     }
 }
 
-// for (i = 0; i < 3; i++) for (j = 0; j < i; j++) x += 1;  makes x + 0 + 1 + 2.
+// for (i = 0; i < 3; i++) for (j = 0; j < i; j++) x += 1;
+// The result is x + 0 + 1 + 2.
 Test(control, frames_nest)
 {
     inf_control_begin();
@@ -130,7 +132,7 @@ Test(control, a_list_collects_what_iterations_make)
     const struct inf_feed feed = {{x, &n}, {INF_SHAPE(3), {0}}};
     INF_CONTROL_CHECK(&feed, 0, 5, 5, 6, 6, 7, 7);
     cr_assert(inf_shape_equal(&inf_control.results[0].shape, &INF_SHAPE(3, 2)));
-    const int32_t more = 4; // one more than x has
+    const int32_t more = 4; // x has only 3 elements
     const struct inf_feed too_far = {{x, &more}, {INF_SHAPE(3), {0}}};
     cr_assert_eq(inf_control_run_with(0, &too_far, NULL), INF_INVALID);
     cr_assert_not_null(strstr(inf_control.err.text, "node 'item' (gather): index 3"), "%s",
@@ -161,7 +163,7 @@ Test(control, an_endless_loop_ends)
 
 // --- branches ---
 
-// x > 0 ? x * 2 : x - 1. The side that is not taken would fail the run.
+// x > 0 ? x * 2 : x - 1. A run that executed the untaken branch would fail.
 Test(control, a_merge_becomes_a_branch)
 {
     inf_control_begin();
@@ -191,8 +193,8 @@ Test(control, a_merge_becomes_a_branch)
                        inf_control.err.text);
 }
 
-// A constant whose only input is a control edge from its side, as TensorFlow writes
-// `cond(p, lambda: 1., lambda: 2.)`.
+// A constant whose only input is a control edge from one branch, as TensorFlow writes `cond(p,
+// lambda: 1., lambda: 2.)`.
 Test(control, constants_wait_for_their_side)
 {
     inf_control_begin();
@@ -232,11 +234,11 @@ Test(control, a_branch_of_a_constant_is_no_branch)
             INF_CONTROL_CHECK(&feed, 0, -3, -4);
         else
             INF_CONTROL_CHECK(&feed, 0, 9, 16);
-        cr_assert_eq(inf_control.interpreted, 0); // inf_control describes the run with passes
+        cr_assert_eq(inf_control.interpreted, 0); // inf_control describes the run with all passes
     }
 }
 
-// while (i < n) x = i == 1 ? x * 10 : x + 1;
+// The model computes: while (i < n) x = i == 1 ? x * 10 : x + 1;
 Test(control, branches_nest_in_loops)
 {
     inf_control_begin();
@@ -268,7 +270,7 @@ Test(control, branches_nest_in_loops)
     const float x = 4;
     const int32_t n = 3;
     const struct inf_feed feed = {{&x, &n}, {INF_SHAPE(1), {0}}};
-    INF_CONTROL_CHECK(&feed, 0, 51); // (4 + 1) * 10 + 1
+    INF_CONTROL_CHECK(&feed, 0, 51); // the result is (4 + 1) * 10 + 1
 }
 
 Test(control, broken_control_flow_is_refused)
@@ -327,7 +329,7 @@ Test(control, broken_control_flow_is_refused)
     "'},'shape':{'shape':{}}}}"
 #define FLOATS2 "{'list':{'type':['DT_FLOAT','DT_FLOAT']}}"
 
-// While (a < b) { a = a + a; b = b; } by functions, with two values.
+// A While node whose condition and body are functions: while (a < b) { a = a + a; b = b; }
 #define WHILE_MODEL(body)                                                                          \
     "{'modelTopology':{'node':[" PLACEHOLDER("a", "DT_FLOAT") "," PLACEHOLDER("b", "DT_FLOAT") "," \
     "{'name':'w','op':'StatelessWhile','input':['a','b'],'attr':{'T':" FLOATS2                    \
@@ -374,7 +376,7 @@ Test(control, functions_that_cannot_be_are_refused)
     }
 }
 
-// If (a) by functions: b + b, else b. The condition is a number.
+// An If node whose branches are functions: a ? b + b : b. The condition is a number.
 Test(control, if_calls_functions)
 {
     static const char model[] =

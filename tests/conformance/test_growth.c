@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time from a file to an executable grows with the number of nodes, not with its square: models
-// of N and of 2N nodes in several shapes are imported, rewritten by the passes and compiled, and
-// the processor times are compared.
+// The time from file to executable must grow linearly with the number of nodes, not quadratically.
+// Models of N and of 2N nodes in several shapes are imported, rewritten by the passes and compiled,
+// and the processor times are compared.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,10 +15,11 @@
 #include "backends/registry.h"
 #include "tests/support/models/onnx_writer.h"
 
-#define NODES 10000u // of the smaller model
-// The larger model may take this many times as long: 2 with room for caches and other processes.
+#define NODES 10000u // nodes of the smaller model
+// The larger model may take this many times as long as the smaller one. Linear growth gives 2; the
+// rest allows for caches and other processes.
 #define RATIO_MAX 3.0
-// Times below this are not compared.
+// Processor times below this are too short to compare.
 #define TIME_MIN_S 0.15
 
 static char folder[] = "/tmp/inf-growth-XXXXXX";
@@ -47,8 +48,8 @@ static double read_clock(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-// Imports and compiles the written model for `backend`; empties the writer. Returns the processor
-// time in seconds.
+// Imports and compiles the model in `writer` for `backend`, and empties the writer. Returns the
+// processor time in seconds.
 static double compile_it(struct inf_pb_writer *writer, const char *backend)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
@@ -99,7 +100,7 @@ static void put_node(struct inf_pb_writer *writer, const char *op, const char *a
     inf_pb_close(writer);
 }
 
-// The name of result `index` of `count`; the last one is the output.
+// Returns the name of result `index` of `count` results. The last result is the model's output.
 static const char *name_of(char name[16], const char *prefix, uint32_t index, uint32_t count)
 {
     if (index + 1 == count)
@@ -108,7 +109,8 @@ static const char *name_of(char name[16], const char *prefix, uint32_t index, ui
     return name;
 }
 
-// Nodes one after the other, of the operators in turn; each takes `second` too where that is set.
+// Writes a chain of nodes that cycles through the operators in `ops`. A node also reads the operand
+// in `seconds` if its operator has one there.
 static void put_row(struct inf_pb_writer *writer, uint32_t count, const char *const *ops,
                     const char *const *seconds, uint32_t kinds)
 {
@@ -143,7 +145,7 @@ static void write_convolutions(struct inf_pb_writer *writer, uint32_t count)
             2);
 }
 
-// Residual blocks: v = v + conv(v).
+// Writes residual blocks: v = v + conv(v).
 static void write_residual_blocks(struct inf_pb_writer *writer, uint32_t count)
 {
     char from[16] = "x";
@@ -161,7 +163,7 @@ static void write_residual_blocks(struct inf_pb_writer *writer, uint32_t count)
     inf_pb_close(writer);
 }
 
-// v = sin(v) + cos(v), as often as there are nodes for.
+// Writes v = sin(v) + cos(v) repeatedly, until the model has `count` nodes.
 static void write_diamonds(struct inf_pb_writer *writer, uint32_t count)
 {
     char from[16] = "x";
@@ -182,7 +184,8 @@ static void write_diamonds(struct inf_pb_writer *writer, uint32_t count)
     inf_pb_close(writer);
 }
 
-// All nodes read x; their results are added up in another row. All results live until then.
+// Writes nodes that all read x, and a chain of nodes that adds up their results. All results stay
+// alive until they are added.
 static void write_fan(struct inf_pb_writer *writer, uint32_t count)
 {
     char a[16];
@@ -203,7 +206,7 @@ static void write_fan(struct inf_pb_writer *writer, uint32_t count)
     inf_pb_close(writer);
 }
 
-// Each node has a weight of its own.
+// Writes nodes that each have their own weight.
 static void write_initialisers(struct inf_pb_writer *writer, uint32_t count)
 {
     static const int64_t channels[] = {2, 1, 1};
@@ -223,7 +226,7 @@ static void write_initialisers(struct inf_pb_writer *writer, uint32_t count)
     inf_pb_close(writer);
 }
 
-// As many functions as nodes; each node calls the one that is written last.
+// Writes one function per node. Each node calls the function that is written last.
 static void write_functions(struct inf_pb_writer *writer, uint32_t count)
 {
     char name[16];

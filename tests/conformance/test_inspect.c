@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inspection of a model: times of nodes, values that are not finite, devices whose results differ.
+// Inspection of a model: run times of nodes, values that are not finite, devices whose results
+// differ.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "backends/ref/ref.h"
 #include "proto/core/span.h"
 
-static uint32_t last_output; // of the segment that the device with a fault compiled last
+static uint32_t last_output; // last output of the segment that the faulty device compiled last
 
 static enum inf_code compile_noting(struct inf_program **program, struct inf_device *device,
                                     const struct inf_segment *segment, uint32_t flags,
@@ -50,7 +51,7 @@ static uint32_t add_node(struct inf_graph *graph, enum inf_op op, const char *na
     return node;
 }
 
-// double = x + x, log = ln(double), sum = log + x, of [4].
+// Makes a model of [4] values: double = x + x, log = ln(double), sum = log + x.
 static struct inf_model *make_model(struct inf_device *host)
 {
     struct inf_graph *graph;
@@ -112,7 +113,7 @@ Test(inspect, sees_what_each_node_makes)
     cr_expect_eq(report.inf_count, 1u, "that of 0");
     cr_expect_float_eq(report.least, log(2), 1e-6);
     cr_expect_float_eq(report.largest, log(6), 1e-6);
-    // The bad value belongs to the second node, not to the first.
+    // The non-finite value is attributed to the second node, not to the first.
     cr_expect_eq(inf_inspection_count_non_finite(inspection, graph->nodes[1].inputs[0]), 0u);
     cr_expect_eq(inf_inspection_count_non_finite(inspection, graph->nodes[2].inputs[0]), 2u);
     cr_expect_gt(inf_inspection_run_ns(inspection), 0u);

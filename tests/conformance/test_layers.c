@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers models (tests/tools/gen/gen_layers.js) and graph models (gen_graphs.js) with results of
-// TensorFlow.js, imported and run on every device.
+// Layers models (tests/tools/gen/gen_layers.js) and graph models (gen_graphs.js), with expected
+// results from TensorFlow.js. Each model is imported and run on every device.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -22,7 +22,7 @@ static int digit_of(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-// Returns the bytes of a base64 text.
+// Decodes a base64 text and returns its bytes.
 static struct inf_blob *decode_base64(const char *text)
 {
     struct inf_blob *blob = inf_blob_create(strlen(text) / 4 * 3 + 4);
@@ -54,7 +54,7 @@ static struct inf_shape shape_of(const json_t *tensor)
     return shape;
 }
 
-// Writes the model into the case's folder and imports it.
+// Writes the model of one line into the test case's folder and imports it.
 static void import_line(const json_t *line)
 {
     json_t *weights = json_deep_copy(json_object_get(line, "weights")), *weight;
@@ -76,7 +76,8 @@ static void import_line(const json_t *line)
                  inf_tfjs_case.err.text);
 }
 
-// Returns element `i` of a result of the model or of TensorFlow.js. Bools are bytes in both.
+// Returns element `i` of a result. Bools are stored as bytes, both by the model and by
+// TensorFlow.js.
 static double get_element(enum inf_dtype dtype, const void *data, size_t i)
 {
     return dtype == INF_DTYPE_F32   ? (double)((const float *)data)[i]
@@ -84,7 +85,7 @@ static double get_element(enum inf_dtype dtype, const void *data, size_t i)
                                     : (double)((const uint8_t *)data)[i];
 }
 
-// Asserts that the output equals TensorFlow.js's.
+// Asserts that the output equals the result of TensorFlow.js.
 static void check_output(const char *id, const json_t *output, const struct inf_result *result)
 {
     char has[INF_SHAPE_TEXT_SIZE], wanted[INF_SHAPE_TEXT_SIZE];
@@ -124,7 +125,7 @@ static void run_outputs(const char *id, const json_t *outputs, struct inf_execut
         blobs[i] = NULL;
         pointers[i] = NULL;
         if (!inf_shape_bytes(&value->shape, value->dtype, &size))
-            continue; // known only after the run
+            continue; // the size is known only after the run
         blobs[i] = inf_blob_create(size);
         pointers[i] = blobs[i]->data;
     }
@@ -143,7 +144,7 @@ static void run_outputs(const char *id, const json_t *outputs, struct inf_execut
     inf_executable_drop_results(executable, 0);
 }
 
-// Converts an input's elements to the type that the model takes.
+// Converts an input's elements to the element type that the model expects.
 static struct inf_blob *make_input(const json_t *input, enum inf_dtype dtype)
 {
     struct inf_blob *blob = decode_base64(text_of(input, "data"));
@@ -205,7 +206,7 @@ static void run_all(const char *path, const char *backend)
     fclose(file);
     inf_device_unref(&device);
     inf_device_unref(&ref);
-    // The test ran every case of the file.
+    // The file has more than 120 cases, so a smaller count means that cases were skipped.
     cr_assert_gt(count, 120u);
 }
 
@@ -233,12 +234,12 @@ Test(layers, cpu_answers_as_graph_models_do)
     run_all(INF_GRAPHS_FILE, "cpu");
 }
 
-// --- layers that TensorFlow.js lacks or computes wrongly: compared with literals ---
+// --- layers that TensorFlow.js lacks or computes wrongly, compared with literals ---
 
 struct literal {
-    const char *layers;  // of a Sequential model
-    const char *weights; // the weights of the manifest
-    float data[24];      // the elements of all weights
+    const char *layers;  // the layers of a Sequential model, as JSON
+    const char *weights; // the weight entries of the manifest, as JSON
+    float data[24];      // the elements of all weights, one weight after the other
     size_t data_count;
     struct inf_shape input;
     float x[24];
@@ -284,7 +285,7 @@ static void check_literal(const struct literal *literal, struct inf_device *ref)
 #define W(name, shape) "{'name':'" name "','shape':" shape ",'dtype':'float32'}"
 
 static const struct literal literals[] = {
-    // y[t] = x[t] + 10 x[t-2] + 100 x[t-4]; elements before the first step are 0.
+    // Dilation 2: y[t] = x[t] + 10 x[t-2] + 100 x[t-4]. Elements before the first step are 0.
     {.layers = "{'class_name':'Conv1D','config':{'name':'c','filters':1,'kernel_size':3,'padding':"
                "'causal','dilation_rate':2,'use_bias':false,'batch_input_shape':[null,5,1]}}",
      .weights = W("c/kernel", "[3,1,1]"),
@@ -294,7 +295,7 @@ static const struct literal literals[] = {
      .x = {1, 2, 3, 4, 5},
      .output = {3, {1, 5, 1}},
      .y = {1, 2, 13, 24, 135}},
-    // (x - mean) / sqrt(variance + 0) along axis 1.
+    // Normalisation along axis 1 without epsilon: (x - mean) / sqrt(variance + 0).
     {.layers = "{'class_name':'BatchNormalization','config':{'name':'b','axis':[1],'epsilon':0,"
                "'scale':false,'batch_input_shape':[null,2,3]}}",
      .weights = W("b/beta", "[2]") "," W("b/moving_mean", "[2]") "," W("b/moving_variance", "[2]"),
@@ -304,7 +305,7 @@ static const struct literal literals[] = {
      .x = {1, 3, 5, 2, 6, 10},
      .output = {3, {1, 2, 3}},
      .y = {100, 101, 102, 200, 201, 202}},
-    // The middle 3 x 4 pixels.
+    // The output is the middle 3 x 4 pixels of the input.
     {.layers = "{'class_name':'CenterCrop','config':{'name':'c','height':1,'width':2,"
                "'batch_input_shape':[null,3,4,1]}}",
      .weights = "",
@@ -312,7 +313,8 @@ static const struct literal literals[] = {
      .x = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
      .output = {4, {1, 1, 2, 1}},
      .y = {5, 6}},
-    // Half-pixel centres: an upscaled pixel takes a quarter of its neighbour.
+    // Resizing uses half-pixel centres, so an upscaled pixel is 1/4 of its neighbour and 3/4 of its
+    // source pixel.
     {.layers = "{'class_name':'Resizing','config':{'name':'r','height':1,'width':4,"
                "'batch_input_shape':[null,1,2,1]}}",
      .weights = "",
@@ -329,7 +331,7 @@ static const struct literal literals[] = {
      .x = {3, 4},
      .output = {3, {1, 8, 1}},
      .y = {0, 0, 3, 3, 4, 4, 0, 0}},
-    // For x >= 1, x up to 5; below 1, half of the distance.
+    // With threshold 1, slope 0.5 and maximum 5: min(x, 5) for x >= 1, and (x - 1) / 2 below 1.
     {.layers = "{'class_name':'ReLU','config':{'name':'r','max_value':5,'negative_slope':0.5,"
                "'threshold':1,'batch_input_shape':[null,4]}}",
      .weights = "",
@@ -337,7 +339,7 @@ static const struct literal literals[] = {
      .x = {-3, 0.5f, 2, 7},
      .output = {2, {1, 4}},
      .y = {-2, -0.25f, 2, 5}},
-    // Stride 2: each element adds the kernel, scaled, to the output.
+    // With stride 2, each input element adds the kernel, scaled by the element, to the output.
     {.layers = "{'class_name':'Conv1DTranspose','config':{'name':'c','filters':1,'kernel_size':3,"
                "'strides':2,'use_bias':false,'batch_input_shape':[null,2,1]}}",
      .weights = W("c/kernel", "[3,1,1]"),
@@ -347,7 +349,7 @@ static const struct literal literals[] = {
      .x = {1, 2},
      .output = {3, {1, 5, 1}},
      .y = {1, 10, 102, 20, 200}},
-    // Two channels with one filter each.
+    // The input has two channels, and each channel has one filter.
     {.layers =
          "{'class_name':'DepthwiseConv1D','config':{'name':'d','kernel_size':2,'use_bias':false,"
          "'batch_input_shape':[null,3,2]}}",
@@ -358,7 +360,8 @@ static const struct literal literals[] = {
      .x = {1, 2, 3, 4, 5, 6},
      .output = {3, {1, 2, 2}},
      .y = {31, 4200, 53, 6400}},
-    // Two steps, computed with the formulas of Keras's GRU with reset_after.
+    // The expected results are two time steps, computed with the formulas of Keras's GRU with
+    // reset_after.
     {.layers = "{'class_name':'GRU','config':{'name':'g','units':1,'reset_after':true,"
                "'recurrent_activation':'sigmoid','return_sequences':true,'batch_input_shape':"
                "[null,2,1]}}",

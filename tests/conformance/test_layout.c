@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout pass changes no bit of a result: random graphs with many transposes run on ref before
-// and after it.
+// The layout pass must change no bit of a result. Random graphs with many transposes run on the
+// reference device `ref` before and after the pass.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct maker {
     uint32_t count;
 };
 
-// SplitMix64.
+// Returns a number below `count` from the SplitMix64 generator.
 static uint32_t draw_below(struct maker *maker, uint32_t bound)
 {
     uint64_t z = maker->state += 0x9e3779b97f4a7c15u;
@@ -35,7 +35,7 @@ static const struct inf_shape *shape_of(const struct maker *maker, uint32_t valu
     return &maker->graph->values[value].shape;
 }
 
-// Adds a node with one output. last_attrs() returns its attributes.
+// Adds a node with one output. The caller sets its attributes through last_attrs().
 static uint32_t add_node(struct maker *maker, enum inf_op op, const uint32_t *inputs,
                          uint32_t count)
 {
@@ -77,7 +77,7 @@ static uint32_t add_transpose(struct maker *maker, uint32_t x)
     return y;
 }
 
-// Combines x with a constant of its shape, in which some axes are 1 and some are left out.
+// Combines x with a constant that broadcasts to the shape of x.
 static uint32_t add_binary(struct maker *maker, uint32_t x)
 {
     struct inf_shape shape = {.rank = 0};
@@ -222,7 +222,7 @@ static void make_graph(struct maker *maker, uint64_t seed)
     cr_assert_eq(inf_shape_infer(maker->graph, NULL), INF_OK);
 }
 
-// Returns both outputs of a graph in one blob, one after the other.
+// Runs the graph and returns both outputs in one blob, one after the other.
 static struct inf_blob *join_outputs(struct inf_device *ref, const struct inf_graph *graph)
 {
     struct inf_graph *copy = NULL;

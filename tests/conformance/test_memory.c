@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that a device reports, compared with the allocator's. A model is loaded, warmed up and
-// unloaded on each device.
+// Compares the memory that a device reports with the memory that the allocator has handed out. A
+// model is loaded, warmed up and unloaded on each device.
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 TestSuite(memory, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
-// Returns the bytes that malloc() has given out, including mapped blocks.
+// Returns the number of bytes that malloc() has handed out, including mapped blocks.
 static uint64_t allocated_bytes(void)
 {
     struct mallinfo2 info = mallinfo2();
@@ -26,7 +26,7 @@ static uint64_t counted_bytes(struct inf_device *device)
     return memory.held.bytes + memory.weight_bytes + memory.buffer_bytes;
 }
 
-// Two dense layers of 1536 x 1536, 18 MiB of weights.
+// Writes a model with two dense layers of 1536 x 1536, which have 18 MiB of weights.
 static void write_model(void)
 {
     static const char document[] =
@@ -50,7 +50,7 @@ static void check_within(uint64_t counted, uint64_t truth)
     cr_assert_leq(error, truth / 50, "%lu counted, %lu allocated", counted, truth);
 }
 
-// The memory that the model reports is the memory that its device counts.
+// Asserts that the memory reported by the model equals the memory counted by its device.
 static void check_sum(struct inf_model *model, struct inf_device *device)
 {
     struct inf_model_memory memory = inf_model_memory(model);
@@ -83,7 +83,7 @@ static void check_device(const char *backend)
     inf_model_charge(model, device);
     check_within(counted_bytes(device), allocated_bytes() - before);
 
-    // 1000 rows need an arena of considerable size.
+    // A run on 1000 rows needs a large arena.
     struct inf_executable *executable = NULL;
     cr_assert_eq(
         inf_model_acquire(model, device, &INF_SHAPE(1000, 1536), &executable, &inf_tfjs_case.err),
@@ -93,7 +93,7 @@ static void check_device(const char *backend)
     check_sum(model, device);
     inf_model_release(model, &executable);
 
-    // A packed weight is not kept unpacked beside its packed form.
+    // After a weight is packed for the kernels, the unpacked copy is freed.
     inf_model_allow_eviction(model);
     check_within(counted_bytes(device), allocated_bytes() - before);
     check_sum(model, device);
@@ -126,14 +126,15 @@ Test(memory, of_cpu_is_what_the_allocator_gave)
     check_device("cpu");
 }
 
-// --- the bound ---
+// --- upper bound on the memory of a model ---
 
-// The memory that a model may take besides its weights and its arena: a fraction of these, and its
+// A model may use RATIO_MAX times the size of its weights and arena, plus OVERHEAD_BYTES for its
 // graph.
 #define RATIO_MAX      1.3
 #define OVERHEAD_BYTES (192u << 10)
 
-// Convolutions of `channels` channels on 32 x 32 pixels, one of them depthwise, and a dense layer.
+// Writes a model with convolutions of `channels` channels on 32 x 32 pixels, one of them depthwise,
+// and a dense layer.
 static void write_convolutions(unsigned channels, uint64_t *weight_bytes)
 {
     char document[2048];
@@ -170,7 +171,8 @@ static void write_convolutions(unsigned channels, uint64_t *weight_bytes)
     cr_assert_eq(inf_tfjs_case_import_text(document), INF_OK, "%s", inf_tfjs_case.err.text);
 }
 
-// Returns the bytes that the model takes after its races, and after it has run on `rows` rows.
+// Asserts that the model stays within the bound after its timing races, and after a run on `rows`
+// rows.
 static void check_bound(struct inf_device *const *hosts, unsigned channels, int64_t rows)
 {
     uint64_t weight_bytes;

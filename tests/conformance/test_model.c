@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models, executables and their cache, run on ref.
+// Models, executables and the executable cache, run on the reference device `ref`.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -37,7 +37,8 @@ static enum inf_code support_nothing(struct inf_device *device, const struct inf
     return inf_fail(err, INF_UNSUPPORTED, "choosy");
 }
 
-// sum [n,3] = x [n,3] + x; negated [n,3] = -sum; flat [n*3] = negated; again = x.
+// Makes a model with sum [n,3] = x [n,3] + x; negated [n,3] = -sum; flat [n*3] = negated; again =
+// x.
 static struct inf_model *make_model_on(struct inf_device *const *hosts, uint32_t host_count)
 {
     struct inf_graph *graph;
@@ -191,7 +192,7 @@ Test(model, stops_when_cancelled)
     inf_device_unref(&ref);
 }
 
-// The arguments of one thread of the next test.
+// The arguments of one thread of the next test, which shares a model between threads.
 struct user {
     struct inf_model *model;
     struct inf_device *device;

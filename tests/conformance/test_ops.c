@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator on every device of the registry, compared with ref on seeded random nodes. The cpu
-// device is tested once for each ISA level of the project's own kernels. A device may decline a
-// node, but it must not compute another result, write outside of its outputs or change its inputs.
-// Kernels of XNNPACK may read some bytes beyond an operand. All other kernels in host memory run
-// again with operands that end at an unreadable page. ref is compared with literals in
-// tests/unit/ref/test_ref*.c.
+// Every operator on every device of the registry, compared with the reference device `ref` on
+// seeded random nodes. The cpu device is tested once for each ISA level of the project's own
+// kernels. A device may decline a node, but it must not compute a different result, write outside
+// of its outputs or change its inputs. XNNPACK's kernels may read some bytes beyond an operand. All
+// other kernels in host memory run again with operands that end at an unreadable page. `ref` itself
+// is compared with literals in tests/unit/ref/test_ref*.c.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>
@@ -18,16 +18,17 @@
 #include "backends/registry.h"
 #include "tests/conformance/cases.h"
 
-// Faults of one operator on one device that are printed in full.
+// How many faults of one operator on one device are printed in full.
 #define TOLD_MAX 3
 
-// Cases of one operator that run in 16 bits.
+// How many cases of each operator also run in 16 bits.
 #define LOWERED_CASES 10
 
-// ref, which is slow, runs one of so many cases again with operands at fences.
+// `ref` is slow, so only one case in REF_FENCED runs on it again with operands at fences
+// (unreadable pages).
 #define REF_FENCED 4
 
-// The devices under test, ref last.
+// The maximum number of devices under test. The last one is `ref`.
 #define SUBJECTS (INF_REGISTRY_DEVICES + 8)
 
 struct subject {
@@ -47,7 +48,8 @@ static void add_subject(struct inf_device *device, const char *level)
              level != NULL ? " " : "", level != NULL ? level : "");
 }
 
-// The cpu device once for each ISA level below the best. The registry's device has the best.
+// Adds the cpu device once for each ISA level below the best level. The registry's cpu device has
+// the best level.
 static void add_levels(void)
 {
     const struct inf_backend *cpu = inf_registry_find("cpu");
@@ -67,7 +69,7 @@ static void open_devices(void)
 {
     struct inf_error err = {0};
     struct inf_device_options options = {.threads = 2};
-    // Devices are chosen by name, so that Vulkan on the CPU is included.
+    // Devices are requested by name, because a Vulkan device on the CPU is only included by name.
     char names[64] = "";
     const char *without = getenv("INF_OPS_WITHOUT");
     for (const struct inf_backend *const *backend = inf_registry_backends(); *backend; backend++) {
@@ -99,7 +101,7 @@ static void close_devices(void)
 
 TestSuite(ops, .init = open_devices, .fini = close_devices);
 
-// --- comparing ---
+// --- comparing results ---
 
 static double get_element(const struct one_tensor *tensor, size_t i)
 {
@@ -140,7 +142,7 @@ static double find_largest(const struct one_tensor *tensor, size_t count)
     return result;
 }
 
-// Returns how many rounded products or elements are summed for one element of the output.
+// Returns how many rounded products or elements are summed up for one element of the output.
 static double count_terms(const struct one_node *one)
 {
     const struct one_tensor *x = &one->inputs[0], *filter = &one->inputs[1];
@@ -181,27 +183,30 @@ static bool is_exact(const struct one_node *one)
     }
 }
 
-// Returns true if an element that 16 bits cannot hold became infinity of the right sign.
+// Returns true if the wanted element does not fit in 16 bits and the device returned infinity of
+// the right sign.
 static bool overflow_matches(double got, double wanted)
 {
     return fabs(wanted) >= 65520 && isinf(got) && signbit(got) == signbit(wanted);
 }
 
-// Returns the first element of an output that differs; SIZE_MAX if none does.
+// Returns the index of the first output element that differs, or SIZE_MAX if all agree.
 static size_t first_difference(const struct one_node *one, const struct one_tensor *got,
                                const struct one_tensor *wanted)
 {
     size_t size = inf_dtype_size(wanted->dtype), count = wanted->size_bytes / size;
     bool is_float = inf_dtype_is_float(wanted->dtype);
     double relative = is_float && !is_exact(one) ? float_tolerance(wanted->dtype) : 0;
-    // An activation may hide how large the sum was, so the error of its terms is added: 6e-8 each
-    // for FP32.
+    // The output may be much smaller than the sum before the activation, so the tolerance includes
+    // the error of the sum's terms, which is 6e-8 per term for FP32.
     double scale = is_float ? fmin(find_largest(wanted, count), 1e3) + count_terms(one) / 160 : 0;
-    // Results are rounded to 11 bits, and to multiples of 2^-24. Weights were rounded before.
+    // A result in 16 bits is rounded to 11 bits and to multiples of 2^-24. The weights are rounded
+    // before.
     bool rounds = one->lowered && wanted->dtype == INF_DTYPE_F32 && !only_moves(one);
     double coarse = rounds ? 5e-4 : 0, least = rounds ? 3e-8 : 0;
     for (size_t i = 0; i < count; i++) {
-        // Devices may flush the smallest floats to 0.
+        // A result that overflows 16 bits is accepted as infinity. The tolerance below lets devices
+        // flush the smallest floats to 0.
         if (rounds && overflow_matches(get_element(got, i), get_element(wanted, i)))
             continue;
         if (is_float ? !one_node_near(get_element(got, i), get_element(wanted, i),
@@ -213,11 +218,11 @@ static size_t first_difference(const struct one_node *one, const struct one_tens
     return SIZE_MAX;
 }
 
-// --- running ---
+// --- running a case ---
 
 struct tally {
     uint32_t ran, declined, faults;
-    uint32_t fenced; // of those that ran: ran again with operands that end at a fence
+    uint32_t fenced; // how many cases ran again with operands that end at a fence
 };
 
 static void report_case(const struct one_node *one, const struct subject *subject, uint32_t number,
@@ -250,7 +255,7 @@ static void compare_tensors(const struct one_node *one, const struct one_tensor 
     }
 }
 
-// Runs the case on one device and compares the outputs with ref's.
+// Runs the case on one device and compares the outputs with the results of `ref`.
 static void run_on(struct one_node *one, const struct one_tensor *wanted,
                    const struct subject *subject, uint32_t number, struct tally *tally)
 {
@@ -267,8 +272,8 @@ static void run_on(struct one_node *one, const struct one_tensor *wanted,
     compare_tensors(one, wanted, subject, number, tally);
 }
 
-// Operators that the cpu device's own kernels compute on every architecture, and in how many cases
-// at least.
+// Returns the minimum number of cases that must run at fences. It is above 0 for the operators that
+// the cpu device's own kernels compute on every architecture.
 static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
 {
     if (strcmp(inf_device_info(device)->backend, "cpu") != 0)
@@ -293,7 +298,7 @@ static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
     }
 }
 
-// One of so many cases runs, because sanitizers are slow.
+// Returns the step between the cases that run. INF_OPS_STEP raises it, because sanitizers are slow.
 static uint32_t case_step(void)
 {
     const char *text = getenv("INF_OPS_STEP");
@@ -302,14 +307,15 @@ static uint32_t case_step(void)
     return (uint32_t)step;
 }
 
-// Returns true if a device keeps floats in 16 bits between nodes: one with its own memory.
+// Returns true if a device has its own memory and stores floats there in 16 bits between nodes.
 static bool keeps_halves(const struct inf_device *device)
 {
     const struct inf_device_info *info = inf_device_info(device);
     return !info->host_memory && (info->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) != 0;
 }
 
-// Runs the case with operands that end at a fence: sometimes on ref, and on the devices in `ours`.
+// Runs the case again with operands that end at a fence, on the devices in `ours` and, for some
+// cases, on `ref`.
 static void run_fenced(struct one_node *one, const struct one_tensor *wanted, const bool *ours,
                        uint32_t number, struct tally *tallies)
 {
@@ -321,8 +327,8 @@ static void run_fenced(struct one_node *one, const struct one_tensor *wanted, co
     }
 }
 
-// Runs one case on ref, then on every other device. If `lowered`, only devices that keep floats in
-// 16 bits run it, in 16 bits. Returns false if the node is invalid.
+// Runs one case on `ref`, then on every other device. If `lowered`, the case runs in 16 bits, and
+// only on devices that store floats in 16 bits. Returns false if the node is invalid.
 static bool run_case(enum inf_op op, uint32_t number, bool lowered, struct tally *tallies)
 {
     struct random random = {.state = ((uint64_t)op << 32) + number};
@@ -344,7 +350,7 @@ static bool run_case(enum inf_op op, uint32_t number, bool lowered, struct tally
         memset(one.outputs, 0, sizeof(one.outputs));
     }
     one.lowered = lowered;
-    bool ours[SUBJECTS] = {0}; // no kernel of XNNPACK computed the node
+    bool ours[SUBJECTS] = {0}; // true if no XNNPACK kernel computed the node
     for (uint32_t i = 0; valid && i + 1 < subject_count; i++) {
         if (lowered && !keeps_halves(subjects[i].device))
             continue;
@@ -374,7 +380,8 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref)
     enum inf_op op = *param;
     const struct case_family *family = &case_families[op];
     struct tally tallies[SUBJECTS] = {0};
-    // No device supports nodes that depend on values or run graphs; tests of executables have them.
+    // No device supports nodes that depend on values or run subgraphs. Tests of executables cover
+    // them.
     if (op >= INF_OP_BRANCH && family->make == NULL)
         return;
     cr_assert_not_null(family->make, "%s has no cases", inf_op_info(op)->name);
@@ -415,7 +422,7 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref_in_16_bits)
         any |= keeps_halves(subjects[i].device);
     if (!any)
         cr_skip_test("no device keeps floats in 16 bits");
-    // Only a sample: each case is another shader to compile for the CPU.
+    // Only a sample of the cases runs, because each case is another shader to compile for the CPU.
     uint32_t step = case_families[op].count * case_step() / LOWERED_CASES + 1;
     for (uint32_t number = 0; number < case_families[op].count; number += step)
         (void)!run_case(op, number, true, tallies);
@@ -424,9 +431,9 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref_in_16_bits)
                      subjects[i].name, inf_op_info(op)->name, tallies[i].faults, tallies[i].ran);
 }
 
-// --- nodes that every device must fail ---
+// --- invalid nodes, which every device must reject ---
 
-// Asserts that each device either declines the node or fails its run with INF_INVALID.
+// Asserts that each device either declines the node or fails the run with INF_INVALID.
 static void expect_invalid(struct one_node *one, const char *needle)
 {
     for (uint32_t i = 0; i < subject_count; i++) {
@@ -473,7 +480,7 @@ Test(ops, refuse_to_divide_an_integer_by_0)
     }
 }
 
-// A constant divisor cannot fail a run, so that GPUs may take the node.
+// A division by a nonzero constant cannot fail at run time, so GPUs may compute the node.
 Test(ops, divide_integers_by_constants)
 {
     static const int32_t a[] = {7, -7, 7, -7, 0, INT32_MAX, INT32_MIN, 6};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes change no result. Random graphs like those of exporters run on ref before and after each
-// pass alone and all passes together.
+// Passes must not change results. Random graphs like those that exporters write run on the
+// reference device `ref` before and after each pass alone, and before and after all passes
+// together.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 // --- running a graph ---
 
-// The outputs of a graph, in order.
+// The outputs of a graph, in the order of the graph's outputs.
 struct answers {
     float *data[OUTPUTS_MAX];
     size_t counts[OUTPUTS_MAX];
@@ -29,7 +30,8 @@ static void free_answers(struct answers *answers)
         free(answers->data[i]);
 }
 
-// Fills `data` with numbers from `seed`; if `special`, a few of them are special values.
+// Fills `data` with numbers derived from `seed`. If `special`, a few of them are special values
+// such as NaN.
 static void fill_floats(float *data, size_t count, uint64_t seed, bool special)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 6.0f};
@@ -110,7 +112,7 @@ struct maker {
     uint32_t x; // the operand of the next node
 };
 
-// SplitMix64.
+// Returns a number below the bound from the SplitMix64 generator.
 static uint32_t draw_below(struct maker *maker, uint32_t bound)
 {
     uint64_t z = maker->state += 0x9e3779b97f4a7c15u;
@@ -129,7 +131,7 @@ static int64_t channels_now(const struct maker *maker)
     return shape_now(maker)->dims[shape_now(maker)->rank - 1];
 }
 
-// Adds an FP32 constant with elements between `low` and `high`.
+// Adds an FP32 constant whose elements are between `low` and `high`.
 static uint32_t number_const(struct maker *maker, struct inf_shape shape, float low, float high)
 {
     size_t size_bytes;
@@ -159,7 +161,7 @@ static uint32_t int_const(struct maker *maker, struct inf_shape shape, const int
     return value;
 }
 
-// Appends a node. Its only output becomes the operand of the next node.
+// Appends a node that reads the current operand. The node's only output becomes the next operand.
 static union inf_attrs *append_node(struct maker *maker, enum inf_op op, const uint32_t *inputs,
                                     uint32_t count)
 {
@@ -172,8 +174,8 @@ static union inf_attrs *append_node(struct maker *maker, enum inf_op op, const u
     return &maker->graph->nodes[node].attrs;
 }
 
-// Makes a constant to add or multiply. Its shape is one that exporters write for one element per
-// channel, or it has one element for each of x, which must not fuse.
+// Makes a constant to add or multiply. It has one element per channel, in one of the shapes that
+// exporters write, or one element per column of the picture, which the pass must not fuse.
 static uint32_t channel_const(struct maker *maker)
 {
     int64_t channels = channels_now(maker);
@@ -204,7 +206,7 @@ static void append_conv(struct maker *maker)
                         ? INF_VALUE_NONE
                         : number_const(maker, INF_SHAPE(depthwise ? 2 * in : out), -1, 1);
     const uint32_t inputs[] = {maker->x, filter, bias};
-    // VALID padding needs an input at least as large as the kernel.
+    // VALID padding needs an input that is at least as large as the kernel.
     bool roomy = shape_now(maker)->dims[1] >= kernel && shape_now(maker)->dims[2] >= kernel;
     enum inf_padding padding =
         roomy ? (enum inf_padding)draw_below(maker, INF_PADDING_COUNT) : INF_PADDING_SAME;
@@ -303,7 +305,7 @@ static void append_pad(struct maker *maker)
     append_node(maker, INF_OP_PAD, inputs, 2);
 }
 
-// Appends nodes that change nothing.
+// Appends identity nodes, which change no element.
 static void append_nothing(struct maker *maker)
 {
     const struct inf_ints front = {.count = 1, .values = {0}};
@@ -330,7 +332,7 @@ static void append_nothing(struct maker *maker)
     }
 }
 
-// Adds the sum of the sizes of x: it is constant though x is not.
+// Adds the sum of the dimensions of x to x. The sum is constant although x is not.
 static void append_size_sum(struct maker *maker)
 {
     uint32_t x = maker->x;
@@ -393,7 +395,7 @@ static struct inf_graph *make_graph(uint64_t seed)
     return maker.graph;
 }
 
-// --- comparing ---
+// --- comparing outputs ---
 
 static void compare_answers(const struct answers *before, const struct answers *after,
                             float tolerance, const char *what)
@@ -412,8 +414,8 @@ static void compare_answers(const struct answers *before, const struct answers *
     }
 }
 
-// Runs graphs of many seeds before and after the passes not in `disabled`. A `tolerance` of 0 wants
-// equal numbers.
+// Runs graphs of many seeds before and after the passes, except the passes in `disabled`. If
+// `tolerance` is 0, the numbers must be equal.
 static void check_passes(uint32_t disabled, float tolerance, bool special)
 {
     struct inf_device *ref;
@@ -443,7 +445,7 @@ static void check_passes(uint32_t disabled, float tolerance, bool special)
     cr_assert_gt(nodes_saved, 30, "the passes found something to do");
 }
 
-// Tests the pass alone, followed by drop_dead.
+// The mask of disabled passes that leaves only this pass and drop_dead enabled.
 #define ONLY(pass) (~(1u << (pass) | 1u << INF_PASS_DROP_DEAD))
 
 Test(passes, drop_identities_changes_no_bit)
@@ -456,7 +458,8 @@ Test(passes, fold_constants_changes_no_bit)
     check_passes(ONLY(INF_PASS_FOLD_CONSTANTS), 0, true);
 }
 
-// ref applies a fused activation before it rounds the sum to a float.
+// `ref` applies a fused activation before it rounds the sum to a float, so results may differ by
+// that rounding.
 Test(passes, fuse_activation_changes_rounding_only)
 {
     check_passes(ONLY(INF_PASS_FUSE_ACTIVATION), 1e-6f, true);
@@ -477,7 +480,7 @@ Test(passes, all_together_change_rounding_only)
     check_passes(0, 1e-4f, false);
 }
 
-// x -> pad -> convolution, for many paddings.
+// The graph is x -> pad -> convolution, tested with many paddings.
 Test(passes, fuse_pad_changes_no_bit)
 {
     struct inf_device *ref;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement: by rule, by race, from stored results, and with devices that are slow, wrong or
-// broken.
+// Placement of models on devices: by rule, by timing race, from stored results, and with devices
+// that are slow, wrong or broken.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <math.h>
@@ -20,9 +20,9 @@
 
 #define BUDGET_NS 20000000u
 
-// --- devices with faults ---
+// --- devices with injected faults ---
 
-static uint32_t last_output; // of the segment that the device with a fault compiled last
+static uint32_t last_output; // last output of the segment that the faulty device compiled last
 
 static enum inf_code run_slowly(struct inf_program *program, const struct inf_run *run,
                                 struct inf_ticket *ticket, struct inf_error *err)
@@ -85,7 +85,7 @@ static struct inf_device *open_device(enum fault fault, enum inf_device_kind kin
     return device;
 }
 
-// y[4] = x[4] + x.
+// Makes a model that computes y[4] = x[4] + x.
 static struct inf_model *make_model(struct inf_device *host)
 {
     struct inf_graph *graph;
@@ -104,8 +104,8 @@ static struct inf_model *make_model(struct inf_device *host)
     return model;
 }
 
-// Races devices with these faults; the last device provides the reference results. Frees everything
-// except the race.
+// Runs a timing race between devices with these faults. The last device provides the reference
+// results. Frees everything except the race.
 static enum inf_code race_of(struct inf_race *race, const enum fault *faults, uint32_t count,
                              struct inf_error *err)
 {
@@ -125,7 +125,7 @@ static enum inf_code race_of(struct inf_race *race, const enum fault *faults, ui
     return code;
 }
 
-// --- the race ---
+// --- the timing race between devices ---
 
 Test(race, is_won_by_the_quick_however_they_are_ordered)
 {
@@ -183,7 +183,7 @@ Test(trial, tells_where_answers_part)
     cr_expect_eq(inf_trial_run_find_difference(a, b, 8, INF_DTYPE_I32, 1e-3), SIZE_MAX);
 }
 
-// --- the rules ---
+// --- placement by rule ---
 
 static const struct inf_device_info gpu = {.name = "gpu", .kind = INF_DEVICE_GPU},
                                     soft = {.name = "soft", .kind = INF_DEVICE_SOFTWARE},
@@ -222,7 +222,7 @@ Test(prior, takes_software_only_where_there_is_nothing_else)
     cr_assert_eq(prior.order[0], 0u);
 }
 
-// --- stored results ---
+// --- race results stored in a file ---
 
 static char directory[64];
 static unsigned warnings;
@@ -304,7 +304,7 @@ Test(tune, remembers_over_a_restart)
     inf_device_unref(&tune_device);
 }
 
-// Reads the file, changes it, and returns the result that is found for key 1 afterwards.
+// Reads the tune file, changes it, and returns the result that is found for key 1 afterwards.
 static void with_file(const char *contents, size_t size)
 {
     char path[96];
@@ -334,14 +334,16 @@ Test(tune, takes_no_damaged_line_for_a_decision)
     inf_tune_add(tune, 1, &race);
     inf_tune_close(&tune);
     size_t size = read_back(whole, sizeof whole);
-    // Every bit of every byte after the header line, and every length.
+    // Given a file in which one bit after the header line is wrong, or which is truncated at any
+    // length, expect the right result or none.
     size_t header = (size_t)(strchr(whole, '\n') - whole) + 1;
     for (size_t i = header; i < size; i++) {
         memcpy(damaged, whole, size);
         damaged[i] ^= (char)(1 << i % 8);
         with_file(damaged, size);
         tune = open_tune();
-        // A digit of the checksum in capitals is the same number.
+        // A hexadecimal digit of the checksum in capitals has the same value, so the entry remains
+        // valid.
         if (inf_tune_find(tune, 1) != NULL)
             expect_found(tune, 1);
         else
@@ -352,7 +354,7 @@ Test(tune, takes_no_damaged_line_for_a_decision)
         with_file(whole, i);
         tune = open_tune();
         cr_assert_null(inf_tune_find(tune, 1), "%zu bytes", i);
-        inf_tune_add(tune, 2, &race); // repairs the file
+        inf_tune_add(tune, 2, &race); // adding a result repairs the file
         inf_tune_close(&tune);
         tune = open_tune();
         expect_found(tune, 2);
@@ -366,7 +368,7 @@ Test(tune, does_without_a_file_that_it_can_use)
 {
     struct inf_race race = finished_race();
     char path[96];
-    // A folder in the place of the file is neither read nor replaced.
+    // If a folder has the name of the file, the folder is neither read nor replaced.
     snprintf(path, sizeof path, "%s/tune.db", directory);
     cr_assert_eq(mkdir(path, 0700), 0);
     struct inf_tune *tune = open_tune();
@@ -375,7 +377,7 @@ Test(tune, does_without_a_file_that_it_can_use)
     expect_found(tune, 1);
     cr_assert_leq(warnings, 2u, "one for reading, one for writing");
     inf_tune_close(&tune);
-    // The directory is missing.
+    // If the directory is missing, the file cannot be written.
     strcat(directory, "/none");
     tune = open_tune();
     inf_tune_add(tune, 1, &race);
@@ -400,22 +402,22 @@ Test(tune, has_a_key_for_each_thing_that_a_decision_hangs_on)
         for (size_t k = 0; k < i; k++)
             cr_assert_neq(keys[i], keys[k], "%zu and %zu", i, k);
     cr_assert_eq(keys[0], inf_tune_key(1, shapes, 1, &race, "1"));
-    // The same device with another driver build.
+    // The device is the same, but its driver has another build.
     strcpy(tune_device->info.identity, "another build");
     cr_assert_neq(keys[0], inf_tune_key(1, shapes, 1, &race, "1"));
     inf_device_unref(&tune_device);
 }
 
-// --- speeds ---
+// --- predicted run times ---
 
 Test(speed, predicts_from_arithmetic_memory_and_steps)
 {
     const struct inf_speed speed = {
         .macs_per_s = 10e9, .bytes_per_s = 2e9, .submit_ns = 5000, .step_ns = 100};
-    // 10 M multiply-adds take 1 ms, 1 MB takes 0.5 ms, 30 steps take another 3 us.
+    // 10 M multiply-adds take 1 ms, 1 MB takes 0.5 ms, and 30 steps take another 3 us.
     cr_expect_eq(inf_speed_predict_ns(&speed, &(struct inf_speed_work){10000000, 1000000, 30}),
                  1000000u + 5000u + 3000u);
-    // 8 MB take 4 ms.
+    // Moving 8 MB takes 4 ms, which is longer than the multiply-adds take.
     cr_expect_eq(inf_speed_predict_ns(&speed, &(struct inf_speed_work){10000000, 8000000, 0}),
                  4000000u + 5000u);
     cr_expect_eq(inf_speed_predict_ns(&(struct inf_speed){0}, &(struct inf_speed_work){1, 1, 1}),
@@ -454,7 +456,7 @@ Test(speed, is_kept_for_the_next_start, .init = create_directory, .fini = remove
     cr_expect_eq(found.submit_ns, 3u);
     cr_expect_eq(found.step_ns, 4u);
     cr_expect(!inf_speed_load(&found, device, "2", directory), "another version");
-    // One digit of the line is changed.
+    // One digit of the stored line is changed, so the line is invalid.
     char path[96];
     snprintf(path, sizeof path, "%s/speed.db", directory);
     FILE *file = fopen(path, "r+");
@@ -468,7 +470,7 @@ Test(speed, is_kept_for_the_next_start, .init = create_directory, .fini = remove
     inf_device_unref(&device);
 }
 
-// --- policies ---
+// --- placement policies ---
 
 Test(race, wins_by_memory_or_by_runs_at_once_where_that_is_the_aim)
 {
@@ -480,7 +482,8 @@ Test(race, wins_by_memory_or_by_runs_at_once_where_that_is_the_aim)
     struct inf_race race = {.count = 2, .aim = INF_RACE_MEMORY};
     for (int i = 0; i < 2; i++)
         race.entries[i].device = devices[i];
-    // Both take the same memory: the order before the race decides, although the first is slower.
+    // Both devices take the same memory, so the first in the order before the race wins although it
+    // is slower.
     cr_assert_eq(inf_race_run(&race, model, &shape, BUDGET_NS, NULL), INF_OK);
     cr_expect_eq(race.chosen, 0u);
     cr_expect_eq(race.entries[0].memory_bytes, race.entries[1].memory_bytes);

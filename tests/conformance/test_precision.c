@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models in less than fp32: pinned nodes stay in fp32, the others are rounded, and the result
-// always reports its precision.
+// Models in lower precision than fp32. Pinned nodes stay in fp32, the other nodes are rounded, and
+// the result always reports its precision.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -18,7 +18,7 @@ static struct inf_device *open_device(const struct inf_backend *backend)
     return device;
 }
 
-// y = -(x * x), as nodes "square" and "y".
+// Makes a model of y = -(x * x), with the nodes "square" and "y".
 static struct inf_model *make_model(struct inf_device *host)
 {
     struct inf_graph *graph;
@@ -61,8 +61,8 @@ static enum inf_precision run_model(struct inf_model *model, struct inf_device *
     return precision;
 }
 
-// 1.0009765625 = 1 + 2^-10 fits in half. Its square 1 + 2^-9 + 2^-20 does not: the nearest half is
-// 1 + 2^-9. The nearest bfloat16, with 8 bits, is 1.
+// 1.0009765625 = 1 + 2^-10 is exact in half precision. Its square 1 + 2^-9 + 2^-20 rounds to 1 +
+// 2^-9 in half precision. In bfloat16, which has 8 bits, 1 + 2^-10 rounds to 1.
 Test(precision, rounds_what_is_not_pinned_and_says_so)
 {
     struct inf_device *half = open_device(&inf_half_backend), *ref = open_device(&inf_ref_backend);
@@ -81,8 +81,8 @@ Test(precision, rounds_what_is_not_pinned_and_says_so)
     cr_expect_eq(y[2], -INFINITY);
     cr_expect_eq(run_model(model, half, &bf16, x, y, NULL), INF_PRECISION_BF16);
     cr_expect_eq(y[0], -1.f);
-    cr_expect_eq(y[2], -90112.f); // 90000 to 8 bits: 176 * 512
-    // Executables of three precisions exist side by side.
+    cr_expect_eq(y[2], -90112.f); // 90000 rounded to 8 bits is 176 * 512
+    // The model keeps one executable for each of the three precisions.
     cr_expect_eq(inf_model_memory(model).executables, 3u);
     inf_model_unref(&model);
     inf_device_unref(&half);
@@ -107,7 +107,7 @@ Test(precision, pinned_nodes_stay_whole)
     cr_expect_eq(y[0], -90000.f);
     cr_expect_eq(y[1], -1.0019540786743164f);
     inf_model_unref(&model);
-    model = make_model(ref); // the first node alone
+    model = make_model(ref); // a new model, in which only the first node is pinned
     cr_assert_eq(inf_model_pin(model, INF_PRECISION_FP16, pins, 1, NULL), INF_OK);
     cr_expect_eq(run_model(model, half, &fp16, x, y, NULL), INF_PRECISION_FP16);
     cr_expect_eq(y[1], -1.001953125f);
@@ -132,7 +132,7 @@ Test(precision, is_refused_by_devices_that_do_not_offer_it)
     cr_expect_str_eq(err.text, "device 'half' does not compute in int8");
     segment.precision = INF_PRECISION_FP16;
     cr_expect_eq(inf_program_compile(&program, ref, &segment, 0, &err), INF_UNSUPPORTED);
-    // ref does not compute in half, so its executable runs in fp32.
+    // `ref` does not compute in half precision, so its executable runs in fp32.
     const float x[COUNT + 16] = {300, 1.0009765625f, 0, 0};
     float y[COUNT + 16];
     cr_expect_eq(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass that replaces operators between dequantize and quantize by operators on bytes, run on
-// ref. Products may differ by one quantisation step of y; all other results must be equal.
+// the reference device `ref`. Matrix products and convolutions may differ by one quantisation step
+// of y. All other results must be equal.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ static uint32_t add_node(struct inf_graph *graph, enum inf_op op, const uint32_t
     return graph->nodes[*node].outputs[0];
 }
 
-// Quantises x to bytes with this scale and zero point, and dequantises them.
+// Adds nodes that quantise x to bytes with this scale and zero point, and dequantise the bytes
+// again.
 static uint32_t there_and_back(struct inf_graph *graph, uint32_t x, float scale, uint8_t zero)
 {
     const struct inf_shape one = {0};
@@ -50,8 +52,8 @@ static uint32_t there_and_back(struct inf_graph *graph, uint32_t x, float scale,
     return add_node(graph, INF_OP_DEQUANTIZE, inputs, 3, &node);
 }
 
-// Adds a convolution (if `depthwise`, of each channel alone) of x with bytes that are dequantised
-// per channel.
+// Adds a convolution of x with a filter of bytes that are dequantised per channel. If `depthwise`,
+// each channel has its own filter.
 static uint32_t add_convolution(struct inf_graph *graph, uint32_t x, bool depthwise, bool relu)
 {
     const struct inf_shape each = INF_SHAPE(CHANNELS);
@@ -88,8 +90,8 @@ enum form {
     FORM_CONV,
     FORM_DEPTHWISE,
     FORM_ADD,
-    FORM_TRANSPOSED, // a transpose lies between dequantize and the convolution
-    FORM_RESHAPED,   // a reshape lies between dequantize and the convolution
+    FORM_TRANSPOSED, // a transpose is between dequantize and the convolution
+    FORM_RESHAPED,   // a reshape is between dequantize and the convolution
     FORM_COUNT
 };
 
@@ -133,8 +135,8 @@ static bool has_op(const struct inf_graph *graph, enum inf_op op)
     return false;
 }
 
-// Runs the passes except those in `disabled`, then the graph. Sets *fused to whether the result
-// contains `op`.
+// Runs all passes except those in `disabled`, then runs the graph. Sets *fused to whether the
+// rewritten graph contains `op`.
 static void run_passes(struct inf_device *ref, struct inf_graph *graph, uint32_t disabled,
                        enum inf_op op, float *y, bool *fused)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that depend on values, from TensorFlow.js's nodes to numbers worked out by hand. Each graph
-// runs with all passes, and with none.
+// Sizes that depend on values, built from TensorFlow.js nodes and compared with numbers worked out
+// by hand. Each graph runs with all passes and without passes.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -25,8 +25,8 @@ Test(value_sizes, where_lists_positions)
     cr_assert(inf_shape_equal(&inf_control.results[0].shape, &INF_SHAPE(0, 2)));
 }
 
-// Nodes whose sizes are known only during the run: gather the positive elements and sum their
-// squares.
+// Gathers the positive elements and sums their squares. The sizes of these nodes are known only
+// during the run.
 Test(value_sizes, what_follows_takes_the_size_it_gets)
 {
     inf_control_begin();
@@ -51,8 +51,8 @@ Test(value_sizes, what_follows_takes_the_size_it_gets)
     INF_CONTROL_CHECK(&none, 1, 0);
 }
 
-// Boxes 0 and 1 overlap by 9 of 11 parts, box 2 overlaps no box, box 3 is box 0 with swapped
-// corners.
+// The overlap of boxes 0 and 1 is 9/11 (intersection over union). Box 2 overlaps no other box. Box
+// 3 is box 0 with swapped corners.
 static const float boxes[] = {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 5, 5, 6, 6, 1, 1, 0, 0};
 
 static void nms_model(const char *op, const char *inputs, int pad)
@@ -75,21 +75,22 @@ Test(value_sizes, nms_keeps_the_best_of_what_overlaps)
     const struct inf_feed feed = {{boxes, scores}, {INF_SHAPE(4, 4), INF_SHAPE(4)}};
     nms_model("NonMaxSuppressionV2", "boxes,scores,most,overlap", 0);
     inf_control_accept("n");
-    INF_CONTROL_CHECK(&feed, 0, 1, 2); // among equal scores, the first box wins
+    INF_CONTROL_CHECK(&feed, 0, 1, 2); // among boxes with equal scores, the first box wins
     nms_model("NonMaxSuppressionV3", "boxes,scores,most,overlap,sigma", 0);
     inf_control_accept("n");
-    INF_CONTROL_CHECK(&feed, 0, 1); // box 2 scores less than the threshold, here 0.5
+    INF_CONTROL_CHECK(&feed, 0, 1); // the score of box 2 is below the threshold 0.5
     nms_model("NonMaxSuppressionV4", "boxes,scores,most,overlap,least", 1);
     inf_tfjs_writer_output(inf_control.writer, "count", "n:1");
     inf_control_accept("n");
     INF_CONTROL_CHECK(&feed, 0, 2);
     INF_CONTROL_CHECK(&feed, 1, 1, 2, 0);
-    cr_assert_eq(inf_control.interpreted, 0); // a padded output has a known size
+    // the padded output has a known size, so no node is interpreted
+    cr_assert_eq(inf_control.interpreted, 0);
 }
 
-// Soft suppression by hand: boxes 1 and 3 score 0.9, and box 1 is chosen first. Box 3 (and box 0)
-// overlaps it by 0.9 / 1.1 = 9/11, more than 0.5, and is suppressed. Only box 2, which overlaps by
-// 0, is left with its score unchanged.
+// Soft suppression, worked out by hand: boxes 1 and 3 score 0.9, and box 1 is chosen first. Boxes 0
+// and 3 overlap box 1 by 0.9 / 1.1 = 9/11. This is more than 0.5, so they are suppressed. Box 2
+// overlaps no box, so it keeps its score.
 Test(value_sizes, soft_nms_lowers_scores)
 {
     const float scores[] = {0.6f, 0.9f, 0.3f, 0.9f};
@@ -99,8 +100,8 @@ Test(value_sizes, soft_nms_lowers_scores)
     inf_control_accept("n");
     INF_CONTROL_CHECK(&feed, 0, 0.9f, 0.3f);
     INF_CONTROL_CHECK(&feed, 1, 1, 2);
-    // With a threshold that no overlap exceeds, overlaps lower the score: e^(-0.5 / 0.5 *
-    // (9/11)^2).
+    // With a threshold above every overlap, no box is suppressed. Instead each overlap multiplies
+    // the score by e^(-0.5 / 0.5 * (9/11)^2).
     inf_control_begin();
     inf_control_input("boxes", "DT_FLOAT", INF_DIMS(-1, 4));
     inf_control_input("scores", "DT_FLOAT", INF_DIMS(-1));

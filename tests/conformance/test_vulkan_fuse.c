@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of element-wise nodes, which the vulkan backend computes with shaders that it generates,
-// and sums that are fused into convolutions: results equal ref's for every division into trees.
-// Built without shaderc, the backend generates no trees, and the results are the same.
+// Trees of element-wise nodes, which the vulkan backend computes with generated shaders, and sums
+// that are fused into convolutions. Results must equal the results of the reference device `ref`
+// however the nodes are divided into trees. Without shaderc the backend generates no trees, and the
+// results are the same.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static uint32_t add_unary(struct inf_graph *graph, enum inf_unary_kind kind, uin
     return value;
 }
 
-// Adds a row of constants, one for each channel.
+// Adds a constant row with one element for each channel.
 static uint32_t add_row(struct inf_graph *graph, float first)
 {
     float elements[CHANNELS];
@@ -60,7 +61,8 @@ static struct inf_graph *finish_graph(struct inf_graph *graph, uint32_t y)
     return graph;
 }
 
-// Runs the graph on x = -3, -2.9, ... and destroys it. Returns the number of steps of the run.
+// Runs the graph on x = -3, -2.9, ... and destroys the graph. Returns the number of steps of the
+// run.
 static uint32_t run_graph(struct inf_graph *graph, struct inf_device *device,
                           enum inf_precision precision, float y[ELEMENTS])
 {
@@ -91,7 +93,8 @@ static void expect_near(const float *got, const float *wanted, float tolerance)
                       "element %d is %g, ref has %g", i, (double)got[i], (double)wanted[i]);
 }
 
-// swish(neg(x) * row + row), clipped. It is one tree, which reads x once and one value twice.
+// Makes clip(swish(neg(x) * row + row)). It becomes one tree, which reads x once and reads one
+// intermediate value twice.
 static struct inf_graph *make_swish(void)
 {
     struct inf_graph *graph = new_graph();
@@ -114,7 +117,7 @@ Test(vulkan_fuse, computes_a_tree_in_one_step)
     run_graph(make_swish(), ref, INF_PRECISION_FP32, wanted);
     uint32_t steps = run_graph(make_swish(), device, INF_PRECISION_FP32, y);
     expect_near(y, wanted, 1e-6f);
-    // By hand: x = -3, so |3 * 1 - 0.5| / (1 + e^3).
+    // Worked out by hand for x = -3: |3 * 1 - 0.5| / (1 + e^3).
     cr_assert_float_eq(y[0], 0.25f, 1e-6, "clipped from 0.1186: %g", (double)y[0]);
     cr_assert_eq(steps, inf_glsl_available() ? 1u : 7u);
     inf_device_unref(&device);
@@ -126,7 +129,7 @@ Test(vulkan_fuse, computes_between_values_of_16_bits)
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     float y[ELEMENTS], wanted[ELEMENTS];
     for (int i = 0; i < 2; i++) {
-        // softmax is no part of a tree: its operand and its result are stored in 16 bits.
+        // softmax is not part of a tree, so its operand and its result are stored in 16 bits.
         struct inf_graph *graph = new_graph();
         uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
         uint32_t before = add_binary(graph, INF_BINARY_MUL, add_unary(graph, INF_UNARY_TANH, x),
@@ -143,7 +146,7 @@ Test(vulkan_fuse, computes_between_values_of_16_bits)
     inf_device_unref(&ref);
 }
 
-// Makes a chain of `nodes` nodes, every second of which reads its own row.
+// Makes a chain of `nodes` nodes. Every second node reads its own constant row.
 static struct inf_graph *make_chain(int nodes)
 {
     struct inf_graph *graph = new_graph();
@@ -169,14 +172,15 @@ Test(vulkan_fuse, cuts_what_has_no_room_in_one_shader)
     inf_device_unref(&ref);
 }
 
-// Returns a number below `limit` from a linear congruential generator (Knuth).
+// Returns a number below `limit` from Knuth's linear congruential generator.
 static uint32_t draw_below(uint64_t *state, uint32_t limit)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(*state >> 33) % limit;
 }
 
-// Makes random nodes over earlier results. Several nodes may read the same result; all are bounded.
+// Makes random nodes that read earlier results. Several nodes may read the same result. All results
+// are bounded.
 static struct inf_graph *make_random(uint64_t seed)
 {
     static const enum inf_unary_kind unaries[] = {INF_UNARY_NEG, INF_UNARY_ABS, INF_UNARY_SIGMOID,
@@ -226,13 +230,15 @@ Test(vulkan_fuse, compiles_nothing_at_a_second_start)
         run_graph(make_swish(), device, INF_PRECISION_FP32, start == 0 ? wanted : y);
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_SHADERS_COMPILED),
                      start == 1 ? 0u : 1u);
-        // The third start finds the second start's pipelines, because the shader is the same again.
+        // The shader of the third start equals the second start's, so the third start finds the
+        // pipelines of the second start.
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES), 1u);
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES_KNOWN), start == 0 ? 0u : 1u);
         if (start > 0)
             expect_near(y, wanted, 0);
         inf_device_unref(&device);
-        // The third start finds a file with one byte changed, and compiles again.
+        // Change one byte of the shader file, so that the third start must reject it and compile
+        // again.
         snprintf(command, sizeof(command),
                  "printf x | dd conv=notrunc status=none bs=1 seek=999 of=");
         if (start == 1) {
@@ -260,7 +266,7 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
     uint64_t hash = ((struct vk_gpu *)device)->fused_shaders.list->hash;
     inf_device_unref(&device);
     device = vulkan_open(NULL);
-    faults->pipeline_word = 1; // the hash's lower half
+    faults->pipeline_word = 1; // the lower half of the shader's hash
     faults->pipeline_value = (uint32_t)hash;
     faults->pipeline = VK_ERROR_UNKNOWN;
     cr_assert_eq(run_graph(make_swish(), device, INF_PRECISION_FP32, y), 7u);
@@ -269,15 +275,15 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
     inf_device_unref(&ref);
 }
 
-// --- convolutions that add ---
+// --- sums fused into convolutions ---
 
-// The nodes around a convolution of x.
+// Describes the nodes before and after a convolution of x.
 struct around {
     bool swapped; // the convolution is the second operand of the sum
-    bool padded;  // the other operand has fewer channels, padded with zeros
+    bool padded;  // the other operand has fewer channels and is padded with zeros
     bool prelu, relu;
-    bool read_twice; // two nodes read the convolution's result, so the sum must not be fused
-    uint32_t steps;  // expected number of steps
+    bool read_twice; // two nodes read the convolution's result, so the pass must not fuse the sum
+    uint32_t steps;  // the expected number of steps
 };
 
 static uint32_t add_convolution(struct inf_graph *graph, uint32_t x, int64_t channels, float first)
@@ -321,7 +327,7 @@ static const struct around arounds[] = {
     {.swapped = true, .relu = true, .steps = 1},
     {.swapped = true, .padded = true, .prelu = true, .steps = 2},
     {.padded = true, .relu = true, .steps = 2},
-    {.read_twice = true, .steps = 3}, // the sum is a tree with the difference
+    {.read_twice = true, .steps = 3}, // the sum and the difference form one tree
 };
 
 Test(vulkan_fuse, adds_to_a_convolution_in_its_step)
@@ -351,7 +357,7 @@ Test(vulkan_fuse, adds_apart_where_the_driver_cannot_build_it)
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     const struct around *around = &arounds[1];
     run_graph(make_sum(around), ref, INF_PRECISION_FP32, wanted);
-    faults->pipeline_word = 8; // ADDS of conv.comp
+    faults->pipeline_word = 8; // the constant ADDS of conv.comp
     faults->pipeline_value = 1;
     faults->pipeline = VK_ERROR_UNKNOWN;
     cr_assert_eq(run_graph(make_sum(around), device, INF_PRECISION_FP32, y), 2u);

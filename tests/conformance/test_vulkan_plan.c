@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans over a device with its own memory: nodes that it cannot compute run on ref, and every
-// output is returned, from either device.
+// Plans over a device with its own memory. Nodes that the device cannot compute run on the
+// reference device `ref`, and every output is returned, whichever device computed it.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -24,8 +24,8 @@ static struct inf_device *open_ref(void)
     return ref;
 }
 
-// abs = |x| (device); wide = abs as f64 (ref); half = wide / 2 as f32 (ref); y = -half (device);
-// flat = y as one row; same = x.
+// Computes abs = |x| on the device, wide = abs as f64 and half = wide / 2 as f32 on `ref`, y =
+// -half on the device, flat = y as one row, and same = x.
 static struct inf_graph *make_graph(void)
 {
     struct inf_graph *graph = new_graph();
@@ -49,7 +49,7 @@ static struct inf_graph *make_graph(void)
     return graph;
 }
 
-// Runs the slot with x = first, first - 1, ... and checks all outputs.
+// Runs the slot (one concurrent run) with x = first, first - 1, ... and checks all outputs.
 static void run_slot(struct inf_executable *executable, uint32_t slot, float first, bool all)
 {
     float x[ELEMENTS + 16], y[ELEMENTS], abs[ELEMENTS], flat[ELEMENTS], same[ELEMENTS];
@@ -101,7 +101,7 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
     struct inf_graph *graph = make_graph();
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
-    // ref supports every node, so the plan never asks the second device.
+    // `ref` supports every node, so the plan does not query the second device.
     cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, NULL, &err), INF_OK,
                  "%s", err.text);
     run_slot(executable, 0, 3, true);
@@ -110,11 +110,11 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
         inf_device_unref(&devices[i]);
 }
 
-// --- in place ---
+// --- inputs that the device reads in place ---
 
-#define LARGE ((int64_t)1 << 18) // of floats: 1 MiB
+#define LARGE ((int64_t)1 << 18) // number of floats: 1 MiB
 
-// less = -x of floats; more = -index of as many integers.
+// Makes less = -x and flat = x reshaped, of floats, and twice = index + index, of integers.
 static struct inf_graph *make_pair(int64_t count)
 {
     struct inf_graph *graph = new_graph();
@@ -133,7 +133,7 @@ struct pair {
     int64_t count;
     float *x;
     int32_t *index;
-    struct inf_mapping *mapping; // of both inputs
+    struct inf_mapping *mapping; // the mapping that contains both inputs
     float *less, *flat;
     int32_t *twice;
 };
@@ -146,7 +146,7 @@ static void pair_init(struct pair *pair, int64_t count)
     cr_assert_eq(
         inf_static_executable_create(&pair->executable, &graph, pair->devices, 2, NULL, NULL),
         INF_OK);
-    size_t total = (4 * bytes + 8191) / 4096 * 4096; // whole pages
+    size_t total = (4 * bytes + 8191) / 4096 * 4096; // rounded up to whole pages
     pair->x = aligned_alloc(4096, total);
     pair->index = (int32_t *)(void *)((char *)pair->x + 2 * bytes);
     cr_assert_eq(inf_mapping_create(&pair->mapping, pair->x, total, NULL), INF_OK);
@@ -167,8 +167,8 @@ static void pair_fini(struct pair *pair)
         inf_device_unref(&pair->devices[i]);
 }
 
-// Runs it on x = first, first + 1, ... from pair->x + `at` on. Returns how many of its inputs were
-// read in place.
+// Runs the executable on x = first, first + 1, ..., stored from pair->x + `at`. Returns how many
+// inputs the device read in place.
 static uint64_t run_pair(struct pair *pair, int64_t at, float first)
 {
     struct inf_error err = {0};
@@ -196,12 +196,13 @@ Test(vulkan_plan, reads_large_floats_where_the_caller_has_them)
     pair_init(&pair, LARGE);
     if (((struct vk_gpu *)pair.devices[0])->import_alignment == 0)
         cr_skip_test("the driver has no VK_EXT_external_memory_host");
-    // Integers are copied: the client could change them between the range check and the use.
+    // Integers are copied, because the client could change them between the range check and their
+    // use.
     cr_expect_eq(run_pair(&pair, 0, 1), 1u);
     cr_expect_eq(run_pair(&pair, 64, 2), 1u);
     cr_expect_eq(inf_device_get_count(pair.devices[0], INF_COUNT_IN_PLACE_BYTES), 2u * LARGE * 4);
     cr_expect_eq(inf_device_get_count(pair.devices[0], INF_COUNT_INPUTS_COPIED), 2u);
-    // An address whose alignment does not allow the device to read in place is copied.
+    // An input is copied if its alignment does not allow the device to read it in place.
     cr_expect_eq(run_pair(&pair, 1, 3), 0u);
     pair_fini(&pair);
 }
@@ -224,10 +225,10 @@ Test(vulkan_plan, reads_smaller_floats_in_place_once_they_stay)
     pair_fini(&pair);
 }
 
-// --- in 16 bits ---
+// --- values stored in 16 bits ---
 
-// double = -x * 2; y = double / 2; same = |double|, so that double is stored; z = -x times a matrix
-// with an element that 16 bits cannot hold.
+// Computes double = -x * 2, y = double / 2, same = |double| (so that double is stored), and z = -x
+// times a matrix with an element that does not fit in 16 bits.
 static struct inf_graph *make_wide_graph(void)
 {
     struct inf_graph *graph = new_graph();
@@ -248,7 +249,7 @@ static struct inf_graph *make_wide_graph(void)
     return graph;
 }
 
-// Returns true if a value that was stored in 16 bits is not finite.
+// Returns true if the run reports that a value stored in 16 bits is not finite.
 static bool run_wide(const struct inf_run_options *options, const float x[4], float y[4], float *z)
 {
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
@@ -286,7 +287,7 @@ Test(vulkan_plan, keeps_in_fp32_what_16_bits_do_not_hold)
     cr_assert(run_wide(&fp16, x, y, &z));
     cr_assert(isinf(y[0]), "80000 fits into 16 bits: %g", (double)y[0]);
     cr_assert_eq(y[3], -1000);
-    // -x is a whole number that 16 bits hold exactly, and the weights stay in 32 bits.
+    // -x is a whole number that is exact in 16 bits, and the weights stay in 32 bits.
     cr_assert_eq(z, 40000.f * 70000.f - 3 + 0.25f - 1000);
     uint64_t hash = inf_node_hash(&pinned);
     fp16.pinned = &hash;
@@ -296,7 +297,8 @@ Test(vulkan_plan, keeps_in_fp32_what_16_bits_do_not_hold)
         cr_assert_eq(y[i], -x[i], "element %d", i);
 }
 
-// double = -x * 2 and |double|, of `count` numbers. double is stored.
+// Computes double = -x * 2, |double| and double / 2 for `count` numbers. double is stored, because
+// two nodes read it.
 static struct inf_graph *make_doubling(int64_t count)
 {
     struct inf_graph *graph = new_graph();
@@ -314,8 +316,8 @@ static struct inf_graph *make_doubling(int64_t count)
     return graph;
 }
 
-// Runs on x, which is 40000 at index `large` (-1: nowhere) and 1 elsewhere. Returns true if the run
-// reports that a doubled number is too large.
+// Runs on an x that is 40000 at index `large` and 1 elsewhere; if `large` is -1, x is 1 everywhere.
+// Returns true if the run reports that a doubled number is too large.
 static bool range_check_fails(struct inf_executable *executable, int large)
 {
     float x[16 + 16], same[16], half[16];
@@ -358,7 +360,8 @@ Test(vulkan_plan, says_fp32_where_nothing_is_in_16_bits)
     struct inf_graph *graph = new_graph();
     struct inf_executable *executable = NULL;
     struct inf_run_options options = {.precision = INF_PRECISION_FP16};
-    // Inputs and outputs are in fp32, and there are no values between them.
+    // Inputs and outputs are in fp32, and the graph has no intermediate values that could be stored
+    // in 16 bits.
     uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
     add_output(graph, "y", node(graph, INF_OP_UNARY, "y", x));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
@@ -370,7 +373,7 @@ Test(vulkan_plan, says_fp32_where_nothing_is_in_16_bits)
         inf_device_unref(&devices[i]);
 }
 
-// --- with a Vulkan layer that injects failures and counts calls ---
+// --- failures injected by a Vulkan layer that also counts calls ---
 
 static struct vulkan_faults *install_faults(void)
 {
@@ -403,7 +406,7 @@ Test(vulkan_plan, plans_anew_without_what_the_driver_cannot_build)
 #define SIDE    16
 #define RESULTS ((SIDE - 2) * (SIDE - 2))
 
-// y [1,14,14,1] = a convolution of x [1,16,16,1] with a 3x3 filter, without padding.
+// Makes y [1,14,14,1], the convolution of x [1,16,16,1] with a 3x3 filter, without padding.
 static struct inf_graph *make_convolution(void)
 {
     struct inf_graph *graph = new_graph();
@@ -441,7 +444,7 @@ Test(vulkan_plan, takes_fewer_pixels_where_the_driver_cannot_build_many)
     float y[RESULTS], wanted[RESULTS];
     run_convolution(devices + 1, 1, wanted);
     faults->pipeline = VK_ERROR_UNKNOWN;
-    faults->pipeline_word = 2; // pixels
+    faults->pipeline_word = 2; // the constant for pixels per thread
     for (uint32_t pixels = 16; pixels > 1; pixels /= 2) {
         faults->pipeline_value = pixels;
         run_convolution(devices, 2, y);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few and long reductions and rows of softmax. On devices that support it, a subgroup computes each
-// row. Results equal ref's.
+// Long rows in small number: reductions and softmax. On devices that support it, one subgroup
+// computes each row. Results must equal the results of the reference device `ref`.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// More than the lanes of any subgroup, and a multiple of none. Channels are computed in fours.
+// COLUMNS exceeds the number of lanes of any subgroup and is no multiple of one. CHANNELS is a
+// multiple of 4, because channels are computed in groups of four.
 #define ROWS     3
 #define COLUMNS  1501
 #define CHANNELS 8
@@ -20,11 +21,12 @@
 
 #define NOTHING (-1)
 
-// The operator and its operand x [ROWS, COLUMNS, CHANNELS].
+// The operator under test. Its operand is x [ROWS, COLUMNS, CHANNELS].
 struct made {
     enum inf_op op;
-    int32_t kind; // the kind of a reduction; for softmax, 1 means the logarithm
-    bool rows;    // x is [ROWS, COLUMNS * CHANNELS]; else the columns of each channel are reduced
+    int32_t kind; // the kind of reduction; for softmax, 1 means log-softmax
+    // if true, x is [ROWS, COLUMNS * CHANNELS]; otherwise the columns of each channel are reduced
+    bool rows;
 };
 
 static struct inf_graph *make_graph(const struct made *made)
@@ -46,8 +48,8 @@ static struct inf_graph *make_graph(const struct made *made)
     return graph;
 }
 
-// Runs the graph; column `nan` of the second row is NaN. Returns true if a subgroup computed each
-// row.
+// Runs the graph on an x whose second row has a NaN in column `nan`. Returns true if a subgroup
+// computed each row.
 static bool run_graph(const struct made *made, struct inf_device *device, int32_t nan, float *y)
 {
     struct inf_device *ref = NULL;
@@ -62,7 +64,7 @@ static bool run_graph(const struct made *made, struct inf_device *device, int32_
     cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, device != NULL ? 2 : 1,
                                               &(struct inf_run_options){0}, &err),
                  INF_OK, "%s", err.text);
-    // Elements near 1, so that their product stays in range.
+    // Elements are near 1, so that their product stays in range.
     for (size_t i = 0; i < ELEMENTS; i++)
         x[i] = 1 + ((float)(i * 7919 % 61) - 30) / 6000;
     if (nan != NOTHING)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that the vulkan backend computes by Winograd's algorithm if that is faster: results
-// equal ref's.
+// Convolutions that the vulkan backend computes with Winograd's algorithm if that is faster.
+// Results must equal the results of the reference device `ref`.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// Two pictures whose sides are no multiples of a tile's, with more tiles than one batch holds.
+// Two pictures whose height and width are no multiples of the tile size. They have more tiles than
+// fit in one batch.
 #define IMAGES   2
 #define HEIGHT   94
 #define WIDTH    101
@@ -37,7 +38,7 @@ static uint32_t add_weights(struct inf_graph *graph, struct inf_shape shape, flo
     return value;
 }
 
-// Makes a convolution, alone or followed by a sum and a prelu.
+// Makes a convolution, either alone or followed by a sum and a prelu.
 static struct inf_graph *make_graph(enum inf_padding padding, bool summed)
 {
     struct inf_graph *graph = new_graph();
@@ -70,7 +71,7 @@ static struct inf_device *open_ref(void)
     return ref;
 }
 
-// Runs the graph and destroys it. Returns true if one of its steps used Winograd's algorithm.
+// Runs the graph and destroys it. Returns true if one step of the run used Winograd's algorithm.
 static bool run_graph(struct inf_graph *graph, struct inf_device *device, float *y)
 {
     struct inf_device *devices[] = {device, open_ref()};
@@ -131,7 +132,7 @@ Test(vulkan_winograd, is_left_out_where_the_driver_cannot_build_it)
     struct vulkan_faults *faults = vulkan_faults_install();
     cr_assert_not_null(faults);
     struct inf_device *device = vulkan_open(NULL);
-    faults->pipeline_word = 10; // BY_ROW of conv_tile.comp
+    faults->pipeline_word = 10; // the constant BY_ROW of conv_tile.comp
     faults->pipeline_value = 1;
     faults->pipeline = VK_ERROR_UNKNOWN;
     expect_agrees(device, INF_PADDING_SAME, false, false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights are in memory once. Executables share packed weights; constants that no other node reads
-// are freed, and restored when other shapes are compiled.
+// Weights are in memory only once. Executables share packed weights. Constants that no other node
+// reads are freed, and restored when the model is compiled for other shapes.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -74,8 +74,8 @@ static uint32_t add_node(struct inf_graph *graph, enum inf_op op, uint32_t a, ui
     return graph->nodes[node].outputs[0];
 }
 
-// y [n,33] = relu(x [n,80] a) b^T. If `adds`, also z [80,97] = a + a[0][0..], so that a run reads
-// a.
+// Makes y [n,33] = relu(x [n,80] a) b^T. If `adds`, the model also has z [80,97] = a + a[0][0..],
+// so that the run itself reads a.
 static struct inf_model *make_model(struct inf_device *const *hosts, uint32_t host_count, bool adds)
 {
     struct inf_graph *graph;
@@ -96,7 +96,7 @@ static struct inf_model *make_model(struct inf_device *const *hosts, uint32_t ho
     if (adds) {
         uint32_t z = add_node(graph, INF_OP_MATMUL, middle, a, &attrs);
         attrs->matmul.transpose_b = true;
-        // The sum depends on an input, so that the passes cannot fold it.
+        // The sum depends on an input, so the passes cannot fold it into a constant.
         uint32_t one = add_node(graph, INF_OP_MATMUL, z, a, NULL);
         uint32_t row = add_node(graph, INF_OP_MATMUL, one, b, &attrs);
         attrs->matmul.transpose_b = true;
@@ -140,7 +140,7 @@ static void run_slot(struct inf_executable *executable, uint32_t slot, int64_t r
     inf_blob_unref(&x);
 }
 
-// Computes y row by row in double, from the same numbers.
+// Computes y row by row in double precision from the same weights, and compares.
 static void check_answer(const float *y, int64_t rows)
 {
     for (int64_t r = 0; r < rows; r++) {
@@ -173,7 +173,8 @@ static void check_run(struct inf_model *model, struct inf_device *device, int64_
     free(y);
 }
 
-// The project's own kernels. If XNNPACK wins a race, it packs the weights into private memory.
+// Returns true if the project's own kernels pack the weights. If XNNPACK wins the timing race, it
+// packs the weights into private memory.
 static bool packs_itself(void)
 {
     return strstr(inf_device_info(cpu)->description, "AVX") != NULL;
@@ -211,7 +212,8 @@ Test(residency, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
     inf_model_unref(&model);
 }
 
-// The memory that one executable reports (shown by `inferctl inspect`) equals the device's count.
+// The memory that one executable reports (shown by `inferctl inspect`) must equal the device's
+// count.
 Test(residency, is_told_beforehand)
 {
     struct inf_model *model = make_cpu_model(true);
@@ -331,7 +333,7 @@ Test(residency, counts_constants_where_it_is_told)
 
 // --- branches ---
 
-// A side of a branch: y [2,97] = x [2,80] a, doubled `times` times.
+// Makes the subgraph of one branch: y [2,97] = x [2,80] a, doubled `times` times.
 static struct inf_graph *make_side(int times)
 {
     struct inf_graph *graph;
@@ -347,7 +349,7 @@ static struct inf_graph *make_side(int times)
     return graph;
 }
 
-// y [2,97] = c ? 2^8 x a : 2^9 x a. c is known only during the run.
+// Makes y [2,97] = c ? 2^8 x a : 2^9 x a. The value of c is known only during the run.
 static struct inf_model *make_branching_model(void)
 {
     struct inf_graph *graph;
@@ -429,7 +431,8 @@ static void *run_many_shapes(void *argument)
     const struct runner *runner = argument;
     for (int64_t turn = 0; turn < 60; turn++) {
         int64_t rows = 1 + (turn * 7 + runner->slot * 3) % 12;
-        struct inf_device *device = turn % 4 == 3 ? ref : cpu; // ref reads what cpu frees
+        // ref reads the weights that cpu frees
+        struct inf_device *device = turn % 4 == 3 ? ref : cpu;
         check_run(runner->model, device, rows, runner->slot);
         if (device == ref || turn % 10 == 9)
             inf_model_drop(runner->model, device, &INF_SHAPE(rows, INNER));
