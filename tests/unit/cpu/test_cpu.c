@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cpu device: settings, results of kernels, threads, packs and what it declines.
+// The cpu device: settings, results of kernels, threads, packed weights, and the nodes that the
+// device declines.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <pthread.h>
@@ -15,12 +16,12 @@
 #include "backends/cpu/kernels/isa.h"
 #include "backends/graph/shape/infer.h"
 
-// --- graphs of one node ---
+// --- graphs with one node ---
 
 struct single {
     struct inf_graph *graph;
     uint32_t node;
-    uint32_t operands[4]; // indices of values
+    uint32_t operands[4]; // value indices in the graph
     uint32_t count;
 };
 
@@ -36,7 +37,7 @@ static void add_operand(struct single *single, enum inf_dtype dtype, const struc
     cr_assert_eq(inf_graph_add_value(single->graph, "x", dtype, shape, value, NULL), INF_OK);
 }
 
-// Adds a constant operand of f32; of i32 if `floats` is NULL.
+// Adds a constant operand of type f32, or of type i32 if `floats` is NULL.
 static void add_constant(struct single *single, const struct inf_shape *shape, const float *floats,
                          const int32_t *integers)
 {
@@ -62,7 +63,7 @@ static uint32_t get_output(const struct single *single)
     return single->graph->nodes[single->node].outputs[0];
 }
 
-// A 1x1 convolution of x [1,2,2,1] to two channels: 2x + 1 and -x.
+// Makes a 1x1 convolution of x [1,2,2,1] to the two channels 2x + 1 and -x.
 static void make_pointwise(struct single *single)
 {
     const float filter[2] = {2, -1};
@@ -107,7 +108,7 @@ static enum inf_code run_program(struct inf_program *program, const struct singl
     return inf_program_run(program, &options, &ticket, NULL);
 }
 
-// Operands are followed by bytes that kernels may read.
+// An operand, followed by slack bytes that kernels may read.
 struct buffer {
     _Alignas(64) float data[64];
     char slack[INF_BLOB_SLACK_BYTES];
@@ -143,8 +144,8 @@ static uint64_t cpu_time_ns(clockid_t clock)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-// Returns true if other threads take a good part in 30 runs of a convolution that may use
-// `threads`.
+// Returns true if other threads do a considerable part of the work in 30 runs of a convolution that
+// may use `threads` threads.
 static bool is_shared(struct inf_device *device, uint32_t threads)
 {
     static float x[64 * 64 * 64], y[64 * 64 * 64], filter[64 * 64];
@@ -231,7 +232,8 @@ Test(cpu, uses_at_least_one_core_and_no_more_than_the_machine_has)
 
 // --- programs ---
 
-// Programs and slots that multiply with the same constant share its pack.
+// Given two programs and slots (concurrent runs) that multiply with the same constant, expect that
+// they share one packed copy.
 Test(cpu, counts_packed_weights_once_and_frees_them)
 {
     uint64_t live = inf_cpu_memory_live_bytes();
@@ -247,7 +249,7 @@ Test(cpu, counts_packed_weights_once_and_frees_them)
     cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes);
     struct inf_program *two = program_of(device, &single, 2);
     cr_assert_eq(inf_program_packed_form(two, single.node, 1), form);
-    // malloc() rounds sizes up, not always alike.
+    // The sizes agree only approximately, because malloc() may round two equal sizes differently.
     uint64_t both = inf_program_weight_bytes(two);
     cr_assert_float_eq((double)both, 2 * (double)bytes, 256);
     cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes + both);
@@ -261,7 +263,7 @@ Test(cpu, counts_packed_weights_once_and_frees_them)
     inf_graph_destroy(&single.graph);
 }
 
-// Constants that runs do not read in their original form may be freed, and are restored unchanged.
+// Constants that runs read only in packed form may be freed. They must be restored unchanged.
 Test(cpu, runs_without_the_constants_that_it_packed)
 {
     struct inf_device *device = device_of(1, 1);
@@ -288,7 +290,8 @@ Test(cpu, runs_without_the_constants_that_it_packed)
     inf_graph_destroy(&single.graph);
 }
 
-// There is one pixel: threads share its columns, and each applies the epilogue to its own.
+// The result has only one pixel, so the threads share its columns. Each thread applies the epilogue
+// to its own columns.
 Test(cpu, applies_the_epilogue_once_to_every_column)
 {
     enum {
@@ -327,7 +330,8 @@ Test(cpu, follows_operands_that_move_without_allocating)
     struct inf_device *device = device_of(1, 1);
     struct single single;
     const float filter[9] = {0, 0, 0, 0, 1,
-                             // The pixel, and ten times its neighbour below to the right.
+                             // The element of the pixel itself plus ten times the element one row
+                             // below and one column to the right.
                              0, 0, 0, 10};
     start_graph(&single);
     add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
@@ -444,15 +448,16 @@ Test(cpu, runs_in_different_slots_do_not_interfere)
     expect_slots_apart(3);
 }
 
-// A plan of another device that falls back on cpu has the other device's slots.
+// A plan for another device has that device's slot count. Nodes that fall back to cpu run in more
+// slots than cpu has pools.
 Test(cpu, runs_in_more_slots_than_pools_do_not_interfere)
 {
     expect_slots_apart(1);
 }
 
-// --- what it declines ---
+// --- nodes that the device declines ---
 
-// The device must decline the node with a text that contains `reason`.
+// Asserts that the device declines the node with an error text that contains `reason`.
 static void expect_declined(struct single *single, const char *reason)
 {
     struct inf_device *device = device_of(1, 1);
@@ -530,7 +535,8 @@ Test(cpu, declines_attributes_that_xnnpack_refuses_or_computes_wrongly)
     add_node(&single, INF_OP_UNARY)->unary.kind = INF_UNARY_ELU;
     expect_declined(&single, "alpha 0");
 
-    // The result is 1x1 with strides of 2: some of XNNPACK's four interleaved parts are empty.
+    // The result is 1x1 with a stride of 2, so some of the four parts that XNNPACK interleaves are
+    // empty.
     const int32_t size[4] = {1, 1, 1, 1};
     make_image_node(&single, 1);
     add_constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
@@ -540,7 +546,7 @@ Test(cpu, declines_attributes_that_xnnpack_refuses_or_computes_wrongly)
     expect_declined(&single, "1x1 to 1x1");
 }
 
-// --- numbers ---
+// --- numeric results ---
 
 static void compute_once(struct single *single, const float *x, float *y, size_t count)
 {

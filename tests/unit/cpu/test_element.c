@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over elements of all types, at every ISA level of this processor, against literals and
-// plain sums of 128 bits. Operands end at a guard page, so that a read beyond them crashes.
+// The loops over elements of all types, at every ISA level of this processor, compared with
+// literals and with plain 128-bit arithmetic. Operands end at a guard page, so that a read beyond
+// them crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@ static const size_t lengths[] = {1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, LENGTH_
 
 static const struct {
     enum inf_dtype dtype;
-    int bits; // negative: signed; 0: a float
+    int bits; // number of bits; negative for signed integers, 0 for floats
 } types[] = {
     {INF_DTYPE_BOOL, 1},  {INF_DTYPE_U8, 8},  {INF_DTYPE_U16, 16},  {INF_DTYPE_U32, 32},
     {INF_DTYPE_U64, 64},  {INF_DTYPE_I8, -8}, {INF_DTYPE_I16, -16}, {INF_DTYPE_I32, -32},
@@ -63,7 +64,8 @@ static uint64_t draw_bits(void)
     return state >> 7 ^ state << 29;
 }
 
-// Bytes that are likely to be extreme: all ones, zero, or few bits set.
+// Fills memory with bytes that are likely to be extreme: all bits set, no bits set, or few bits
+// set.
 static void scatter_bytes(unsigned char *to, size_t count, size_t size, enum inf_dtype dtype)
 {
     static const float floats[] = {0.0f,   -0.0f,    1.5f,      -1.5f,  255.5f,   -0.99f,
@@ -91,7 +93,7 @@ static __int128 integer_at(const unsigned char *from, int type_bits, size_t size
     memcpy(&value, from, size);
     if (type_bits == 1)
         return value != 0;
-    if (type_bits < 0) // extends the sign
+    if (type_bits < 0) // sign-extends the value
         return (__int128)(int64_t)(value << (64 - size * 8)) >> (64 - size * 8);
     return value;
 }
@@ -107,7 +109,7 @@ static double float_at(const unsigned char *from, size_t size)
     return number;
 }
 
-// The integer of a type that a float converts to.
+// Returns the integer of a type to which a float is converted.
 static __int128 truncate_float(double value, int type_bits)
 {
     if (type_bits == 1)

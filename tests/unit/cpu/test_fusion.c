@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row pipeline computed at every level of fusion: which level is chosen, that races are recorded
-// and their results used, and that all levels give the same result.
+// A row pipeline computed at every level of fusion. Tests which level is chosen, that the results
+// of timing races are recorded and used, and that all levels give the same result.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 static char folder[] = "/tmp/inf-forms-XXXXXX";
 static char file[64];
 static struct inf_graph *graph;
-static unsigned races; // races that were logged
+static unsigned races; // number of logged timing races
 
 static uint32_t add_conv(enum inf_op op, const char *name, uint32_t x, struct inf_shape shape)
 {
@@ -39,7 +39,8 @@ static uint32_t add_conv(enum inf_op op, const char *name, uint32_t x, struct in
     return graph->nodes[node].outputs[0];
 }
 
-// A 1x1 convolution, then a depthwise convolution and another 1x1: the value between them is large.
+// Makes a 1x1 convolution, a depthwise convolution and another 1x1 convolution. The value between
+// them is large.
 static void create_device(void)
 {
     uint32_t x;
@@ -77,10 +78,10 @@ static const struct inf_log counter = {.level = INF_LOG_DEBUG, .write = count_ra
 
 struct outcome {
     uint32_t steps;
-    float sum; // sum of integers: exact in any order
+    float sum; // a sum of integers, which is exact in any order
 };
 
-// Chooses the level, compiles and runs the graph on ones, with one thread or two.
+// Compiles the graph at the chosen fusion level and runs it on ones, with one thread or two.
 static struct outcome run_graph(bool kernel_races, uint32_t threads, enum inf_precision precision)
 {
     struct outcome outcome = {0};
@@ -119,7 +120,7 @@ static struct outcome run_graph(bool kernel_races, uint32_t threads, enum inf_pr
     return outcome;
 }
 
-// Rewrites the file of race results, with every winner `was` replaced by `is`.
+// Rewrites the file of race results: replaces the winner `was` by the winner `is` in every result.
 static unsigned rewrite_results(const char *was, const char *is)
 {
     char lines[64][128];
@@ -187,16 +188,18 @@ Test(fusion, follows_recorded_results)
     struct outcome outcome = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 1u);
     cr_assert_eq(outcome.sum, wanted);
-    // If the pipeline has lost its race, the second chain has raced already.
+    // If the pipeline lost its timing race, the result of the second chain's race is already recorded.
     cr_assert_geq(rewrite_results("pipelines", "chains"), 1u);
     (void)run_graph(true, 1,
-                    INF_PRECISION_FP32); // the second chain is in no pipeline, so it races
+                    // the second chain is not part of a pipeline, so its timing race runs
+                    INF_PRECISION_FP32);
     rewrite_results("nodes", "chains");
     outcome = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 2u);
     cr_assert_eq(outcome.sum, wanted);
     cr_assert_eq(rewrite_results("chains", "nodes"), 2u);
-    // For a pipeline, "nodes" means the same as "chains": it is not one step.
+    // The recorded winner "nodes" of a pipeline has the same effect as "chains": the pipeline is
+    // not used.
     outcome = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 3u);
     cr_assert_eq(outcome.sum, wanted);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes whose shapes are known only at run time, computed by programs of the cpu device: a new
-// shape in every run, more shapes than are kept, and nodes without a program.
+// Nodes whose shapes are known only at run time, computed by programs of the cpu device. Covers a
+// new shape in every run, more shapes than programs are kept for, and nodes without a program.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -18,7 +18,8 @@ static struct inf_graph *source, *frame;
 static struct inf_blob *x, *y;
 static struct inf_node_programs *programs;
 
-// x [rows, 1, 1, DEPTH], or [rows, DEPTH], times a matrix each of whose columns repeats one number.
+// Makes a product of x [rows, 1, 1, DEPTH], or [rows, DEPTH], with a matrix. Each column of the
+// matrix repeats one number.
 static void make_source(enum inf_op op)
 {
     uint32_t inputs[2], node;
@@ -47,8 +48,8 @@ static void make_source(enum inf_op op)
         ((float *)x->data)[i] = (float)(i / DEPTH % 5);
 }
 
-// Creates the programs of the source's node, in two slots. Its matrix is packed for them if
-// `packed`.
+// Creates the programs for the source's node, with two slots (concurrent runs). If `packed`, the
+// matrix is packed for the programs.
 static void create_programs(bool packed)
 {
     cr_assert_eq(inf_node_programs_create(&programs, devices, 2, 2, packed ? source : NULL, NULL),
@@ -128,7 +129,7 @@ Test(node_programs, compute_pointwise_convolutions_as_products)
 Test(node_programs, leave_small_and_empty_nodes_to_the_interpreter)
 {
     begin_with(INF_OP_MATMUL);
-    frame->nodes[0].attrs.matmul.transpose_a = true; // the device declines this
+    frame->nodes[0].attrs.matmul.transpose_a = true; // the device declines transpose_a
     cr_assert_not(run_node(DEPTH));
     frame->nodes[0].attrs.matmul.transpose_a = false;
     cr_assert_not(run_node(0));
@@ -142,7 +143,7 @@ Test(node_programs, do_not_exist_for_the_reference_device)
     cr_assert_null(none);
 }
 
-// The only listed use of the matrix.
+// Returns the only listed use of the matrix.
 static struct inf_constant_use use_of_matrix(void)
 {
     struct inf_constants constants = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of normalisation, at every ISA level of this processor, against the same in double.
-// Operands end at a guard page, so that a read beyond them crashes.
+// The normalisation loops at every ISA level of this processor, compared with the same computation
+// in double. Operands end at a guard page, so that a read beyond them crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ static const size_t lengths[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64};
 
 static uint32_t state = 1;
 
-// Values with a large mean, which lose precision unless the mean is subtracted first.
+// Makes values with a large mean. Precision is lost unless the mean is subtracted first.
 static float *make_numbers(int operand, size_t count)
 {
     float *x = fence_bytes(&fences[operand], count * sizeof(*x), 0, 0);

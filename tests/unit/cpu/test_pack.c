@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed matrices of weights: shared by all users of the same matrix, and restored to the constant
-// bit by bit.
+// Weight matrices packed for the kernels. All users of the same matrix share one packed copy, from
+// which the constant can be restored bit by bit.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <pthread.h>
@@ -31,7 +31,8 @@ static void destroy_cache(void)
 
 TestSuite(pack, .init = create_cache, .fini = destroy_cache);
 
-// Bits of every kind: normal numbers, infinities, NaNs with payloads, subnormal numbers.
+// Makes a constant with all kinds of floats: normal numbers, infinities, NaNs with payloads,
+// subnormal numbers.
 static struct inf_blob *blob_of(size_t count)
 {
     struct inf_blob *blob = inf_blob_create(count * sizeof(uint32_t));
@@ -58,7 +59,8 @@ static void put_pack(struct inf_cpu_pack *pack)
     inf_blob_form_unref(&form);
 }
 
-// Finds element [row][column] of the matrix in the panels, by their documented layout.
+// Returns element [row][column] of the matrix, read from the packed panels by their documented
+// layout.
 static uint32_t element_of(const struct inf_cpu_pack *pack, size_t row, size_t column)
 {
     const struct inf_cpu_matrix *matrix = &pack->matrix;
@@ -117,7 +119,8 @@ Test(pack, has_every_element_and_restores_the_constant)
         }
 }
 
-// Packs a constant in bf16, checks what products read, and restores it.
+// Packs a constant in bf16, checks the rounded weights that products would read, and restores the
+// constant.
 static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, size_t columns,
                         bool transposed)
 {
@@ -127,7 +130,7 @@ static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, s
     const float *floats = blob->data;
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++) {
-            struct inf_cpu_pack pairs = *pack; // as if it were packed in pairs of rows
+            struct inf_cpu_pack pairs = *pack; // the same pack, described as a matrix of row pairs
             pairs.matrix.rows = segments * ((paired + 1) / 2);
             size_t place = r % paired;
             uint32_t pair = element_of(&pairs, r / paired * ((paired + 1) / 2) + place / 2, c);
@@ -152,9 +155,11 @@ Test(pack, in_bf16_is_rounded_and_restores_the_constant)
             struct inf_blob *blob = blob_of(paired[i] * 3 * columns);
             uint32_t *bits = blob->data;
             for (size_t at = 0; at < paired[i] * 3 * columns; at++) {
-                bits[at] = (bits[at] & 0xbfffffffu) | 0x20000000u; // no NaN, and nothing near 0
+                // no NaN, and no number close to 0
+                bits[at] = (bits[at] & 0xbfffffffu) | 0x20000000u;
                 if (at % 5 == 0)
-                    bits[at] = (bits[at] & 0xffff0000u) | 0x8000u; // halfway between two bf16
+                    // halfway between two bf16 numbers
+                    bits[at] = (bits[at] & 0xffff0000u) | 0x8000u;
             }
             check_pairs(blob, paired[i], 3, columns, false);
             check_pairs(blob, paired[i], 3, columns, true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops that find extremes, at every ISA level of this processor, against a scalar search.
-// Operands end at a guard page, so that a read beyond them crashes.
+// The loops that find the largest or smallest elements, at every ISA level of this processor,
+// compared with a scalar search. Operands end at a guard page, so that a read beyond them crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ static const size_t lengths[] = {1, 2, 3, 7, 31, 63, 64, 65, 127, 128, 129, 200,
 
 static uint32_t state = 1;
 
-// Few different numbers, so that many are equal, and some NaN.
+// Returns one of few different numbers, so that many elements are equal, or sometimes a NaN.
 static float draw_number(void)
 {
     static const float some[] = {0.0f,     -0.0f,     1.5f, -1.5f, 3e38f, -3e38f, 1e-42f, -1e-42f,
@@ -77,7 +77,8 @@ Test(pick, distinguishes_signed_and_unsigned_integers)
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
         const struct inf_pick *loops = inf_isa_level(level)->pick;
         for (size_t i = 0; i < 8; i++) {
-            // All elements are 1, but element 65 has only its highest bit set and element 66 is 0.
+            // Element 65 has only its highest bit set, element 66 is 0, and all other elements are
+            // 1.
             unsigned char x[8 * 100] = {0};
             for (size_t k = 0; k < 100; k++)
                 x[k * sizes[i]] = 1;
@@ -89,7 +90,7 @@ Test(pick, distinguishes_signed_and_unsigned_integers)
     }
 }
 
-// Returns true if a is ordered before b; NaN is last.
+// Returns true if a is ordered before b. NaN is ordered last.
 static bool is_before(float a, float b, int extreme)
 {
     if (isnan(a) || isnan(b))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops on 8-bit numbers, at every ISA level of this processor, against plain sums: results are
-// equal bit by bit, and bytes around them are not written.
+// The loops on 8-bit numbers, at every ISA level of this processor, compared with plain sums.
+// Results must be equal bit by bit, and bytes around the results must not be written.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "backends/cpu/kernels/isa.h"
 
 #define GUARD  0x5a
-#define AROUND 80 // bytes before and behind results that must not change
+#define AROUND 80 // bytes before and after the results that must not change
 
 static uint32_t state = 1;
 
@@ -20,7 +20,7 @@ static uint32_t draw_bits(void)
     return state >> 8;
 }
 
-// Random bytes, often extreme ones, with `slack` more behind them that may be read.
+// Returns random bytes, often extreme values, followed by `slack` bytes that kernels may read.
 static uint8_t *draw_bytes(size_t count, size_t slack)
 {
     static const uint8_t extremes[] = {0, 127, 128, 255};
@@ -69,7 +69,7 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
         zeros[i] = (int32_t)(draw_bits() % 256) - 128;
         scales[i] = i % 5 == 0 ? 0.5f : (float)(draw_bits() % 1000) * 1e-5f;
     }
-    bias[0] = INT32_MAX; // sums wrap around
+    bias[0] = INT32_MAX; // the accumulated sums wrap around
     for (size_t i = 0; i < p->pixels; i++)
         sums[i] = (int32_t)(draw_bits() % 100000);
     for (size_t s = 0; s < p->segments; s++)
@@ -137,7 +137,7 @@ Test(q8, products_are_the_same_bits_at_every_level)
     }
 }
 
-// --- depthwise windows ---
+// --- depthwise convolutions ---
 
 struct windows {
     size_t rows, kernel, tap_step, x_step, pixels, channels;
@@ -145,8 +145,8 @@ struct windows {
     bool zeros;
 };
 
-// Puts `count` 32-bit numbers in the order of a block's lanes: interleaved as four rows of their
-// bytes.
+// Arranges `count` 32-bit numbers in the order of a block's lanes. The four bytes of each number
+// become four rows, and the rows are interleaved.
 static void *interleave_numbers(const struct inf_q8_depthwise *q8, const void *numbers,
                                 size_t count)
 {
@@ -161,7 +161,7 @@ static void *interleave_numbers(const struct inf_q8_depthwise *q8, const void *n
     return y;
 }
 
-// Puts columns of `size` channels, `step` bytes from row to row, in the order of a block's lanes.
+// Arranges columns of `size` channels in the order of a block's lanes. Rows are `step` bytes apart.
 static uint8_t *interleave_all(const struct inf_q8_depthwise *q8, const struct windows *p,
                                const uint8_t *x, size_t count, uint8_t flip)
 {
@@ -269,7 +269,7 @@ Test(q8, depthwise_windows_are_the_same_bits_at_every_level)
     }
 }
 
-// --- element by element ---
+// --- element-wise loops ---
 
 static uint8_t quantize_value(float value, const struct inf_q8_scaling *of)
 {
@@ -305,7 +305,7 @@ static void check_eltwise(const struct inf_q8_eltwise *q8, size_t count)
     for (size_t kind = 0; kind < INF_Q8_BINARY_COUNT; kind++) {
         q8->binary[kind](count, a, b, scalings, y + AROUND);
         for (size_t i = 0; i < count; i++) {
-            // Products are rounded before they are added.
+            // Each product is rounded before the products are added.
             volatile float of_a = dequantize_byte(a[i], &scalings[0]);
             volatile float of_b = dequantize_byte(b[i], &scalings[1]);
             float value = kind == INF_Q8_ADD ? of_a + of_b : of_a - of_b;

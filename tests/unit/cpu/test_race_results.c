@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several kernels for the same node: which one is chosen, that results of races are kept, and what
-// a damaged file does.
+// Several kernels for the same node: which kernel is chosen, that the results of timing races are
+// stored, and what happens if the file of results is damaged.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 static char folder[] = "/tmp/inf-choices-XXXXXX";
 static struct inf_graph *graph;
 static unsigned races;
-static unsigned warnings; // warnings that were logged
+static unsigned warnings; // number of logged warnings
 
 static void create_device(void)
 {
@@ -61,8 +61,8 @@ static void count_races(void *context, enum inf_log_level level, const char *lin
 
 static const struct inf_log counter = {.level = INF_LOG_DEBUG, .write = count_races};
 
-// Compiles and runs the convolution on ones. Returns a result, and the kernel that computed it in
-// `kernel`.
+// Compiles the convolution and runs it on ones. Returns one element of the result. Sets `kernel` to
+// the kernel that computed it.
 static float run_convolution(bool kernel_races, const char *directory, char kernel[32])
 {
     struct inf_device *device = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of recurrent networks, at every ISA level of this processor, against the same in
-// double. Operands end at a guard page, so that a read beyond them crashes.
+// The loops of recurrent networks, at every ISA level of this processor, compared with the same
+// computation in double. Operands end at a guard page, so that a read beyond them crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -56,7 +56,8 @@ static void check_element(const struct inf_isa *isa, size_t i, float got, double
     cr_assert(same, "%s: element %zu is %g, not %g", isa->name, i, (double)got, wanted);
 }
 
-// Checks that floats give the same sums as doubles: only infinities overflow.
+// Returns true if floats and doubles give comparable sums: none is so large that only floats
+// overflow.
 static bool is_tame(double a, double b)
 {
     return !(fabs(a) > 1e37 || fabs(b) > 1e37) || (isinf(a) && isinf(b));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector functions of each ISA level against double precision: their error in ulps, special
-// values, sums and extremes, and memory accesses beyond the operands.
+// The vector functions of each ISA level, compared with double precision: error in ulps, special
+// values, sums and extremes. Also checks that no function accesses memory beyond its operands.
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "backends/cpu/kernels/isa.h"
 #include "tests/support/device/fence.h"
 
-// Distance in units in the last place of `exact`.
+// Returns the distance between two numbers in units in the last place of `exact`.
 static double distance_ulps(float got, double exact)
 {
     float nearest = (float)exact;
@@ -72,9 +72,7 @@ static double gelu_tanh(double x)
     return x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
-// If results are much smaller than x, the unit is that of 2^-6
-// x
-// .
+// Asserts that every error is at most `units` ulps. For gelu, an ulp is at least an ulp of x / 64.
 static void check_function(inf_simd_map_fn *function, double (*exact)(double), float low,
                            float high, double units)
 {
@@ -104,7 +102,7 @@ static void check_functions(const struct inf_simd *simd)
     check_function(simd->log, log, 1, 1e9f, 4);
     check_function(simd->erf, erf, -5, 5, 4);
     check_function(simd->erf, erf, -1e-3f, 1e-3f, 4);
-    // Includes results below the smallest normal float.
+    // The range includes results below the smallest normal float.
     check_function(simd->exp, exp, -103.9f, -80, 4);
     check_function(simd->sigmoid, exact_sigmoid, -103.9f, -80, 4);
     check_function(simd->silu, exact_silu, -108.5f, -80, 6);
@@ -160,7 +158,8 @@ Test(simd, sums_and_extremes_of_neighbours)
 
 #define COUNT_MAX 75
 
-// Both arrays end at a guard page: an access beyond them crashes.
+// Calls all functions on arrays that end at a guard page, so that an access beyond the arrays
+// crashes.
 static void touch_all(const struct inf_simd *simd, size_t count, float *a, float *y)
 {
     inf_simd_map_fn *const maps[] = {simd->tanh,  simd->sigmoid,   simd->hard_swish, simd->exp,
@@ -170,7 +169,8 @@ static void touch_all(const struct inf_simd *simd, size_t count, float *a, float
         a[i] = (float)i - 35;
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
         maps[i](count, a, y);
-    cr_assert(count == 36 || isfinite(y[0])); // 1 / x is the last function, and a[0] is -35
+    // the last function is 1 / x, and a[0] is -35
+    cr_assert(count == 36 || isfinite(y[0]));
     y[-1] = 1234;
     simd->clamp(count, a, y, -3, 5);
     for (size_t i = 0; i < count; i++)
@@ -220,7 +220,7 @@ Test(simd, sums_of_many_rows_keep_their_precision)
         x[i] = 0.1f;
     for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++) {
         isa->simd->sum_rows(CHANNELS, x, ROWS, CHANNELS, 1.0f / ROWS, y);
-        // A single running sum in f32 would give 0.1000 + 0.00001.
+        // With a single running sum in f32, the mean would be wrong by 0.00001.
         for (size_t i = 0; i < CHANNELS; i++)
             cr_assert_float_eq(y[i], 0.1f, 5e-7f, "%s: %zu: %.9g", isa->name, i, (double)y[i]);
     }

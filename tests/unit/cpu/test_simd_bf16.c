@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose weights are pairs of bf16, with operands in fp32 and in bf16, against sums in
-// double, at every ISA level of this processor that has them. Every operand ends at a guard page.
+// Products whose weights are pairs of bf16, with operands in fp32 and in bf16, compared with sums
+// in double. Runs at every ISA level of this processor that has such products. Every operand ends
+// at a guard page.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@
 #include "backends/cpu/kernels/isa.h"
 #include "tests/support/device/fence.h"
 
-// The operands of a call, each in memory of its own.
+// The operands of a call. Each has its own fenced memory.
 enum {
     A,
     W,
@@ -32,7 +33,7 @@ TestSuite(simd_bf16, .fini = drop_operands);
 
 static uint32_t state = 1;
 
-// Numbers with 8 bits of precision, which bf16 represents exactly.
+// Returns a number with 8 bits of precision, which bf16 represents exactly.
 static float draw_number(void)
 {
     state = state * 1664525u + 1013904223u;
@@ -43,8 +44,8 @@ struct product {
     size_t pixels, vectors, segments, depth;
 };
 
-// weights[segment][depth][width] in pairs of neighbours of a segment; the missing one of an odd
-// depth is 0.
+// Packs weights[segment][depth][width] in pairs of consecutive depths of a segment. If the depth is
+// odd, the second element of the last pair is 0.
 static uint32_t *pair_weights(const struct product *p, size_t width, const float *weights)
 {
     size_t pairs = (p->depth + 1) / 2;
@@ -69,7 +70,7 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
     const uint32_t *w = pair_weights(p, width, weights);
     float *bias = fence_bytes(&fences[BIAS], width * sizeof(*bias), 0, 0);
     float *y = fence_bytes(&fences[Y], p->pixels * width * sizeof(*y), 0, 0xff);
-    // Numbers between pixels must not be read.
+    // The number between two pixels is a NaN, because kernels must not read it.
     for (size_t i = 0; i < a_count; i++)
         plain[i] = i % a_step == p->depth ? NAN : draw_number();
     size_t size = nn->round != NULL ? sizeof(uint16_t) : sizeof(float);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of convolutions against plain sums in double, at every ISA level of this processor.
-// Every operand ends at a guard page, so that an access beyond it crashes.
+// The loops of convolutions at every ISA level of this processor, compared with plain sums in
+// double. Every operand ends at a guard page, so that an access beyond it crashes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -9,9 +9,9 @@
 #include "backends/cpu/kernels/isa.h"
 #include "tests/support/device/fence.h"
 
-#define BEFORE 40 // elements before results that must stay NaN
+#define BEFORE 40 // elements before the results that must remain NaN
 
-// The operands of a call, each in memory of its own.
+// The operands of a call. Each has its own fenced memory.
 enum {
     A,
     W,
@@ -49,7 +49,7 @@ static float *draw_numbers(int operand, size_t count)
     return x;
 }
 
-// Room for `count` results, which are NaN at first.
+// Allocates memory for `count` results. All elements are NaN at first.
 static float *allocate_results(size_t count)
 {
     return fence_bytes(&fences[Y], count * sizeof(float), BEFORE * sizeof(float), 0xff);
@@ -187,13 +187,13 @@ Test(simd_nn, products_keep_nan)
     }
 }
 
-// --- depthwise windows ---
+// --- depthwise convolutions ---
 
 struct window {
     int taps, stride, pad;
     size_t width, output_width, channels;
-    size_t rows;     // rows of results, 1 or 2
-    size_t dilation; // pixels between the taps of a window
+    size_t rows;     // rows of the result, 1 or 2
+    size_t dilation; // distance in pixels between the taps of a window
     int slopes;
 };
 
@@ -269,7 +269,7 @@ static void check_windows(const struct inf_nn_depthwise *nn)
                                  .dilation = 1 + output / 4 % 2,
                                  .slopes = (int)output & 1};
             win.pad = (int)output % win.taps;
-            // The rows of x end exactly at the last window, before it, or behind it.
+            // The rows of x end before, exactly at, or after the end of the last window.
             size_t wanted = (output - 1) * (size_t)win.stride + (size_t)(win.taps - win.pad);
             for (size_t width = wanted > 2 ? wanted - 2 : 1; width <= wanted + 1; width++) {
                 win.width = width;

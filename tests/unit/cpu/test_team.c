@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread team of a slot: every tile is run once, by a thread with a number of its own, whether
-// helpers are awake, asleep or late.
+// The thread team of one slot (concurrent run). Every tile runs exactly once, on a thread with a
+// unique worker number, whether helper threads are awake, asleep or late.
 #include <criterion/criterion.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 
 struct count {
     _Atomic unsigned done[TILES_MAX];
-    _Atomic unsigned at_work[THREADS]; // by worker
+    _Atomic unsigned at_work[THREADS]; // indexed by worker number
     _Atomic unsigned clashes, strangers;
     size_t workers;
 };
@@ -36,7 +36,7 @@ static void share_tiles(struct inf_cpu_team *team, size_t tiles, size_t workers)
     struct count count = {.workers = workers < THREADS ? workers : THREADS};
     struct inf_cpu_tiles work = {count_tile, &count, tiles};
     inf_cpu_team_run_tiles(team, &work, workers);
-    // All tiles are done when the call returns: this stack frame is not accessed afterwards.
+    // All tiles are done when the call returns, so no thread accesses this stack frame afterwards.
     for (size_t i = 0; i < TILES_MAX; i++)
         cr_assert_eq(count.done[i], i < tiles ? 1u : 0u, "tile %zu of %zu", i, tiles);
     cr_assert_eq(count.clashes, 0u);
@@ -51,7 +51,7 @@ static void share_much(void *context)
         share_tiles(team, i % (TILES_MAX + 1), workers[i / 7 % 4]);
 }
 
-// Longer than helpers spin.
+// Pauses longer than the helper threads spin before each call, so that the helpers are asleep.
 static void share_with_sleepers(void *context)
 {
     const struct timespec pause = {.tv_nsec = 300000};
