@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einstein summation as nodes. Expected results are NumPy's, for constants 1, 2, 3, ...
+// Einstein summation (Einsum) lowered to nodes. Expected results are from NumPy, with operands 1,
+// 2, 3, ...
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 #define SHAPES(...) ((const struct inf_shape[]){__VA_ARGS__})
 
-// Adds the equation over constants 1, 2, 3, ... of these shapes and folds it.
+// Adds the equation with constant operands 1, 2, 3, ... of these shapes, and folds it.
 static enum inf_code evaluate_einsum(const char *equation, const struct inf_shape *shapes,
                                      uint32_t count, struct inf_graph **out_graph,
                                      struct inf_error *err)
@@ -84,7 +85,8 @@ Test(einsum, multiplies_terms)
                  F32(30, 70));
     check_result("ab,b,b->a", SHAPES(INF_SHAPE(2, 2), INF_SHAPE(2), INF_SHAPE(2)), 3, INF_SHAPE(2),
                  F32(9, 19));
-    // Two letters on each side of the product, in another order than the operands have them.
+    // Each operand has two letters that the product keeps, and the result has them in another
+    // order.
     check_result("abc,cde->edba", SHAPES(INF_SHAPE(1, 2, 1), INF_SHAPE(1, 1, 2)), 2,
                  INF_SHAPE(2, 1, 2, 1), F32(1, 2, 2, 4));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed reading of JSON: limits, types, paths in error texts.
+// Typed reading of JSON: limits, types, and paths in error texts.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "backends/import/common/json.h"
 #include "proto/core/limits.h"
 
-// Parses a document, which must succeed.
+// Parses a document. Fails the test if the document is invalid.
 static struct json_t *parse_text(const char *text)
 {
     struct json_t *root = NULL;
@@ -70,7 +70,7 @@ Test(json, counts_the_depth_of_nesting_outside_strings)
         cr_assert_eq(code, depth > INF_LIMIT_JSON_DEPTH ? INF_EXHAUSTED : INF_OK, "%u", depth);
         inf_json_destroy(&root);
     }
-    // Brackets in a string, and escaped quotes, do not count.
+    // Brackets inside a string and escaped quotes do not count as nesting.
     struct json_t *root = parse_text(
         "{\"k\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}");

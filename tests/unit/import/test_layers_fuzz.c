@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers models with most classes, changed in thousands of ways. Each import must end in a verified
-// graph or in an error with a text, and free its memory. Run under ASan and UBSan.
+// A Layers model with most layer classes is changed in thousands of ways. Each import must end with
+// a verified graph or with an error text, and must free its memory. Run under ASan and UBSan.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ TestSuite(layers_fuzz, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
 static unsigned tried, models;
 
-// Imports a document, and asserts what holds for any bytes.
+// Imports a document, and asserts the properties that hold for any input bytes.
 static void try_document(const char *text, size_t size)
 {
     inf_tfjs_case_write("model.json", text, size);
@@ -121,7 +121,8 @@ static const char sequences[] =
     "{'name':'c1/kernel','shape':[2,2,2],'dtype':'float32'},{'name':'c1/bias','shape':[2],"
     "'dtype':'float32'}]}]}";
 
-// Writes the weights and returns the document with real quotes. It must import.
+// Writes the weights to a file. Returns the document with real quotes and asserts that it can be
+// imported.
 static char *write_model(const char *document, size_t *out_size)
 {
     static const float zeros[512];
@@ -159,8 +160,8 @@ static void break_all(const char *document)
     cr_assert_eq(models, 0u);
     inf_mutate_bytes(text, size, 3000, try_document);
     inf_mutate_digits(text, size, 3000, try_document);
-    // Some changes only touch a name or a number, so that the later stages of the importer are
-    // reached.
+    // Expect some accepted models: if a change only affects a name or a number, the later stages of
+    // the importer run too.
     cr_assert_gt(models, 100u);
     cr_assert_gt(inf_mutate_values(text, size, try_document), 250u);
     free(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers models: the dialects of Keras, names of inputs and outputs, and errors in files.
+// Layers models: the dialects of Keras, the names of inputs and outputs, and errors in files.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ TestSuite(layers_model, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 #define INPUT                                                                                      \
     "{'class_name':'InputLayer','name':'x','config':{'batch_input_shape':[null,4],'name':'x'}}"
 
-// Makes a document of a topology and weights whose bytes are zeros.
+// Makes a document from a topology and from weights whose bytes are all zero.
 static char *wrap_document(const char *topology, const char *weights)
 {
     size_t size = strlen(topology) + strlen(weights) + 256;
@@ -52,7 +52,7 @@ static void refuse_model(const char *topology, enum inf_code code, const char *p
     cr_assert_null(inf_tfjs_case.graph);
 }
 
-// Asserts the names of inputs and outputs, separated by commas.
+// Asserts the names of the model's inputs and outputs, separated by commas.
 static void check_ports(const char *inputs, const char *outputs)
 {
     const struct inf_graph *graph = inf_tfjs_case.graph;
@@ -66,7 +66,7 @@ static void check_ports(const char *inputs, const char *outputs)
     cr_assert_str_eq(text, outputs);
 }
 
-// Asserts the network that all dialects below describe: matmul, bias, relu.
+// Asserts that the graph is the network that all dialects below describe: matmul, bias, relu.
 static void check_dense(const char *input, const char *output)
 {
     check_ports(input, output);
@@ -82,18 +82,18 @@ static void check_dense(const char *input, const char *output)
 
 Test(layers_model, sequential_models_of_all_times_are_the_same)
 {
-    // The list alone, as in Keras 2.2. The first layer has the input shape.
+    // Keras 2.2 writes only a list of layers. The first layer has the input shape.
     accept_model("{'class_name':'Sequential','config':[" DENSE(
                      ",'activation':'relu','batch_input_shape':[null,4]}") "]}",
                  DENSE_WEIGHTS, 15);
     check_dense("d_input", "d");
-    // An object, inside model_config.
+    // The list is in an object inside model_config.
     accept_model(
         "{'keras_version':'2.10.0','model_config':{'class_name':'Sequential','config':{'name':"
         "'s','layers':[" INPUT "," DENSE(",'activation':'relu'}") "]}}}",
         DENSE_WEIGHTS, 15);
     check_dense("x", "d");
-    // Keras 3.
+    // The format of Keras 3.
     accept_model(
         "{'class_name':'Sequential','config':{'name':'s','layers':[{'module':'keras.layers',"
         "'class_name':'InputLayer','config':{'batch_shape':[null,4],'dtype':'float32','name':"
@@ -103,7 +103,7 @@ Test(layers_model, sequential_models_of_all_times_are_the_same)
         "{'class_name':'function','config':'relu'}},'registered_name':null}]}}",
         DENSE_WEIGHTS, 15);
     check_dense("x", "d");
-    // Only the build_config has the input shape.
+    // Only build_config has the input shape.
     accept_model("{'class_name':'Sequential','config':{'layers':[" DENSE(
                      ",'activation':'relu'}") "],'build_input_shape':[null,4]}}",
                  DENSE_WEIGHTS, 15);
@@ -396,8 +396,8 @@ Test(layers_model, recurrent_layers_say_what_they_cannot_do)
     }
 }
 
-// Writes a model with two calls of an inner model, which has two calls of another, and so on:
-// 2^levels layers without a node.
+// Writes a model that calls an inner model twice. The inner model calls another one twice, and so
+// on. In total there are 2^levels layers without a node.
 static char *write_tower(unsigned levels)
 {
     char *text = malloc(1 << 16);
@@ -427,7 +427,8 @@ Test(layers_model, models_within_models_are_bounded_in_depth)
 
 Test(layers_model, models_that_multiply_are_bounded)
 {
-    // Each level calls the one inside 16 times: 16^8 layers in all, without a single node.
+    // Each level calls the next inner level 16 times, which makes 16^8 layers without a single
+    // node.
     char *text = malloc(1 << 16);
     size_t used = 0;
     for (unsigned i = 8; i > 0; i--)
@@ -453,7 +454,7 @@ Test(layers_model, models_that_multiply_are_bounded)
     free(text);
 }
 
-// Softmax is not an element-wise function, so such layers are unrolled.
+// Softmax is not an element-wise function, so layers with it are unrolled into nodes.
 Test(layers_model, recurrent_layers_are_bounded_together)
 {
     char *text = malloc(1 << 16);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ONNX importer: what it accepts, what it refuses and with which text, and external data.
+// The ONNX importer: the models that it accepts, the models that it refuses and the error texts,
+// and external data.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,7 +62,8 @@ static void refuse_model(struct inf_pb_writer *writer, enum inf_code code, const
 
 static const int64_t two_by_three[] = {2, 3};
 
-// Begins a model with input x and output y of shape [2,3]; its graph is open.
+// Begins a model with input x and output y of shape [2,3]. The graph message is left open for the
+// caller.
 static struct inf_pb_writer open_model(int64_t opset)
 {
     struct inf_pb_writer writer = {0};
@@ -79,7 +81,8 @@ static void put_node(struct inf_pb_writer *writer, const char *op, const char *a
     inf_pb_close(writer);
 }
 
-// Writes a graph with a node `outer`, and an unknown operator in the body of a node `op`.
+// Writes a graph with a node of operator `outer`, and a node of operator `op` whose body has an
+// unknown operator.
 static void put_lacking(struct inf_pb_writer *writer, const char *op, const char *outer)
 {
     inf_onnx_put_head(writer, 18);
@@ -108,7 +111,8 @@ Test(onnx, names_missing_operators_in_bodies_too)
     refuse_model(&writer, INF_UNSUPPORTED, "operators not supported: Inner (1 node)");
     put_lacking(&writer, "If", "Foo");
     refuse_model(&writer, INF_UNSUPPORTED, "operators not supported: Foo (1 node), Inner (1 node)");
-    // A branch that is not taken may have unknown operators; this model fails for another reason.
+    // Unknown operators are allowed in the branch of an If, because the branch may not be taken.
+    // This model is refused for another reason.
     put_lacking(&writer, "If", "Relu");
     cr_assert_neq(import_it(&writer, NULL), INF_OK);
     cr_assert_null(strstr(err.text, "Inner"), "%s", err.text);
@@ -140,7 +144,7 @@ Test(onnx, a_model_becomes_a_graph)
     cr_assert(inf_shape_equal(&y->shape, &INF_SHAPE(2, 3)));
 }
 
-// Up to IR version 3 initialisers were listed among the inputs, too.
+// Up to IR version 3, initialisers are also listed among the inputs.
 Test(onnx, an_initialiser_that_is_listed_as_input_is_none)
 {
     static const float numbers[] = {1, 2, 3};
@@ -245,7 +249,7 @@ Test(onnx, what_does_not_hang_together_is_refused)
     refuse_model(&writer, INF_INVALID, "tensor 'w': dimension 0 is -1");
 }
 
-// A function of the model that calls itself.
+// Given a function that calls itself, expect that the import ends with an error.
 Test(onnx, functions_that_call_themselves_end)
 {
     struct inf_pb_writer writer = {0};
@@ -278,7 +282,7 @@ Test(onnx, functions_that_call_themselves_end)
 
 // --- external data ---
 
-// A model whose weight of 3 floats is in another file.
+// Begins a model whose weight of 3 floats is stored in another file.
 static struct inf_pb_writer open_external_model(const char *location, const char *offset,
                                                 const char *length)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small ONNX files that ask for much time or memory. Each must be refused, with the expected text,
-// quickly and with little memory.
+// Small ONNX files that would need much time or memory to import. Each must be refused with the
+// expected text, quickly and with little memory.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "proto/core/limits.h"
 #include "tests/support/models/onnx_writer.h"
 
-// The memory by which the process may grow during an import.
+// The maximum growth of the process's memory during one import, in KiB.
 #define GROWTH_KIB_MAX ((768L << 10) * SHADOW_FACTOR)
 
 static char folder[] = "/tmp/inf-bomb-XXXXXX";
@@ -35,7 +35,8 @@ static void tear_down(void)
     rmdir(folder);
 }
 
-// A time limit with room for a busy machine; a second is enough on a quiet one.
+// The time limit leaves room for a busy machine. On an idle machine each test takes less than a
+// second.
 TestSuite(onnx_bombs, .init = set_up, .fini = tear_down, .timeout = 60);
 
 static long peak_kib(void)
@@ -70,7 +71,8 @@ static void refuse_model(struct inf_pb_writer *writer, enum inf_code code, const
     cr_assert_leq(peak_kib() - before, GROWTH_KIB_MAX, "%ld KiB", peak_kib() - before);
 }
 
-// Begins a model with an input x of one element and an output y; its graph is open.
+// Begins a model with an input x of one element and an output y. The graph message is left open for
+// the caller.
 static struct inf_pb_writer open_model(void)
 {
     static const int64_t one[] = {1};
@@ -89,7 +91,7 @@ static void put_node(struct inf_pb_writer *writer, const char *op, const char *a
     inf_pb_close(writer);
 }
 
-// Opens an attribute of type GRAPH, and its graph.
+// Opens an attribute of type GRAPH, and the graph message inside it.
 static void open_graph(struct inf_pb_writer *writer, const char *name)
 {
     inf_pb_open(writer, 5);
@@ -104,9 +106,9 @@ static void close_graph(struct inf_pb_writer *writer)
     inf_pb_close(writer);
 }
 
-// --- nesting ---
+// --- deeply nested messages ---
 
-// A graph in an attribute in a node in a graph: three levels of messages each time.
+// Each nesting of a graph in an attribute of a node of a graph adds three levels of messages.
 Test(onnx_bombs, graphs_within_graphs_end)
 {
     static const int levels[] = {17, 22, 200};
@@ -129,9 +131,10 @@ Test(onnx_bombs, graphs_within_graphs_end)
     }
 }
 
-// --- merging ---
+// --- repeated messages ---
 
-// Protobuf merges repeated messages, which copies them each time.
+// Protobuf merges repeated messages, and would copy the merged message each time. The importer
+// refuses repeated messages.
 Test(onnx_bombs, a_graph_that_is_there_often_is_not_merged)
 {
     struct inf_pb_writer writer = open_model();
@@ -144,7 +147,7 @@ Test(onnx_bombs, a_graph_that_is_there_often_is_not_merged)
     refuse_model(&writer, INF_INVALID, "twice");
 }
 
-// --- many of something ---
+// --- counts above the limits ---
 
 static void put_empty(struct inf_pb_writer *writer, uint32_t field, size_t count)
 {
@@ -189,7 +192,7 @@ Test(onnx_bombs, inputs_of_a_node_are_counted)
     refuse_model(&writer, INF_EXHAUSTED, "4096");
 }
 
-// A call would not know which of the two it means.
+// Two functions with the same name are refused, because a call would be ambiguous.
 Test(onnx_bombs, functions_are_there_once)
 {
     struct inf_pb_writer writer = open_model();
@@ -204,9 +207,9 @@ Test(onnx_bombs, functions_are_there_once)
     refuse_model(&writer, INF_INVALID, "'mine::F' is there twice");
 }
 
-// --- growing ---
+// --- models that grow during the import ---
 
-// Each function calls the previous one twice: 2^30 nodes.
+// Each function calls the previous one twice, which makes 2^30 nodes.
 Test(onnx_bombs, functions_that_double_end)
 {
     char name[16], callee[16];
@@ -250,7 +253,7 @@ Test(onnx_bombs, functions_that_double_end)
     refuse_model(&writer, INF_EXHAUSTED, "nodes");
 }
 
-// Nested loops of 256 iterations, each to be unrolled.
+// The model has nested loops of 256 iterations. Unrolling all of them would take too many nodes.
 Test(onnx_bombs, loops_within_loops_end)
 {
     static const int64_t rounds[] = {250};
@@ -275,8 +278,8 @@ Test(onnx_bombs, loops_within_loops_end)
     refuse_model(&writer, INF_EXHAUSTED, "nodes");
 }
 
-// Many Ifs with branches of different rank: the nodes behind each are lowered in both of its
-// branches.
+// The model has many Ifs with branches of different rank. The nodes after each If are lowered
+// twice, once per branch.
 Test(onnx_bombs, branches_that_diverge_end)
 {
     static const char *const sides[] = {"then_branch", "else_branch"};
@@ -310,7 +313,8 @@ Test(onnx_bombs, branches_that_diverge_end)
               err.text);
 }
 
-// Every iteration doubles the previous result: folded constants must not grow without limit.
+// Every iteration doubles the size of the previous result. Given such a loop, expect that constant
+// folding stops at its limit.
 Test(onnx_bombs, constants_that_double_stay_nodes)
 {
     static const int64_t shape[] = {1024};
@@ -333,7 +337,7 @@ Test(onnx_bombs, constants_that_double_stay_nodes)
     cr_assert_leq(peak_kib() - before, GROWTH_KIB_MAX);
 }
 
-// An initialiser of 4 GiB by its dims, without data.
+// The dims of the initialiser declare 4 GiB, but the file has no data for it.
 Test(onnx_bombs, dims_are_no_promise)
 {
     struct inf_pb_writer writer = open_model();
@@ -348,7 +352,7 @@ Test(onnx_bombs, dims_are_no_promise)
     refuse_model(&writer, INF_INVALID, "tensor 'w'");
 }
 
-// A sequence that is inserted into itself many times.
+// The model inserts a sequence into itself many times.
 Test(onnx_bombs, sequences_are_counted)
 {
     char name[2][16];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX's If, Loop and Scan when only a run can decide: results on ref.
+// If, Loop and Scan of ONNX whose outcome is known only at run time. The models run on the
+// reference device `ref`.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static struct inf_device *device;
 static struct inf_model *model;
 static struct inf_executable *executable;
 static struct inf_error err;
-static float buffers[2][64]; // outputs of known size
+static float buffers[2][64]; // buffers for outputs of known size
 
 static void set_up(void)
 {
@@ -53,7 +54,7 @@ static void tear_down(void)
 
 TestSuite(onnx_control, .init = set_up, .fini = tear_down);
 
-// Loads the written model and empties the writer.
+// Loads the model in the writer and empties the writer.
 static void load_model(struct inf_pb_writer *writer)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
@@ -70,7 +71,7 @@ static void load_model(struct inf_pb_writer *writer)
                  err.text);
 }
 
-// Runs the model for inputs of these shapes.
+// Runs the model with inputs of these shapes.
 static enum inf_code run_model(const struct inf_shape *shapes, const void *const *inputs)
 {
     void *outputs[] = {buffers[0], buffers[1]};
@@ -89,7 +90,8 @@ static void expect_output(uint32_t index, const struct inf_shape *shape, const f
     struct inf_result result = {
         .dtype = value->dtype, .shape = value->shape, .data = buffers[index]};
     char text[INF_SHAPE_TEXT_SIZE];
-    // Else the run wrote to the buffer.
+    // A result of unknown shape stays in the executable. A result of known shape was written to the
+    // buffer.
     bool is_left = inf_executable_result(executable, 0, index, &result);
     cr_assert_neq(is_left, inf_shape_known(&value->shape));
     cr_assert(inf_shape_equal(&result.shape, shape), "%s", inf_shape_print(&result.shape, text));
@@ -98,7 +100,7 @@ static void expect_output(uint32_t index, const struct inf_shape *shape, const f
         cr_assert_eq(((const float *)result.data)[i], wanted[i]);
 }
 
-// --- writing ---
+// --- helpers that write models ---
 
 static struct inf_pb_writer open_model(void)
 {
@@ -129,7 +131,7 @@ static void close_graph(struct inf_pb_writer *writer)
     inf_pb_close(writer);
 }
 
-// --- integers of less than 8 bits ---
+// --- integers with fewer than 8 bits ---
 
 static void put_narrow(struct inf_pb_writer *writer, const char *name, int32_t type, int64_t count,
                        const void *data, size_t size)
@@ -142,8 +144,8 @@ static void put_narrow(struct inf_pb_writer *writer, const char *name, int32_t t
     inf_pb_close(writer);
 }
 
-// Makes y = x + (w - zero) * 0.5 with w of this type, passed through node `op` first unless it is
-// NULL.
+// Writes a model of y = x + (w - zero) * 0.5, in which w has this type. Unless `op` is NULL, node
+// `op` is applied to w first.
 static struct inf_pb_writer narrow_weights(int32_t type, const void *data, size_t size,
                                            const char *op)
 {
@@ -167,14 +169,14 @@ static struct inf_pb_writer narrow_weights(int32_t type, const void *data, size_
     return writer;
 }
 
-// ONNX has the first element in the lowest bits.
+// ONNX stores the first element in the lowest bits.
 Test(onnx_control, narrow_weights_are_dequantised)
 {
     static const struct {
         int32_t type;
         uint8_t data[3];
         size_t size;
-        float wanted[5]; // (w - 1) / 2
+        float wanted[5]; // expected values of (w - 1) / 2
     } cases[] = {
         {21, {0x0f, 0x81, 0x07}, 3, {7, -0.5f, 0, 3.5f, 3}},   // UINT4: 15 0 1 8 7
         {22, {0x0f, 0x81, 0x07}, 3, {-1, -0.5f, 0, -4.5f, 3}}, // INT4: -1 0 1 -8 7
@@ -196,7 +198,8 @@ Test(onnx_control, narrow_weights_are_for_nothing_else)
     static const uint8_t data[3] = {0};
     struct inf_graph *graph = NULL;
     for (int i = 0; i < 2; i++) {
-        // Through another node; and with a byte too few.
+        // The first model passes w through another node. The data of the second model is one byte
+        // too short.
         struct inf_pb_writer writer =
             narrow_weights(22, data, i == 0 ? 3 : 2, i == 0 ? "Neg" : NULL);
         int fd = openat(folder_fd, "model.onnx", O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -213,8 +216,8 @@ Test(onnx_control, narrow_weights_are_for_nothing_else)
 
 // --- If ---
 
-// y = if go: x without its first axis, else x; z = the sums of y's rows, whose meaning depends on
-// the rank. Exporters write this for squeezing an axis that may be 1.
+// The model computes y = go ? x without its first axis : x, and z = the sums of the rows of y,
+// which depend on the rank. Exporters write this pattern to squeeze an axis that may be 1.
 static struct inf_pb_writer open_squeezing_model(const char *op, int64_t axis)
 {
     static const int64_t dims[] = {-1, -1, -1}, zero[] = {0};
@@ -261,7 +264,7 @@ Test(onnx_control, what_is_behind_branches_of_different_rank_is_in_both)
     expect_output(0, &INF_SHAPE(1, 2), rows);
 }
 
-// Axis 2 exists in one branch only.
+// Axis 2 of y exists only if the else branch runs.
 Test(onnx_control, a_branch_that_makes_no_sense_fails_the_run_that_takes_it)
 {
     static const float x[] = {1, 2, 3, 4, 5, 6}, rows[] = {6, 15};
@@ -277,8 +280,8 @@ Test(onnx_control, a_branch_that_makes_no_sense_fails_the_run_that_takes_it)
     cr_assert_not_null(strstr(err.text, "axis 2"), "%s", err.text);
 }
 
-// These shapes fit only the else branch. Squeezing an axis of size 2 is an error only when a run
-// takes that branch.
+// The input shapes fit only the else branch. Squeezing an axis of size 2 is an error only if a run
+// takes the then branch.
 Test(onnx_control, shapes_that_fit_one_branch_do_for_it)
 {
     static const float x[] = {1, 2, 3, 4, 5, 6}, rows[] = {6, 15};
@@ -295,8 +298,8 @@ Test(onnx_control, shapes_that_fit_one_branch_do_for_it)
 
 // --- Loop ---
 
-// The number of iterations and the condition are inputs. sum += x in each iteration, stacked; the
-// loop continues while the sum is below 10.
+// The number of iterations and the condition are inputs. Each iteration does sum += x, and the sums
+// are stacked. The loop continues while the sum is below 10.
 Test(onnx_control, a_run_counts_the_rounds_of_a_loop)
 {
     static const int64_t one[] = {1};
@@ -335,7 +338,7 @@ Test(onnx_control, a_run_counts_the_rounds_of_a_loop)
     cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
     expect_output(0, &INF_SHAPE(1), &sums[1]);
     expect_output(1, &INF_SHAPE(2, 1), sums);
-    rounds = 100; // more than the condition allows
+    rounds = 100; // more iterations than the condition allows
     cr_assert_eq(run_model(shapes, inputs), INF_OK, "%s", err.text);
     expect_output(0, &INF_SHAPE(1), &sums[3]);
     expect_output(1, &INF_SHAPE(4, 1), sums);
@@ -345,7 +348,7 @@ Test(onnx_control, a_run_counts_the_rounds_of_a_loop)
     expect_output(1, &INF_SHAPE(0, 1), NULL);
 }
 
-// The carried value grows by an element in each iteration, so its shape is unknown.
+// The loop-carried value grows by one element in each iteration, so its shape is unknown.
 Test(onnx_control, a_loop_may_change_the_shape_of_what_it_carries)
 {
     static const int64_t one[] = {1};
@@ -380,7 +383,7 @@ Test(onnx_control, a_loop_may_change_the_shape_of_what_it_carries)
 
 // --- Scan ---
 
-// Running sums along an axis of unknown size, forwards and backwards.
+// Computes running sums along an axis of unknown size, forwards and backwards.
 Test(onnx_control, a_scan_goes_through_as_many_slices_as_there_are)
 {
     static const int64_t one[] = {1}, rows[] = {-1, 2}, row[] = {2}, backwards[] = {1};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models, truncated and changed at random: no crash, no hang, and a text for every refusal.
+// Small models, truncated and changed at random. No import may crash or hang, and every refusal
+// must have an error text.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "backends/registry.h"
 #include "tests/support/models/onnx_writer.h"
 
-#define VARIANTS 2200 // of each seed model
+#define VARIANTS 2200 // variants of each seed model
 
 static uint64_t state;
 
@@ -21,7 +22,7 @@ static uint32_t next_below(uint32_t bound)
     return (uint32_t)((z ^ z >> 31) >> 32) % bound;
 }
 
-// --- seeds ---
+// --- seed models ---
 
 static const float numbers[64] = {0.5f, -1, 2, 0.25f};
 static const int64_t image[] = {1, 2, 4, 4};
@@ -207,7 +208,7 @@ static struct inf_pb_writer (*const seeds[])(void) = {
     seed_conv, seed_pool, seed_shape,  seed_slice,  seed_resize,
     seed_if,   seed_rnn,  seed_reduce, seed_gather, seed_split};
 
-// --- importing ---
+// --- importing a changed model ---
 
 static enum inf_code import_bytes(const uint8_t *bytes, size_t size, struct inf_error *err)
 {
@@ -216,7 +217,7 @@ static enum inf_code import_bytes(const uint8_t *bytes, size_t size, struct inf_
     struct inf_tally tally = INF_TALLY_INIT;
     const struct inf_onnx_files files = {.place.directory_fd = -1, .tally = &tally};
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
-    // Memory of exactly this size, so that a sanitizer finds a read beyond the end.
+    // The copy has exactly this size, so that a sanitizer finds a read beyond its end.
     uint8_t *copy = malloc(size + 1);
     cr_assert_not_null(copy);
     copy = realloc(copy, size > 0 ? size : 1);
@@ -262,7 +263,8 @@ Test(onnx_fuzz, every_truncation_is_refused)
     }
 }
 
-// Changes a few bytes, or copies, drops or repeats a range of them.
+// Changes a few bytes of the model, or copies, drops or repeats a range of bytes. Returns the new
+// size.
 static size_t mutate_bytes(uint8_t *bytes, size_t size, size_t capacity)
 {
     static const uint8_t odd[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0xfe, 8, 0x0a, 0x12};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protobuf reader, for hand-written bytes.
+// The protobuf reader, tested with hand-written bytes.
 #include "backends/import/onnx/protobuf.h"
 
 #include <criterion/criterion.h>
@@ -8,8 +8,8 @@
 
 #define SPAN(text) ((struct inf_span){(const uint8_t *)(text), sizeof(text) - 1})
 
-// A schema with one kind of message, which contains itself through field 1 (repeated) and field 2
-// (once).
+// The schema of one kind of message. The message may contain itself in field 1 (repeated) and in
+// field 2 (at most once).
 static const struct inf_pb_child schema[] = {
     {0, 0, 1, true, "a child"}, {0, 0, 2, false, "the child"}, {0}};
 
@@ -20,7 +20,8 @@ static enum inf_code check_bytes(struct inf_span bytes, struct inf_error *err)
 
 Test(pbwire, every_kind_of_field_is_read)
 {
-    // Field 1 = 150 (the format's own example), 2 = "testing", 3 = 1.0f, 4 = 1.0.
+    // Field 1 is 150 (the example in the protobuf documentation), field 2 is "testing", field 3 is
+    // 1.0f, field 4 is 1.0.
     struct inf_pb pb = {
         SPAN("\x08\x96\x01\x12\x07testing\x1d\0\0\x80\x3f\x21\0\0\0\0\0\0\xf0\x3f")};
     struct inf_pb_field field;
@@ -88,7 +89,7 @@ Test(pbwire, malformed_fields_are_refused)
 // Makes `levels` nested messages.
 static uint8_t *nest_messages(size_t levels, size_t *size)
 {
-    // A message of n bytes takes at most n + 6 within another.
+    // A message of n bytes takes at most n + 6 bytes inside another message.
     uint8_t *bytes = malloc(levels * 6 + 1), *at = bytes + levels * 6;
     uint8_t *end = at;
     cr_assert_not_null(bytes);
@@ -130,7 +131,7 @@ Test(pbwire, what_may_be_there_once_is_refused_twice)
     cr_assert_eq(check_bytes(SPAN("\x0a\0\x0a\0\x12\0"), &err), INF_OK, "%s", err.text);
     cr_assert_eq(check_bytes(SPAN("\x12\0\x0a\0\x12\0"), &err), INF_INVALID);
     cr_assert_str_eq(err.text, "the child is there twice");
-    // Fields of another message count separately.
+    // The fields of each nested message are counted separately.
     cr_assert_eq(check_bytes(SPAN("\x12\0\x0a\x02\x12\0"), &err), INF_OK);
     cr_assert_eq(check_bytes(SPAN("\x10\x01"), &err), INF_INVALID);
     cr_assert_str_eq(err.text, "the child is not a protobuf message");

@@ -11,7 +11,7 @@
 
 TestSuite(tfjs, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
-// Asserts that a document (with ' for ") is refused.
+// Asserts that the importer refuses a document, which is written with ' for ".
 static void refuse_model(const char *json, enum inf_code code, const char *part)
 {
     cr_assert_eq(inf_tfjs_case_import_text(json), code, "%d, wanted %d: %s in %s",
@@ -26,7 +26,7 @@ static void accept_model(const char *json)
     cr_assert_eq(inf_tfjs_case_import_text(json), INF_OK, "%s: %s", inf_tfjs_case.err.text, json);
 }
 
-// Asserts the names of inputs and outputs, separated by commas.
+// Asserts the names of the model's inputs and outputs, separated by commas.
 static void check_ports(const char *inputs, const char *outputs)
 {
     const struct inf_graph *graph = inf_tfjs_case.graph;
@@ -66,7 +66,7 @@ Test(tfjs, conv_model_has_the_operators_it_is_made_of)
     cr_assert_eq(conv->attrs.conv2d.stride_w, 2);
     cr_assert_eq(conv->attrs.conv2d.padding, INF_PADDING_VALID);
     cr_assert_eq(conv->attrs.conv2d.groups, 1);
-    // filter[1][1][2][2] is 3: the element picks channel 2 for output 2.
+    // The filter element [1][1][2][2], from channel 2 to output 2, is 3.
     const struct inf_value *filter = &inf_tfjs_case.graph->values[conv->inputs[1]];
     cr_assert_eq(((const float *)filter->data->data)[((1 * 3 + 1) * 3 + 2) * 4 + 2], 3.0f);
     cr_assert_eq(inf_tfjs_case_node(2, INF_OP_BINARY)->attrs.binary.kind, INF_BINARY_ADD);
@@ -255,7 +255,7 @@ Test(tfjs, nodes_may_stand_in_any_order_but_not_in_a_circle)
                  "is part of a cycle");
     refuse_model(NODES_AND(RELU("q", "q"), "'signature':{'outputs':{'q':{}}}"), INF_INVALID,
                  "node 'q' (Relu): is part of a cycle through its input 'q'");
-    // A cycle that no output depends on is ignored.
+    // A cycle is ignored if no output depends on it.
     accept_model(NODES_AND(CIRCLE RELU("r", "x"), "'signature':{'outputs':{'r':{}}}"));
     refuse_model(NODES(RELU("r", "x") RELU("r", "x")), INF_INVALID, "node 'r': there are two");
 }
@@ -273,7 +273,8 @@ Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
     accept_model(NODES_AND(",{'name':'a','op':'Foo','input':['x']}" RELU("r", "x"),
                            "'signature':{'outputs':{'r':{}}}"));
 
-    // More names than an error has room for: the text has the number of the others.
+    // The model lacks more names than fit in an error text, so the text ends with the number of the
+    // remaining names.
     char *json = malloc(1 << 20);
     strcpy(json, "{'modelTopology':{'node':[" X);
     for (int i = 0; i < 300; i++)
@@ -292,7 +293,7 @@ Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
     cr_assert_eq(named + (size_t)atoi(more + 6), 300u, "%s", inf_tfjs_case.err.text);
     free(json);
 
-    // The report has all of them.
+    // The report lists all of the names.
     char *report = NULL;
     size_t size, lines = 0;
     FILE *file = open_memstream(&report, &size);
@@ -432,7 +433,7 @@ Test(tfjs, a_chain_of_many_nodes_needs_no_deep_stack)
     };
     char *json = malloc((size_t)COUNT * 80 + 1024), *end = json;
     end += sprintf(end, "{'modelTopology':{'node':[" X);
-    // In reverse order, so that the walk visits the whole chain at once.
+    // The nodes are listed in reverse order, so that the walk follows the whole chain at once.
     for (int i = COUNT; i > 1; i--)
         end += sprintf(end, ",{'name':'n%d','op':'Relu','input':['n%d']}", i, i - 1);
     sprintf(end, RELU("n1", "x") "]}}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each of the 248 operators that TensorFlow.js's converter knows is either supported, or refused by
-// name with a reason.
+// Each of the 248 operators that TensorFlow.js's converter knows is either supported, or is refused
+// by name with a reason.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 
 TestSuite(tfjs_all, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
-// tfjs-converter 4.22, python/tensorflowjs/op_list: a file a line.
+// The operators of tfjs-converter 4.22, from python/tensorflowjs/op_list. Each file of that folder
+// is one line here.
 static const struct {
     const char *category;
     unsigned count;
@@ -71,7 +72,7 @@ static const struct {
      "BatchToSpaceND DepthToSpace BroadcastTo BroadcastArgs"},
 };
 
-// Imports a model whose output depends on one node 'n' of the operator, without inputs.
+// Imports a model whose output depends on one node 'n' of the operator. The node has no inputs.
 static enum inf_code import_operator(const char *operator)
 {
     struct inf_tfjs_writer *w = inf_tfjs_writer_begin(inf_tfjs_case.path);
@@ -84,7 +85,8 @@ static enum inf_code import_operator(const char *operator)
     return inf_tfjs_case_import();
 }
 
-// An error of a supported operator is about this node, not about the operator.
+// Asserts that the operator is supported: if the import fails, the error is about this node and not
+// about the operator.
 static void check_built(const char *operator)
 {
     enum inf_code code = import_operator(operator);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model with many operators, changed in thousands of ways. Each import must end in a verified
-// graph or in an error with a text, and free its memory. Run under ASan and UBSan.
+// A model with many operators is changed in thousands of ways. Each import must end with a verified
+// graph or with an error text, and must free its memory. Run under ASan and UBSan.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void add_moves(struct inf_tfjs_writer *w)
     inf_tfjs_writer_attr_type(w, "DstT", "DT_INT32");
 }
 
-// Writes the model and returns its document.
+// Writes the model's weights to a file and returns its document.
 static char *write_zoo(size_t *out_size)
 {
     struct inf_tfjs_writer *w = inf_tfjs_writer_begin(inf_tfjs_case.path);
@@ -92,7 +92,8 @@ static char *write_zoo(size_t *out_size)
     return inf_tfjs_case_read("model.json", out_size);
 }
 
-// Imports the model, and asserts what holds for any bytes. Returns true if it was accepted.
+// Imports the model and asserts the properties that hold for any input bytes. Returns true if the
+// model was accepted.
 static bool import_anything(void)
 {
     enum inf_code code = inf_tfjs_case_import();
@@ -109,7 +110,7 @@ static bool import_anything(void)
     return false;
 }
 
-// A small random number generator with the same numbers on every machine.
+// A small random number generator that gives the same numbers on every machine.
 static uint32_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -146,8 +147,8 @@ Test(tfjs_fuzz, changed_bytes_never_break_the_importer)
         inf_tfjs_case_write("model.json", mutant, size);
         models += import_anything();
     }
-    // Some changes only touch a name or a number, so that the later stages of the importer are
-    // reached.
+    // Expect some accepted models: if a change only affects a name or a number, the later stages of
+    // the importer run too.
     cr_assert_gt(models, 100u);
     free(mutant);
     free(text);
@@ -184,7 +185,8 @@ Test(tfjs_fuzz, changed_weights_never_break_the_importer)
     uint64_t state = 3;
     for (unsigned round = 0; round < 4000; round++) {
         memcpy(mutant, weights, size);
-        // Most bytes are zeros of filters; the integers that operators read are at the end.
+        // Most weight bytes are zeros of filters. The integers that operators read are at the end
+        // of the file.
         for (unsigned n = 0; n < 4; n++)
             mutant[size - 1 - next_random(&state) % 160] =
                 (char)("\0\1\2\3\4\5\7\10\20\177\200\376\377\377"[next_random(&state) % 14]);
@@ -195,11 +197,12 @@ Test(tfjs_fuzz, changed_weights_never_break_the_importer)
     free(weights);
 }
 
-// A value, found by its position in a walk, that is to be replaced.
+// The place of a JSON value that is to be replaced. The value is found by its position in a walk of
+// the document.
 struct place {
     json_t *parent;
-    const char *key; // of an object, or else
-    size_t index;    // of an array
+    const char *key; // the key if the parent is an object
+    size_t index;    // the index if the parent is an array
 };
 
 static bool find_place(json_t *value, size_t *index, struct place *place)
@@ -250,7 +253,8 @@ Test(tfjs_fuzz, a_value_of_another_type_anywhere_never_breaks_the_importer)
         if (!found)
             break;
     }
-    // The walk has visited all values: the model has some hundreds.
+    // The model has several hundred values. A count above 400 shows that the walk has visited all
+    // of them.
     cr_assert_gt(count, 400u);
     free(text);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of element-wise operators and reductions, compared with TensorFlow's definitions.
+// The lowering of element-wise operators and reductions, compared with TensorFlow's definitions.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -175,7 +175,7 @@ Test(tfjs_ops, reductions_take_their_axes_from_constants)
     add_node("n", "All", "x,axis");
     inf_tfjs_writer_attr_bool(w, "keep_dims", 1);
     cr_assert_str_eq(output_of("n"), "BOOL [2,1]");
-    // TensorFlow reduces nothing if the list is empty.
+    // If the list of axes is empty, TensorFlow reduces no axis.
     begin_model();
     add_input("x", "DT_FLOAT", DIMS(2, 3));
     add_ints("axes", NULL, 0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of operators with weights, compared with TensorFlow's definitions.
+// The lowering of operators with weights, compared with TensorFlow's definitions.
 #include <criterion/criterion.h>
 
 #include "tests/unit/import/tfjs_ops_kit.h"
 
 TestSuite(tfjs_ops_nn, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
-// A convolution of x [1,5,7,4] by a filter of the given dimensions.
+// Adds a convolution of x [1,5,7,4] with a filter of the given dimensions.
 static void add_conv(const char *op, const int64_t *filter, const char *inputs)
 {
     static const float zeros[1024];

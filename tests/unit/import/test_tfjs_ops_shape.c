@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of operators that move elements, compared with TensorFlow's definitions.
+// The lowering of operators that move elements, compared with TensorFlow's definitions.
 #include <criterion/criterion.h>
 
 #include "tests/unit/import/tfjs_ops_kit.h"

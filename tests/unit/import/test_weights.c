@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading of TensorFlow.js weights: encodings, shards, and errors in manifests.
+// The reader of TensorFlow.js weights: encodings, shards, and errors in manifests.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "backends/import/common/weights.h"
 #include "backends/storage/file.h"
 
-// A folder with shards, and the weights that were read from it.
+// A folder with shards, and the weights that the reader read from it.
 static struct {
     char path[32];
     int fd;
@@ -50,7 +50,7 @@ static void write_file(const char *name, const void *data, size_t size)
     close(fd);
 }
 
-// Reads the weights of a manifest given as JSON.
+// Reads the weights that a JSON manifest describes.
 static enum inf_code read_manifest(const char *manifest)
 {
     inf_weights_destroy(&t.weights);
@@ -64,7 +64,7 @@ static enum inf_code read_manifest(const char *manifest)
     return inf_weights_read(&t.weights, &json, &place, &t.tally, &t.err);
 }
 
-// Asserts that a manifest is refused with `code` and a text that contains `part`.
+// Asserts that the reader refuses a manifest with `code` and an error text that contains `part`.
 static void refuse_manifest(const char *manifest, enum inf_code code, const char *part)
 {
     cr_assert_eq(read_manifest(manifest), code, "%s: %d %s", manifest, t.err.code, t.err.text);
@@ -74,8 +74,8 @@ static void refuse_manifest(const char *manifest, enum inf_code code, const char
 
 Test(weights, decodes_every_way_of_storing)
 {
-    // float32 1.5, -2; int32 -7; bool 0, 1, 2; float16 1.0, -2.0, 65504; uint8 0, 128, 255;
-    // uint16 0, 65535; uint8 to int32 0, 3.
+    // The bytes of these weights: float32 1.5, -2; int32 -7; bool 0, 1, 2; float16 1.0, -2.0,
+    // 65504; uint8 0, 128, 255; uint16 0, 65535; uint8 to int32 0, 3.
     static const uint8_t bytes[] = {0x00, 0x00, 0xc0, 0x3f, 0x00, 0x00, 0x00, 0xc0, 0xf9, 0xff,
                                     0xff, 0xff, 0,    1,    2,    0x00, 0x3c, 0x00, 0xc0, 0xff,
                                     0x7b, 0,    128,  255,  0,    0,    0xff, 0xff, 0,    3};
@@ -114,7 +114,7 @@ Test(weights, decodes_every_way_of_storing)
     cr_assert(q[0] == -64.0f && q[1] == 0.0f && q[2] == 63.5f);
     const float *s = inf_weights_find(t.weights, "s")->data->data;
     cr_assert(s[0] == 1.0f && s[1] == 8192.875f);
-    // -2 and -0.5: Math.round() takes halves up, to -0.
+    // The exact values are -2 and -0.5. Math.round() rounds halves up, so -0.5 becomes -0.
     const int32_t *r = inf_weights_find(t.weights, "r")->data->data;
     cr_assert(r[0] == -2 && r[1] == 0);
     cr_assert_null(inf_weights_find(t.weights, "g"));
@@ -122,7 +122,8 @@ Test(weights, decodes_every_way_of_storing)
 
 Test(weights, straddle_shards_and_groups_end_with_theirs)
 {
-    // 5 floats 1..5 over shards of 3, 0, 7 and 10 bytes, then a group of its own.
+    // A weight of 5 floats 1..5 is spread over shards of 3, 0, 7 and 10 bytes. The next weight is
+    // in another group with its own shard.
     float numbers[] = {1, 2, 3, 4, 5};
     const char *bytes = (const char *)numbers;
     write_file("a", bytes, 3);
@@ -147,7 +148,7 @@ Test(weights, straddle_shards_and_groups_end_with_theirs)
 
 Test(weights, tally_is_fnv_1a)
 {
-    // Published test vectors of the 64-bit function.
+    // Published test vectors of 64-bit FNV-1a.
     struct inf_tally tally = INF_TALLY_INIT;
     cr_assert_eq(tally.hash, 0xcbf29ce484222325u);
     inf_tally_add(&tally, "foo", 3);
@@ -178,7 +179,7 @@ Test(weights, many_quantised_elements_pass_the_piece_boundaries)
 
 Test(weights, steps_over_strings_and_complex_numbers)
 {
-    // Two strings "ab" and "", one complex64, one float 1.0.
+    // The bytes of two strings "ab" and "", one complex64, and one float 1.0.
     static const uint8_t bytes[] = {2, 0, 0, 0, 'a', 'b', 0, 0, 0, 0,    1,
                                     2, 3, 4, 5, 6,   7,   8, 0, 0, 0x80, 0x3f};
     write_file("w", bytes, sizeof bytes);
@@ -191,7 +192,7 @@ Test(weights, steps_over_strings_and_complex_numbers)
     cr_assert_null(inf_weights_find(t.weights, "s")->data);
     cr_assert_str_eq(inf_weights_find(t.weights, "c")->type_name, "complex64");
     cr_assert_eq(*(float *)inf_weights_find(t.weights, "f")->data->data, 1.0f);
-    // A string that is longer than the file.
+    // The length of the string is greater than the file.
     write_file("w", "\xff\xff\xff\xff", 4);
     refuse_manifest(
         "[{\"paths\":[\"w\"],\"weights\":[{\"name\":\"s\",\"shape\":[1],\"dtype\":\"string\"}]}]",
@@ -216,7 +217,7 @@ Test(weights, sizes_must_add_up)
     refuse_manifest(
         "[{\"paths\":[],\"weights\":[{\"name\":\"x\",\"shape\":[],\"dtype\":\"bool\"}]}]",
         INF_INVALID, "ends 1 bytes before");
-    // The manifest asks for a gigabyte; the file has 8 bytes.
+    // The manifest declares a gigabyte, but the file has 8 bytes.
     refuse_manifest(ONE("[1073741823]", "float32", ""), INF_INVALID,
                     "ends 4294967284 bytes before");
 }
@@ -240,7 +241,8 @@ Test(weights, shapes_that_overflow_or_are_negative_are_refused)
     refuse_manifest(ONE("[[2]]", "float32", ""), INF_INVALID, "shape[0]: has an array of 1");
 }
 
-// Refused before any file is read: the file of the second group does not exist.
+// The manifest is refused before any file is read, because the file of the second group does not
+// exist.
 Test(weights, what_is_named_twice_is_refused_unread)
 {
     write_file("w", "12345678", 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for tests of lowering TensorFlow.js operators: begin_model(), give it inputs, constants
+// Helpers for tests of lowering TensorFlow.js operators. Call begin_model(), add inputs, constants
 // and nodes, then call output_of() or refuse_model().
 #ifndef INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
 #define INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
@@ -23,7 +23,7 @@ static inline void add_input(const char *name, const char *type, const int64_t *
     inf_tfjs_writer_placeholder(w, name, type, dims, rank);
 }
 
-// A list of integers.
+// Adds a list of integers as a constant.
 static inline void add_ints(const char *name, const int32_t *elements, int64_t count)
 {
     inf_tfjs_writer_ints(w, name, elements, &count, 1);
@@ -44,7 +44,8 @@ static inline void add_node(const char *name, const char *op, const char *inputs
     inf_tfjs_writer_node(w, name, op, inputs);
 }
 
-// Ends the model with output `y` and imports it. Returns its type and shape as text.
+// Completes the model with output `y` and imports it. Returns the type and shape of the output as
+// text.
 static inline const char *output_of(const char *tensor)
 {
     inf_tfjs_writer_output(w, "y", tensor);
@@ -52,7 +53,7 @@ static inline const char *output_of(const char *tensor)
     return inf_tfjs_case_output(0);
 }
 
-// The same for a model that must be refused.
+// Completes the model with output `y` and asserts that the importer refuses it.
 static inline void refuse_model(const char *tensor, enum inf_code code, const char *part)
 {
     inf_tfjs_writer_output(w, "y", tensor);
