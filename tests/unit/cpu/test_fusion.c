@@ -188,11 +188,10 @@ Test(fusion, follows_recorded_results)
     struct outcome outcome = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 1u);
     cr_assert_eq(outcome.sum, wanted);
-    // If the pipeline lost its timing race, the result of the second chain's race is already recorded.
+    // If the pipeline lost its timing race, the second chain's result is already recorded.
     cr_assert_geq(rewrite_results("pipelines", "chains"), 1u);
-    (void)run_graph(true, 1,
-                    // the second chain is not part of a pipeline, so its timing race runs
-                    INF_PRECISION_FP32);
+    // The second chain is not part of a pipeline, so its timing race runs.
+    (void)run_graph(true, 1, INF_PRECISION_FP32);
     rewrite_results("nodes", "chains");
     outcome = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 2u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for tests of the reference kernels: begin_case() starts a node, add_input() and
-// add_list() add operands, expect_output() and expect_failure() run the node and check it.
+// Helpers for tests of the reference kernels. begin_case() starts a node, add_input() and
+// add_list() add operands, expect_output() and expect_failure() run the node and check the result.
 #ifndef INF_TESTS_UNIT_REF_REF_CASE_H
 #define INF_TESTS_UNIT_REF_REF_CASE_H
 
@@ -17,7 +17,7 @@
 #define I32(...)   ((const int32_t[]){__VA_ARGS__})
 #define I64(...)   ((const int64_t[]){__VA_ARGS__})
 #define U64(...)   ((const uint64_t[]){__VA_ARGS__})
-#define U16(...)   ((const uint16_t[]){__VA_ARGS__}) // also the bits of FP16 and BF16
+#define U16(...)   ((const uint16_t[]){__VA_ARGS__}) // also for the bits of FP16 and BF16
 #define I8(...)    ((const int8_t[]){__VA_ARGS__})
 #define U8(...)    ((const uint8_t[]){__VA_ARGS__})
 #define SCALAR     ((struct inf_shape){0})
@@ -50,7 +50,7 @@ static inline void add_input(enum inf_dtype dtype, struct inf_shape shape, const
     one_node_input(&one, dtype, shape, data);
 }
 
-// An i32 list that has to be constant: a shape, sizes, axes.
+// Adds an i32 list operand that must be constant, such as a shape, sizes or axes.
 static inline void add_list(int64_t count, const int32_t *elements)
 {
     one_node_const(&one, INF_DTYPE_I32, SHAPE(count), elements);
@@ -68,7 +68,7 @@ static inline void expect_output(enum inf_dtype dtype, struct inf_shape shape, c
     one_node_expect(&one, 0, dtype, shape, data);
 }
 
-// The run fails, and says so in these words.
+// Asserts that the run fails with exactly this error text.
 static inline void expect_failure(const char *text)
 {
     struct inf_error err = {0};

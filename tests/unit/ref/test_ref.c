@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise operators and reductions of the reference device, and its programs, against literals
-// worked out by hand. What TensorFlow.js says of the same operators is in test_ref_facts.c.
+// Element-wise operators, reductions and programs of the reference device, compared with literals
+// worked out by hand. The results of TensorFlow.js for the same operators are in test_ref_facts.c.
 #include "tests/unit/ref/ref_case.h"
 
-// --- functions of one element ---
+// --- unary operators ---
 
 static void run_unary(enum inf_unary_kind kind, enum inf_dtype dtype, int64_t count, const void *x)
 {
@@ -48,7 +48,8 @@ Test(ref, computes_the_activations_of_mobile_networks)
     expect_output(INF_DTYPE_F32, SHAPE(5), F32(0, 0, -0.375f, 0.66666667f, 4));
     run_unary(INF_UNARY_ELU, INF_DTYPE_F32, 3, F32(-1, 0, 2));
     one.attrs.unary.alpha = 2;
-    expect_output(INF_DTYPE_F32, SHAPE(3), F32(-1.26424112f, 0, 2)); // 2 (1/e - 1)
+    // the first element is 2 (1/e - 1)
+    expect_output(INF_DTYPE_F32, SHAPE(3), F32(-1.26424112f, 0, 2));
     run_unary(INF_UNARY_SELU, INF_DTYPE_F32, 2, F32(-1, 1));
     expect_output(INF_DTYPE_F32, SHAPE(2), F32(-1.11133074f, 1.05070099f));
     run_unary(INF_UNARY_LEAKY_RELU, INF_DTYPE_F32, 2, F32(-10, 10));
@@ -66,9 +67,9 @@ Test(ref, takes_integers_and_halves_too)
     expect_output(INF_DTYPE_U8, SHAPE(2), U8(225, 0));
     run_unary(INF_UNARY_RELU6, INF_DTYPE_I32, 3, I32(INT32_MIN, 4, INT32_MAX));
     expect_output(INF_DTYPE_I32, SHAPE(3), I32(0, 4, 6));
-    run_unary(INF_UNARY_SQRT, INF_DTYPE_F16, 2, U16(0x4400, 0x3c00)); // 4, 1
-    expect_output(INF_DTYPE_F16, SHAPE(2), U16(0x4000, 0x3c00));      // 2, 1
-    run_unary(INF_UNARY_NEG, INF_DTYPE_BF16, 2, U16(0x3f80, 0xc000)); // 1, -2
+    run_unary(INF_UNARY_SQRT, INF_DTYPE_F16, 2, U16(0x4400, 0x3c00)); // the operands are 4, 1
+    expect_output(INF_DTYPE_F16, SHAPE(2), U16(0x4000, 0x3c00));      // the results are 2, 1
+    run_unary(INF_UNARY_NEG, INF_DTYPE_BF16, 2, U16(0x3f80, 0xc000)); // the operands are 1, -2
     expect_output(INF_DTYPE_BF16, SHAPE(2), U16(0xbf80, 0x4000));
     run_unary(INF_UNARY_EXP, INF_DTYPE_F64, 1, F64(0));
     expect_output(INF_DTYPE_F64, SHAPE(1), F64(1));
@@ -111,7 +112,7 @@ Test(ref, casts_integers_by_wrapping_and_exactly)
     expect_output(INF_DTYPE_I32, SHAPE(1), I32(9));
 }
 
-// --- functions of two elements ---
+// --- binary operators ---
 
 static void run_binary(enum inf_binary_kind kind, enum inf_dtype dtype, int64_t count,
                        const void *a, const void *b)
@@ -185,7 +186,7 @@ Test(ref, wraps_integers_around)
     expect_output(INF_DTYPE_I64, SHAPE(4), I64(81, INT64_MIN, 0, 1));
     run_binary(INF_BINARY_SQUARED_DIFFERENCE, INF_DTYPE_I32, 1, I32(INT32_MAX), I32(INT32_MIN));
     expect_output(INF_DTYPE_I32, SHAPE(1), I32(1));
-    // More than a double holds.
+    // The sum has more bits than a double can hold.
     run_binary(INF_BINARY_ADD, INF_DTYPE_I64, 1, I64((INT64_C(1) << 53) + 1), I64(2));
     expect_output(INF_DTYPE_I64, SHAPE(1), I64((INT64_C(1) << 53) + 3));
     run_binary(INF_BINARY_MAX, INF_DTYPE_U64, 1, U64(UINT64_MAX), U64(1));
@@ -258,7 +259,7 @@ static void run_reduce(enum inf_reduce_kind kind, struct inf_ints axes, bool kee
 
 Test(ref, reduces_any_axes)
 {
-    const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}; // [2,2,3]
+    const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}; // the elements of [2,2,3]
     run_reduce(INF_REDUCE_SUM, AXES(0, -1), false);
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 3), x);
     expect_output(INF_DTYPE_F32, SHAPE(2), F32(6 + 24, 15 + 33));

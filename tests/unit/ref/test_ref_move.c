@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of the reference device that move or create data, compared with literals worked out by
-// hand. Many element types occur because these operators only move bytes.
+// hand. The cases use many element types, because these operators only move bytes.
 #include "tests/unit/ref/ref_case.h"
 
 static void run_permute(int32_t count, const int64_t *axes)
@@ -15,7 +15,7 @@ Test(ref, transposes_any_rank)
     run_permute(3, I64(2, 0, 1));
     add_input(INF_DTYPE_U8, SHAPE(1, 2, 3), U8(1, 2, 3, 4, 5, 6));
     expect_output(INF_DTYPE_U8, SHAPE(3, 1, 2), U8(1, 4, 2, 5, 3, 6));
-    run_permute(0, I64(0)); // reversed
+    run_permute(0, I64(0)); // no permutation: the axes are reversed
     add_input(INF_DTYPE_F64, SHAPE(2, 2), F64(1, 2, 3, 4));
     expect_output(INF_DTYPE_F64, SHAPE(2, 2), F64(1, 3, 2, 4));
     run_permute(8, I64(7, 6, 5, 4, 3, 2, 1, 0));
@@ -93,7 +93,7 @@ Test(ref, slices_with_strides_of_either_sign)
     run_slice(I32(0, 1), I32(0, 2), I32(1, 1));
     one.attrs.slice.ellipsis_mask = 1;
     expect_output(INF_DTYPE_I32, SHAPE(3, 1), I32(1, 11, 21));
-    run_slice(I32(2, 0), I32(1, 4), I32(1, 1)); // nothing
+    run_slice(I32(2, 0), I32(1, 4), I32(1, 1)); // an empty slice
     expect_output(INF_DTYPE_I32, SHAPE(0, 4), NULL);
 }
 
@@ -120,7 +120,7 @@ Test(ref, pads_in_four_ways)
                   I32(2, 1, 1, 2, 3, 3, 2, 1, 1, 2, 3, 3, 5, 4, 4, 5, 6, 6));
     run_pad(INF_PAD_EDGE, I32(1, 0, 0, 2));
     expect_output(INF_DTYPE_I32, SHAPE(3, 5), I32(1, 2, 3, 3, 3, 1, 2, 3, 3, 3, 4, 5, 6, 6, 6));
-    begin_case(INF_OP_PAD); // out of nothing
+    begin_case(INF_OP_PAD); // pads an empty tensor
     add_input(INF_DTYPE_U8, SHAPE(0, 1), NULL);
     one_node_const(&one, INF_DTYPE_I32, SHAPE(2, 2), I32(1, 1, 0, 1));
     one_node_const(&one, INF_DTYPE_U8, SCALAR, U8(200));
@@ -187,10 +187,10 @@ Test(ref, refuses_indices_out_of_range)
 
 Test(ref, moves_blocks_both_ways)
 {
-    begin_case(INF_OP_SPACE_TO_DEPTH); // 2x4, one channel
+    begin_case(INF_OP_SPACE_TO_DEPTH); // 2x4 pixels with one channel
     add_input(INF_DTYPE_U8, SHAPE(1, 2, 4, 1), U8(1, 2, 3, 4, 5, 6, 7, 8));
     expect_output(INF_DTYPE_U8, SHAPE(1, 1, 2, 4), U8(1, 2, 5, 6, 3, 4, 7, 8));
-    begin_case(INF_OP_DEPTH_TO_SPACE); // 8 channels become 2x2 of 2
+    begin_case(INF_OP_DEPTH_TO_SPACE); // 8 channels become 2x2 pixels with 2 channels
     add_input(INF_DTYPE_I32, SHAPE(1, 1, 1, 8), I32(1, 2, 3, 4, 5, 6, 7, 8));
     expect_output(INF_DTYPE_I32, SHAPE(1, 2, 2, 2), I32(1, 2, 3, 4, 5, 6, 7, 8));
     begin_case(INF_OP_DEPTH_TO_SPACE);

@@ -3,12 +3,12 @@
 // literals worked out by hand.
 #include "tests/unit/ref/ref_case.h"
 
-// 1 to 9 as a picture of 3 by 3.
+// A picture of 3 by 3 pixels with the values 1 to 9.
 static const float nine[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 Test(ref, conv2d_pads_below_first)
 {
-    begin_case(INF_OP_CONV2D); // 2x2 ones on 3x3, same: one column of padding, on the right
+    begin_case(INF_OP_CONV2D); // 2x2 ones over 3x3; SAME adds one column on the right
     one.attrs.conv2d.padding = INF_PADDING_SAME;
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), nine);
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(1, 1, 1, 1));
@@ -22,7 +22,7 @@ Test(ref, conv2d_pads_below_first)
 
 Test(ref, conv2d_dilates_and_adds_bias_and_activation)
 {
-    begin_case(INF_OP_CONV2D); // corners of the picture: 1, 3, 7, 9
+    begin_case(INF_OP_CONV2D); // reads the picture's corners 1, 3, 7, 9
     one.attrs.conv2d.dilation_h = one.attrs.conv2d.dilation_w = 2;
     one.attrs.conv2d.activation = INF_ACTIVATION_PRELU;
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), nine);
@@ -30,7 +30,7 @@ Test(ref, conv2d_dilates_and_adds_bias_and_activation)
     add_input(INF_DTYPE_F32, SHAPE(2), F32(0.5f, 1));
     add_input(INF_DTYPE_F32, SHAPE(2), F32(9, 0.5f));
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 2), F32(9731.5f, -4865));
-    begin_case(INF_OP_CONV2D); // prelu without bias
+    begin_case(INF_OP_CONV2D); // prelu without a bias
     one.attrs.conv2d.activation = INF_ACTIVATION_PRELU;
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(1, -1));
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(2));
@@ -43,7 +43,7 @@ Test(ref, conv2d_applies_every_activation)
 {
     static const struct {
         enum inf_activation kind;
-        float wanted[3]; // of -4, 0.5, 8
+        float wanted[3]; // results for -4, 0.5, 8
     } cases[] = {
         {INF_ACTIVATION_NONE, {-4, 0.5f, 8}},
         {INF_ACTIVATION_RELU, {0, 0.5f, 8}},
@@ -69,7 +69,7 @@ Test(ref, conv2d_applies_every_activation)
 
 Test(ref, conv2d_keeps_groups_apart)
 {
-    begin_case(INF_OP_CONV2D); // 4 channels in 2 groups, 6 outputs: 3 of each
+    begin_case(INF_OP_CONV2D); // 4 channels in 2 groups; each group has 3 of the 6 outputs
     one.attrs.conv2d.groups = 2;
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 4), F32(1, 2, 3, 4));
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 6), F32(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60));
@@ -92,7 +92,7 @@ Test(ref, conv2d_takes_more_channels_than_a_block_and_none_at_all)
     add_input(INF_DTYPE_F32, SHAPE(0, 5, 5, 3), NULL);
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 131), filter);
     expect_output(INF_DTYPE_F32, SHAPE(0, 5, 5, 131), NULL);
-    begin_case(INF_OP_CONV2D); // a sum of nothing, and the bias
+    begin_case(INF_OP_CONV2D); // an empty sum plus the bias
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 0), NULL);
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 0, 2), NULL);
     add_input(INF_DTYPE_F32, SHAPE(2), F32(3, 4));
@@ -115,14 +115,14 @@ Test(ref, convolutions_compute_other_floats)
     add_input(INF_DTYPE_F64, SHAPE(1, 1, 2, 1), F64(2, 3));
     expect_output(INF_DTYPE_F64, SHAPE(1, 1, 1, 1), F64(2e300 + 3));
     begin_case(INF_OP_DEPTHWISE_CONV2D);
-    add_input(INF_DTYPE_F16, SHAPE(1, 1, 1, 1), U16(0x4000));         // 2
-    add_input(INF_DTYPE_F16, SHAPE(1, 1, 1, 2), U16(0x4000, 0xbc00)); // 2, -1
+    add_input(INF_DTYPE_F16, SHAPE(1, 1, 1, 1), U16(0x4000));         // the element is 2
+    add_input(INF_DTYPE_F16, SHAPE(1, 1, 1, 2), U16(0x4000, 0xbc00)); // the elements are 2, -1
     expect_output(INF_DTYPE_F16, SHAPE(1, 1, 1, 2), U16(0x4400, 0xc000));
 }
 
 Test(ref, depthwise_multiplies_channels)
 {
-    begin_case(INF_OP_DEPTHWISE_CONV2D); // 2 channels, 2 filters each, 1x2 windows
+    begin_case(INF_OP_DEPTHWISE_CONV2D); // 2 channels with 2 filters each, 1x2 windows
     one.attrs.depthwise_conv2d.activation = INF_ACTIVATION_CLIP;
     one.attrs.depthwise_conv2d.activation_min = -100;
     one.attrs.depthwise_conv2d.activation_max = 300;
@@ -134,18 +134,19 @@ Test(ref, depthwise_multiplies_channels)
 
 Test(ref, transposed_convolution_spreads)
 {
-    begin_case(INF_OP_CONV2D_TRANSPOSE); // each element spreads over 2x2; stride 1, so they overlap
+    begin_case(INF_OP_CONV2D_TRANSPOSE); // each element spreads over 2x2 elements that overlap
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(1, 2, 3, 4));
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(1, 10, 100, 1000));
     add_list(4, I32(1, 3, 3, 1));
     add_input(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
     expect_output(INF_DTYPE_F32, SHAPE(1, 3, 3, 1),
                   F32(1.5f, 12.5f, 20.5f, 103.5f, 1234.5f, 2040.5f, 300.5f, 3400.5f, 4000.5f));
-    begin_case(INF_OP_CONV2D_TRANSPOSE); // stride 2: the last column of y is reached by none
+    begin_case(INF_OP_CONV2D_TRANSPOSE); // with stride 2, no element reaches y's last column
     one.attrs.conv2d_transpose.stride_h = one.attrs.conv2d_transpose.stride_w = 2;
     one.attrs.conv2d_transpose.padding = INF_PADDING_SAME;
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 2), F32(1, 2, 3, 4));
-    add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 2), F32(1, 10, 2, 20, 3, 30)); // [kh,kw,co,ci]
+    // the layout is [kh,kw,co,ci]
+    add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 2), F32(1, 10, 2, 20, 3, 30));
     add_list(4, I32(1, 1, 4, 3));
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 3), F32(21, 42, 63, 0, 0, 0, 43, 86, 129, 0, 0, 0));
 }
@@ -153,11 +154,11 @@ Test(ref, transposed_convolution_spreads)
 Test(ref, matmul_transposes_either_side)
 {
     const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {1, 10, 100, 2, 20, 200};
-    begin_case(INF_OP_MATMUL); // [2,3] [3,2]
+    begin_case(INF_OP_MATMUL); // a [2,3] times b [3,2]
     add_input(INF_DTYPE_F32, SHAPE(2, 3), a);
     add_input(INF_DTYPE_F32, SHAPE(3, 2), b);
     expect_output(INF_DTYPE_F32, SHAPE(2, 2), F32(261, 614, 624, 1250));
-    begin_case(INF_OP_MATMUL); // [3,2]' [2,3]'
+    begin_case(INF_OP_MATMUL); // a [3,2] and b [2,3], both transposed
     one.attrs.matmul.transpose_a = one.attrs.matmul.transpose_b = true;
     add_input(INF_DTYPE_F32, SHAPE(3, 2), a);
     add_input(INF_DTYPE_F32, SHAPE(2, 3), b);
@@ -166,7 +167,7 @@ Test(ref, matmul_transposes_either_side)
 
 Test(ref, matmul_broadcasts_batches_and_takes_bias)
 {
-    begin_case(INF_OP_MATMUL); // [2,1,1,2] [2,2,1]
+    begin_case(INF_OP_MATMUL); // a [2,1,1,2] times b [2,2,1]
     add_input(INF_DTYPE_F32, SHAPE(2, 1, 1, 2), F32(1, 2, 3, 4));
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 1), F32(1, 10, 100, 1000));
     add_input(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
@@ -223,16 +224,16 @@ static void run_resize(enum inf_resize_kind kind, bool align_corners, bool half_
 
 Test(ref, resizes_in_three_ways)
 {
-    run_resize(INF_RESIZE_BILINEAR, false, false); // at 0, 0.5, 1, 1.5
+    run_resize(INF_RESIZE_BILINEAR, false, false); // samples at 0, 0.5, 1, 1.5
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(10, 20));
     add_list(2, I32(1, 4));
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 15, 20, 20));
-    one.attrs.resize.align_corners = true; // at 0, 1/3, 2/3, 1
+    one.attrs.resize.align_corners = true; // samples at 0, 1/3, 2/3, 1
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 13.3333333f, 16.6666667f, 20));
     one.attrs.resize.align_corners = false;
-    one.attrs.resize.half_pixel_centers = true; // at -0.25, 0.25, 0.75, 1.25
+    one.attrs.resize.half_pixel_centers = true; // samples at -0.25, 0.25, 0.75, 1.25
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 12.5f, 17.5f, 20));
-    run_resize(INF_RESIZE_BILINEAR, true, false); // one column left: the first
+    run_resize(INF_RESIZE_BILINEAR, true, false); // the only output column is the first column of x
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(1, 2, 3));
     add_list(2, I32(1, 1));
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(1));
@@ -240,13 +241,13 @@ Test(ref, resizes_in_three_ways)
 
 Test(ref, resizes_to_the_nearest)
 {
-    run_resize(INF_RESIZE_NEAREST, false, false); // at 0, 0.75, 1.5, 2.25
+    run_resize(INF_RESIZE_NEAREST, false, false); // samples at 0, 0.75, 1.5, 2.25
     add_input(INF_DTYPE_F16, SHAPE(1, 1, 3, 1), U16(1, 2, 3));
     add_list(2, I32(1, 4));
     expect_output(INF_DTYPE_F16, SHAPE(1, 1, 4, 1), U16(1, 1, 2, 3));
-    one.attrs.resize.align_corners = true; // at 0, 0.67, 1.33, 2
+    one.attrs.resize.align_corners = true; // samples at 0, 0.67, 1.33, 2
     expect_output(INF_DTYPE_F16, SHAPE(1, 1, 4, 1), U16(1, 2, 2, 3));
-    run_resize(INF_RESIZE_NEAREST, false, true); // at 0.75, 2.25
+    run_resize(INF_RESIZE_NEAREST, false, true); // samples at 0.75, 2.25
     add_input(INF_DTYPE_I32, SHAPE(1, 1, 3, 1), I32(1, 2, 3));
     add_list(2, I32(1, 2));
     expect_output(INF_DTYPE_I32, SHAPE(1, 1, 2, 1), I32(1, 3));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of the reference device that order, count, pick and place elements, against literals:
-// worked out by hand, or the examples in the documentation of TensorFlow and ONNX.
+// Operators of the reference device that order, count, gather and scatter elements. The expected
+// literals are worked out by hand, or are the examples in the documentation of TensorFlow and ONNX.
 #include "tests/unit/ref/ref_case.h"
 
 #define AXES(...)                                                                                  \
@@ -18,7 +18,7 @@ Test(ref, reverses_axes)
     one.attrs.reverse.axes = AXES(-1, 0);
     add_input(INF_DTYPE_I16, SHAPE(2, 1, 3), ((const int16_t[]){1, 2, 3, 4, 5, 6}));
     expect_output(INF_DTYPE_I16, SHAPE(2, 1, 3), ((const int16_t[]){6, 5, 4, 3, 2, 1}));
-    begin_case(INF_OP_REVERSE); // no axes: as it is
+    begin_case(INF_OP_REVERSE); // without axes, the result equals x
     add_input(INF_DTYPE_BOOL, SHAPE(3), U8(1, 0, 0));
     expect_output(INF_DTYPE_BOOL, SHAPE(3), U8(1, 0, 0));
     begin_case(INF_OP_REVERSE);
@@ -29,13 +29,13 @@ Test(ref, reverses_axes)
 
 Test(ref, reverses_sequences)
 {
-    begin_case(INF_OP_REVERSE_SEQUENCE); // ONNX's example: time first
+    begin_case(INF_OP_REVERSE_SEQUENCE); // ONNX's example with the time axis first
     add_input(INF_DTYPE_F32, SHAPE(4, 4),
               F32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
     add_input(INF_DTYPE_I64, SHAPE(4), I64(4, 3, 2, 1));
     expect_output(INF_DTYPE_F32, SHAPE(4, 4),
                   F32(3, 6, 9, 12, 2, 5, 8, 13, 1, 4, 10, 14, 0, 7, 11, 15));
-    begin_case(INF_OP_REVERSE_SEQUENCE); // lengths below 0 and beyond the axis are cut to it
+    begin_case(INF_OP_REVERSE_SEQUENCE); // lengths outside the axis are clamped to it
     one.attrs.reverse_sequence.axis = 1;
     one.attrs.reverse_sequence.batch_axis = 0;
     add_input(INF_DTYPE_U8, SHAPE(2, 3), U8(1, 2, 3, 4, 5, 6));
@@ -55,7 +55,8 @@ Test(ref, cumulates)
     expect_output(INF_DTYPE_F32, SHAPE(2, 3), F32(5, 3, 0, NAN, NAN, 0));
     begin_case(INF_OP_CUMULATE);
     one.attrs.cumulate.kind = INF_CUMULATE_PROD;
-    add_input(INF_DTYPE_I32, SHAPE(3, 2), I32(2, INT32_MAX, 3, 2, 4, 1)); // int32 wraps around
+    // the int32 product wraps around
+    add_input(INF_DTYPE_I32, SHAPE(3, 2), I32(2, INT32_MAX, 3, 2, 4, 1));
     expect_output(INF_DTYPE_I32, SHAPE(3, 2), I32(2, INT32_MAX, 6, -2, 24, -2));
     begin_case(INF_OP_CUMULATE);
     add_input(INF_DTYPE_F32, SHAPE(0, 2), NULL);
@@ -84,8 +85,8 @@ Test(ref, finds_the_k_largest)
     one_node_expect(&one, 1, INF_DTYPE_I32, SHAPE(4), I32(3, 2, 1, 4));
     begin_topk(0, false, SHAPE(2), F32(1, 2));
     expect_output(INF_DTYPE_F32, SHAPE(0), NULL);
-    begin_case(
-        INF_OP_TOPK); // along the first axis; 64-bit integers that a double cannot tell apart
+    // Along the first axis, with 64-bit integers that are equal after conversion to double.
+    begin_case(INF_OP_TOPK);
     one.output_count = 2;
     one.attrs.topk.axis = 0;
     add_input(INF_DTYPE_I64, SHAPE(3, 1), I64(INT64_MAX - 1, INT64_MAX, INT64_MIN));
@@ -96,7 +97,7 @@ Test(ref, finds_the_k_largest)
 
 Test(ref, searches_sorted_lines)
 {
-    // numpy.searchsorted, each line by itself
+    // Expected results are from numpy.searchsorted, called for each row.
     begin_case(INF_OP_SEARCH_SORTED);
     add_input(INF_DTYPE_F32, SHAPE(2, 5), F32(0, 3, 9, 9, 10, 1, 2, 3, 4, 5));
     add_input(INF_DTYPE_F32, SHAPE(2, 3), F32(2, 4, 9, 0, 2, 6));
@@ -153,7 +154,7 @@ Test(ref, makes_one_hot)
 
 Test(ref, keeps_bands)
 {
-    begin_case(INF_OP_BAND); // the upper triangle
+    begin_case(INF_OP_BAND); // keeps the upper triangle
     one.attrs.band.low = 0;
     add_input(INF_DTYPE_I32, SHAPE(2, 2, 3), I32(1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3));
     expect_output(INF_DTYPE_I32, SHAPE(2, 2, 3), I32(1, 2, 3, 0, 5, 6, 7, 8, 9, 0, 2, 3));
@@ -166,13 +167,13 @@ Test(ref, gathers_by_coordinates)
     begin_case(INF_OP_GATHER_ND);
     add_input(INF_DTYPE_I32, SHAPE(2, 2, 2), I32(0, 1, 2, 3, 4, 5, 6, 7));
     add_input(INF_DTYPE_I64, SHAPE(2, 2), I64(0, 1, 1, 0));
-    expect_output(INF_DTYPE_I32, SHAPE(2, 2), I32(2, 3, 4, 5)); // ONNX's example 3
+    expect_output(INF_DTYPE_I32, SHAPE(2, 2), I32(2, 3, 4, 5)); // example 3 of ONNX's GatherND
     begin_case(INF_OP_GATHER_ND);
     one.attrs.gather_nd.batch_dims = 1;
     add_input(INF_DTYPE_I32, SHAPE(2, 2, 2), I32(0, 1, 2, 3, 4, 5, 6, 7));
     add_input(INF_DTYPE_I32, SHAPE(2, 1), I32(1, 0));
-    expect_output(INF_DTYPE_I32, SHAPE(2, 2), I32(2, 3, 4, 5)); // ONNX's example 5
-    begin_case(INF_OP_GATHER_ND); // no index at all: all of x, each time
+    expect_output(INF_DTYPE_I32, SHAPE(2, 2), I32(2, 3, 4, 5)); // example 5 of ONNX's GatherND
+    begin_case(INF_OP_GATHER_ND); // with empty coordinates, each result is all of x
     add_input(INF_DTYPE_U8, SHAPE(2), U8(7, 8));
     add_input(INF_DTYPE_I32, SHAPE(2, 0), NULL);
     expect_output(INF_DTYPE_U8, SHAPE(2, 2), U8(7, 8, 7, 8));
@@ -211,7 +212,7 @@ Test(ref, scatters_by_coordinates)
         "node 'node' (scatter_nd): index 3 (element 1 of the indices) is outside [0, 3)");
     one.attrs.scatter_nd.drop = true;
     expect_output(INF_DTYPE_F32, SHAPE(3), F32(-30, 10, 3));
-    begin_case(INF_OP_SCATTER_ND); // whole rows; int32 wraps around
+    begin_case(INF_OP_SCATTER_ND); // scatters whole rows; the int32 sums wrap around
     one.attrs.scatter_nd.kind = INF_SCATTER_ADD;
     add_input(INF_DTYPE_I32, SHAPE(2, 2), I32(INT32_MAX, 0, 1, 1));
     add_input(INF_DTYPE_I64, SHAPE(1, 1), I64(0));
@@ -221,7 +222,7 @@ Test(ref, scatters_by_coordinates)
 
 Test(ref, gathers_and_scatters_elements)
 {
-    begin_case(INF_OP_GATHER_ELEMENTS); // ONNX's example 1
+    begin_case(INF_OP_GATHER_ELEMENTS); // example 1 of ONNX's GatherElements
     one.attrs.gather_elements.axis = 1;
     add_input(INF_DTYPE_F32, SHAPE(2, 2), F32(1, 2, 3, 4));
     add_input(INF_DTYPE_I64, SHAPE(2, 2), I64(0, 0, 1, 0));
@@ -231,7 +232,7 @@ Test(ref, gathers_and_scatters_elements)
     add_input(INF_DTYPE_F32, SHAPE(3, 3), F32(1, 2, 3, 4, 5, 6, 7, 8, 9));
     add_input(INF_DTYPE_I32, SHAPE(2, 3), I32(-1, -2, 0, -2, 0, 0));
     expect_output(INF_DTYPE_F32, SHAPE(2, 3), F32(7, 5, 3, 4, 2, 3));
-    begin_case(INF_OP_SCATTER_ELEMENTS); // ONNX's example without axis
+    begin_case(INF_OP_SCATTER_ELEMENTS); // ONNX's example without an axis
     add_input(INF_DTYPE_F32, SHAPE(3, 3), F32(0, 0, 0, 0, 0, 0, 0, 0, 0));
     add_input(INF_DTYPE_I64, SHAPE(2, 3), I64(1, 0, 2, 0, 2, 1));
     add_input(INF_DTYPE_F32, SHAPE(2, 3), F32(1, 1.1f, 1.2f, 2, 2.1f, 2.2f));
@@ -250,13 +251,13 @@ Test(ref, moves_blocks_between_space_and_batch)
     one_node_const(&one, INF_DTYPE_I32, SHAPE(2, 2), I32(0, 0, 0, 0));
     expect_output(INF_DTYPE_F32, SHAPE(4, 2, 2, 1),
                   F32(1, 3, 9, 11, 2, 4, 10, 12, 5, 7, 13, 15, 6, 8, 14, 16));
-    begin_case(INF_OP_BATCH_TO_SPACE); // and back, with the first column cropped
+    begin_case(INF_OP_BATCH_TO_SPACE); // the inverse, with the first column cropped
     add_input(INF_DTYPE_F32, SHAPE(4, 2, 2, 1),
               F32(1, 3, 9, 11, 2, 4, 10, 12, 5, 7, 13, 15, 6, 8, 14, 16));
     add_list(2, I32(2, 2));
     one_node_const(&one, INF_DTYPE_I32, SHAPE(2, 2), I32(0, 0, 1, 0));
     expect_output(INF_DTYPE_F32, SHAPE(1, 4, 3, 1), F32(2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 15, 16));
-    begin_case(INF_OP_SPACE_TO_BATCH); // one axis, padded in front
+    begin_case(INF_OP_SPACE_TO_BATCH); // one axis with padding before it
     add_input(INF_DTYPE_I32, SHAPE(1, 3), I32(1, 2, 3));
     add_list(1, I32(2));
     one_node_const(&one, INF_DTYPE_I32, SHAPE(1, 2), I32(1, 0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of the reference device that have windows of any rank, resample, normalise, quantise,
-// or are recurrent. Literals are worked out by hand or with Python's math, or are the examples of
-// ONNX's documentation.
+// or are recurrent. The expected literals are worked out by hand or with Python's math module, or
+// are the examples of ONNX's documentation.
 #include "tests/unit/ref/ref_case.h"
 
 #define AXES(...)                                                                                  \
@@ -12,17 +12,17 @@
 
 Test(ref, convolves_in_any_rank)
 {
-    begin_case(INF_OP_CONV_ND); // one axis: differences two apart, with bias
+    begin_case(INF_OP_CONV_ND); // one axis: y[i] = x[i + 2] - x[i] + 0.5
     add_input(INF_DTYPE_F32, SHAPE(1, 5, 1), F32(1, 2, 4, 7, 11));
     add_input(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(-1, 1));
     add_input(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
     one.attrs.conv_nd.dilations = AXES(2);
     expect_output(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(3.5f, 5.5f, 7.5f));
-    begin_case(INF_OP_CONV_ND); // three axes: the sum of a cube
+    begin_case(INF_OP_CONV_ND); // three axes: the sum of a 2x2x2 cube
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 2, 1), F32(1, 2, 3, 4, 5, 6, 7, 8));
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 2, 1, 1), F32(1, 1, 1, 1, 1, 1, 1, 1));
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 1, 1), F32(36));
-    begin_case(INF_OP_CONV_ND); // groups: each channel its own weight; padding adds zeros
+    begin_case(INF_OP_CONV_ND); // two groups with one weight each; padding adds zeros
     one.attrs.conv_nd.groups = 2;
     one.attrs.conv_nd.pads_before = AXES(1);
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 2), F32(1, 10, 2, 20));
@@ -38,7 +38,7 @@ Test(ref, transposes_convolutions_in_any_rank)
     add_input(INF_DTYPE_F32, SHAPE(3, 1, 1), F32(1, 10, 100));
     add_list(3, I32(1, 7, 1));
     expect_output(INF_DTYPE_F32, SHAPE(1, 7, 1), F32(1, 10, 102, 20, 203, 30, 300));
-    begin_case(INF_OP_CONV_ND_TRANSPOSE); // groups
+    begin_case(INF_OP_CONV_ND_TRANSPOSE); // two groups
     one.attrs.conv_nd_transpose.groups = 2;
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(5, 7));
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(2, 3));
@@ -58,7 +58,7 @@ Test(ref, pools_in_any_rank)
     one.attrs.pool_nd.index_channels_first = true;
     run_case();
     one_node_expect(&one, 1, INF_DTYPE_I32, SHAPE(2, 2, 2), I32(1, 3, 1, 5, 7, 9, 7, 11));
-    begin_case(INF_OP_POOL_ND); // the mean, with padding left out and counted
+    begin_case(INF_OP_POOL_ND); // the mean without padded elements, then with them
     one.attrs.pool_nd.kind = INF_POOL_AVERAGE;
     one.attrs.pool_nd.kernel = AXES(2);
     one.attrs.pool_nd.pads_before = AXES(1);
@@ -66,8 +66,8 @@ Test(ref, pools_in_any_rank)
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(4, 5));
     one.attrs.pool_nd.count_padding = true;
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(2, 5));
-    begin_case(
-        INF_OP_POOL_ND); // ceil adds the window that ends outside, which counts what is inside
+    // Rounding the size up adds a last window that ends outside. Only its inner elements count.
+    begin_case(INF_OP_POOL_ND);
     one.attrs.pool_nd.kind = INF_POOL_AVERAGE;
     one.attrs.pool_nd.kernel = AXES(2);
     one.attrs.pool_nd.strides = AXES(2);
@@ -82,7 +82,7 @@ Test(ref, pools_in_any_rank)
     one.attrs.pool_nd.kernel = AXES(2);
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(3, -4, 0));
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(5, 4));
-    begin_case(INF_OP_POOL_ND); // a window of padding only has no mean
+    begin_case(INF_OP_POOL_ND); // a window that contains only padding has no mean
     one.attrs.pool_nd.kind = INF_POOL_AVERAGE;
     one.attrs.pool_nd.kernel = AXES(1);
     one.attrs.pool_nd.pads_before = AXES(1);
@@ -90,11 +90,11 @@ Test(ref, pools_in_any_rank)
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(NAN, 3));
     one.attrs.pool_nd.zero_if_empty = true;
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(0, 3));
-    begin_case(INF_OP_POOL_ND); // a window that does not fit is nowhere
+    begin_case(INF_OP_POOL_ND); // the window is larger than x, so y is empty
     one.attrs.pool_nd.kernel = AXES(3);
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(3, 4));
     expect_output(INF_DTYPE_F32, SHAPE(1, 0, 1), NULL);
-    begin_case(INF_OP_POOL_ND); // a window of padding only has no largest
+    begin_case(INF_OP_POOL_ND); // the maximum of a window of padding is the smallest i8
     one.attrs.pool_nd.kernel = AXES(1);
     one.attrs.pool_nd.pads_before = AXES(1);
     add_input(INF_DTYPE_I8, SHAPE(1, 1, 1), I8(-5));
@@ -107,7 +107,7 @@ Test(ref, dilates_pictures)
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(0.1f, 0.2f, 0.3f, 0.4f));
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 1), F32(0.4f, 0.3f, 0.1f, 0));
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(0.5f));
-    one.attrs.dilation2d.padding = INF_PADDING_SAME; // padding is below everything
+    one.attrs.dilation2d.padding = INF_PADDING_SAME; // padding never is the maximum
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(0.5f, 0.6f, 0.7f, 0.8f));
 }
 
@@ -145,30 +145,30 @@ Test(ref, normalises_over_axes)
 
 Test(ref, quantises_and_back)
 {
-    begin_case(INF_OP_QUANTIZE); // ONNX's example
+    begin_case(INF_OP_QUANTIZE); // the example of ONNX's QuantizeLinear
     add_input(INF_DTYPE_F32, SHAPE(6), F32(0, 2, 3, 1000, -254, -1000));
     add_input(INF_DTYPE_F32, SCALAR, F32(2));
     add_input(INF_DTYPE_U8, SCALAR, U8(128));
     expect_output(INF_DTYPE_U8, SHAPE(6), U8(128, 129, 130, 255, 1, 0));
-    begin_case(INF_OP_QUANTIZE); // ties to even; one scale for each row; NaN becomes 0
+    begin_case(INF_OP_QUANTIZE); // ties round to even, each row has a scale, NaN becomes 0
     one.attrs.quantize.axis = 0;
     one.attrs.quantize.dtype = INF_DTYPE_I8;
     add_input(INF_DTYPE_F32, SHAPE(2, 4), F32(0.5f, 1.5f, -2.5f, NAN, 1, 3, INFINITY, -INFINITY));
     add_input(INF_DTYPE_F32, SHAPE(2), F32(1, 2));
     expect_output(INF_DTYPE_I8, SHAPE(2, 4), I8(0, 2, -2, 0, 0, 2, 127, -128));
-    begin_case(INF_OP_DEQUANTIZE); // ONNX's example
+    begin_case(INF_OP_DEQUANTIZE); // the example of ONNX's DequantizeLinear
     add_input(INF_DTYPE_U8, SHAPE(4), U8(0, 3, 128, 255));
     add_input(INF_DTYPE_F32, SCALAR, F32(2));
     add_input(INF_DTYPE_U8, SCALAR, U8(128));
     expect_output(INF_DTYPE_F32, SHAPE(4), F32(-256, -250, 0, 254));
-    begin_case(INF_OP_DEQUANTIZE); // i32 differences do not wrap around
+    begin_case(INF_OP_DEQUANTIZE); // the difference of two i32 does not wrap around
     add_input(INF_DTYPE_I32, SHAPE(1), I32(INT32_MIN));
     add_input(INF_DTYPE_F32, SCALAR, F32(1));
     add_input(INF_DTYPE_I32, SCALAR, I32(INT32_MAX));
     expect_output(INF_DTYPE_F32, SHAPE(1), F32(-4294967295.0f));
 }
 
-// A convolution of one row; operands 2 to 6 follow x and filter.
+// Starts a convolution of one row: adds the operands x and filter. The caller adds operands 2 to 6.
 static void qconv_row(void)
 {
     begin_case(INF_OP_QCONV2D);
@@ -178,13 +178,13 @@ static void qconv_row(void)
 
 Test(ref, multiplies_quantised_numbers)
 {
-    qconv_row(); // padding is the zero point: it adds nothing
+    qconv_row(); // padding equals the zero point, so it adds nothing
     one.attrs.qconv2d.pad_left = 1;
     one.attrs.qconv2d.dtype = INF_DTYPE_I32;
     add_input(INF_DTYPE_I32, SHAPE(1), I32(5));
     add_input(INF_DTYPE_U8, SCALAR, U8(10));
     expect_output(INF_DTYPE_I32, SHAPE(1, 1, 4, 1), I32(31120, -31355, -1265, 16525));
-    qconv_row(); // ties go to even: 4.5, -2.5, 31.5; then the bounds of y's type
+    qconv_row(); // 4.5, -2.5 and 31.5 round to even; then the result is clamped
     one.attrs.qconv2d.dtype = INF_DTYPE_I8;
     one.attrs.qconv2d.max = 40;
     one.inputs[1].data = memcpy(one.inputs[1].data, I8(1, 2), 2);
@@ -194,7 +194,7 @@ Test(ref, multiplies_quantised_numbers)
     add_input(INF_DTYPE_F32, SCALAR, F32(0.5f));
     add_input(INF_DTYPE_I8, SCALAR, I8(10));
     expect_output(INF_DTYPE_I8, SHAPE(1, 1, 3, 1), I8(14, -118, 7));
-    begin_case(INF_OP_QMATMUL); // one zero point and scale a column; b lies on its side
+    begin_case(INF_OP_QMATMUL); // a zero point and a scale for each column; b is transposed
     one.attrs.qmatmul.transpose_b = true;
     add_input(INF_DTYPE_I8, SHAPE(1, 2), I8(-1, 3));
     add_input(INF_DTYPE_U8, SHAPE(2, 2), U8(200, 1, 0, 255));
@@ -203,8 +203,9 @@ Test(ref, multiplies_quantised_numbers)
     add_input(INF_DTYPE_U8, SHAPE(2), U8(100, 128));
     add_input(INF_DTYPE_F32, SHAPE(2), F32(0.1f, 0.25f));
     add_input(INF_DTYPE_U8, SCALAR, U8(128));
-    expect_output(INF_DTYPE_U8, SHAPE(1, 2), U8(88, 255)); // -398 / 10; 510 / 4 is cut
-    begin_case(INF_OP_QBINARY);                            // (1.5 - 4) / 0.25, and the bounds
+    // -398 / 10, and 510 / 4, which is clamped
+    expect_output(INF_DTYPE_U8, SHAPE(1, 2), U8(88, 255));
+    begin_case(INF_OP_QBINARY); // (1.5 - 4) / 0.25, and a result that is clamped
     one.attrs.qbinary.kind = INF_BINARY_SUB;
     add_input(INF_DTYPE_U8, SHAPE(2), U8(131, 255));
     add_input(INF_DTYPE_I8, SHAPE(1), I8(4));
@@ -214,7 +215,7 @@ Test(ref, multiplies_quantised_numbers)
     add_input(INF_DTYPE_U8, SCALAR, U8(128));
     one_node_absent(&one);
     add_input(INF_DTYPE_U8, SCALAR, U8(20));
-    expect_output(INF_DTYPE_U8, SHAPE(2), U8(10, 255)); // 20 + 238 is cut
+    expect_output(INF_DTYPE_U8, SHAPE(2), U8(10, 255)); // 20 + 238 is clamped
     uint8_t table[256];
     for (int i = 0; i < 256; i++)
         table[i] = (uint8_t)(255 - i);
@@ -224,7 +225,7 @@ Test(ref, multiplies_quantised_numbers)
     expect_output(INF_DTYPE_U8, SHAPE(3), U8(0, 255, 127));
 }
 
-// --- pictures ---
+// --- resampling and sampling of pictures ---
 
 static void run_resample(enum inf_sample_kind kind, enum inf_coordinates coordinates,
                          struct inf_shape from, const float *x, const int32_t *sizes)
@@ -238,7 +239,8 @@ static void run_resample(enum inf_sample_kind kind, enum inf_coordinates coordin
 
 Test(ref, resamples_linearly)
 {
-    // ONNX: resize_upsample_scales_linear, resize_upsample_scales_linear_align_corners
+    // Expected results are from ONNX's resize_upsample_scales_linear and
+    // resize_upsample_scales_linear_align_corners.
     const float x[] = {1, 2, 3, 4};
     run_resample(INF_SAMPLE_LINEAR, INF_COORDINATES_HALF_PIXEL, SHAPE(1, 1, 2, 2), x,
                  I32(1, 1, 4, 4));
@@ -248,12 +250,14 @@ Test(ref, resamples_linearly)
     run_resample(INF_SAMPLE_LINEAR, INF_COORDINATES_ALIGN_CORNERS, SHAPE(2, 2), x, I32(2, 4));
     expect_output(INF_DTYPE_F32, SHAPE(2, 4),
                   F32(1, 4 / 3.0f, 5 / 3.0f, 2, 3, 10 / 3.0f, 11 / 3.0f, 4));
-    // resize_downsample_scales_linear: scale 0.6, not the 0.5 that the sizes make
+    // From ONNX's resize_downsample_scales_linear. The scale is 0.6, although the ratio of the
+    // sizes is 0.5.
     const float eight[] = {1, 2, 3, 4, 5, 6, 7, 8};
     run_resample(INF_SAMPLE_LINEAR, INF_COORDINATES_HALF_PIXEL, SHAPE(2, 4), eight, I32(1, 2));
     one_node_const(&one, INF_DTYPE_F32, SHAPE(2), F32(0.6f, 0.6f));
     expect_output(INF_DTYPE_F32, SHAPE(1, 2), F32(2.6666665f, 4.3333331f));
-    // shrinking by 2 with antialiasing: weights 1/8, 3/8, 3/8, 1/8, those outside cut off
+    // Shrinks by 2 with antialiasing. The weights are 1/8, 3/8, 3/8, 1/8. Weights outside x are
+    // dropped, and the others are normalised.
     run_resample(INF_SAMPLE_LINEAR, INF_COORDINATES_HALF_PIXEL, SHAPE(4), F32(0, 8, 0, 0), I32(2));
     one.attrs.resample.antialias = true;
     one.attrs.resample.exclude_outside = true;
@@ -262,7 +266,7 @@ Test(ref, resamples_linearly)
 
 Test(ref, resamples_by_cubics)
 {
-    // the first row of ONNX's resize_upsample_scales_cubic
+    // The expected row is the first row of ONNX's resize_upsample_scales_cubic.
     const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     run_resample(INF_SAMPLE_CUBIC, INF_COORDINATES_HALF_PIXEL, SHAPE(1, 1, 4, 4), x,
                  I32(1, 1, 8, 8));
@@ -278,7 +282,7 @@ Test(ref, resamples_the_nearest)
 {
     const float x[] = {1, 2, 3, 4};
     run_resample(INF_SAMPLE_NEAREST, INF_COORDINATES_HALF_PIXEL, SHAPE(4), x, I32(2));
-    expect_output(INF_DTYPE_F32, SHAPE(2), F32(1, 3)); // 0.5 and 2.5: halves go down
+    expect_output(INF_DTYPE_F32, SHAPE(2), F32(1, 3)); // the positions 0.5 and 2.5 round down
     one.attrs.resample.rounding = INF_ROUNDING_PREFER_CEIL;
     expect_output(INF_DTYPE_F32, SHAPE(2), F32(2, 4));
     one.attrs.resample.coordinates = INF_COORDINATES_ASYMMETRIC;
@@ -299,7 +303,7 @@ Test(ref, crops_and_resizes)
     add_input(INF_DTYPE_I32, SHAPE(1), I32(0));
     add_list(2, I32(3, 3));
     expect_output(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), F32(1, 1.75f, 0, 2, 2.75f, 0, 3, 3.75f, 0));
-    begin_case(INF_OP_CROP_AND_RESIZE); // a NaN coordinate is outside
+    begin_case(INF_OP_CROP_AND_RESIZE); // a NaN coordinate is outside of the picture
     one.attrs.crop_and_resize.extrapolation = 9;
     add_input(INF_DTYPE_U8, SHAPE(1, 1, 1, 1), U8(5));
     add_input(INF_DTYPE_F32, SHAPE(1, 4), F32(NAN, 0, 1, 1e30f));
@@ -323,9 +327,9 @@ Test(ref, aligns_regions)
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 3, 1), F32(0, 10, 20, 30, 40, 50));
     add_input(INF_DTYPE_F32, SHAPE(1, 4), F32(0, 0, 2, 1));
     add_input(INF_DTYPE_I32, SHAPE(1), I32(0));
-    // samples at (0.5, 0.5) and (0.5, 1.5), the mean of four pixels each
+    // The samples are at (0.5, 0.5) and (0.5, 1.5). Each is the mean of four pixels.
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(20, 30));
-    one.attrs.roi_align.kind = INF_POOL_MAX; // the largest of the weighted pixels
+    one.attrs.roi_align.kind = INF_POOL_MAX; // the largest of the four weighted pixels
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(10, 12.5f));
     begin_case(INF_OP_ROI_ALIGN);
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(1));
@@ -346,7 +350,7 @@ Test(ref, samples_grids)
     one.attrs.grid_sample.border = INF_BORDER_EDGE;
     run_case();
     cr_assert_float_eq(((const float *)one.outputs[0].data)[3], 2, 1e-6f);
-    begin_case(INF_OP_GRID_SAMPLE); // pixels are areas: a quarter outside weighs nothing of it
+    begin_case(INF_OP_GRID_SAMPLE); // the part of a pixel area that is outside counts as 0
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(4, 8));
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 2), F32(-1, 0, -0.5f, 0, 0, 0));
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(2, 4, 6));
@@ -358,7 +362,7 @@ Test(ref, samples_grids)
 
 Test(ref, transforms_pictures)
 {
-    begin_case(INF_OP_IMAGE_TRANSFORM); // one column to the right
+    begin_case(INF_OP_IMAGE_TRANSFORM); // samples one column further right
     one.attrs.image_transform.fill = 9;
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(1, 2, 3));
     add_input(INF_DTYPE_F32, SHAPE(1, 8), F32(1, 0, 1, 0, 1, 0, 0, 0));
@@ -392,13 +396,13 @@ Test(ref, runs_an_lstm)
     expect_output(INF_DTYPE_F32, SHAPE(3, 1, 1, 1), F32(0.25612025f, 0.04002688f, 0.47087488f));
     one_node_expect(&one, 1, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(0.47087488f));
     one_node_expect(&one, 2, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(0.85087619f));
-    run_lstm(F32(1, -2, 3)); // backwards, two steps of three
+    run_lstm(F32(1, -2, 3)); // backwards, over two of the three steps
     one.attrs.rnn.direction = INF_DIRECTION_REVERSE;
     add_input(INF_DTYPE_I32, SHAPE(1), I32(2));
     expect_output(INF_DTYPE_F32, SHAPE(3, 1, 1, 1), F32(0.19331281f, -0.1025618f, 0));
     one_node_expect(&one, 1, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(0.19331281f));
     one_node_expect(&one, 2, INF_DTYPE_F32, SHAPE(1, 1, 1), F32(0.36201203f));
-    run_lstm(F32(1, -2, 3)); // no step at all: the first states stay
+    run_lstm(F32(1, -2, 3)); // without any step, the final states are the initial states
     add_input(INF_DTYPE_I32, SHAPE(1), I32(-4));
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(7));
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(8));
@@ -439,12 +443,12 @@ Test(ref, runs_a_simple_network_both_ways)
     add_input(INF_DTYPE_F32, SHAPE(3, 1, 1), F32(1, -5, 60));
     add_input(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(2, 1));
     add_input(INF_DTYPE_F32, SHAPE(2, 1, 1), F32(3, 1));
-    // forward: 2, max(-10 + 6, 0), 100 for 120; backward: -60, -(-5 - 60), -(1 + 65)
+    // forward: 2, max(-10 + 6, 0) = 0, and 120 clipped to 100; backward: -60, -(-5 - 60), -(1 + 65)
     expect_output(INF_DTYPE_F32, SHAPE(3, 2, 1, 1), F32(2, -66, 0, 65, 100, -60));
     one_node_expect(&one, 1, INF_DTYPE_F32, SHAPE(2, 1, 1), F32(100, -66));
 }
 
-// --- kinds ---
+// --- operators with several kinds ---
 
 Test(ref, knows_the_newer_unary_kinds)
 {
@@ -516,7 +520,7 @@ Test(ref, reduces_to_norms)
         add_input(INF_DTYPE_F32, SHAPE(3), F32(-3, 4, 0));
         expect_output(INF_DTYPE_F32, SCALAR, F32(rows[i].wanted));
     }
-    begin_case(INF_OP_REDUCE); // log(e^1 + e^2 + e^3), and where e^x would overflow
+    begin_case(INF_OP_REDUCE); // log(e^1 + e^2 + e^3), then values whose e^x overflows
     one.attrs.reduce.kind = INF_REDUCE_LOG_SUM_EXP;
     one.attrs.reduce.axes = AXES(1);
     add_input(INF_DTYPE_F32, SHAPE(4, 3),
