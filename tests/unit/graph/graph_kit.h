@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small graphs for tests in few words. Every step asserts that it worked.
+// Helpers that build small graphs in few lines. Every helper asserts that it succeeded.
 #ifndef INF_TESTS_UNIT_GRAPH_GRAPH_KIT_H
 #define INF_TESTS_UNIT_GRAPH_GRAPH_KIT_H
 
@@ -18,7 +18,7 @@ static inline struct inf_graph *new_graph(void)
     return graph;
 }
 
-// A graph input of a name, type and shape.
+// Adds a graph input with this name, type and shape.
 static inline uint32_t add_input(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
                                  struct inf_shape shape)
 {
@@ -28,7 +28,7 @@ static inline uint32_t add_input(struct inf_graph *graph, const char *name, enum
     return value;
 }
 
-// A constant with `data` as elements; zeros where that is NULL.
+// Adds a constant with the elements `data`, or with zeros if `data` is NULL.
 static inline uint32_t add_constant(struct inf_graph *graph, enum inf_dtype dtype,
                                     struct inf_shape shape, const void *data)
 {
@@ -43,17 +43,18 @@ static inline uint32_t add_constant(struct inf_graph *graph, enum inf_dtype dtyp
     return value;
 }
 
-// An FP32 constant: floats(graph, INF_SHAPE(3), 1, 2, 3).
+// Adds an FP32 constant, for example floats(graph, INF_SHAPE(3), 1, 2, 3).
 #define floats(graph, shape, ...)                                                                  \
     add_constant((graph), INF_DTYPE_F32, (shape), (const float[]){__VA_ARGS__})
 
-// An INT32 list.
+// Adds a constant list of INT32.
 #define ints(graph, ...)                                                                           \
     add_constant((graph), INF_DTYPE_I32,                                                           \
                  INF_SHAPE(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)),              \
                  (const int32_t[]){__VA_ARGS__})
 
-// A node of one output with default attributes: node(graph, INF_OP_BINARY, "sum", a, b).
+// Adds a node with one output and default attributes, for example node(graph, INF_OP_BINARY, "sum",
+// a, b).
 #define node(graph, op, name, ...)                                                                 \
     add_node((graph), (op), (name), (const uint32_t[]){__VA_ARGS__},                               \
              sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), 1)
@@ -69,7 +70,7 @@ static inline uint32_t add_node(struct inf_graph *graph, enum inf_op op, const c
     return graph->nodes[index].outputs[0];
 }
 
-// The attributes of the node added last.
+// Returns the attributes of the node that was added last.
 static inline union inf_attrs *last_attrs(struct inf_graph *graph)
 {
     return &graph->nodes[graph->node_count - 1].attrs;

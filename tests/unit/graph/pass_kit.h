@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that passes change, and what is asked of them after.
+// Helpers for tests of passes: graphs that passes change, and checks of the changed graph.
 #ifndef INF_TESTS_UNIT_GRAPH_PASS_KIT_H
 #define INF_TESTS_UNIT_GRAPH_PASS_KIT_H
 
 #include "backends/graph/pass/pass.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// An evaluator that can add two INT32 lists and fill FP32 tensors, and nothing else.
+// An evaluator that can only add two INT32 lists and fill FP32 tensors. It refuses all other nodes.
 static inline enum inf_code evaluate_node(void *context, const struct inf_graph *graph,
                                           uint32_t index, struct inf_blob *const *outputs,
                                           struct inf_error *err)
@@ -16,7 +16,7 @@ static inline enum inf_code evaluate_node(void *context, const struct inf_graph 
     int *calls = context;
     (*calls)++;
     if (node->op == INF_OP_FILL)
-        return INF_OK; // with zeros
+        return INF_OK; // the output is all zeros
     if (node->op != INF_OP_BINARY || a->dtype != INF_DTYPE_I32)
         return inf_fail(err, INF_UNSUPPORTED, "not here");
     const int32_t *x = a->data->data;
@@ -26,7 +26,7 @@ static inline enum inf_code evaluate_node(void *context, const struct inf_graph 
     return INF_OK;
 }
 
-// Runs one pass only, and drop_dead.
+// Runs only one pass, followed by drop_dead.
 static inline void run_only(struct inf_graph *graph, enum inf_pass pass)
 {
     int calls = 0;
@@ -52,7 +52,7 @@ enum linear {
     MATMUL_B
 };
 
-// A linear node of two output channels with the filter 1, 2, 3, 4; its output.
+// Adds a linear node with two output channels and the filter 1, 2, 3, 4. Returns its output.
 static inline uint32_t linear_node(struct inf_graph *graph, enum linear kind)
 {
     bool flat = kind == MATMUL || kind == MATMUL_B;
@@ -80,7 +80,7 @@ static inline uint32_t linear_node(struct inf_graph *graph, enum linear kind)
     return y;
 }
 
-// Whether the linear node and what follows it stay two.
+// Asserts that the pass does not fuse the linear node with the node after it. Destroys the graph.
 static inline void expect_unfused(struct inf_graph *graph, enum inf_pass pass)
 {
     uint32_t before = graph->node_count;
@@ -89,7 +89,8 @@ static inline void expect_unfused(struct inf_graph *graph, enum inf_pass pass)
     inf_graph_destroy(&graph);
 }
 
-// y = op(linear, c) or op(c, linear) of the given shape for c, elements 2, 3.
+// Makes y = op(linear, c), or y = op(c, linear) if `first`. The constant c has this shape and
+// begins with 2, 3.
 static inline struct inf_graph *with_binary(enum inf_binary_kind kind, struct inf_shape shape,
                                             bool first)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph builder: expressions, constants, folding, and failures that latch.
+// The graph builder: expressions, constants, folding, and errors. After an error, all further calls
+// do nothing.
 #include "backends/graph/build/builder.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of operators, and graphs: adding values and nodes, cloning, replacing uses, costs and
-// trimming.
+// The table of operators, and the operations on graphs: adding values and nodes, cloning, replacing
+// uses, costs and trimming.
 #include "backends/graph/graph.h"
 
 #include <criterion/criterion.h>
@@ -248,7 +248,7 @@ Test(graph, cost_counts_multiply_adds)
                     add_constant(graph, INF_DTYPE_F32, INF_SHAPE(1024, 10), NULL)));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     struct inf_graph_cost cost = inf_graph_cost(graph);
-    // 64 places * 3*3*3*16, 64 places * 3*3*16, 10 * 1024.
+    // 64 pixels * 3*3*3*16, 64 pixels * 3*3*16, and 10 * 1024.
     cr_assert_eq(cost.macs, 27648u + 9216u + 10240u);
     cr_assert_eq(cost.parameters, 432u + 144u + 10240u);
     cr_assert_eq(cost.const_bytes, 4 * (432u + 144u + 10240u) + 8);
@@ -267,7 +267,8 @@ Test(graph, cost_counts_other_axes_and_recurrent_networks)
     add_output(graph, "y", conv);
     add_output(graph, "h", add_node(graph, INF_OP_RNN, "lstm", lstm, 3, 3));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
-    // 8 places * 3*3*5; 7 steps of 2 rows * 4 gates of 3, each of 4 inputs and 3 states.
+    // The convolution has 8 pixels * 3*3*5. The LSTM has 7 steps * 2 rows * 4 gates * 3 units * (4
+    // inputs + 3 states).
     cr_assert_eq(inf_node_macs(graph, &graph->nodes[0]), 360u);
     cr_assert_eq(inf_node_macs(graph, &graph->nodes[1]), 14u * 12 * 7);
     inf_graph_destroy(&graph);
@@ -276,7 +277,7 @@ Test(graph, cost_counts_other_axes_and_recurrent_networks)
 Test(graph, trim_drops_what_nothing_uses_and_renumbers_the_rest)
 {
     struct inf_graph *graph = new_graph();
-    floats(graph, INF_SHAPE(2), 5, 6); // value 0, of no use
+    floats(graph, INF_SHAPE(2), 5, 6); // value 0, which no node uses
     uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
     uint32_t dead = node(graph, INF_OP_UNARY, "dead", x);
     uint32_t two = floats(graph, INF_SHAPE(2), 2, 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes make of a graph; that they change no answer is tested in tests/conformance.
+// The graphs that passes produce. tests/conformance checks that passes do not change results.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,8 @@ static uint32_t transposes_left(const struct inf_graph *graph)
     return count;
 }
 
-// x (channels last) -> first -> relu, plus a constant a channel -> reduce over rows -> last.
+// The graph is x (channels last) -> transpose to channels first -> relu -> add a constant -> mean
+// over rows -> transpose back.
 Test(layout, transposes_meet_their_inverse_through_other_nodes)
 {
     struct inf_graph *graph = new_graph();
@@ -121,7 +122,8 @@ Test(layout, transposes_meet_their_inverse_through_other_nodes)
     run_only(graph, INF_PASS_LAYOUT);
     cr_assert_eq(transposes_left(graph), 0);
     cr_assert_eq(graph->node_count, 3);
-    // Rows are axis 2 of channels first, and axis 1 of what is left.
+    // Rows are axis 2 if channels are first. In the remaining graph channels are last, and rows are
+    // axis 1.
     cr_assert_eq(graph->nodes[2].attrs.reduce.axes.values[0], 1);
     cr_assert(
         inf_shape_equal(&graph->values[graph->outputs[0].value].shape, &INF_SHAPE(1, 1, 6, 3)));
@@ -156,7 +158,7 @@ Test(layout, moving_axes_of_size_one_is_a_reshape)
     inf_graph_destroy(&graph);
 }
 
-// --- drop_dead and the whole ---
+// --- drop_dead, and all passes together ---
 
 Test(drop_dead, nodes_and_data_nobody_uses_go)
 {
@@ -177,7 +179,7 @@ Test(drop_dead, nodes_and_data_nobody_uses_go)
     inf_graph_destroy(&graph);
 }
 
-// pad, conv, mul, add, min(max): as exporters write what is one convolution.
+// Makes pad, conv, mul, add, min(max(...)), which exporters write for a single convolution.
 static struct inf_graph *exported_graph(void)
 {
     struct inf_graph *graph = new_graph();
@@ -220,7 +222,8 @@ Test(pass, each_can_be_switched_off)
         struct inf_graph *graph = exported_graph();
         const struct inf_pass_options options = {.disabled = 1u << pass};
         cr_assert_eq(inf_passes_run(graph, &options, NULL), INF_OK);
-        // The graph has no transpose, no subgraph, no bytes, nothing dead or to fold.
+        // The other passes have no work here: the graph has no transpose, subgraph, bytes, dead
+        // node or constant to fold.
         bool needed = pass != INF_PASS_DROP_DEAD && pass != INF_PASS_FOLD_CONSTANTS &&
                       pass != INF_PASS_LAYOUT && pass != INF_PASS_INLINE &&
                       pass != INF_PASS_QUANTIZE;

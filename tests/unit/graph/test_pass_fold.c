@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What folding makes of a graph; that it changes no answer is tested in tests/conformance.
+// The graphs that folding produces. tests/conformance checks that folding does not change results.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 
 // --- fold_constants ---
 
-// y = reshape(x, shape(x) + [0, 0] ...): all but the reshape can be known.
+// The graph is y = reshape(x, shape(x) + [4, -3]), and shape(y). All values except y can be
+// computed in advance.
 Test(fold_constants, folding_settles_shapes_behind_it)
 {
     struct inf_graph *graph = new_graph();
@@ -57,7 +58,8 @@ Test(fold_constants, a_small_file_makes_no_large_graph)
 {
     struct inf_graph *graph = new_graph();
     uint32_t zero = floats(graph, SCALAR, 0);
-    // 64 MiB is too much for one; of those just below, the budget of the whole allows one.
+    // "a" is 64 MiB, which is too much for one constant. "b" and "c" are just below the limit, but
+    // the budget of the whole graph allows only one of them.
     add_output(graph, "a", node(graph, INF_OP_FILL, "a", ints(graph, 16 << 20), zero));
     add_output(graph, "b", node(graph, INF_OP_FILL, "b", ints(graph, (16 << 20) - 1), zero));
     add_output(graph, "c", node(graph, INF_OP_FILL, "c", ints(graph, (16 << 20) - 1), zero));
@@ -68,7 +70,8 @@ Test(fold_constants, a_small_file_makes_no_large_graph)
     inf_graph_destroy(&graph);
 }
 
-// Of two windows over 1024 constants, one looks at 11 and the other at millions for each.
+// Two windows slide over 1024 constants. One reads 11 elements per result and is folded. The other
+// reads millions of elements per result and is not folded.
 Test(fold_constants, a_small_file_makes_no_long_work)
 {
     struct inf_graph *graph = new_graph();
@@ -104,7 +107,8 @@ Test(fold_constants, a_fault_that_folding_reveals_is_named)
 
 // --- fold_batch_norm ---
 
-// scale 4 / sqrt(3 + 1) = 2 and 9 / sqrt(8 + 1) = 3; means 1 and 2; offsets 1 and 1.
+// Adds a batch_norm with the scales 4 / sqrt(3 + 1) = 2 and 9 / sqrt(8 + 1) = 3, the means 1 and 2,
+// and the offsets 1 and 1.
 static uint32_t batch_norm_node(struct inf_graph *graph, uint32_t x)
 {
     uint32_t y = node(graph, INF_OP_BATCH_NORM, "norm", x, floats(graph, INF_SHAPE(2), 4, 9),
@@ -190,7 +194,7 @@ Test(fold_batch_norm, leaves_what_it_would_change)
     graph = new_graph();
     y = linear_node(graph, CONV);
     add_output(graph, "y", batch_norm_node(graph, y));
-    last_attrs(graph)->batch_norm.epsilon = -3; // 3 - 3: the answer is infinite
+    last_attrs(graph)->batch_norm.epsilon = -3; // 3 - 3 is 0, so the result is infinite
     expect_unfused(graph, INF_PASS_FOLD_BATCH_NORM);
 
     graph = new_graph();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fusing makes of a graph; that it changes no answer is tested in tests/conformance.
+// The graphs that fusing produces. tests/conformance checks that fusing does not change results.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -149,7 +149,7 @@ Test(fuse_activation, sums_take_bounds_only)
     }
 }
 
-// x -> kind_a(x, a) -> kind_b(c, b), after a convolution where `conv`.
+// Makes kind_b(b, kind_a(x, a)). If `conv`, x is the result of a convolution.
 static struct inf_graph *two_bounds(bool conv, enum inf_binary_kind kind_a, float a,
                                     enum inf_binary_kind kind_b, float b)
 {
@@ -189,14 +189,14 @@ Test(fuse_activation, min_of_max_is_a_clip)
 
 Test(fuse_activation, bounds_that_do_not_meet_are_one_value)
 {
-    // max(x, 5) is at least 5, so min(.., 2) is 2 for every number: clip to [2, 2].
+    // max(x, 5) is at least 5, so min(max(x, 5), 2) is 2 for every x. Expect a clip to [2, 2].
     struct inf_graph *graph = two_bounds(false, INF_BINARY_MAX, 5, INF_BINARY_MIN, 2);
     run_only(graph, INF_PASS_FUSE_ACTIVATION);
     cr_assert_eq(graph->node_count, 1);
     cr_assert_eq(graph->nodes[0].attrs.clip.min, 2.0f);
     cr_assert_eq(graph->nodes[0].attrs.clip.max, 2.0f);
     inf_graph_destroy(&graph);
-    // min(x, 2) then max(.., 5) is 5.
+    // max(min(x, 2), 5) is 5 for every x.
     graph = two_bounds(false, INF_BINARY_MIN, 2, INF_BINARY_MAX, 5);
     run_only(graph, INF_PASS_FUSE_ACTIVATION);
     cr_assert_eq(graph->nodes[0].attrs.clip.min, 5.0f);
@@ -204,12 +204,12 @@ Test(fuse_activation, bounds_that_do_not_meet_are_one_value)
     inf_graph_destroy(&graph);
 }
 
-// The result of clip(clip(x, a, b), c, d) if a pair of bounds is swapped: clip computes
-// min(max(x, min), max).
+// Given clip(clip(x, a, b), c, d) with a > b or c > d, expect the same result as unfused. clip
+// computes min(max(x, min), max).
 Test(fuse_activation, bounds_the_wrong_way_round_keep_their_answer)
 {
     static const float cases[][5] = {
-        {5, 2, 0, 10, 2}, {5, 2, 3, 10, 3}, {0, 1, 5, 2, 2}, {5, 2, 9, 7, 7}}; // a, b, c, d, answer
+        {5, 2, 0, 10, 2}, {5, 2, 3, 10, 3}, {0, 1, 5, 2, 2}, {5, 2, 9, 7, 7}}; // a, b, c, d, result
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         struct inf_graph *graph = new_graph();
         uint32_t y =
@@ -294,7 +294,7 @@ Test(fuse_activation, prelu_of_one_alpha_is_leaky_relu)
 
 // --- fuse_pad ---
 
-// x -> pad -> conv of 3x3.
+// Makes x -> pad -> 3x3 convolution.
 static struct inf_graph *with_pad(const int32_t paddings[8], enum inf_padding padding, float value)
 {
     struct inf_graph *graph = new_graph();

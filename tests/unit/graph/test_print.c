@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The printed form of a graph.
+// The text form of a graph.
 #include "backends/graph/print.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +8,7 @@
 #include "backends/graph/shape/infer.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// Returns the printed form, which the caller frees. Destroys the graph.
+// Returns the text form of the graph, which the caller frees. Destroys the graph.
 static char *print_graph(struct inf_graph *graph)
 {
     char *text = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes and types that are inferred for element-wise operators, reductions, windows and matrices,
-// and the operands that are refused.
+// Inference of shapes and types for element-wise operators, reductions, windows and matrices, and
+// the operands that inference refuses.
 #include "backends/graph/shape/infer.h"
 
 #include <criterion/criterion.h>
@@ -10,8 +10,8 @@
 
 #include "tests/unit/graph/graph_kit.h"
 
-// Infers the graph and destroys it. Returns the type and shape of `value`, such as "FP32 [1,2]", or
-// the name of the error code.
+// Runs inference on the graph and destroys the graph. Returns the type and shape of `value`, such
+// as "FP32 [1,2]", or the name of the error code.
 static const char *infer_value(struct inf_graph *graph, uint32_t value)
 {
     static char text[INF_SHAPE_TEXT_SIZE + 16];
@@ -32,9 +32,9 @@ static const char *infer_value(struct inf_graph *graph, uint32_t value)
 #define INVALID     "INVALID_ARGUMENT"
 #define UNSUPPORTED "UNIMPLEMENTED"
 
-// --- element-wise ---
+// --- element-wise operators ---
 
-// The result of op on FP32 inputs of the two shapes.
+// Returns the inferred result of op on FP32 inputs with these two shapes.
 static const char *infer_pair(enum inf_op op, struct inf_shape a, struct inf_shape b)
 {
     struct inf_graph *graph = new_graph();
@@ -78,7 +78,7 @@ Test(infer, select_wants_a_bool_first)
     cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_SELECT, "s", a, a, a)), INVALID);
 }
 
-// The result of one unary node.
+// Returns the inferred result of one unary node.
 static const char *infer_unary(enum inf_unary_kind kind, enum inf_dtype dtype)
 {
     struct inf_graph *graph = new_graph();
@@ -183,12 +183,13 @@ struct window_case {
     int64_t input, kernel;
     int32_t stride, dilation;
     enum inf_padding padding;
-    int32_t before, after;         // what EXPLICIT asks for
-    int64_t output;                // -1: no window fits
-    int32_t pad_before, pad_after; // what has to come out
+    int32_t before, after;         // the padding attributes, used by EXPLICIT
+    int64_t output;                // expected size; -1 if no window fits
+    int32_t pad_before, pad_after; // the expected padding
 };
 
-// Worked out from TensorFlow's rule: SAME gives ceil(input / stride), the odd element after.
+// Expected values follow TensorFlow's rule: SAME gives ceil(input / stride) windows, and an odd
+// padding element is added at the end.
 static const struct window_case window_cases[] = {
     {5, 3, 2, 1, INF_PADDING_SAME, 0, 0, 3, 1, 1},
     {224, 3, 2, 1, INF_PADDING_SAME, 0, 0, 112, 0, 1},
@@ -214,7 +215,7 @@ static const struct window_case window_cases[] = {
     {0, 3, 1, 1, INF_PADDING_EXPLICIT, 1, 2, 1, 1, 2},
 };
 
-// A conv2d whose width is the case and whose height is 1x1.
+// Makes a conv2d whose width has the sizes of the case and whose height is 1.
 static struct inf_graph *window_graph(const struct window_case *c)
 {
     struct inf_graph *graph = new_graph();
@@ -382,7 +383,7 @@ Test(infer, a_transposed_convolution_must_lead_back)
     uint32_t valid[] = {1, 9, 9, 5};
     uint32_t wrong[] = {1, 6, 6, 5};
     uint32_t channels[] = {1, 8, 8, 6};
-    uint32_t open[] = {UINT32_MAX, 8, 8, UINT32_MAX}; // -1
+    uint32_t open[] = {UINT32_MAX, 8, 8, UINT32_MAX}; // UINT32_MAX is -1: any size
     cr_assert_str_eq(infer_transposed(x, filter, even, INF_PADDING_SAME, 2), "FP32 [1,8,8,5]");
     cr_assert_str_eq(infer_transposed(x, filter, odd, INF_PADDING_SAME, 2), "FP32 [1,7,7,5]");
     cr_assert_str_eq(infer_transposed(x, filter, valid, INF_PADDING_VALID, 2), "FP32 [1,9,9,5]");
@@ -504,7 +505,7 @@ Test(infer, batch_norm_and_resize)
     cr_assert_str_eq(infer_value(graph, y), INVALID);
 }
 
-// --- binding ---
+// --- binding input shapes ---
 
 Test(infer, bound_shapes_must_fit_what_is_declared)
 {

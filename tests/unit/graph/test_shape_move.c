@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inference of the operators that move data; test_shape_infer.c has those that compute.
+// Inference for the operators that move data. Operators that compute are tested in
+// test_shape_infer.c.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +9,8 @@
 #include "backends/graph/shape/infer.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// Infers the graph, destroys it, and says what `value` became: "[1,2]", or "invalid".
+// Runs inference on the graph and destroys the graph. Returns the shape of `value`, such as
+// "[1,2]", or "invalid".
 static const char *infer_value(struct inf_graph *graph, uint32_t value)
 {
     static char text[INF_SHAPE_TEXT_SIZE];
@@ -21,7 +23,7 @@ static const char *infer_value(struct inf_graph *graph, uint32_t value)
     return text;
 }
 
-// One node of `op` on x and a constant list.
+// Returns the inferred result of one node of `op` on x and a constant list.
 static const char *with_list(enum inf_op op, struct inf_shape x, uint32_t count,
                              const int32_t *elements)
 {
@@ -57,7 +59,8 @@ Test(infer, reshape_keeps_the_number_of_elements)
     cr_assert_str_eq(with_list(INF_OP_RESHAPE, INF_SHAPE(0, 3), LIST(-1, 0)), "invalid");
     cr_assert_str_eq(with_list(INF_OP_RESHAPE, INF_SHAPE(2, 3), LIST(1, 1, 1, 1, 1, 1, 1, 1, 6)),
                      "invalid");
-    // 65536^4 elements are 2^64: a wrapped product would be 0, as is x.
+    // 65536^4 elements are 2^64. If the product wrapped around, it would be 0, which is the size of
+    // x.
     cr_assert_str_eq(with_list(INF_OP_RESHAPE, INF_SHAPE(0), LIST(65536, 65536, 65536, 65536)),
                      "invalid");
     cr_assert_str_eq(with_list(INF_OP_RESHAPE, ANY, LIST(65536, 65536, 65536, 65536)), "invalid");
@@ -79,7 +82,7 @@ Test(infer, reshape_by_a_shape_not_known_yet)
     cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_RESHAPE, "r", x, s)), "invalid");
 }
 
-// One node of `op` on x with a list of axes as its only attribute.
+// Returns the inferred result of one node of `op` on x, with a list of axes as its only attribute.
 static const char *with_axes(enum inf_op op, struct inf_shape x, struct inf_ints axes)
 {
     struct inf_graph *graph = new_graph();
@@ -141,7 +144,7 @@ Test(infer, concat_adds_along_one_axis)
     cr_assert_str_eq(infer_concat(INF_SHAPE(1 << 30), INF_SHAPE(INT32_MAX), 0), "invalid");
 }
 
-// The shapes of all parts of a split, in one text.
+// Returns the inferred shapes of all parts of a split, in one text.
 static const char *infer_split(struct inf_shape x, int32_t axis, uint32_t parts,
                                const int32_t *sizes)
 {
@@ -264,7 +267,7 @@ static const char *infer_blocks(enum inf_op op, struct inf_shape x, int32_t bloc
 {
     struct inf_graph *graph = new_graph();
     uint32_t y = node(graph, op, "b", add_input(graph, "x", INF_DTYPE_F32, x));
-    last_attrs(graph)->space_to_depth.block = block; // both have this attribute only
+    last_attrs(graph)->space_to_depth.block = block; // the only attribute of both operators
     return infer_value(graph, y);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices against NumPy's answers.
+// Slices, compared with the results of NumPy.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +12,13 @@ struct masks {
 };
 
 struct slice_case {
-    const char *python; // the expression, of an array of shape `x`
+    const char *python; // the NumPy expression, applied to an array of shape `x`
     struct inf_shape x;
     int32_t positions;
     int32_t begin[4], end[4], stride[4];
     struct masks masks;
-    const char *shape;          // numpy's answer; NULL where it raises
-    int64_t first[4], count[4]; // per axis of x
+    const char *shape;          // the shape that NumPy returns; NULL if NumPy raises an error
+    int64_t first[4], count[4]; // for each axis of x
 };
 
 #define S INF_SHAPE
@@ -172,9 +172,10 @@ static uint64_t mix_hash(uint64_t hash, uint64_t value)
     return (hash ^ value) * 0x100000001b3u;
 }
 
-// FNV-1a over length and first index of every range(n)[b:e:s] as CPython 3 computes them:
-//   for n in range(6): for b in range(-7, 8): for e in range(-7, 8): for s in -3, -2, -1, 1, 2, 3:
-//     r = range(n)[b:e:s]; h = mix(mix(h, len(r)), r[0] if r else 99)
+// The expected value is the FNV-1a hash over the length and first index of every range(n)[b:e:s],
+// computed by CPython 3:
+// for n in range(6): for b in range(-7, 8): for e in range(-7, 8): for s in -3, -2, -1, 1, 2, 3:
+// r = range(n)[b:e:s]; h = mix(mix(h, len(r)), r[0] if r else 99)
 Test(slice, agrees_with_python_everywhere_near_zero)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -196,7 +197,8 @@ Test(slice, agrees_with_python_everywhere_near_zero)
     cr_assert_eq(hash, 0x60120e5f2baab721u);
 }
 
-// A slice of x with constant operands of two positions.
+// Returns the inferred result of a slice of x at two positions. The slice's begin is constant if
+// `known`, and an input otherwise.
 static const char *of_unknown(struct inf_shape x, struct masks masks, bool known)
 {
     static char text[INF_SHAPE_TEXT_SIZE];

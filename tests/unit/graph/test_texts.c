@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The storage of a graph's texts: copies, lifetimes and long texts.
+// The storage for the texts of a graph: copies, lifetimes and long texts.
 #include <string.h>
 
 #include <criterion/criterion.h>

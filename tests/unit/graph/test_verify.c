@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier: the graphs that it accepts, each kind of graph that it refuses, and random graphs.
+// The verifier of graphs: the graphs that it accepts, each kind of graph that it refuses, and
+// random graphs.
 #include "backends/graph/shape/verify.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +10,7 @@
 #include "backends/graph/shape/infer.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// x -> conv -> relu -> y, a graph with nothing wrong.
+// A valid graph: x -> conv -> relu -> y.
 struct sound {
     struct inf_graph *graph;
     uint32_t x, filter, conv, relu;
@@ -28,7 +29,7 @@ static struct sound sound_graph(void)
     return sound;
 }
 
-// Verifies, wants INF_INVALID with `text` in the error, and destroys the graph.
+// Asserts that the verifier returns INF_INVALID with `text` in the error. Destroys the graph.
 static void expect_refused(struct sound *sound, const char *text)
 {
     struct inf_error err = {0};
@@ -275,7 +276,7 @@ struct random {
     uint64_t state;
 };
 
-// SplitMix64.
+// Returns the next 64 bits of the SplitMix64 generator.
 static uint64_t draw_u64(struct random *random)
 {
     uint64_t z = random->state += 0x9e3779b97f4a7c15u;
@@ -305,7 +306,7 @@ static struct inf_shape random_shape(struct random *random)
     return shape;
 }
 
-// A small number mostly, an extreme one at times.
+// Returns a small number in most cases, and an extreme one sometimes.
 static int32_t random_int(struct random *random)
 {
     static const int32_t odd[] = {INT32_MIN, INT32_MAX, -1, 65535, 1 << 24};
@@ -340,7 +341,7 @@ static void random_attrs(struct random *random, struct inf_node *node)
         for (int32_t j = 0; j < list.count; j++)
             list.values[j] = draw_between(random, -4, 4);
         if (draw_between(random, 0, 1) == 0)
-            continue; // the default
+            continue; // keep the default attribute
         if (attr->type == INF_ATTR_TYPE_INT || attr->type == INF_ATTR_TYPE_ENUM)
             memcpy(at, &integer, sizeof integer);
         else if (attr->type == INF_ATTR_TYPE_FLOAT)
@@ -363,7 +364,8 @@ static uint32_t random_operand(struct random *random, struct inf_graph *graph, u
 
 static void random_node(struct random *random, struct inf_graph *graph)
 {
-    // Those in front more often: all of them must come up with operands that fit.
+    // Draw the operators before INF_OP_REVERSE more often, because each of them must be accepted
+    // with random operands at least once.
     int64_t last_op = draw_between(random, 0, 3) > 0 ? INF_OP_REVERSE - 1 : INF_OP_COUNT - 1;
     enum inf_op op = (enum inf_op)draw_between(random, 0, last_op);
     const struct inf_op_info *info = inf_op_info(op);
@@ -378,8 +380,8 @@ static void random_node(struct random *random, struct inf_graph *graph)
     random_attrs(random, &graph->nodes[graph->node_count - 1]);
 }
 
-// Nothing a graph can hold crashes inference or the verifier (run under sanitizers), and what
-// inference accepts the verifier accepts.
+// Given any random graph, expect that neither inference nor the verifier crashes (run under
+// sanitizers), and that the verifier accepts every graph that inference accepts.
 Test(verify, survives_random_graphs, .timeout = 100)
 {
     uint64_t accepted[INF_OP_COUNT] = {0};
@@ -393,7 +395,8 @@ Test(verify, survives_random_graphs, .timeout = 100)
                   random_shape(&random));
         for (int64_t i = draw_between(&random, 1, 3); i > 0; i--) {
             random_node(&random, graph);
-            // Keep what infers, so that graphs get deep.
+            // Keep only nodes that inference accepts, so that graphs become deep. Remove the other
+            // nodes.
             if (inf_shape_infer_node(graph, graph->node_count - 1, &err) != INF_OK) {
                 const uint32_t *outputs = graph->nodes[graph->node_count - 1].outputs;
                 for (uint32_t j = 0; j < graph->nodes[graph->node_count - 1].output_count; j++)
@@ -414,13 +417,14 @@ Test(verify, survives_random_graphs, .timeout = 100)
             if (last->op == INF_OP_SLICE && inf_node_slice_plan(graph, last, &plan))
                 cr_assert(inf_shape_known(&graph->values[last->outputs[0]].shape));
         }
-        // Only an input that is no tensor at all can be wrong still.
+        // The only remaining error is an input that is larger than a tensor may be.
         enum inf_code code = inf_graph_verify(graph, &err);
         cr_assert(code == INF_OK || strstr(err.text, "larger than a tensor") != NULL,
                   "seed %llu: %s", (unsigned long long)seed, err.text);
         inf_graph_destroy(&graph);
     }
-    // The families from reverse on, and batch_norm's five, want operands that chance does not find.
+    // Operators from reverse on, and batch_norm with its five operands, are exempt because random
+    // operands rarely fit them.
     for (int op = 0; op < INF_OP_REVERSE; op++)
         cr_assert(inf_op_info((enum inf_op)op)->inputs_min >= 5 || accepted[op] > 0,
                   "the generator makes no sound %s", inf_op_info((enum inf_op)op)->name);
