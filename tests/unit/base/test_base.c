@@ -50,7 +50,7 @@ Test(blob, lives_as_long_as_its_last_reference)
     inf_blob_unref(&other);
 }
 
-// A form whose blob is "hello".
+// A packed form whose restored blob is "hello". The flag is set when the form is destroyed.
 static bool form_is_gone;
 
 static void say_hello(const struct inf_blob_form *form, void *data)
@@ -80,7 +80,7 @@ Test(blob, gives_its_bytes_up_for_a_form_and_makes_them_again)
     inf_blob_form_unref(&ours);
     cr_assert_null(ours);
     cr_assert_not(form_is_gone, "the blob needs it");
-    inf_blob_evict(blob, &form); // of no effect
+    inf_blob_evict(blob, &form); // has no effect, because the blob is evicted already
 
     cr_assert(inf_blob_restore(blob));
     cr_assert(form_is_gone);
@@ -248,7 +248,7 @@ static void be_prompt(void *context)
     inf_thread_join(&heir);
 }
 
-// How far it may go is the system's to say.
+// The system decides by how much a thread may raise its priority.
 Test(thread, has_the_priority_that_is_granted_and_its_children_have_not)
 {
     struct promptness seen;
@@ -288,7 +288,7 @@ Test(spin_wait, spins_after_a_short_wait_if_another_processor_is_free)
                   "a spinning thread keeps other threads from the only processor");
 }
 
-// A directory with what an attacker would put there.
+// Makes a directory with files and links that an attacker could put there. Returns its descriptor.
 static int make_directory(char path[64])
 {
     strcpy(path, "/tmp/inf-test-XXXXXX");
@@ -348,14 +348,14 @@ Test(file, never_leaves_its_directory)
     }
 }
 
-// As an older kernel's, or a sandbox's, openat2() would have it.
+// Uses the code path for old kernels and for sandboxes that do not allow openat2().
 Test(file, walks_to_a_file_where_the_kernel_cannot)
 {
     char path[64];
     int fd = make_directory(path);
     static const struct {
         const char *name;
-        int error; // 0: it is opened
+        int error; // expected errno; 0 if the file is opened
     } cases[] = {
         {"good", 0},           {"./good", 0},          {"sub/..", EXDEV},
         {"../x", EXDEV},       {"/etc/passwd", EXDEV}, {"link", ELOOP},

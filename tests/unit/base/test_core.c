@@ -29,7 +29,8 @@ Test(status, prefix_cuts_what_does_not_fit)
 
 Test(status, cuts_no_character_in_two)
 {
-    // U+00E9, U+20AC, U+1F600, and what is left of them.
+    // Texts that end in the middle of U+00E9, U+20AC or U+1F600, and the texts that remain after
+    // trimming.
     static const char *const texts[][2] = {
         {"", ""},
         {"abc", "abc"},
@@ -58,7 +59,7 @@ Test(status, cuts_no_character_in_two)
     cr_assert_gt(strlen(err.text), sizeof err.text - 4);
 }
 
-// Control characters, half a character, one that is too long, a surrogate.
+// The text has control characters, a truncated character, an overlong encoding and a surrogate.
 Test(status, shows_nothing_that_breaks_a_line)
 {
     struct inf_error err;

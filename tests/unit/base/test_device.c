@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device interface over a backend made for the test: references, options, buffers, memory
-// counts, copies, and the checks before a compilation or a run.
+// The device interface, tested with a backend made for the test: references, options, buffers,
+// memory counts, copies, and the checks before a compilation or a run.
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "backends/device/backend.h"
 #include "backends/device/device.h"
 
-// --- a device that leaves out every optional entry, and counts what is called ---
+// --- a device without optional entries, which counts the calls of the other entries ---
 
 struct fake_device {
     struct inf_device base;
@@ -114,7 +114,7 @@ static struct inf_device *open_fake(void)
     return device;
 }
 
-// A graph of an identity (node 0) and a shape (node 1).
+// Makes a graph with an identity (node 0) and a shape (node 1).
 static struct inf_graph *two_nodes(void)
 {
     struct inf_graph *graph = NULL;
@@ -181,7 +181,7 @@ Test(device, gives_aligned_zeroed_host_buffers_with_slack)
         const unsigned char *bytes = inf_buffer_host(buffer);
         cr_assert_not_null(bytes);
         cr_assert_eq((uintptr_t)bytes % 64, 0);
-        // The slack is read too: AddressSanitizer says whether it is there.
+        // The slack is read too, so that AddressSanitizer reports an allocation without slack.
         for (size_t j = 0; j < sizes[i] + INF_BLOB_SLACK_BYTES; j++)
             cr_assert_eq(bytes[j], 0);
         inf_buffer_free(&buffer);
@@ -259,7 +259,7 @@ Test(device, counts_what_is_held_because_of_it_and_the_most_there_was)
     cr_assert_eq(memory.held.tensors, 0);
     cr_assert_eq(memory.held.buffers, 0);
     cr_assert_eq(memory.allocations, 0);
-    // What was once in use stays known.
+    // The peak is kept after memory is released.
     cr_assert_eq(memory.peak_bytes, 2100);
     inf_device_unref(&device);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GLSL that is compiled at run time, and the cache of the results on disk. The file is built twice:
+// Compilation of GLSL at run time, and the on-disk cache of its results. This file is built twice,
 // the second time without a compiler.
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -15,7 +15,7 @@
     "#version 450\nlayout(local_size_x = 8) in;\nlayout(binding = 0) buffer X { float x[]; };\n"   \
     "void main() { x[gl_GlobalInvocationID.x] += 1.0; }\n"
 
-#define SPIRV_MAGIC 0x07230203u // SPIR-V specification, 2.3
+#define SPIRV_MAGIC 0x07230203u // from the SPIR-V specification, section 2.3
 
 Test(glsl, compiles_a_shader_or_says_that_it_cannot)
 {
@@ -48,13 +48,14 @@ Test(glsl, tells_what_the_compiler_says)
 
 Test(glsl, hashes_as_fnv_1a_does)
 {
-    // Fowler, Noll, Vo: test vectors of FNV-1a, 64 bits.
+    // Published test vectors of 64-bit FNV-1a.
     cr_assert_eq(inf_glsl_hash(""), UINT64_C(0xcbf29ce484222325));
     cr_assert_eq(inf_glsl_hash("a"), UINT64_C(0xaf63dc4c8601ec8c));
     cr_assert_eq(inf_glsl_hash("foobar"), UINT64_C(0x85944171f73967e8));
 }
 
-// Changes one byte of the only file in the directory, or cuts it there; returns its size before.
+// Changes one byte at offset `at` of the only file in the directory, or truncates the file there if
+// `cut`. Returns the file's size before the change.
 static off_t damage_file(const char *directory, off_t at, bool cut)
 {
     char path[300];

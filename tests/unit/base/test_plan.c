@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans over a made-up device: storage, lifetimes, segments.
+// Plans over fake devices: storage, lifetimes and segments.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static const struct inf_run_options plain;
 
-// A device that supports what its bit mask says: bit per operator.
+// A device that supports the operators in its bit mask (one bit per operator).
 struct fake {
     struct inf_device base;
     uint64_t operators;
@@ -109,7 +109,8 @@ Test(plan, writes_outputs_in_place_and_reuses_the_arena)
     cr_assert_eq(plan->segment_count, 1u);
     cr_assert_eq(plan->storage[value].place, INF_PLACE_OUTPUT);
     cr_assert_eq(plan->copy_count, 0u);
-    // A chain needs two tensors at a time: 4000 bytes and 64 of slack, rounded up to 4096, twice.
+    // A chain needs two tensors at a time. Each has 4000 bytes and 64 bytes of slack, rounded up to
+    // 4096.
     cr_assert_eq(plan->arena_bytes, 2u * 4096);
     cr_assert_eq(plan->live_max_bytes, plan->arena_bytes);
     inf_plan_destroy(&plan);
@@ -191,7 +192,8 @@ Test(plan, nodes_fall_to_the_next_device)
     inf_graph_destroy(&graph);
 }
 
-// The devices of a plan for -(-(-x)) + -x, x of `elements` elements, as one letter a segment.
+// Asserts which devices compute -(-(-x)) + -x, where x has `elements` elements. `wanted` has one
+// letter per segment.
 static void expect_devices(uint32_t handoff_elements, int64_t elements, uint64_t first_operators,
                            const char *wanted)
 {
@@ -221,7 +223,8 @@ Test(plan, hands_small_steps_of_host_values_to_the_host)
     expect_devices(1000, 12, ALL, "h");
     expect_devices(1000, 999, ALL, "h");
     expect_devices(1000, 1000, ALL, "g");
-    // The binary is the host's in any case; what it reads comes from the device or does not.
+    // The binary node always runs on the host, because the first device does not support it. The
+    // unary nodes run on the device only if they are large.
     expect_devices(1000, 1000, 1ull << INF_OP_UNARY, "gh");
     expect_devices(12, 12, 1ull << INF_OP_UNARY, "gh");
     expect_devices(13, 12, 1ull << INF_OP_UNARY, "h");
@@ -231,7 +234,7 @@ Test(plan, fetches_nothing_to_hand_it_to_the_host)
 {
     struct inf_graph *graph;
     cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
-    // A large value and a small one, each alone and then together.
+    // The graph negates a large value and a small value, and then adds the two results.
     uint32_t large = add_unary(graph, "large", add_input(graph, "x", 5000));
     uint32_t small = add_unary(graph, "small", add_input(graph, "z", 1));
     uint32_t both = add_binary(graph, "both", large, small);
@@ -246,7 +249,8 @@ Test(plan, fetches_nothing_to_hand_it_to_the_host)
     fakes[0].base.info.handoff_elements = 1000;
     fake_init(&fakes[1], "host", ALL);
     struct inf_plan *plan = build_plan(graph, fakes, 2);
-    // "small" alone is the host's: "after" is small too, but what it reads is on the device.
+    // Only "small" runs on the host. "after" is small too, but it runs on the device because its
+    // operand is there.
     static const uint32_t wanted[] = {0, 1, 0};
     cr_assert_eq(plan->segment_count, 3u);
     for (uint32_t i = 0; i < 3; i++)
@@ -255,7 +259,7 @@ Test(plan, fetches_nothing_to_hand_it_to_the_host)
     inf_graph_destroy(&graph);
 }
 
-// The steps during which a value's storage is in use, by brute force.
+// Finds the steps during which a value's storage is in use, by brute force.
 static void find_lifetime(const struct inf_graph *graph, const struct inf_plan *plan,
                           uint32_t value, uint32_t *first, uint32_t *last)
 {
@@ -298,7 +302,7 @@ Test(plan, never_overlaps_live_tensors)
             uint32_t b = values[(seed >> 16) % count];
             values[count++] = seed >> 31 ? add_unary(graph, "u", a) : add_binary(graph, "b", a, b);
         }
-        // Values that no node reads are outputs too.
+        // Values that no node reads become outputs too.
         cr_assert_eq(inf_graph_add_output(graph, "y", values[count - 1], NULL), INF_OK);
         cr_assert_eq(inf_graph_add_output(graph, "z", values[1 + round % 37], NULL), INF_OK);
         struct fake fake;
@@ -328,14 +332,15 @@ Test(plan, never_overlaps_live_tensors)
     }
 }
 
-// --- arenas ---
+// --- placement of tensors in the arena ---
 
 static bool live_together(const struct inf_arena_item *a, const struct inf_arena_item *b)
 {
     return a->first_step <= b->last_step && b->first_step <= a->last_step;
 }
 
-// The lowest offset at which items[index] overlaps none before it, found by trying each end.
+// Returns the lowest offset at which items[index] overlaps no earlier item. Tries the end of every
+// earlier item.
 static size_t lowest_offset(const struct inf_arena_item *items, uint32_t index)
 {
     const struct inf_arena_item *item = &items[index];
@@ -353,7 +358,7 @@ static size_t lowest_offset(const struct inf_arena_item *items, uint32_t index)
     return best;
 }
 
-// Lives of every length, from one step to all.
+// The lifetimes have all lengths, from one step to all steps.
 Test(plan, places_tensors_as_low_as_can_be)
 {
     enum {
@@ -383,7 +388,8 @@ Test(plan, places_tensors_as_low_as_can_be)
     }
 }
 
-// More than is looked at one by one: each finds a place all the same.
+// Given more tensors than the planner compares one by one, expect that each still gets a free
+// place.
 Test(plan, places_tensors_without_number)
 {
     enum {
@@ -403,7 +409,8 @@ Test(plan, places_tensors_without_number)
     inf_arena_plan_destroy(&plan);
 }
 
-// Two intermediates at once, each a little below half of the limit, or a little above.
+// Two intermediate tensors live at the same time. Each is slightly smaller, or slightly larger,
+// than half of the limit.
 Test(plan, refuses_intermediates_beyond_the_limit)
 {
     for (int over = 0; over < 2; over++) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accuracy check of 16-bit precisions: which nodes it pins to fp32, and which models it admits.
+// The accuracy check for 16-bit precisions: which nodes it pins to fp32, and which models it
+// admits.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "backends/precision/precision_check.h"
 #include "backends/ref/ref.h"
 
-// y = ((x * scale) * back) of [2].
+// Makes y = ((x * scale) * back), with 2 elements.
 static struct inf_graph *make_graph(float scale, float back)
 {
     struct inf_graph *graph;
@@ -67,7 +68,8 @@ Test(precision_check, admits_what_half_holds)
     cr_expect_eq(report.pinned + report.weights_pinned, 0u);
     cr_expect_eq(report.error, 0, "powers of two are exact");
     cr_expect(report.admissible);
-    // A third is 0.333251953125 in half: 8.139e-5 off what it is in single.
+    // 1/3 in half precision is 0.333251953125, which differs from 1/3 in single precision by
+    // 8.139e-5.
     report = check_precision(1, 1, 1.f / 3, 0);
     cr_expect_float_eq(report.error, 8.139e-5, 1e-8);
     cr_expect(report.admissible);
@@ -89,7 +91,7 @@ Test(precision_check, keeps_what_overflows_in_fp32)
     cr_expect(strstr(text, "1 of 2 values would stay fp32 ('up' reaches 80000)") != NULL, "%s",
               text);
     cr_expect(strstr(text, "unguarded it would overflow") != NULL, "%s", text);
-    // 20000 is held, but four times as much would not be.
+    // 20000 fits in half precision, but the safety factor of 4 does not: 80000 is too large.
     report = check_precision(20000, 1e-4f, 1, 0.5f);
     cr_expect_eq(report.pinned, 1u);
     cr_expect_eq(report.weights_pinned, 0u);
@@ -99,15 +101,15 @@ Test(precision_check, keeps_what_overflows_in_fp32)
 
 Test(precision_check, refuses_what_vanishes)
 {
-    // 1e-8 is 0 in half, so that the output is 0 instead of 1.
+    // 1e-8 becomes 0 in half precision, so the output is 0 instead of 1.
     struct inf_precision_report report = check_precision(1e-8f, 1e8f, 1, 1);
     cr_expect_gt(report.lost, 0u);
     cr_expect_gt(report.error, 0.9);
     cr_expect(!report.admissible);
 }
 
-// Both products of y = (x * 80000) * 1e-4 touch a value that half cannot hold, so no node is left
-// to compute in half.
+// Both products of y = (x * 80000) * 1e-4 read or write a value that does not fit in half
+// precision, so no node remains in half precision.
 Test(precision_check, pins_nodes_that_make_or_read_what_does_not_fit)
 {
     struct inf_precision_report report = check_precision(80000, 1e-4f, 1, 0.5f);
@@ -119,7 +121,8 @@ Test(precision_check, pins_nodes_that_make_or_read_what_does_not_fit)
     cr_expect_eq(report.pinned_nodes, 0u);
 }
 
-// bfloat16 reaches as far as single, in 8 bits: a third is 0.333984375, 6.51e-4 off.
+// bfloat16 has the range of single precision, but only 8 bits. 1/3 becomes 0.333984375, an error of
+// 6.51e-4.
 Test(precision_check, knows_bfloat16)
 {
     struct inf_precision_report report = judge_in(INF_PRECISION_BF16, 80000, 1e-4f, 1, 0.5f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of backends: their order, devices opened from options, and errors in the list.
+// The list of backends: the order of backends, devices opened from options, and errors in the list.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that interpreted runs keep: what comes back, and what does not.
+// The cache of memory blocks for interpreted runs: which blocks are reused, and which are freed.
 #include <criterion/criterion.h>
 
 #include "backends/exec/dynamic/scratch_cache.h"
