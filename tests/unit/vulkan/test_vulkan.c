@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vulkan device: its description, its memory, its recordings. Its results are compared with ref
-// in tests/conformance.
+// The vulkan device: its description, its memory and its recordings. tests/conformance compares its
+// results with the reference device `ref`.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ Test(vulkan, describes_itself)
     cr_assert_not(info->host_memory);
     cr_assert_eq(info->slots, 2u);
     cr_assert_leq(info->alignment, 256u);
-    // llvmpipe computes on the CPU.
+    // llvmpipe is a software driver that computes on the CPU.
     bool software = strstr(info->description, "llvmpipe") != NULL;
     if (software)
         cr_assert_eq(info->kind, INF_DEVICE_SOFTWARE);
@@ -28,7 +28,7 @@ Test(vulkan, describes_itself)
     cr_assert_eq(strncmp(info->features, "Vulkan 1.", 9), 0, "%s", info->features);
     cr_assert_eq(strstr(info->features, "16-bit storage") != NULL,
                  (info->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) != 0);
-    // UUIDs of the device and of its driver, and the driver's version.
+    // The identity has the UUIDs of the device and of the driver, and the driver's version.
     cr_assert_eq(strlen(info->identity), 32u + 1 + 32 + 1 + 8, "%s", info->identity);
     cr_assert_eq(inf_device_health(device), INF_DEVICE_OK);
     inf_device_unref(&device);
@@ -65,7 +65,7 @@ Test(vulkan, respects_the_budget_and_reports_short_memory)
     cr_expect(atomic_load(&gpu->memory_short));
     inf_buffer_free(&first);
     inf_buffer_free(&second);
-    // Freed memory can be allocated again, and the next shortage is reported again.
+    // Freed memory can be allocated again. The shortage flag is cleared, so the next shortage is reported.
     cr_assert_eq(inf_buffer_alloc(&first, device, 40 * MIB, INF_BUFFER_ARENA, NULL), INF_OK);
     cr_expect(!atomic_load(&gpu->memory_short));
     inf_buffer_free(&first);
@@ -144,7 +144,7 @@ Test(vulkan, allocates_spans_that_do_not_overlap_and_frees_slabs)
             cr_assert_null(span->slab);
             continue;
         }
-        // Mostly small, sometimes larger than a slab.
+        // Most sizes are small. Some are larger than a slab.
         size_t size = seed % 97 == 0 ? (size_t)20 << 20 : seed % 200000;
         struct inf_error err = {0};
         cr_assert_eq(vk_span_alloc(span, device, size, seed % 2 == 0, &err), INF_OK, "%s",

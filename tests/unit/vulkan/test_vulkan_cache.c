@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline cache on disk: a driver gets only data that it wrote itself.
+// The pipeline cache on disk. A driver must get only data that it wrote itself.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 #define PAYLOAD 100
 
-// Composes a header with `PAYLOAD` bytes behind it, as in a file.
+// Composes a cache file: a header followed by `PAYLOAD` bytes.
 static void compose_file(unsigned char *file, struct vk_cache_header *header)
 {
     memset(header, 0, sizeof(*header));
@@ -36,7 +36,7 @@ static void compose_file(unsigned char *file, struct vk_cache_header *header)
 
 Test(vulkan_cache, computes_fnv_1a_checksums)
 {
-    // The reference values of the algorithm's authors.
+    // The expected values were published by the authors of the algorithm.
     cr_assert_eq(vk_cache_file_checksum("", 0), 0xcbf29ce484222325u);
     cr_assert_eq(vk_cache_file_checksum("a", 1), 0xaf63dc4c8601ec8cu);
     cr_assert_eq(vk_cache_file_checksum("foobar", 6), 0x85944171f73967e8u);
@@ -86,11 +86,12 @@ Test(vulkan_cache, lists_its_variants)
     vk_known_variants_fini(&read);
 }
 
-// --- on disk ---
+// --- the cache folder on disk ---
 
 static char folder[] = "/tmp/inf-vk-cache-XXXXXX";
 
-// Finds the only file of the folder; its path is written to `path`. Returns false if there is none.
+// Finds the only file of the folder and copies its path to `path`. Returns false if the folder is
+// empty.
 static bool find_file(char *path, size_t size)
 {
     DIR *directory = opendir(folder);
@@ -105,7 +106,7 @@ static bool find_file(char *path, size_t size)
     return found;
 }
 
-// Runs a program with one pipeline, which the cache on disk may have.
+// Runs a program with one pipeline. `known` tells whether the cache on disk has that pipeline.
 static void run_once(bool known)
 {
     struct inf_device *device = vulkan_open(folder);
@@ -149,7 +150,7 @@ Test(vulkan_cache, is_written_and_ignored_if_damaged)
     rmdir(folder);
 }
 
-// --- what crashed ---
+// --- cache data that crashed a process ---
 
 static uint32_t count_files(void)
 {
@@ -161,8 +162,8 @@ static uint32_t count_files(void)
     return count;
 }
 
-// Starts a process that creates pipelines from the cache. Unless `runs` is set it exits without a
-// run. Before that it waits until `gate` is closed (-1: it does not wait).
+// Starts a process that creates pipelines from the cache, and runs a program if `runs` is set. If
+// `gate` is not -1, the process waits until `gate` is closed before it exits.
 static pid_t start_process(bool runs, int ready, int gate)
 {
     pid_t child = fork();
@@ -194,7 +195,7 @@ Test(vulkan_cache, drops_a_file_that_crashed_an_earlier_process)
     struct inf_device *device = NULL;
     struct inf_buffer *buffer = NULL;
     char line[64];
-    // In a process of its own: a driver that is loaded does not survive fork().
+    // The probe runs in a child process, because a loaded driver does not survive a fork().
     pid_t probe = fork();
     if (probe == 0)
         _exit(inf_vulkan_backend.probe() == 0 ? 77 : 0);
@@ -207,8 +208,8 @@ Test(vulkan_cache, drops_a_file_that_crashed_an_earlier_process)
     cr_assert_eq(count_files(), 1u);
     expect_end(start_process(true, -1, -1));
     cr_assert_eq(count_files(), 1u, "the marker stayed after the first run");
-    // While one process tries the data, another one does not use it, and does not remove the
-    // marker.
+    // While one process tries the cache data, a second process must not use the data and must not
+    // remove the marker file.
     int ready[2], gate[2];
     char byte;
     cr_assert_eq(pipe(ready), 0);
@@ -218,7 +219,7 @@ Test(vulkan_cache, drops_a_file_that_crashed_an_earlier_process)
     cr_assert_eq(count_files(), 2u);
     expect_end(start_process(true, -1, -1));
     cr_assert_eq(count_files(), 2u);
-    // It ends without a run, like a process that crashes.
+    // Kill the process before it has run a program, so that it looks like a crash.
     close(gate[1]);
     cr_assert_eq(write(ready[1], &byte, 1), 1);
     cr_assert_eq(kill(other, SIGKILL), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drivers that fail: what happens to the device, to what was created on it, and to later runs.
+// Drivers that fail: the effect on the device, on the objects created on it, and on later runs.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ static void install_faults(void)
 
 TestSuite(vulkan_faults, .init = install_faults, .timeout = 60);
 
-// A device that is created again immediately after a loss.
+// Opens a device that is created again immediately after it is lost, without a backoff.
 static struct inf_device *open_impatient(const char *cache_directory)
 {
     struct inf_device *device = vulkan_open(cache_directory);
@@ -71,7 +71,7 @@ Test(vulkan_faults, objects_of_a_lost_device_stay_lost)
     cr_assert_eq(inf_device_health(device), INF_DEVICE_LOST);
     faults->submit = 0;
     expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
-    // Nothing is created within the next hour, either.
+    // No device is created within the next hour, so new programs fail too.
     cr_assert_eq(negation_init(&early, device, 10, &err), INF_UNAVAILABLE);
     cr_assert_eq(err.reason, INF_REASON_DEVICE_LOST);
     cr_assert_not_null(strstr(err.text, "created again in"), "%s", err.text);
@@ -93,7 +93,7 @@ Test(vulkan_faults, a_lost_device_is_created_again)
     expect_works(device);
     cr_assert_eq(faults->devices, 2u);
     expect_run_fails(device, &old, INF_REASON_DEVICE_LOST);
-    // Buffers of the lost device are refused by new programs, and new buffers by old programs.
+    // New programs refuse the buffers of the lost device, and old programs refuse new buffers.
     make_negation(&new, device);
     struct inf_buffer *fresh = new.x;
     new.x = old.x;
@@ -121,7 +121,7 @@ Test(vulkan_faults, a_device_that_is_lost_repeatedly_is_quarantined)
         expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
         faults->submit = 0;
         negation_fini(&negation);
-        struct timespec pause = {.tv_nsec = 1000000}; // longer than any backoff
+        struct timespec pause = {.tv_nsec = 1000000}; // longer than any backoff in this test
         nanosleep(&pause, NULL);
     }
     cr_assert_eq(inf_device_health(device), INF_DEVICE_QUARANTINED);
@@ -169,18 +169,19 @@ Test(vulkan_faults, only_users_wait_for_a_device_that_is_being_created)
     cr_assert_eq(inf_thread_start(&maker, "maker", acquire_and_release, device, NULL), INF_OK);
     while (faults->devices < 2)
         nanosleep(&pause, NULL);
-    // A ticket of the lost device: its wait ends at once, although no other device was created.
+    // Given a ticket of the lost device, expect that the wait ends immediately, although no new
+    // device exists yet.
     cr_assert_eq(inf_device_wait(device, (struct inf_ticket){1}, UINT64_MAX, NULL),
                  INF_UNAVAILABLE);
     faults->delay_device = false;
-    expect_works(device); // waits for it
+    expect_works(device); // waits until the device is created
     inf_thread_join(&maker);
     cr_assert_eq(faults->devices, 2u);
     negation_fini(&negation);
     inf_device_unref(&device);
 }
 
-// --- hanging ---
+// --- submissions that hang ---
 
 static void expect_hangs(struct inf_device *device, struct negation *negation)
 {
@@ -210,14 +211,14 @@ Test(vulkan_faults, memory_of_a_hung_device_is_not_freed)
     struct inf_device *device = open_impatient(NULL);
     struct negation negation;
     expect_hangs(device, &negation);
-    // A run that never ends is not waited for, and its memory is not freed while the driver uses
-    // it.
+    // The program is destroyed without waiting for the hung run. The memory of the run is not
+    // freed, because the driver may still use it.
     negation_fini(&negation);
     cr_assert_eq(inf_device_memory(device).buffer_bytes, 0u);
     inf_device_unref(&device);
 }
 
-// --- memory ---
+// --- out of memory ---
 
 Test(vulkan_faults, exhausted_memory_fails_the_allocation_only)
 {
@@ -234,7 +235,7 @@ Test(vulkan_faults, exhausted_memory_fails_the_allocation_only)
     inf_device_unref(&device);
 }
 
-// --- variants ---
+// --- shader variants that the driver cannot build ---
 
 static enum inf_code ask_support(struct inf_device *device, struct inf_error *err)
 {
@@ -284,7 +285,7 @@ Test(vulkan_faults, a_variant_that_cannot_be_built_is_not_used_again)
     cr_assert_eq(inf_device_health(device), INF_DEVICE_OK);
     negation_fini(&negation);
     inf_device_unref(&device);
-    // The next start reads the record, and does not ask the driver again.
+    // The next start reads the recorded failure and does not build the variant again.
     faults->pipeline = 0;
     uint32_t built = faults->pipelines;
     device = vulkan_open(folder);
@@ -292,7 +293,7 @@ Test(vulkan_faults, a_variant_that_cannot_be_built_is_not_used_again)
     cr_assert_not_null(strstr(err.text, "cannot build"), "%s", err.text);
     cr_assert_eq(faults->pipelines, built);
     inf_device_unref(&device);
-    // Without the record, as with another driver, the variant is tried again.
+    // Without the record, or with another driver, the variant is built again.
     char command[64];
     snprintf(command, sizeof(command), "rm -r %s/*.broken", folder);
     cr_assert_eq(system(command), 0);

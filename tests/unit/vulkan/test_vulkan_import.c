@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory that the device reads in place.
+// Host memory that the device imports and reads in place.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ static void install_hooks(void)
 
 TestSuite(vulkan_import, .init = install_hooks, .timeout = 60);
 
-// Shared memory like that of a client's region.
+// Maps shared memory, as a client's region is mapped.
 static float *map_region(void)
 {
     int fd = memfd_create("region", 0);
@@ -40,7 +40,7 @@ static struct inf_mapping *make_mapping(void *host)
     return mapping;
 }
 
-// Opens the first device; skips the test if it does not import host memory.
+// Opens the first device. Skips the test if the device cannot import host memory.
 static struct inf_device *open_importing(void)
 {
     struct inf_device *device = vulkan_open(NULL);
@@ -50,7 +50,8 @@ static struct inf_device *open_importing(void)
     return device;
 }
 
-// Runs on x = first, first + 1, ... stored from `x` on, which is what the binding points to.
+// Runs on x = first, first + 1, ..., which are stored at `x`. The binding refers to the same
+// memory.
 static enum inf_code run_in_place(struct negation *negation, struct inf_device *device, float *x,
                                   const struct inf_binding *binding, float first)
 {
@@ -71,7 +72,8 @@ Test(vulkan_import, reads_the_mapping_and_later_writes_to_it)
     struct negation negation;
     struct inf_binding binding;
     cr_assert_eq(negation_init(&negation, device, ELEMENTS, NULL), INF_OK);
-    // One after the other, since a driver may reuse the handle of the old buffer.
+    // The mappings are made one after the other, because a driver may reuse the handle of the old
+    // buffer.
     for (int round = 0; round < 4; round++) {
         float *region = map_region();
         struct inf_mapping *mapping = make_mapping(region);
@@ -89,7 +91,7 @@ Test(vulkan_import, reads_the_mapping_and_later_writes_to_it)
         inf_mapping_destroy(&mapping);
         munmap(region, BYTES);
     }
-    // No device memory was allocated for it.
+    // The imported memory uses no device memory. Only the buffers of the program are counted.
     cr_assert_eq(inf_device_memory(device).buffer_bytes, 2 * ELEMENTS * sizeof(float));
     negation_fini(&negation);
     inf_device_unref(&device);
@@ -108,7 +110,7 @@ Test(vulkan_import, binds_only_aligned_parts_of_the_mapping)
     cr_assert(!inf_mapping_bind(mapping, device, region - 64, 64, &binding));
     cr_assert(!inf_mapping_bind(mapping, device, &binding, 64, &binding));
     inf_mapping_destroy(&mapping);
-    // A part of a page cannot be imported.
+    // A mapping that does not begin at a page boundary cannot be imported.
     cr_assert_eq(inf_mapping_create(&mapping, region + 64, 4096, NULL), INF_OK);
     cr_assert(!inf_mapping_bind(mapping, device, region + 64, 64, &binding));
     inf_mapping_destroy(&mapping);

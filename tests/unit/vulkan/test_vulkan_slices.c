@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long runs are split into several submissions, between which they can be cancelled.
+// Long runs are split into several submissions. A run can be cancelled between two submissions.
 #include <stdio.h>
 
 #include <criterion/criterion.h>
@@ -20,8 +20,8 @@ static void install_hooks(void)
 
 TestSuite(vulkan_slices, .init = install_hooks, .timeout = 60);
 
-// LENGTH negations in a row, so that the last result is the first operand. All values are outputs,
-// so that each node stays a dispatch of its own.
+// A chain of LENGTH negations, so that the last result equals the first operand. All values are
+// outputs, so that each node remains a separate dispatch.
 struct chain {
     struct inf_graph *graph;
     struct inf_program *program;
@@ -88,8 +88,7 @@ static void expect_holds(const struct chain *chain, float first)
         cr_assert_eq(y[i], first + (float)i, "element %d", i);
 }
 
-// Returns how many submissions a run takes if one may cost `slice_cost`. The cost is not updated
-// from it.
+// Returns how many submissions a run takes if one submission may cost `slice_cost`. Overwrites the limit that the device measured.
 static uint32_t count_submits(struct chain *chain, struct inf_device *device, uint64_t slice_cost)
 {
     struct inf_error err = {0};
@@ -125,7 +124,7 @@ Test(vulkan_slices, the_cost_of_a_submission_is_learned)
     chain_init(&chain, device);
     gpu->slice_cost = 1;
     cr_assert_eq(chain_run(&chain, device, 5, &err), INF_OK, "%s", err.text);
-    // Even the slowest machine negates more than one element in 20 ms.
+    // Even the slowest machine negates more than one element in 20 ms, so the limit must grow.
     cr_assert_gt(gpu->slice_cost, 1u);
     uint32_t before = faults->submits;
     cr_assert_eq(chain_run(&chain, device, 6, &err), INF_OK, "%s", err.text);
@@ -145,7 +144,7 @@ Test(vulkan_slices, a_run_is_cancelled_between_submits)
     faults->raise_at = 5;
     cr_assert_eq(chain_run(&chain, device, 5, &err), INF_CANCELLED);
     cr_assert_eq(faults->submits, 5u, "%s", err.text);
-    // The slot can be used again.
+    // After the cancelled run, the slot (one concurrent run) can be used again.
     faults->raised = false;
     ((struct vk_gpu *)device)->slice_cost = 1;
     cr_assert_eq(chain_run(&chain, device, 9, &err), INF_OK, "%s", err.text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of programs: on the device from their first run on, evicted while they are idle and
-// others need the memory, and uploaded again by the next run.
+// Weights of programs in device memory. They are uploaded by the first run, evicted while the
+// program is idle and other programs need the memory, and uploaded again by the next run.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #include "tests/support/device/vulkan_kit.h"
 
 #define SIDE 1024
-// The weights of a program: a matrix that is packed, and a vector that is not.
+// Weight bytes of one program: a matrix that is packed for the kernel, and a vector that is not
+// packed.
 #define WEIGHTS ((uint64_t)(SIDE * SIDE + SIDE) * sizeof(float))
 #define MIB     ((uint64_t)1 << 20)
 
@@ -27,7 +28,8 @@ static void install_hooks(void)
 
 TestSuite(vulkan_weights, .init = install_hooks, .timeout = 120);
 
-// y [1024] = x [1024] times a matrix with `factor` on its diagonal, plus a vector of 1, 2, ...
+// A program for y [1024] = x [1024] times a matrix with `factor` on its diagonal, plus a vector of
+// 1, 2, ...
 struct product {
     struct inf_graph *graph;
     struct inf_program *program;
@@ -121,7 +123,7 @@ static enum inf_code product_run(struct product *product, struct inf_device *dev
     for (int i = 0; i < SIDE; i++)
         x[i] = first + (float)i;
     for (uint32_t v = 0; v < product->graph->value_count; v++)
-        bindings[v].buffer = product->y; // the value between both nodes, behind y
+        bindings[v].buffer = product->y; // the value between the two nodes is stored after y
     bindings[product->graph->nodes[0].outputs[0]].offset = SIDE * sizeof(float);
     bindings[product->x_value].buffer = product->x;
     struct inf_run run = {.bindings = bindings};
@@ -130,8 +132,8 @@ static enum inf_code product_run(struct product *product, struct inf_device *dev
     return inf_device_wait(device, ticket, UINT64_MAX, err);
 }
 
-// Checks that y is the result for operands from `first` on. Small integers, so that nothing is
-// rounded.
+// Returns true if y is the result for the operands first, first + 1, ... The numbers are small
+// integers, so nothing is rounded.
 static bool product_holds(const struct product *product, float first)
 {
     const float *y = inf_buffer_host(product->y);
@@ -153,7 +155,7 @@ static uint64_t read_count(const struct inf_device *device, enum inf_device_coun
     return inf_device_get_count(device, count);
 }
 
-// Limits memory to `bytes` more than what is in use.
+// Limits device memory to `bytes` more than the memory in use.
 static void leave_room(struct inf_device *device, uint64_t bytes)
 {
     struct vk_gpu *gpu = (struct vk_gpu *)device;
@@ -198,7 +200,7 @@ Test(vulkan_weights, are_uploaded_to_memory_that_the_host_cannot_see)
 {
     faults->discrete = true;
     uploads_lazily();
-    // In two pieces, because there are more than 4 MiB; and three runs.
+    // The weights exceed 4 MiB, so they are uploaded in two submissions. Three runs follow.
     cr_expect_eq(faults->submits, 2u + 3u);
 }
 
@@ -212,8 +214,8 @@ static void make_room(void)
     leave_room(device, 6 * MIB);
     expect_runs(&products[1], device, 2);
     cr_expect_eq(read_count(device, INF_COUNT_EVICTIONS), 0u);
-    // There is room for two programs. The weights of the one that ran longest ago are evicted, each
-    // time.
+    // Only two programs fit. Each run of the third program evicts the weights of the program that
+    // ran longest ago.
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < 3; i++) {
             uint64_t before = read_count(device, INF_COUNT_EVICTIONS);
@@ -249,7 +251,7 @@ Test(vulkan_weights, are_evicted_if_a_setting_limits_memory)
 {
     const uint64_t most = 12 * MIB;
     struct inf_device_options options = {.slots = 1, .memory_bytes = most};
-    struct inf_device *device = vulkan_open(NULL); // skips the test if there is no device
+    struct inf_device *device = vulkan_open(NULL); // skips the test if no device exists
     struct product products[3];
     struct vk_device *made;
     inf_device_unref(&device);
@@ -285,7 +287,7 @@ Test(vulkan_weights, are_evicted_for_buffers)
     leave_room(device, MIB);
     cr_assert_eq(inf_buffer_alloc(&buffer, device, 8 * MIB, INF_BUFFER_ARENA, NULL), INF_OK);
     cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
-    // No idle program is left to evict.
+    // No other idle program has weights that could be evicted.
     struct inf_error err = {0};
     cr_assert_eq(product_run(&product, device, 2, &err), INF_EXHAUSTED);
     cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM);
@@ -308,7 +310,8 @@ Test(vulkan_weights, are_uploaded_once_the_driver_has_memory)
     product_init(&other, device, 6);
     expect_runs(&other, device, 1);
     faults->allocate = VK_ERROR_OUT_OF_DEVICE_MEMORY;
-    // Memory was evicted, but the driver keeps it after it was freed.
+    // The weights were evicted and freed, but the simulated driver still reports that it is out of
+    // memory.
     cr_assert_eq(product_run(&product, device, 1, &err), INF_EXHAUSTED);
     cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM, "%s", err.text);
     cr_expect_eq(read_count(device, INF_COUNT_EVICTIONS), 1u);
@@ -329,7 +332,7 @@ struct worker {
     struct inf_device *device;
     struct product product;
     bool ok;
-    int runs; // runs that had enough memory
+    int runs; // the number of runs that had enough memory
 };
 
 static void run_thread(void *argument)
@@ -342,7 +345,7 @@ static void run_thread(void *argument)
         worker->ok = code == INF_OK ? product_holds(&worker->product, (float)i)
                                     : err.reason == INF_REASON_DEVICE_OOM;
         worker->runs += code == INF_OK;
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); // idle for a while
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); // the program is idle for a while
     }
 }
 
