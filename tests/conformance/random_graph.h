@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes random valid graphs of all operators, and computes each value with the reference device
 // `ref`, node by node. The same seed gives the same graph.
-// | Different devices round differently, and a comparison or a floor can turn a rounding error into
+//
+// Different devices round differently, and a comparison or a floor can turn a rounding error into
 // an arbitrarily large error. So each value is marked as *exact* or not. A value is exact if no
 // node before it rounds, because then every device computes the same bits. Operators whose result
 // may jump take exact values only. The error that an inexact value may have is measured: every

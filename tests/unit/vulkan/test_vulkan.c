@@ -65,7 +65,8 @@ Test(vulkan, respects_the_budget_and_reports_short_memory)
     cr_expect(atomic_load(&gpu->memory_short));
     inf_buffer_free(&first);
     inf_buffer_free(&second);
-    // Freed memory can be allocated again. The shortage flag is cleared, so the next shortage is reported.
+    // Freed memory can be allocated again. The shortage flag is cleared, so the next shortage is
+    // reported.
     cr_assert_eq(inf_buffer_alloc(&first, device, 40 * MIB, INF_BUFFER_ARENA, NULL), INF_OK);
     cr_expect(!atomic_load(&gpu->memory_short));
     inf_buffer_free(&first);

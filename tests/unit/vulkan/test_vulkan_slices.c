@@ -88,7 +88,8 @@ static void expect_holds(const struct chain *chain, float first)
         cr_assert_eq(y[i], first + (float)i, "element %d", i);
 }
 
-// Returns how many submissions a run takes if one submission may cost `slice_cost`. Overwrites the limit that the device measured.
+// Returns how many submissions a run takes if one submission may cost `slice_cost`. Overwrites the
+// limit that the device measured.
 static uint32_t count_submits(struct chain *chain, struct inf_device *device, uint64_t slice_cost)
 {
     struct inf_error err = {0};
