@@ -85,7 +85,8 @@ const struct case_family case_families[INF_OP_COUNT] = {
 
 uint64_t random_bits(struct random *random)
 {
-    // A counter is mixed by two multiplications, so that neighbouring seeds give unrelated numbers.
+    // Two multiplications mix the bits of the counter, so that neighbouring seeds give unrelated
+    // numbers.
     uint64_t bits = random->state += UINT64_C(0x9e3779b97f4a7c15);
     bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);

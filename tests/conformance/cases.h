@@ -5,8 +5,8 @@
 
 #include "tests/support/models/one_node.h"
 
-// The tensor that the first operand should resemble, if the operator allows it, because another
-// node will feed it.
+// The type and shape that the first operand should have, if the operator allows it. The operand
+// will be replaced by the result of another node.
 struct wish {
     enum inf_dtype dtype; // INF_DTYPE_NONE if there is no wish or if the wished type was used
     struct inf_shape shape;

@@ -181,7 +181,8 @@ void make_scatter_elements(struct one_node *one, struct random *random, uint32_t
     add_like(one, random, places);
 }
 
-// Makes blocks along two axes of x [n,h,w,c], with edges [2,2].
+// Adds the block sizes for two axes of x [n,h,w,c], and the paddings or crops of those axes as
+// [2,2].
 static void add_blocks(struct one_node *one, const int32_t *blocks, const int32_t *edges)
 {
     add_list(one, blocks, 2);
@@ -216,7 +217,7 @@ void make_batch_to_space(struct one_node *one, struct random *random, uint32_t n
     add_blocks(one, blocks, edges);
 }
 
-// Returns a list with one number in [low, high] for each of `axes` axes.
+// Returns a list of `axes` random numbers in [low, high], one for each axis.
 static struct inf_ints random_list(struct random *random, int32_t axes, int64_t low, int64_t high)
 {
     struct inf_ints list = {.count = axes};

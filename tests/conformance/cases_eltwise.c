@@ -12,7 +12,7 @@
 struct unary_domain {
     unsigned dtypes;
     enum filling filling;
-    unsigned extremes; // extreme values whose result is defined
+    unsigned extremes; // the extreme operands for which the result is defined
 };
 
 static struct unary_domain unary_domain(enum inf_unary_kind kind)

@@ -237,7 +237,7 @@ void make_pool2d(struct one_node *one, struct random *random, uint32_t number)
     struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER),
                         .shape = draw_picture_shape(random, input_channels(random)),
                         .extremes = largest && random_once_in(random, 4) ? EXTREME_INFINITE : 0};
-    if (random_once_in(random, 10)) { // global pooling
+    if (random_once_in(random, 10)) { // global pooling: the window covers x
         attrs->kernel_h = (int32_t)INF_MAX(x.shape.dims[1], (int64_t)1);
         attrs->kernel_w = (int32_t)INF_MAX(x.shape.dims[2], (int64_t)1);
         attrs->padding = INF_PADDING_VALID;

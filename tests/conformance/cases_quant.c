@@ -60,7 +60,7 @@ static void random_bounds(struct random *random, int32_t *min, int32_t *max)
     *max = (int32_t)random_in(random, 50, 255);
 }
 
-// Adds inputs 2 to 6 of a product with `depth` terms in each sum.
+// Adds inputs 2 to 6 of a convolution or matrix product whose sums have `depth` terms.
 static enum inf_dtype add_parameters(struct one_node *one, struct random *random, int64_t channels,
                                      int64_t depth, bool constant)
 {
@@ -119,7 +119,7 @@ void make_qconv2d(struct one_node *one, struct random *random, uint32_t number)
         kernel_h = kernel_w = random_once_in(random, 2) ? 1 : 3;
     int64_t height = random_in(random, 1, 13), width = random_in(random, 1, 13);
     if (number % 3 == 0) {     // a depthwise convolution
-        if (number % 9 == 0) { // several blocks of channels and strips of a row
+        if (number % 9 == 0) { // more channels than one block of the kernel
             in = random_in(random, 14, 204);
             kernel_h = random_in(random, 2, 6);
             height = random_in(random, 1, 4);

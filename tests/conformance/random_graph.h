@@ -29,7 +29,7 @@ struct random_graph {
     struct random_value *values; // indexed by the value's number in the graph
     uint32_t value_capacity;
     struct random random;
-    bool closed; // true for a subgraph: operands that no node makes are constants, not inputs
+    bool closed; // true for a subgraph, in which operands without a producer are constants
     int depth;   // nesting depth of subgraphs
 };
 

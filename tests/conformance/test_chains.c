@@ -199,7 +199,7 @@ static void build_net(struct net *net, uint32_t seed)
 struct result {
     struct inf_blob *outputs[8];
     uint32_t count;
-    uint32_t streams; // steps that computed several chains
+    uint32_t streams; // number of steps that computed several chains
     bool wide;        // the device has vectors wide enough for the project's own convolutions
 };
 

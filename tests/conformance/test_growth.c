@@ -109,8 +109,8 @@ static const char *name_of(char name[16], const char *prefix, uint32_t index, ui
     return name;
 }
 
-// Writes a chain of nodes that cycles through the operators in `ops`. A node also reads the operand
-// in `seconds` if its operator has one there.
+// Writes a chain of nodes that cycles through the operators in `ops`. A node reads a second operand
+// if `seconds` has one for its operator.
 static void put_row(struct inf_pb_writer *writer, uint32_t count, const char *const *ops,
                     const char *const *seconds, uint32_t kinds)
 {

@@ -17,7 +17,7 @@
 struct maker {
     struct inf_graph *graph;
     uint64_t state;
-    uint32_t values[STEPS + 4]; // values that later nodes may read
+    uint32_t values[STEPS + 4]; // the values that later nodes may read
     uint32_t count;
 };
 

@@ -80,7 +80,7 @@ static void open_devices(void)
                  inf_registry_name(*backend));
     }
     cr_assert_eq(inf_device_list_open(&devices, names, &options, &err), INF_OK, "%s", err.text);
-    const char *only = getenv("INF_OPS_BACKEND"); // tested in addition to ref
+    const char *only = getenv("INF_OPS_BACKEND"); // the backend to test besides ref
     if (only == NULL)
         add_levels();
     for (uint32_t i = 0; i < devices.count; i++) {

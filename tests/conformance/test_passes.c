@@ -109,7 +109,7 @@ static void run_graph(struct inf_device *ref, const struct inf_graph *graph, boo
 struct maker {
     struct inf_graph *graph;
     uint64_t state;
-    uint32_t x; // the operand of the next node
+    uint32_t x; // the value that the next node reads
 };
 
 // Returns a number below the bound from the SplitMix64 generator.

@@ -449,7 +449,7 @@ Test(speed, is_kept_for_the_next_start, .init = create_directory, .fini = remove
     char line[256];
     cr_expect(!inf_speed_load(&found, device, "1", directory));
     inf_speed_save(&speed, device, "1", directory);
-    inf_speed_save(&speed, device, "1", NULL); // saves nothing
+    inf_speed_save(&speed, device, "1", NULL); // expect that nothing is saved
     cr_assert(inf_speed_load(&found, device, "1", directory));
     cr_expect_eq(found.macs_per_s, 1e9);
     cr_expect_eq(found.bytes_per_s, 2e9);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long rows in small number: reductions and softmax. On devices that support it, one subgroup
+// Reductions and softmax over few but long rows. On devices that support it, one subgroup
 // computes each row. Results must equal the results of the reference device `ref`.
 #include <criterion/criterion.h>
 #include <math.h>

@@ -40,7 +40,7 @@ static void close_devices(void)
 
 TestSuite(residency, .init = open_devices, .fini = close_devices);
 
-// --- models ---
+// --- models for the tests ---
 
 static float weight_at(size_t i)
 {
@@ -183,7 +183,7 @@ static bool packs_itself(void)
 #define A_BYTES ((uint64_t)INNER * MIDDLE * sizeof(float))
 #define B_BYTES ((uint64_t)OUTER * MIDDLE * sizeof(float))
 
-// --- tests ---
+// --- sharing, freeing and restoring weights ---
 
 Test(residency, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
 {
@@ -331,7 +331,7 @@ Test(residency, counts_constants_where_it_is_told)
     cr_assert_eq(inf_device_memory(cpu).held.tensors, 0u);
 }
 
-// --- branches ---
+// --- weights of branches ---
 
 // Makes the subgraph of one branch: y [2,97] = x [2,80] a, doubled `times` times.
 static struct inf_graph *make_side(int times)
@@ -419,7 +419,7 @@ Test(residency, keeps_the_weights_of_compiled_branches_once_too)
     inf_model_unref(&model);
 }
 
-// --- threads ---
+// --- runs in several threads ---
 
 struct runner {
     struct inf_model *model;

@@ -114,7 +114,7 @@ struct buffer {
     char slack[INF_BLOB_SLACK_BYTES];
 };
 
-// --- device ---
+// --- device options ---
 
 Test(cpu, has_the_configured_slots_and_threads)
 {
@@ -230,7 +230,7 @@ Test(cpu, uses_at_least_one_core_and_no_more_than_the_machine_has)
     cr_assert_leq(inf_cores_usable(), (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
 }
 
-// --- programs ---
+// --- compiled programs ---
 
 // Given two programs and slots (concurrent runs) that multiply with the same constant, expect that
 // they share one packed copy.

@@ -13,7 +13,7 @@
 #define COLUMNS 48
 #define ROWS    700
 
-static struct inf_device *devices[2]; // cpu, ref
+static struct inf_device *devices[2]; // the cpu device and `ref`
 static struct inf_graph *source, *frame;
 static struct inf_blob *x, *y;
 static struct inf_node_programs *programs;

@@ -224,7 +224,7 @@ Test(pack, is_shared_by_all_users_of_the_same_matrix)
     inf_blob_unref(&other);
 }
 
-// --- threads ---
+// --- packing in several threads ---
 
 #define BLOBS 8
 

@@ -359,15 +359,15 @@ Test(onnx, external_offsets_and_lengths_are_checked)
 {
     static const float numbers[] = {0, 1, 2, 3};
     static const char *const cases[][2] = {
-        {"5", "12"},  // one byte too far
-        {"16", "12"}, // all of it
-        {"17", NULL}, // beyond the end
-        {"0", "16"},  // longer than the dims
+        {"5", "12"},  // the range ends one byte after the file's end
+        {"16", "12"}, // the offset is the file's end
+        {"17", NULL}, // the offset is after the file's end
+        {"0", "16"},  // more bytes than the dims need
         {"0", "0"},
         {"-1", "12"},
         {"4x", "12"},
         {"18446744073709551612", "12"}, // offset + length wraps around to 8
-        {"99999999999999999999", "12"}, // no 64-bit number
+        {"99999999999999999999", "12"}, // the offset exceeds 64 bits
     };
     write_file("weights.bin", numbers, sizeof numbers);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {

@@ -63,21 +63,21 @@ Test(pbwire, malformed_fields_are_refused)
         const char *part;
     } cases[] = {
         {{(const uint8_t *)"\x00\x01", 2}, "no valid number"}, // field 0
-        {{(const uint8_t *)"\x0b", 1}, "wire type 3"},         // a group begins
-        {{(const uint8_t *)"\x0c", 1}, "wire type 4"},         // a group ends
-        {{(const uint8_t *)"\x0f", 1}, "wire type 7"},         // no type at all
-        {{(const uint8_t *)"\x08", 1}, "beyond its message"},  // no value
+        {{(const uint8_t *)"\x0b", 1}, "wire type 3"},         // the start of a group
+        {{(const uint8_t *)"\x0c", 1}, "wire type 4"},         // the end of a group
+        {{(const uint8_t *)"\x0f", 1}, "wire type 7"},         // an undefined wire type
+        {{(const uint8_t *)"\x08", 1}, "beyond its message"},  // the value is missing
         {{(const uint8_t *)"\x1a\x05"
                            "abcd",
           6},
-         "beyond its message"}, // one byte short
+         "beyond its message"}, // the value lacks one byte
         {{(const uint8_t *)"\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
                            "abc",
           14},
          "beyond"},
         {{(const uint8_t *)"\x1d\0\0\0", 4}, "beyond its message"},
         {{(const uint8_t *)"\x19\0\0\0\0\0\0\0", 8}, "beyond its message"},
-        {{(const uint8_t *)"\x80\x80\x80\x80\x10\x01", 6}, "no valid number"}, // above 2^29
+        {{(const uint8_t *)"\x80\x80\x80\x80\x10\x01", 6}, "no valid number"}, // field number 2^29
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         struct inf_error err = {0};

@@ -393,7 +393,7 @@ Test(tfjs, both_encodings_of_text_and_numbers_mean_the_same)
     cr_assert_eq(inf_tfjs_case_node(0, INF_OP_POOL2D)->attrs.pool2d.kernel_w, 2);
     refuse_model(POOL("'U0FN!Q=='", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "base64");
     refuse_model(POOL("[83,65,77,300]", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "from 1 to 255");
-    accept_model(POOL("'U0FNRQ=='", "'TkNIVw=='", "[1,1,3,2]")); // channels first
+    accept_model(POOL("'U0FNRQ=='", "'TkNIVw=='", "[1,1,3,2]")); // the layout is channels first
     cr_assert_str_eq(inf_tfjs_case_output(0), "FP32 [1,5,2,1]");
     refuse_model(POOL("'U0FNRQ=='", "'TkNIVw=='", "[1,3,2,1]"), INF_UNSUPPORTED,
                  "node 'p' (MaxPool): ksize is [1,3,2,1], wanted 1 for batch and channels");

@@ -353,7 +353,7 @@ Test(ref, normalises_without_overflow)
     expect_output(INF_DTYPE_F32, SHAPE(2, 2), F32(0, 102, 10, 104));
 }
 
-// --- programs ---
+// --- compiled programs ---
 
 Test(ref, stops_between_steps_when_cancelled)
 {

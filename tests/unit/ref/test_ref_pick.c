@@ -245,7 +245,7 @@ Test(ref, gathers_and_scatters_elements)
 Test(ref, moves_blocks_between_space_and_batch)
 {
     const float picture[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-    begin_case(INF_OP_SPACE_TO_BATCH); // TensorFlow's example 3
+    begin_case(INF_OP_SPACE_TO_BATCH); // example 3 of TensorFlow's SpaceToBatchND
     add_input(INF_DTYPE_F32, SHAPE(1, 4, 4, 1), picture);
     add_list(2, I32(2, 2));
     one_node_const(&one, INF_DTYPE_I32, SHAPE(2, 2), I32(0, 0, 0, 0));

@@ -325,7 +325,7 @@ Test(vulkan_weights, are_uploaded_once_the_driver_has_memory)
     inf_device_unref(&device);
 }
 
-// --- threads ---
+// --- runs in several threads ---
 
 struct worker {
     struct inf_thread thread;
