@@ -8,7 +8,7 @@
 // The type and shape that the first operand should have, if the operator allows it. The operand
 // will be replaced by the result of another node.
 struct wish {
-    enum inf_dtype dtype; // INF_DTYPE_NONE if there is no wish or if the wished type was used
+    enum inf_dtype dtype; // reset to INF_DTYPE_NONE once the operand has this type
     struct inf_shape shape;
     bool shape_granted;
 };
@@ -16,7 +16,7 @@ struct wish {
 // A pseudo-random number generator that gives the same numbers on every machine.
 struct random {
     uint64_t state;
-    struct wish *wish; // NULL if there is no wish
+    struct wish *wish; // NULL if the first operand may have any type and shape
     bool tame;         // operands have no extreme values, and pictures are small
 };
 
@@ -25,11 +25,11 @@ struct random {
 
 // The range of an operand's elements.
 enum filling {
-    FILL_UNIFORM,  // -2 .. 2
-    FILL_POSITIVE, // 0.1 .. 4
-    FILL_UNIT,     // -0.95 .. 0.95
-    FILL_QUARTERS, // multiples of 1/4 in -8 .. 8: sums and products are exact, and there are ties
-    FILL_POWERS,   // 1/4, 1/2, 1, 2 or 4 of either sign: dividing by them is exact
+    FILL_UNIFORM,  // elements in -2 .. 2
+    FILL_POSITIVE, // elements in 0.1 .. 4
+    FILL_UNIT,     // elements in -0.95 .. 0.95
+    FILL_QUARTERS, // multiples of 1/4 in -8 .. 8; sums and products are exact, and some are equal
+    FILL_POWERS,   // 1/4, 1/2, 1, 2 or 4 of either sign, so that divisions are exact
 };
 
 // Extreme values that may occur among the elements of an operand. The constants are bits of a mask.
@@ -37,8 +37,8 @@ enum extreme {
     EXTREME_ZERO = 1 << 0,     // 0 and -0
     EXTREME_INFINITE = 1 << 1, // inf and -inf
     EXTREME_NAN = 1 << 2,
-    EXTREME_LARGE = 1 << 3,  // up to the largest float
-    EXTREME_DENORM = 1 << 4, // below the smallest normal float
+    EXTREME_LARGE = 1 << 3,  // numbers up to the largest float
+    EXTREME_DENORM = 1 << 4, // numbers below the smallest normal float
     EXTREME_ALL = (1 << 5) - 1,
 };
 
@@ -59,14 +59,15 @@ int64_t random_in(struct random *random, int64_t low, int64_t high);
 // Returns true once in `times` calls on average.
 bool random_once_in(struct random *random, int64_t times);
 
-// Returns a dimension that is difficult for kernels: 1, small primes, 4k+-1, rarely 0.
+// Returns a dimension that is difficult for kernels, such as 1, a small prime, 4k+-1, or rarely 0.
 int64_t random_dim(struct random *random);
 
-// Returns a rank in [low, high]. Returns the rank of the wished shape if there is a wish.
+// Returns a random rank in [low, high]. If random->wish has a shape, returns the rank of that
+// shape.
 int32_t random_rank(struct random *random, int32_t low, int32_t high);
 
-// Sets *shape to the wished shape and marks the wish as granted, if the wished shape has `rank`
-// axes. Returns false otherwise.
+// If the shape in random->wish has `rank` axes, copies it to *shape, sets shape_granted and returns
+// true. Otherwise returns false.
 bool random_wished_shape(struct random *random, int32_t rank, struct inf_shape *shape);
 
 // Returns a shape of random_dim()s with `rank` axes and at most CASE_ELEMENTS_MAX elements.

@@ -10,7 +10,7 @@ static int64_t draw_channel_count(struct random *random)
     return random_in(random, 1, random->tame ? 9 : 33);
 }
 
-// Returns the channel count of the wished picture if there is a wish, and a random one otherwise.
+// Returns the channel count of the shape in random->wish, or a random count if there is no wish.
 static int64_t input_channels(struct random *random)
 {
     const struct wish *wish = random->wish;
@@ -140,7 +140,7 @@ void make_depthwise_conv2d(struct one_node *one, struct random *random, uint32_t
     add_bias_and_alpha(one, random, attrs->activation, &bias);
 }
 
-// Returns how many windows fit along an axis, as conv2d counts them; 0 if none fits.
+// Returns how many windows of a conv2d fit along an axis. Returns 0 if no window fits.
 static int64_t count_windows(enum inf_padding mode, int64_t input, int64_t reach, int64_t stride,
                              int64_t pads)
 {

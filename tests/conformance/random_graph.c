@@ -252,7 +252,7 @@ static void grow_plain(struct random_graph *random, enum inf_op op)
 
 static void grow_graph(struct random_graph *random, uint32_t nodes);
 
-// Starts a subgraph of `outer`. The inputs of the subgraph are these values of `outer`.
+// Starts a subgraph of `outer`. The inputs of the subgraph correspond to `values` of `outer`.
 static void begin_side(struct random_graph *side, struct random_graph *outer,
                        const uint32_t *values, uint32_t count)
 {
@@ -390,7 +390,7 @@ static void grow_graph(struct random_graph *random, uint32_t nodes)
     }
 }
 
-// Makes outputs of the values that no node reads, and of some other values.
+// Marks as graph outputs all values that no node reads, and some of the other values.
 static void name_outputs(struct random_graph *random)
 {
     struct inf_graph *graph = random->graph;

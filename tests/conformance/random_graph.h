@@ -33,7 +33,7 @@ struct random_graph {
     int depth;   // nesting depth of subgraphs
 };
 
-// How an operator changes errors.
+// Describes how an operator changes rounding errors.
 struct random_nature {
     uint32_t open; // bit i is set if operand i may be any value of the right type and shape
     bool jumps;    // a small input error may become a large one, so operands must be exact

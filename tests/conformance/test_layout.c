@@ -91,7 +91,7 @@ static uint32_t add_binary(struct maker *maker, uint32_t x)
     return y;
 }
 
-// Combines two values of the same shape.
+// Adds a node on x and another value of the same shape.
 static uint32_t add_sum(struct maker *maker, uint32_t x, bool joins)
 {
     uint32_t other = x;

@@ -402,7 +402,7 @@ Test(tune, has_a_key_for_each_thing_that_a_decision_hangs_on)
         for (size_t k = 0; k < i; k++)
             cr_assert_neq(keys[i], keys[k], "%zu and %zu", i, k);
     cr_assert_eq(keys[0], inf_tune_key(1, shapes, 1, &race, "1"));
-    // The device is the same, but its driver has another build.
+    // The device has the same name, but its driver is another build.
     strcpy(tune_device->info.identity, "another build");
     cr_assert_neq(keys[0], inf_tune_key(1, shapes, 1, &race, "1"));
     inf_device_unref(&tune_device);

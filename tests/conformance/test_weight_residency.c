@@ -431,7 +431,7 @@ static void *run_many_shapes(void *argument)
     const struct runner *runner = argument;
     for (int64_t turn = 0; turn < 60; turn++) {
         int64_t rows = 1 + (turn * 7 + runner->slot * 3) % 12;
-        // ref reads the weights that cpu frees
+        // `ref` reads the weights that cpu frees
         struct inf_device *device = turn % 4 == 3 ? ref : cpu;
         check_run(runner->model, device, rows, runner->slot);
         if (device == ref || turn % 10 == 9)

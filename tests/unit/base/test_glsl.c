@@ -48,7 +48,7 @@ Test(glsl, tells_what_the_compiler_says)
 
 Test(glsl, hashes_as_fnv_1a_does)
 {
-    // Published test vectors of 64-bit FNV-1a.
+    // The expected hashes are published test vectors of 64-bit FNV-1a.
     cr_assert_eq(inf_glsl_hash(""), UINT64_C(0xcbf29ce484222325));
     cr_assert_eq(inf_glsl_hash("a"), UINT64_C(0xaf63dc4c8601ec8c));
     cr_assert_eq(inf_glsl_hash("foobar"), UINT64_C(0x85944171f73967e8));

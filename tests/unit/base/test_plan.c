@@ -12,7 +12,7 @@
 
 static const struct inf_run_options plain;
 
-// A device that supports the operators in its bit mask (one bit per operator).
+// A fake device that supports the operators in a bit mask, with one bit per operator.
 struct fake {
     struct inf_device base;
     uint64_t operators;

@@ -304,8 +304,8 @@ Test(graph, trim_drops_what_nothing_uses_and_renumbers_the_rest)
     cr_assert_str_eq(graph->values[3].name, "product");
     cr_assert_eq(graph->values[2].producer, 0u);
     cr_assert_eq(graph->values[3].producer, 1u);
-    node(graph, INF_OP_UNARY, "more",
-         graph->outputs[0].value); // the trimmed graph accepts new nodes
+    // The trimmed graph accepts new nodes.
+    node(graph, INF_OP_UNARY, "more", graph->outputs[0].value);
     cr_assert_eq(graph->value_count, 5u);
     inf_graph_destroy(&graph);
 }

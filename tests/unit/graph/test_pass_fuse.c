@@ -208,8 +208,9 @@ Test(fuse_activation, bounds_that_do_not_meet_are_one_value)
 // computes min(max(x, min), max).
 Test(fuse_activation, bounds_the_wrong_way_round_keep_their_answer)
 {
+    // Each case has a, b, c, d, and the result for every x.
     static const float cases[][5] = {
-        {5, 2, 0, 10, 2}, {5, 2, 3, 10, 3}, {0, 1, 5, 2, 2}, {5, 2, 9, 7, 7}}; // a, b, c, d, result
+        {5, 2, 0, 10, 2}, {5, 2, 3, 10, 3}, {0, 1, 5, 2, 2}, {5, 2, 9, 7, 7}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         struct inf_graph *graph = new_graph();
         uint32_t y =

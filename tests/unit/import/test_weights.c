@@ -148,7 +148,7 @@ Test(weights, straddle_shards_and_groups_end_with_theirs)
 
 Test(weights, tally_is_fnv_1a)
 {
-    // Published test vectors of 64-bit FNV-1a.
+    // The expected hashes are published test vectors of 64-bit FNV-1a.
     struct inf_tally tally = INF_TALLY_INIT;
     cr_assert_eq(tally.hash, 0xcbf29ce484222325u);
     inf_tally_add(&tally, "foo", 3);
@@ -192,7 +192,7 @@ Test(weights, steps_over_strings_and_complex_numbers)
     cr_assert_null(inf_weights_find(t.weights, "s")->data);
     cr_assert_str_eq(inf_weights_find(t.weights, "c")->type_name, "complex64");
     cr_assert_eq(*(float *)inf_weights_find(t.weights, "f")->data->data, 1.0f);
-    // The length of the string is greater than the file.
+    // The file declares a string that is longer than the file.
     write_file("w", "\xff\xff\xff\xff", 4);
     refuse_manifest(
         "[{\"paths\":[\"w\"],\"weights\":[{\"name\":\"s\",\"shape\":[1],\"dtype\":\"string\"}]}]",
