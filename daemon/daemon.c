@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon from start to end: opens devices and store, creates the event loop and the server,
-// serves until a signal, and closes everything in reverse order.
+// The daemon from start to end: opens the devices and the model store, creates the event loop and
+// the server, serves until a signal arrives, and closes everything in reverse order.
 #include "daemon/daemon.h"
 
 #include <event2/event.h>
@@ -24,8 +24,9 @@ static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
 struct daemon {
     struct inf_daemon_options options;
-    const struct inf_log *log;          // sink of the log writer in the options
-    char build[32 + INF_BUILD_ID_TEXT]; // version and build, for which measurements are valid
+    const struct inf_log *log; // the log sink of the log writer in the options
+    // Version and build; saved measurements are valid for one build only.
+    char build[32 + INF_BUILD_ID_TEXT];
     struct inf_device_list devices;
     struct inf_model_store *store;
     struct inf_environment environment;
@@ -36,7 +37,7 @@ struct daemon {
     bool draining;
 };
 
-// --- callbacks ---
+// --- callbacks of the loop and the watchdog ---
 
 static void notify_serving(struct daemon *daemon,
                            void (*tell)(struct inf_notify *notify, const char *status)) INF_ON_LOOP
@@ -67,8 +68,8 @@ static uint64_t log_lines_dropped(void *context)
     return inf_log_writer_dropped(daemon->options.log_writer);
 }
 
-// Reports health to the watchdog: no run takes too long. That the loop runs is proven by the call
-// itself.
+// Tells the watchdog whether the daemon is healthy, that is, whether no run takes too long. The
+// loop itself is alive, because it makes this call.
 static bool is_healthy(void *context)
 {
     inf_role_enter_loop();
@@ -115,7 +116,7 @@ static void on_signal(evutil_socket_t number, short events, void *context)
         drain_server(daemon);
 }
 
-// --- starting ---
+// --- opening devices, store and server ---
 
 static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) INF_MAY_BLOCK
 {
@@ -140,7 +141,8 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         daemon->log);
     enum inf_place_races races = INF_PLACE_RACES_AUTO;
     enum inf_power power = INF_POWER_ANY;
-    (void)inf_place_races_parse(config->race, &races); // the configuration validated it
+    // Cannot fail: the configuration was validated.
+    (void)inf_place_races_parse(config->race, &races);
     (void)inf_power_parse(config->power, &power);
     char build[INF_BUILD_ID_TEXT];
     inf_build_id(build);
@@ -202,7 +204,8 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
     return inf_server_create(&daemon->server, &options, err);
 }
 
-// Runs the loop until it is asked to end. event_base_dispatch() would sleep in every iteration.
+// Runs the loop until it is asked to end, with its own sleeping strategy. event_base_dispatch()
+// would sleep in every iteration.
 static void run_loop(struct daemon *daemon) INF_ON_LOOP
 {
     int ended;
@@ -236,7 +239,7 @@ static enum inf_code run_server(struct daemon *daemon, struct inf_error *err)
     return code;
 }
 
-// --- running ---
+// --- running and exiting ---
 
 // Logs a failure to start, and converts it to an exit code.
 static enum inf_exit_code explain_failure(const struct daemon *daemon, enum inf_code code,
@@ -247,8 +250,8 @@ static enum inf_exit_code explain_failure(const struct daemon *daemon, enum inf_
     inf_log(daemon->log, INF_LOG_ERROR, "not started: %s", err->text);
     if (code == INF_EXISTS)
         return INF_EXIT_RUNS;
-    // Names of backends and devices in the configuration can be checked only after the devices are
-    // opened.
+    // An unknown backend or device name counts as a configuration error, although it is found only
+    // after the devices are opened.
     return engine && (code == INF_INVALID || code == INF_NOT_FOUND) ? INF_EXIT_CONFIG
                                                                     : INF_EXIT_START;
 }
@@ -267,7 +270,7 @@ static enum inf_exit_code run_daemon(struct daemon *daemon)
     return explain_failure(daemon, code, false, &err);
 }
 
-// Blocks signals: one that arrives now must not interrupt the shutdown.
+// Blocks signals, because a signal that arrives during the shutdown must not interrupt it.
 static void block_signals(void)
 {
     sigset_t set;

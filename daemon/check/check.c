@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferd-check [--json] [--inspect] [--time RUNS ...] FILE: what would become of a model file here,
-// without a daemon: whether it imports, what it is made of, and on each device which steps run
-// there and what memory it takes; with --inspect also the graph after the passes and each device's
-// plan, step by step. With --time it runs the model instead, and prints how long each run took
-// (JSON). Run by `inferctl check`, `inspect` and `bench --direct`, with the rights of the user
-// who runs it.
+// inferd-check [--json] [--inspect] [--time RUNS ...] FILE: shows how the daemon would run a model
+// file, without a daemon. The report says whether the file imports, which operators it contains,
+// and for each device which steps run there and how much memory they take. --inspect adds the graph
+// after the passes and the plan of each device, step by step. --time runs the model instead and
+// prints the time of each run as JSON. `inferctl check`, `inspect` and `bench --direct` start this
+// program with the rights of their user.
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "daemon/check/time_runs.h"
 #include "daemon/model/repository.h"
 
-// Exit codes, those of inferctl.
+// Exit codes, the same as those of inferctl.
 enum {
     EXIT_FINE = 0,
     EXIT_REFUSED = 1,
@@ -27,7 +27,7 @@ enum {
     EXIT_NO_FILE = 4,
 };
 
-// A model on its way through the check.
+// The model file that is checked, and the results so far.
 struct check {
     bool inspect;
     struct inf_time_wanted timing;
@@ -36,9 +36,9 @@ struct check {
     struct inf_model_info info;
     struct inf_graph *graph;
     struct inf_model *model;
-    struct inf_shape *shapes; // one an input; sizes that the model leaves open are 1
+    struct inf_shape *shapes; // one shape per input; open dimensions are 1
     json_t *report;
-    char *lacks; // operators that are not built, a line each
+    char *lacks; // operators that the model needs and that are not built in, one per line
     size_t lacks_size;
 };
 
@@ -56,7 +56,8 @@ static json_t *describe_ports(const struct inf_graph *graph, const struct inf_po
     return list;
 }
 
-// Steps of a plan that run on another device than the first, by that device and operator.
+// Lists the steps of a plan that run on another device than the plan's own, grouped by device and
+// operator.
 static json_t *describe_elsewhere(const struct inf_executable *executable)
 {
     const struct inf_graph *graph = inf_executable_planned_graph(executable);
@@ -82,7 +83,7 @@ static json_t *describe_executable(struct check *check, const struct inf_executa
     const struct inf_plan *plan = inf_executable_plan(executable);
     struct inf_graph_cost cost = inf_graph_cost(graph);
     json_object_set_new(check->report, "macs", json_integer((json_int_t)cost.macs));
-    // The graph is the same for all devices.
+    // The graph is the same for all devices, so only the first device prints it.
     if (check->inspect)
         json_object_set_new(check->report, "graph", inf_inspect_graph(graph));
     struct inf_executable_memory memory = {0};
@@ -116,7 +117,7 @@ static void check_device(struct check *check, struct inf_device *device)
     json_array_append_new(json_object_get(check->report, "devices"), row);
 }
 
-// Gives every input a shape: what the model leaves open is 1.
+// Chooses a shape for every input, with 1 for each open dimension.
 static enum inf_code choose_shapes(struct check *check, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_model_graph(check->model);
@@ -183,14 +184,15 @@ static enum inf_code run_check(struct check *check, const char *path, struct inf
     return INF_OK;
 }
 
-// --- as text ---
+// --- report as text ---
 
 static double read_mega(const json_t *object, const char *key)
 {
     return (double)json_integer_value(json_object_get(object, key)) / 1e6;
 }
 
-// Prints a text of the file's; what would steer the terminal becomes "?".
+// Prints a text from the model file. Control characters are replaced by "?", because they could
+// control the terminal.
 static void print_text(const char *text)
 {
     for (; *text != '\0'; text++)
@@ -256,8 +258,8 @@ static void print_report(const json_t *report)
     json_array_foreach(json_object_get(report, "devices"), i, row) print_device(row);
 }
 
-// Says why the model does not load, and where operators are missing and the text had no room for
-// them all, which.
+// Prints why the model does not load. If operators are missing and the error text is too short to
+// name all of them, the function prints the whole list.
 static void print_refusal(const struct check *check, const struct inf_error *err)
 {
     const char *line = check->lacks;
@@ -283,7 +285,8 @@ static void free_check(struct check *check)
     inf_device_list_close(&check->devices);
 }
 
-// Takes an option of --time, and --time itself; false where it is none, or its value is wrong.
+// Parses --time or one of its options into `timing`. Returns false if `name` is another option or
+// the value is wrong.
 static bool parse_timing(struct inf_time_wanted *timing, const char *name, const char *value)
 {
     char *end = NULL;
@@ -302,7 +305,7 @@ static bool parse_timing(struct inf_time_wanted *timing, const char *name, const
     return end == NULL || (*end == '\0' && end != value);
 }
 
-// Takes the options off the arguments; false where they are wrong.
+// Parses the options and leaves the file name. Returns false if an option is wrong.
 static bool parse_arguments(int argc, char **argv, struct check *check, bool *as_json)
 {
     int i = 1;

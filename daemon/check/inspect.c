@@ -30,7 +30,7 @@ static const char *name_place(enum inf_place place)
     return (size_t)place < INF_ARRAY_LENGTH(names) ? names[place] : "?";
 }
 
-// Where a value lies: the offset is that in the arena, the index that of the input or output.
+// Describes where a value is stored: an offset in the arena, or the index of an input or output.
 static json_t *describe_value(const struct inf_graph *graph, const struct inf_plan *plan,
                               uint32_t index)
 {
@@ -48,7 +48,8 @@ static json_t *describe_value(const struct inf_graph *graph, const struct inf_pl
     return row;
 }
 
-// A name of the file's, which may have bytes that JSON cannot.
+// Makes a JSON string from a name in the model file. The name may contain bytes that JSON does not
+// allow.
 static json_t *describe_name(const char *name)
 {
     char text[512];

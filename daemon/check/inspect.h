@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inferctl inspect shows beyond check: the graph after the passes, and each device's plan,
-// step by step.
+// The additional report of `inferctl inspect`: the graph after the passes, and the plan of each
+// device, step by step.
 #ifndef INF_DAEMON_CHECK_INSPECT_H
 #define INF_DAEMON_CHECK_INSPECT_H
 
@@ -8,14 +8,14 @@
 
 #include "backends/exec/executable.h"
 
-// The text form of a graph as a JSON string; NULL without memory. The caller's.
+// Returns the text form of a graph as a JSON string, which the caller frees; NULL without memory.
 json_t *inf_inspect_graph(const struct inf_graph *graph);
 
-// A plan as a list of steps: node, operator, device and where each output lies. NULL without
-// memory. The caller's.
+// Returns a plan as a JSON list of steps: node, operator, device and the place of each output. The
+// caller frees the list. NULL without memory.
 json_t *inf_inspect_plan(const struct inf_executable *executable);
 
-// Prints what inf_inspect_plan() made, a line a step.
+// Prints the list from inf_inspect_plan(), one line per step.
 void inf_inspect_print_plan(const json_t *plan);
 
 #endif

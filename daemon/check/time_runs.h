@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a model's runs take in this process: what inferctl bench --direct sets beside the
-// daemon's answers.
+// Measures the run time of a model in this process. `inferctl bench --direct` compares it with the
+// time of requests to the daemon.
 #ifndef INF_DAEMON_CHECK_TIME_RUNS_H
 #define INF_DAEMON_CHECK_TIME_RUNS_H
 
@@ -10,9 +10,9 @@
 #include "backends/registry.h"
 
 struct inf_time_wanted {
-    uint32_t runs;      // beside some to warm up; 0: nothing is to be timed
-    const char *device; // NULL: the first
-    const char *shapes; // as daemon/model/shapes.h has them; NULL: the model's own
+    uint32_t runs;      // number of timed runs, without the warm-up runs; 0: do not time the model
+    const char *device; // name of the device; NULL: the first device
+    const char *shapes; // in the notation of daemon/model/shapes.h; NULL: the shapes of the model
     struct inf_run_options options;
 };
 

@@ -12,10 +12,10 @@
 #include "daemon/config/file.h"
 #include "proto/core/span.h"
 
-// The most drop-in files of one file.
+// The highest number of drop-in files for one configuration file.
 #define DROP_INS_MAX 256
 
-// Characters of the path of a Unix socket, without its end.
+// The longest path of a Unix socket in characters, without the final NUL byte.
 #define SOCKET_CHARS (sizeof((struct sockaddr_un *)0)->sun_path - 1)
 
 static const struct {
@@ -26,7 +26,7 @@ static const struct {
     {"info", INF_LOG_INFO},   {"debug", INF_LOG_DEBUG},
 };
 
-// --- the file ---
+// --- reading the file and its drop-ins ---
 
 // Reads the file at `path`. A missing file is an error only if it was named.
 static enum inf_code read_file(struct inf_config *config, const char *path, bool named,
@@ -74,7 +74,7 @@ static enum inf_code read_drop_ins(struct inf_config *config, const char *file,
     return code;
 }
 
-// --- the environment ---
+// --- reading the environment variable ---
 
 // Cuts the next "name=value" off a comma-separated list. A part without "=" belongs to the value
 // before it, because values may contain commas.
@@ -125,7 +125,7 @@ static enum inf_code read_environment(struct inf_config *config, struct inf_erro
     return INF_OK;
 }
 
-// --- the command line ---
+// --- reading the command line ---
 
 // One argument: the key without its dashes, and its value or NULL.
 struct argument {
@@ -184,7 +184,7 @@ static enum inf_code read_arguments(struct inf_config *config, int argc, char **
     return INF_OK;
 }
 
-// --- putting it together ---
+// --- merging the sources ---
 
 static void set_defaults(struct inf_config *config)
 {
@@ -197,7 +197,7 @@ static bool was_given(const struct inf_config *config, enum inf_flag_id id)
     return config->origins[id] > INF_ORIGIN_DERIVED;
 }
 
-// Sets the path of a socket that was not named to runtime_dir + file.
+// Sets the path of a socket to runtime_dir + file, unless a source of the configuration sets it.
 static enum inf_code set_socket_path(struct inf_config *config, enum inf_flag_id id,
                                      const char *file, struct inf_error *err)
 {
@@ -212,7 +212,7 @@ static enum inf_code set_socket_path(struct inf_config *config, enum inf_flag_id
     return INF_OK;
 }
 
-// Clears a path that was not named.
+// Clears a path, unless a source of the configuration sets it.
 static void clear_path(struct inf_config *config, enum inf_flag_id id)
 {
     if (was_given(config, id))

@@ -18,7 +18,7 @@
 // Settings from the environment: "name=value,name=value".
 #define INF_CONFIG_VARIABLE "INFERD_FLAGS"
 
-// Sizes of the text of a flag, and of a path, with their ends.
+// Buffer sizes for the text value of a flag and for a path, including the final NUL byte.
 #define INF_CONFIG_TEXT 256
 #define INF_CONFIG_PATH 4096
 
@@ -33,14 +33,15 @@ enum inf_flag_id {
 // Where the value of a flag came from. Later origins override earlier ones.
 enum inf_origin {
     INF_ORIGIN_DEFAULT,
-    INF_ORIGIN_HOST,    // 0 means automatic: chosen from facts about the host
+    // The flag is 0 (automatic), and the value was chosen from facts about the host.
+    INF_ORIGIN_HOST,
     INF_ORIGIN_DERIVED, // follows from another flag
     INF_ORIGIN_FILE,
     INF_ORIGIN_DROP_IN,
     INF_ORIGIN_ENVIRONMENT,
     INF_ORIGIN_ARGUMENT,
     INF_ORIGIN_MODEL, // the settings file of a model
-    INF_ORIGIN_ADMIN, // inferctl flags set, inferctl place
+    INF_ORIGIN_ADMIN, // inferctl flags set, or inferctl place
 };
 
 // All flags. flags.def has the name, default, range and help of each; inferd.8 lists them (a test
@@ -48,7 +49,7 @@ enum inf_origin {
 struct inf_config {
     char repository[INF_CONFIG_TEXT]; // directory of models; "": none
     char cache_dir[INF_CONFIG_TEXT];  // compiled code and measurements for the next start; "": none
-    char runtime_dir[INF_CONFIG_TEXT];    // private run: directory of both sockets
+    char runtime_dir[INF_CONFIG_TEXT];    // directory of both sockets in a private run
     char socket[INF_CONFIG_TEXT];         // data socket, 0660
     char admin_socket[INF_CONFIG_TEXT];   // admin socket, 0600
     char admin_group[INF_CONFIG_TEXT];    // "": only the daemon's user and root are admins
@@ -59,42 +60,46 @@ struct inf_config {
     char power[INF_CONFIG_TEXT];          // "any", "low", "high"
     char race[INF_CONFIG_TEXT];           // "auto", "always", "never"
     double race_tolerance;                // allowed difference from the reference device
-    double drift_factor;     // a model is slow above this factor of its best median; 0: never
-    uint32_t drift_after_ms; // how long a model must be slow
+    // A model counts as slow if its median exceeds its best median times this factor; 0: never.
+    double drift_factor;
+    uint32_t drift_after_ms; // how long a model must be slow before this is reported
     uint32_t shadow_interval;
-    uint32_t cpu_slots;                   // 0: chosen
-    uint32_t cpu_threads;                 // 0: chosen
-    char cpu_isa_max[INF_CONFIG_TEXT];    // best instruction set for native kernels of cpu; "auto"
-    uint32_t gpu_handoff_elements;        // steps on fewer elements stay on the CPU; 0: none
+    uint32_t cpu_slots;                // 0: chosen automatically
+    uint32_t cpu_threads;              // 0: chosen automatically
+    char cpu_isa_max[INF_CONFIG_TEXT]; // best instruction set for native kernels of cpu; "auto"
+    // Steps on fewer elements than this stay on the CPU; 0: no such limit.
+    uint32_t gpu_handoff_elements;
     uint64_t gpu_memory_bytes;            // memory limit of each GPU; 0: what its driver allows
     char vulkan_loader[INF_CONFIG_TEXT];  // path of the loader library; "": that of the system
     char vulkan_drivers[INF_CONFIG_TEXT]; // manifests, separated by colons; "": all
-    uint32_t connections_max;             // open at once
+    uint32_t connections_max;             // number of connections that may be open at once
     // Limits of one connection:
-    uint32_t requests_per_connection_max;      // in flight
-    uint64_t request_bytes_per_connection_max; // inline bytes of these requests
+    uint32_t requests_per_connection_max;      // requests in flight
+    uint64_t request_bytes_per_connection_max; // inline bytes of the requests in flight
     uint64_t reply_bytes_soft_max; // unread replies above which nothing is read from the client
     uint32_t reply_soft_ms;        // how long the soft limit may be exceeded
-    uint64_t reply_bytes_hard_max; // unread replies above which the connection ends
-    uint32_t direct_reply_bytes;   // largest data of direct replies; 0: none
+    // Bytes of unread replies above which the daemon closes the connection.
+    uint64_t reply_bytes_hard_max;
+    // Largest reply data that a worker writes directly; 0: workers never write replies.
+    uint32_t direct_reply_bytes;
     // Limits of one user:
     uint32_t connections_per_uid_max;
     uint32_t fds_per_uid_max;           // connections, and descriptors received with frames
     uint32_t device_ms_per_uid_max;     // device time per second; 0: no limit
-    uint32_t requests_per_uid_max;      // in flight
-    uint64_t request_bytes_per_uid_max; // inline bytes of those
+    uint32_t requests_per_uid_max;      // requests in flight
+    uint64_t request_bytes_per_uid_max; // inline bytes of the requests in flight
     uint32_t regions_per_uid_max;
     uint64_t region_bytes_per_uid_max;
     uint64_t session_bytes_per_uid_max; // tensors kept in sessions
-    uint32_t queue_requests_max;        // queued per device
+    uint32_t queue_requests_max;        // number of queued requests per device
     uint64_t queue_bytes_max;           // inline bytes queued per device
-    uint32_t batch_rows_max;         // rows of different requests that run at once; 1: no batches
-    uint32_t drain_timeout_ms;       // time for requests in flight after SIGTERM
-    uint32_t run_limit_ms;           // a longer run counts as hung
+    uint32_t batch_rows_max; // rows of different requests that may run in one batch; 1: no batches
+    uint32_t drain_timeout_ms;       // time that requests in flight get after SIGTERM
+    uint32_t run_limit_ms;           // a run that takes longer counts as hung
     char log_level[INF_CONFIG_TEXT]; // "error", "warning", "notice", "info", "debug"
     bool load_all;                   // load everything in the repository at start
-    bool help, version, check;       // asked for on the command line only
-    uint8_t origins[INF_FLAG_COUNT]; // enum inf_origin of each
+    bool help, version, check;       // set on the command line only
+    uint8_t origins[INF_FLAG_COUNT]; // enum inf_origin of each flag
 };
 
 // Sets the defaults, then reads the file that --config names (or /etc/inferd/inferd.conf if it
@@ -109,7 +114,7 @@ struct inf_config {
 enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
                               struct inf_error *err) INF_NODISCARD;
 
-// Returns the log level as a number (log_level is always valid after it was read).
+// Returns the log level as an enum. Reading the configuration has already validated log_level.
 enum inf_log_level inf_config_log_level(const struct inf_config *config);
 
 // Prints the usage text to `out`, with every flag, its default and its help.

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-// The most lines of a file; more are refused.
+// The highest number of lines in a file; a longer file is refused.
 #define LINES_MAX 10000
 
 static enum inf_code refuse_setting(struct inf_error *err, const struct inf_setting_place *place,
@@ -27,7 +27,7 @@ enum inf_code inf_setting_find(const struct inf_flag_list *list, const struct in
     const struct inf_flag *flag = inf_flag_list_find(list, key, &nearest);
     if (flag != NULL && flag->type == INF_FLAG_ASK && place->file != NULL) {
         nearest = flag->name;
-        flag = NULL; // allowed on the command line only
+        flag = NULL; // this flag is allowed on the command line only
     }
     *out_flag = flag;
     if (flag != NULL)
@@ -51,7 +51,7 @@ enum inf_code inf_setting_set(const struct inf_flag_list *list, void *settings,
     return refuse_setting(err, place, flag->name, value, wanted);
 }
 
-// --- the file ---
+// --- reading a file ---
 
 char *inf_setting_trim(char *text)
 {
@@ -90,7 +90,8 @@ enum inf_code inf_settings_read(const struct inf_flag_list *list, void *settings
         bool whole = length > 0 && line[length - 1] == '\n';
         if (place.line > LINES_MAX)
             return inf_fail(err, INF_INVALID, "%s: more than %d lines", place.file, LINES_MAX);
-        // A NUL byte ends the text here, so the line seems to have no line end.
+        // fgets() stops at a line end, but a NUL byte ends the text here, so the line seems to have
+        // no line end.
         if (!whole && !feof(stream))
             return inf_fail(err, INF_INVALID,
                             "%s:%u: longer than %d characters, or with a NUL byte", place.file,

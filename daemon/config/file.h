@@ -6,10 +6,11 @@
 
 #include "daemon/config/flag.h"
 
-// Characters of one line, with its end.
+// Size of the buffer for one line, including the final NUL byte.
 #define INF_SETTING_LINE_CHARS 1024
 
-// The place of a name and its value, for error texts and as their origin.
+// Where a name and its value were found; error texts name the place, and the flag records the
+// origin.
 struct inf_setting_place {
     enum inf_origin origin;
     const char *file; // name of the file or the variable; NULL: the command line

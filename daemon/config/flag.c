@@ -45,7 +45,7 @@ const struct inf_flag_list inf_daemon_flags = {
     .origins_offset = offsetof(struct inf_config, origins),
 };
 
-// --- names ---
+// --- comparing names ---
 
 // Returns true if two names are equal; '-' equals '_'.
 static bool same_name(const char *a, const char *b)
@@ -55,7 +55,8 @@ static bool same_name(const char *a, const char *b)
     return *a == '\0' && *b == '\0';
 }
 
-// The Levenshtein distance. Texts longer than INF_FLAG_NAME_CHARS are far from everything.
+// Returns the Levenshtein distance of two texts. For a text longer than INF_FLAG_NAME_CHARS the
+// result is the maximum.
 static uint32_t edit_distance(const char *a, const char *b)
 {
     size_t width = strlen(b);
@@ -99,7 +100,7 @@ const struct inf_flag *inf_flag_find(const char *name, const char **nearest)
     return inf_flag_list_find(&inf_daemon_flags, name, nearest);
 }
 
-// --- values ---
+// --- parsing and printing values ---
 
 // Parses decimal digits and at most one suffix K, M or G (powers of 1024).
 static bool parse_whole(const char *text, uint64_t *out_number)
@@ -125,7 +126,8 @@ static bool parse_real(const char *text, double *out_number)
     char *end;
     errno = 0;
     *out_number = strtod(text, &end);
-    // strtod() would also accept hexadecimal numbers, "inf" and leading space.
+    // Check the characters first, because strtod() also accepts hexadecimal numbers, "inf" and
+    // leading space.
     bool plain = text[0] != '\0' && strspn(text, "0123456789.eE+-") == strlen(text);
     return plain && errno == 0 && *end == '\0' && isfinite(*out_number);
 }
@@ -212,7 +214,7 @@ static bool set_text(void *field, const struct inf_flag *flag, const char *text)
     return true;
 }
 
-// Appends to a list if the old value has the same origin, else replaces it.
+// Appends a text to a list if the old value has the same origin; otherwise replaces the list.
 static bool add_text(char *field, const char *text, bool same_origin)
 {
     size_t used = same_origin ? strlen(field) : 0, length = strlen(text);
@@ -270,7 +272,7 @@ void inf_flag_list_reset(const struct inf_flag_list *list, void *settings)
         if (list->flags[i].fallback != NULL &&
             !inf_flag_list_set(list, settings, &list->flags[i], list->flags[i].fallback,
                                INF_ORIGIN_DEFAULT, wanted))
-            abort(); // a default in the table is not valid
+            abort(); // a default in the table is not valid, which is a bug
 }
 
 bool inf_flag_parse(struct inf_config *config, const struct inf_flag *flag, const char *text,
@@ -307,7 +309,7 @@ const char *inf_flag_print(const void *settings, const struct inf_flag *flag,
     return text;
 }
 
-// --- descriptions ---
+// --- describing flags ---
 
 enum inf_origin inf_flag_list_origin(const struct inf_flag_list *list, const void *settings,
                                      const struct inf_flag *flag)

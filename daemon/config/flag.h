@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags: typed values with a name, a default, a range and an origin. flags.def lists those of the
-// daemon. All functions work on a settings struct, whose owner is responsible for threads.
+// Flags: typed values with a name, a default, a range and an origin. flags.def lists the flags of
+// the daemon. All functions work on a settings struct; the owner of the struct must serialise
+// access to it.
 #ifndef INF_DAEMON_CONFIG_FLAG_H
 #define INF_DAEMON_CONFIG_FLAG_H
 
@@ -14,7 +15,7 @@ enum inf_flag_type {
     INF_FLAG_REAL,
     INF_FLAG_BOOL,
     INF_FLAG_WORD,
-    INF_FLAG_ASK,  // a bool that is set by its name alone, on the command line only
+    INF_FLAG_ASK,  // a bool that is set by giving its name alone, on the command line only
     INF_FLAG_LIST, // a text; a second value from the same origin is appended after "; "
 };
 
@@ -25,8 +26,8 @@ struct inf_flag {
     const char *name;
     enum inf_flag_type type;
     size_t offset;        // offset of the member in the settings struct
-    const char *fallback; // the default, as in the file; NULL: none
-    double min, max;      // range of numbers
+    const char *fallback; // the default, written as in the file; NULL: none
+    double min, max;      // allowed range, for numbers
     bool live;            // can be changed while the daemon runs
     bool internal;        // may change with any version
     const char *argument; // name of the value in --help
@@ -65,7 +66,7 @@ enum inf_origin inf_flag_list_origin(const struct inf_flag_list *list, const voi
 const char *inf_flag_print(const void *settings, const struct inf_flag *flag,
                            char text[INF_CONFIG_TEXT]);
 
-// --- flags of the daemon ---
+// --- the daemon's own flags ---
 
 // The flags of struct inf_config. Static.
 extern const struct inf_flag_list inf_daemon_flags;
@@ -73,10 +74,10 @@ extern const struct inf_flag_list inf_daemon_flags;
 // The flags of the daemon, indexed by enum inf_flag_id. Static.
 extern const struct inf_flag inf_flags[INF_FLAG_COUNT];
 
-// As inf_flag_list_find(), of the daemon's flags.
+// Like inf_flag_list_find(), for the list of the daemon's flags.
 const struct inf_flag *inf_flag_find(const char *name, const char **nearest);
 
-// As inf_flag_list_set(), of the daemon's flags.
+// Like inf_flag_list_set(), for the list of the daemon's flags.
 bool inf_flag_parse(struct inf_config *config, const struct inf_flag *flag, const char *text,
                     enum inf_origin origin, char wanted[INF_FLAG_WANTED_SIZE]) INF_NODISCARD;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bookkeeping of calls. A call has three owners in turn: the connection (linked), the scheduler
-// or a worker (the service knows), and at the end the connection again, which releases it.
-// `answered` goes from false to true exactly once. An abandoned call that a worker still has comes
-// back with connection == NULL.
+// The bookkeeping of calls. A call has three owners in turn: first the connection (linked in its
+// list), then the scheduler or a worker (reached through the service), and at the end again the
+// connection, which releases the call. `answered` changes from false to true exactly once. If the
+// connection abandons a call while a worker runs it, the worker returns the call with connection ==
+// NULL.
 #include "daemon/connection/call.h"
 
 #include <assert.h>

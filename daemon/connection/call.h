@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a connection: linked, charged to the user, answered once.
+// The calls of a connection: each is linked to the connection, charged to the user, and answered
+// once.
 #ifndef INF_DAEMON_CONNECTION_CALL_H
 #define INF_DAEMON_CONNECTION_CALL_H
 
@@ -12,11 +13,11 @@ void inf_connection_link_call(struct inf_connection *connection, struct inf_call
 void inf_connection_unlink_call(struct inf_connection *connection,
                                 struct inf_call *call) INF_ON_LOOP;
 
-// Records that the final reply of a call is on its way. A call is answered exactly once.
+// Records that the final reply of a call is queued or written. A call is answered exactly once.
 void inf_connection_mark_answered(struct inf_connection *connection,
                                   struct inf_call *call) INF_ON_LOOP;
 
-// Charges the user for a request with so many bytes of data.
+// Charges the user for a request with this number of data bytes.
 //
 // INF_EXHAUSTED  the user has too many requests, or too much data, in flight.
 enum inf_code inf_connection_charge(struct inf_connection *connection, uint64_t bytes,
@@ -25,14 +26,15 @@ enum inf_code inf_connection_charge(struct inf_connection *connection, uint64_t 
 // Refunds what inf_connection_charge() took from a user.
 void inf_connection_refund(struct inf_quota_user *payer, uint64_t bytes) INF_ON_LOOP;
 
-// Fails if a further request, with so many bytes of data, exceeds the credit of the connection.
+// Fails if one more request with this number of data bytes would exceed the credit of the
+// connection.
 //
 // INF_EXHAUSTED  (QUOTA_REQUESTS, QUOTA_BYTES); fault->retry_after_ms is set.
 enum inf_code inf_connection_check_credit(const struct inf_connection *connection, uint64_t bytes,
                                           struct inf_fault *fault) INF_NODISCARD;
 
-// Leaves a call to the worker that answers it. If `abandon` is set, the connection forgets the
-// call.
+// Lets the worker write the reply of a call. If `abandon` is set, the connection also drops its
+// pointer to the call.
 void inf_connection_leave_call(struct inf_connection *connection, struct inf_call *call,
                                bool abandon) INF_ON_LOOP;
 
@@ -41,7 +43,7 @@ void inf_connection_leave_call(struct inf_connection *connection, struct inf_cal
 bool inf_connection_withdraw_call(struct inf_connection *connection,
                                   struct inf_call *call) INF_ON_LOOP;
 
-// Withdraws every call without answering it, because the client cannot be answered.
+// Withdraws every call of the connection without a reply, because no reply can reach the client.
 void inf_connection_abandon_calls(struct inf_connection *connection) INF_ON_LOOP;
 
 // Frees a call that is done, refunds its user, and charges the device time that it took.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closing happens in two steps: inf_connection_close() releases what the connection holds, and is
-// safe inside any callback; the memory is freed at the end of the callback, so that the functions
-// above it on the stack may still read the state.
+// Closing happens in two steps. inf_connection_close() releases everything that the connection
+// holds, and may be called inside any callback. The memory is freed only at the end of the
+// callback, so that the calling functions may still read the state.
 #include "daemon/connection/close.h"
 
 #include <event2/event.h>

@@ -5,8 +5,8 @@
 
 #include "daemon/connection/state.h"
 
-// Closes the connection for good: calls are withdrawn, sessions and regions are released. The
-// memory is freed by the next inf_connections_flush().
+// Closes the connection for good: withdraws its calls and releases its sessions and regions. The
+// next inf_connections_flush() frees the memory.
 void inf_connection_close(struct inf_connection *connection) INF_ON_LOOP;
 
 // Frees a closed connection, or one that was never added to the set.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of all connections: clients are accepted, drained and shut down here. What one connection
-// does is in the other files of this folder, from top to bottom: io (callbacks), frame (state
-// machine), request, hello, region_frame (frame types), finished (results), end_call, flush, fail,
-// reply, close, watch, upload, call, order.
+// The set of all connections: accepts, drains and shuts down clients. The other files of this
+// folder implement one connection, from top to bottom: io (callbacks), frame (state machine),
+// request, hello, region_frame (frame types), finished (results), end_call, flush, fail, reply,
+// close, watch, upload, call, order.
 #include "daemon/connection/connection.h"
 
 #include <assert.h>
@@ -97,7 +97,8 @@ void inf_connections_shut_down(struct inf_connections *connections)
                 inf_connection_end_call(connection, call, INF_CALL_END_SHUTDOWN);
         }
         inf_connection_drop_uploads(
-            connection); // their requests have not come, so none is answered
+            // The REQUEST frames of these uploads have not arrived, so no reply is sent.
+            connection);
     }
 }
 
@@ -218,7 +219,8 @@ void inf_connections_close_socket(struct inf_connections *connections, int fd)
         close(fd);
 }
 
-// Tells a client why it is refused, if its socket buffer has room, and closes the socket.
+// Sends a client the reason why the daemon refuses its connection, if the socket buffer has room,
+// and closes the socket.
 static void refuse_client(struct inf_connections *set, int fd,
                           const struct inf_error *err) INF_ON_LOOP
 {

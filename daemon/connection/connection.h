@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The connections of all clients: greeting, frames, calls in flight, replies and back-pressure.
-// Each connection is a state machine (frame.c); what they share is in one object. Used by the loop
-// only.
+// Each connection is a state machine (frame.c); struct inf_connections holds the state that all
+// connections share. Used by the loop only.
 #ifndef INF_DAEMON_CONNECTION_CONNECTION_H
 #define INF_DAEMON_CONNECTION_CONNECTION_H
 
@@ -29,12 +29,13 @@ struct inf_connections_options {
     struct inf_reply_writer_returns *returns;
     struct inf_counters *counters;
     const struct inf_log *log;
-    const char *version; // of the daemon
+    const char *version; // version of the daemon
     struct inf_quota *quota;
-    const struct inf_config *config; // values that can change are read each time they are needed
+    // Values that can change at run time are read from here each time.
+    const struct inf_config *config;
 };
 
-// Creates an empty set. *out_connections is the caller's to destroy.
+// Creates an empty set. The caller destroys *out_connections.
 enum inf_code inf_connections_create(struct inf_connections **out_connections,
                                      const struct inf_connections_options *options,
                                      struct inf_error *err) INF_NODISCARD;
@@ -49,21 +50,21 @@ struct inf_peer {
     bool admin;
 };
 
-// Adds a client. On failure the client is told why, and the descriptor is closed.
+// Adds a client. On failure the client receives the reason, and the descriptor is closed.
 //
-// INF_EXHAUSTED  (QUOTA_REQUESTS) too many connections, of all or of this user; (HOST_OOM)
+// INF_EXHAUSTED  (QUOTA_REQUESTS) too many connections in total or for this user; (HOST_OOM)
 // INF_UNAVAILABLE  (DRAINING)
 enum inf_code inf_connections_add(struct inf_connections *connections, const struct inf_peer *peer,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Takes the calls that are done and answers those that are not answered yet; and continues writing
-// where workers left something unwritten.
+// Collects the calls that are done and sends the replies that are still missing. Also continues
+// writing on connections on which a worker could not write everything.
 void inf_connections_take_done(struct inf_connections *connections) INF_ON_LOOP;
 
 // Answers a call whose deadline has passed.
 void inf_connections_expire(struct inf_connections *connections, struct inf_call *call) INF_ON_LOOP;
 
-// Passes an event of a load on to the call that waits for it.
+// Passes an event of a model load on to the call that waits for this load.
 void inf_connections_report(struct inf_connections *connections, struct inf_call *call,
                             const struct inf_load_event *event) INF_ON_LOOP;
 
@@ -76,12 +77,12 @@ void inf_connections_shut_down(struct inf_connections *connections) INF_ON_LOOP;
 // Returns true if every request is answered and every reply is written.
 bool inf_connections_idle(const struct inf_connections *connections) INF_ON_LOOP;
 
-// Closes a socket for which there is no connection. The client may have sent descriptors whose
-// close() blocks, so that the loop must not close it.
+// Closes a socket that has no connection object. A helper thread does the closing, because close()
+// of descriptors that the client sent can block the loop.
 void inf_connections_close_socket(struct inf_connections *connections, int fd) INF_ON_LOOP;
 
-// Writes what the functions above queued, and frees connections that are closed. To be called at
-// the end of every callback of libevent.
+// Writes the frames that the functions above queued, and frees closed connections. Every callback
+// of libevent must call this function at its end.
 void inf_connections_flush(struct inf_connections *connections) INF_ON_LOOP;
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ends calls early: on CANCEL, at a deadline, or because the daemon stops. The client is answered
-// at once, even if a worker still computes; the result is then dropped when it arrives.
+// at once, even if a worker still computes; the later result of the worker is dropped.
 #include "daemon/connection/end_call.h"
 
 #include "daemon/connection/call.h"
@@ -38,7 +38,7 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
     if (answer)
         inf_connection_mark_answered(connection, call);
     bool freed = inf_connection_withdraw_call(connection, call);
-    // A worker returns the call later. Until then it stays in the list of the connection.
+    // A worker returns the call later. Until then the call stays in the list of the connection.
     if (!freed)
         inf_connection_link_call(connection, call);
     if (!answer)

@@ -12,7 +12,7 @@ enum inf_call_end {
     INF_CALL_END_SHUTDOWN, // the daemon stops
 };
 
-// Withdraws a call and answers it, unless a worker answers it or has answered it.
+// Withdraws a call and sends its reply, unless a worker is writing the reply or has written it.
 void inf_connection_end_call(struct inf_connection *connection, struct inf_call *call,
                              enum inf_call_end end) INF_ON_LOOP;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A protocol error ends the connection: calls are abandoned, reading stops, and an ERROR frame is
-// the last one.
+// Ends the connection after a protocol error: abandons the calls, stops reading, and sends an ERROR
+// frame as the last frame.
 #include "daemon/connection/fail.h"
 
 #include "daemon/connection/call.h"

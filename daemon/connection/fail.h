@@ -5,7 +5,8 @@
 
 #include "daemon/connection/state.h"
 
-// Tells the client what it did wrong, and closes the connection once that is written.
+// Sends the client an ERROR frame that describes its mistake, and closes the connection after the
+// frame is written.
 void inf_connection_fail(struct inf_connection *connection,
                          const struct inf_error *err) INF_ON_LOOP;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that end by themselves: done by a worker, timed out, or reported by the loader; and output
-// that workers left unwritten.
+// Handles calls that a worker finished, that timed out, or on which the loader reported. Also takes
+// over output that workers could not write completely.
 #include <assert.h>
 
 #include "daemon/connection/call.h"
@@ -8,7 +8,7 @@
 #include "daemon/connection/end_call.h"
 #include "daemon/connection/reply.h"
 
-// Sends the result of a call that is done.
+// Sends the result of a finished call.
 static void answer_done(struct inf_connection *connection, struct inf_call *call) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
@@ -44,7 +44,7 @@ static void finish_call(struct inf_connections *connections, struct inf_call *ca
         inf_connection_report_released(connection);
 }
 
-// Takes over the writing of a connection that a worker could not finish.
+// Takes over the writing of a connection from a worker that could not write everything.
 static void resume_writing(struct inf_connections *connections,
                            const struct inf_reply_writer_rest *rest) INF_ON_LOOP
 {
@@ -73,7 +73,8 @@ void inf_connections_take_done(struct inf_connections *connections)
 void inf_connections_expire(struct inf_connections *connections, struct inf_call *call)
 {
     (void)connections;
-    // Closing a connection withdraws its calls together with their deadlines.
+    // This cannot fail, because closing a connection withdraws its calls together with their
+    // deadlines.
     assert(call->connection != NULL && !call->answered);
     inf_connection_end_call(call->connection, call, INF_CALL_END_DEADLINE);
 }

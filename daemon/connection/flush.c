@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the output of connections, with back-pressure in two steps: above a soft limit of unread
-// replies the daemon stops reading from the client; above a hard limit, or after a timeout, it ends
-// the connection.
+// replies the daemon stops reading from the client; above a hard limit, or after a timeout, the
+// daemon ends the connection.
 #include "daemon/connection/flush.h"
 
 #include <inttypes.h>
@@ -58,7 +58,7 @@ void inf_connection_flush(struct inf_connection *connection)
         inf_connection_end_slow_reader(connection); // marks the connection to be flushed again
         return;
     }
-    // Back-pressure: take no more requests from a client that does not read its replies.
+    // Back-pressure: read no more requests from a client that does not read its replies.
     if (bytes > config->reply_bytes_soft_max)
         inf_connection_set_reading(connection, false);
     else if (bytes <= config->reply_bytes_soft_max / 2)

@@ -5,12 +5,12 @@
 
 #include "daemon/connection/state.h"
 
-// Writes what is queued, decides what to wait for next, and ends a connection whose client does not
-// read.
+// Writes queued frames, selects the next events to wait for, and ends a connection whose client
+// does not read.
 void inf_connection_flush(struct inf_connection *connection) INF_ON_LOOP;
 
-// Ends the connection of a client that reads too slowly or not at all: frames that are not partly
-// written are dropped, and an ERROR frame takes their place.
+// Ends the connection of a client that reads too slowly or not at all. Frames of which no byte is
+// written are dropped and replaced by one ERROR frame.
 void inf_connection_end_slow_reader(struct inf_connection *connection) INF_ON_LOOP;
 
 #endif

@@ -65,7 +65,8 @@ static void take_open_frame(struct inf_connection *connection, struct inf_frame 
         inf_connection_fail(connection, &err);
         break;
     default:
-        // A type of a later minor version. The assembler let it pass, so it may be ignored.
+        // The type belongs to a later minor version. The assembler has already checked that such
+        // frames may be ignored.
         break;
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HELLO negotiates version, limits and features. Afterwards CREDIT frames announce limits that an
-// admin changes.
+// HELLO negotiates version, limits and features. Later, CREDIT frames announce limits that an admin
+// changes.
 #include "daemon/connection/hello.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@ enum inf_code inf_connection_refuse_frame(const struct inf_frame *frame, const c
                            inf_frame_type_name(frame->header.type), wanted);
 }
 
-// Returns the limit that a client gets: at most `most`, and `usual` if it asks for none (0).
+// Returns the limit for a client: the value that it asks for, but at most `most`; or `usual` if the
+// client asks for none (0).
 static uint32_t choose_limit(uint32_t wanted, uint32_t usual, uint32_t most)
 {
     if (wanted == 0)
@@ -23,7 +24,7 @@ static uint32_t choose_limit(uint32_t wanted, uint32_t usual, uint32_t most)
     return INF_MIN(wanted, most);
 }
 
-// Features of this server beyond the first version of the protocol.
+// Features that this server offers beyond the first version of the protocol.
 static const char *const features[] = {
     "model_repository", "inferd.memfd", "inferd.deadline", "inferd.cancel", "inferd.session",
     "inferd.order",     "inferd.alloc", "inferd.credit",   "inferd.data",   "inferd.queue_timeout"};

@@ -9,10 +9,10 @@
 void inf_connection_take_hello(struct inf_connection *connection,
                                struct inf_frame *frame) INF_ON_LOOP;
 
-// Tells every client whose credit changed since it was told last.
+// Sends a CREDIT frame to every client whose credit changed since the last CREDIT frame.
 void inf_connections_adjust_credit(struct inf_connections *connections) INF_ON_LOOP;
 
-// Makes the error of a frame that must not come here: "NAME frame: `wanted`".
+// Fills the error for a frame that is not allowed in this state: "NAME frame: `wanted`".
 enum inf_code inf_connection_refuse_frame(const struct inf_frame *frame, const char *wanted,
                                           struct inf_error *err);
 

@@ -20,10 +20,11 @@
 
 // The most calls of recvmsg() per wake-up, so that one busy client does not starve the others.
 #define READS_PER_WAKEUP 4
-// The most descriptors that one message carries (SCM_MAX_FD of the kernel). Room for all of them:
-// the kernel closes those without room on the receiving thread, which is the loop.
+// The highest number of descriptors in one message (SCM_MAX_FD of the kernel). The buffer has room
+// for all of them, because the kernel closes the rest on the receiving thread, which is the loop,
+// and close() may block.
 #define FDS_PER_MESSAGE 253u
-// Data of at least this size is read directly into its final buffer.
+// Data of this size or more is read directly into its final buffer.
 #define DIRECT_BYTES 4096u
 
 static bool is_past(uint64_t since_ns, uint64_t ms, uint64_t now_ns)
@@ -89,7 +90,8 @@ static void feed_assembler(struct inf_connection *connection, struct inf_span by
     } while (bytes.size > 0 && connection->state <= INF_CONNECTION_OPEN);
 }
 
-// Passes received descriptors to the assembler. Uses the reservation of read_socket().
+// Passes received descriptors to the assembler. read_socket() has already reserved them in the
+// user's quota.
 static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *message,
                               struct inf_error *err) INF_ON_LOOP
 {
@@ -108,7 +110,8 @@ static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *
     inf_deferred_close_cancel(deferred_close, FDS_PER_MESSAGE - count);
     bool lost = (message->msg_flags & MSG_CTRUNC) != 0 || count > INF_LIMIT_FRAME_FDS;
     enum inf_code code = inf_quota_charge(connection->user, INF_QUOTA_FDS, count, err);
-    // The user holds them until they are closed, also beyond its limit.
+    // The descriptors stay charged to the user until they are closed, even if this exceeds the
+    // user's limit.
     if (code != INF_OK)
         inf_quota_charge_held(connection->user, INF_QUOTA_FDS, count);
     for (uint32_t i = 0; i < count && (lost || code != INF_OK); i++)
@@ -123,8 +126,8 @@ static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *
     return count > 0 ? inf_assembler_add_fds(&connection->assembler, fds, count, err) : INF_OK;
 }
 
-// Handles what one recvmsg() received. `direct`: the bytes are in the buffer of the assembler
-// already.
+// Handles the bytes from one recvmsg(). If `direct` is set, the bytes are already in the buffer of
+// the assembler.
 static void take_message(struct inf_connection *connection, struct msghdr *message, size_t size,
                          bool direct) INF_ON_LOOP
 {
@@ -186,8 +189,8 @@ void inf_connection_on_readable(int fd, short what, void *context)
     inf_role_enter_loop();
     struct inf_connection *connection = context;
     struct inf_connections *set = connection->set;
-    // Workers may have answered this client already. Record that first, so that its next request
-    // finds credit.
+    // Workers may have answered this client already. Record these replies first, so that the next
+    // request of the client finds enough credit.
     inf_connections_take_done(set);
     inf_deferred_close_settle(set->options.deferred_close);
     for (int i = 0; connection->state <= INF_CONNECTION_OPEN && i < READS_PER_WAKEUP; i++)

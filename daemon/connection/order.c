@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order keys. Requests of a connection with the same key are answered in their order: a reply that
-// is ready too early waits in a stash until the earlier replies are queued.
+// Order keys. Requests of a connection with the same key are answered in the order of the requests:
+// a reply that is ready too early waits in a stash until the earlier replies are queued.
 #include "daemon/connection/order.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-// A request with a key whose final reply is not queued.
+// A request with an order key whose final reply is not queued yet.
 struct inf_ordered {
     struct inf_ordered *next;
     uint64_t stream_id, key;

@@ -5,17 +5,17 @@
 
 #include "daemon/connection/state.h"
 
-// Records a request with an order key. Returns false without memory.
+// Records a request that has an order key. Returns false without memory.
 bool inf_connection_order_begin(struct inf_connection *connection, uint64_t stream_id,
                                 uint64_t order_key) INF_NODISCARD INF_ON_LOOP;
 
-// Returns where the final reply of such a request is to be queued: the output of the connection if
-// it is the first of its key, else a stash.
+// Returns the queue for the final reply of a request with an order key: the output of the
+// connection if the request is the first with its key, else a stash.
 struct inf_output *inf_connection_order_place(struct inf_connection *connection,
                                               uint64_t stream_id) INF_ON_LOOP;
 
-// Records that the final reply is queued. If it was the first of its key, the replies that wait for
-// it are queued too.
+// Records that the final reply is queued. If the request was the first with its key, the stashed
+// replies behind it are queued too.
 void inf_connection_order_end(struct inf_connection *connection, uint64_t stream_id) INF_ON_LOOP;
 
 // Drops all keys and stashes.

@@ -18,7 +18,7 @@ void inf_connection_mark_dirty(struct inf_connection *connection)
     connection->set->dirty = connection;
 }
 
-// Encodes the metadata into set->head, after the place of the header.
+// Encodes the metadata into set->head, behind the space for the frame header.
 static enum inf_code encode_metadata(struct inf_connections *set, enum inf_message_kind kind,
                                      const union inf_message *message, size_t *out_size,
                                      struct inf_error *err)
@@ -73,7 +73,8 @@ void inf_connection_send_fault(struct inf_connection *connection, const struct i
     (void)code;
     struct inf_reply failure = *reply;
     failure.flags |= INF_FRAME_FLAG_ERROR;
-    // The buffer is kept, because DATA frames that are queued may point into it.
+    // Only the data is dropped. The buffer is kept, because DATA frames that are already queued may
+    // point into it.
     failure.data = (struct inf_span){NULL, 0};
     queue_frame(connection, &failure, meta_bytes);
 }

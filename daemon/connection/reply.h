@@ -12,18 +12,19 @@ struct inf_reply {
     uint16_t method;
     uint64_t stream_id;
     uint64_t order_key;   // order key of the request, for its final reply; else 0
-    struct inf_span data; // as in struct inf_output_item
-    uint8_t *buffer;      // of the pool, taken over; NULL: none
+    struct inf_span data; // with the lifetime of the data in struct inf_output_item
+    uint8_t *buffer;      // a buffer of the pool, now owned by the frame; NULL: none
     size_t capacity;
-    int fd_plus_1; // descriptor to send with the frame, plus 1; taken over; 0: none
+    // Descriptor to send with the frame, plus 1; the callee closes the descriptor; 0: none.
+    int fd_plus_1;
 };
 
 // Encodes and queues a frame. If the metadata does not fit, a Status with that error is sent
-// instead. Without memory the connection is closed.
+// instead. If there is no memory, the connection is closed.
 void inf_connection_send(struct inf_connection *connection, const struct inf_reply *reply,
                          enum inf_message_kind kind, const union inf_message *message) INF_ON_LOOP;
 
-// As above, with a Status made from `fault`. INF_FRAME_FLAG_ERROR is added.
+// Sends a Status made from `fault`, like inf_connection_send(). INF_FRAME_FLAG_ERROR is added.
 void inf_connection_send_fault(struct inf_connection *connection, const struct inf_reply *reply,
                                const struct inf_fault *fault) INF_ON_LOOP;
 

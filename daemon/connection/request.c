@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request on its way from the frame to the service: credit and quota are checked, the data is
-// added (from the frame, or uploaded before in DATA frames), and the result is an answer at once or
-// a call.
+// The path of a request from the frame to the service. First credit and quota are checked. Then the
+// data is attached: either from the frame, or from DATA frames that arrived earlier. The service
+// either answers at once or makes a call.
 #include "daemon/connection/request.h"
 
 #include <inttypes.h>
@@ -17,8 +17,8 @@
 #include "daemon/connection/reply.h"
 #include "daemon/connection/upload.h"
 
-// Fails if the request must not be handled; `fault` says why. A request with an upload was checked
-// against the credit when the upload began.
+// Fails if the request must not be handled; `fault` gives the reason. For a request with an upload,
+// the credit was already checked when the upload began.
 static enum inf_code admit_request(struct inf_connection *connection, const struct inf_frame *frame,
                                    struct inf_upload *upload, struct inf_fault *fault)
 {
@@ -68,16 +68,16 @@ static enum inf_code check_device_time(struct inf_connection *connection,
     return code;
 }
 
-// Charges the user for a request and passes it to the service. The charge stays while the request
-// is a call, and is refunded otherwise. `paid`: the user was charged when the data of the request
-// was uploaded.
+// Charges the user for a request and passes it to the service. If the request becomes a call, the
+// charge stays; otherwise it is refunded. `paid` means that the user was already charged when the
+// data was uploaded.
 static enum inf_code handle_charged(struct inf_connection *connection, struct inf_request *request,
                                     bool paid, struct inf_answer *answer,
                                     struct inf_fault *fault) INF_ON_LOOP
 {
     uint64_t bytes = request->data_bytes;
-    // Requests that change limits are not charged, so that a limit that is too low can be raised
-    // again.
+    // Do not charge for requests that change limits, so that an admin can raise a limit that is too
+    // low.
     if (changes_limits(request->method) && !paid)
         return inf_service_handle(connection->set->options.service, request, answer, fault);
     enum inf_code code = paid ? INF_OK : inf_connection_charge(connection, bytes, &fault->err);
@@ -100,7 +100,7 @@ static enum inf_code handle_charged(struct inf_connection *connection, struct in
     return code;
 }
 
-// As handle_charged(), with the data of an upload, which is released afterwards.
+// Like handle_charged(), for a request with uploaded data, which is released afterwards.
 static enum inf_code handle_uploaded(struct inf_connection *connection, struct inf_request *request,
                                      struct inf_upload *upload, struct inf_answer *answer,
                                      struct inf_fault *fault) INF_ON_LOOP
@@ -114,7 +114,8 @@ static enum inf_code handle_uploaded(struct inf_connection *connection, struct i
     return code;
 }
 
-// Answers a request that did not become a call: it failed, or was answered at once.
+// Answers a request that did not become a call, because it failed or the service answered it at
+// once.
 static void answer_at_once(struct inf_connection *connection, const struct inf_frame *frame,
                            const struct inf_answer *answer,
                            const struct inf_fault *fault) INF_ON_LOOP
@@ -126,8 +127,8 @@ static void answer_at_once(struct inf_connection *connection, const struct inf_f
     inf_connection_report_released(connection);
 }
 
-// Returns true if a worker may write the reply itself. If more requests of the client are in
-// flight, the loop writes the replies instead, several with one system call.
+// Returns true if a worker may write the reply itself. If other requests of the client are in
+// flight, the loop writes the replies instead, because it can write several with one system call.
 static bool answers_directly(const struct inf_connection *connection)
 {
     return connection->in_flight == 0 && connection->set->options.config->direct_reply_bytes > 0;
@@ -159,7 +160,7 @@ static enum inf_code try_request(struct inf_connection *connection, struct inf_f
     return code;
 }
 
-// Closes the connection of a client that ignores its credit again and again.
+// Closes the connection of a client that repeatedly exceeds its credit.
 static void check_violations(struct inf_connection *connection) INF_ON_LOOP
 {
     struct inf_error err;
@@ -211,7 +212,7 @@ void inf_connection_take_request(struct inf_connection *connection, struct inf_f
         if (code == INF_OK && changes_limits(frame->header.method))
             inf_connections_adjust_credit(set);
     }
-    if (!in_order) // there is no memory to keep the order of the replies
+    if (!in_order) // no memory to keep the order of the replies
         inf_connection_close(connection);
     else
         check_violations(connection);
@@ -221,7 +222,8 @@ void inf_connection_take_cancel(struct inf_connection *connection, const struct 
 {
     struct inf_call *call = connection->calls;
     struct inf_upload *upload = inf_connection_take_upload(connection, frame->header.stream_id);
-    if (upload != NULL) { // its REQUEST has not come, so there is nothing to answer
+    // The REQUEST of this upload has not arrived, so there is nothing to answer.
+    if (upload != NULL) {
         inf_connection_free_upload(connection, upload);
         return;
     }
@@ -231,8 +233,8 @@ void inf_connection_take_cancel(struct inf_connection *connection, const struct 
         inf_connection_end_call(connection, call, INF_CALL_END_CANCEL);
 }
 
-// Adds the data of a frame to an upload that is not refused, or refuses the upload. `err` holds the
-// error of the frame, if there is one. On failure the connection must end.
+// Adds the data of a frame to an upload, or refuses the upload if `err` holds an error or the data
+// cannot be added. On failure the connection must end.
 static enum inf_code add_or_refuse(struct inf_connection *connection, const struct inf_frame *frame,
                                    struct inf_upload *upload, uint64_t total_bytes,
                                    struct inf_error *err) INF_ON_LOOP
@@ -262,7 +264,8 @@ void inf_connection_take_data(struct inf_connection *connection, struct inf_fram
         return;
     }
     struct inf_upload *upload = inf_connection_find_upload(connection, frame->header.stream_id);
-    // Ignore further data of a stream that was cancelled: it was sent before the client knew.
+    // Ignore further data of a cancelled stream, because the client sent it before it learnt of the
+    // cancellation.
     if (upload == NULL && frame->header.stream_id <= connection->last_stream)
         return;
     enum inf_code code = INF_OK;

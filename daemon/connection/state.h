@@ -11,21 +11,22 @@
 
 struct event;
 
-// The time from accept to HELLO.
+// The time in which a client must send HELLO after the daemon accepts its connection.
 #define INF_CONNECTION_GREETING_MS 5000u
-// The requests in flight that a client may have unless it asks for another number.
+// The number of requests in flight that a client may have if its HELLO does not ask for another
+// number.
 #define INF_CONNECTION_STREAMS 256u
 
-// After this many refused requests in a row beyond the credit, the connection is closed.
+// The daemon closes a connection after this number of consecutive requests beyond the credit.
 #define INF_CONNECTION_VIOLATIONS 4096u
 
-// Advice to a client that has too many requests in flight: try again after this time.
+// The retry delay that the daemon suggests to a client with too many requests in flight.
 #define INF_CONNECTION_RETRY_MS 10u
 
 enum inf_connection_state {
-    INF_CONNECTION_GREETING, // waits for HELLO
+    INF_CONNECTION_GREETING, // the daemon waits for HELLO
     INF_CONNECTION_OPEN,
-    INF_CONNECTION_CLOSING, // nothing is read; closed when everything is written
+    INF_CONNECTION_CLOSING, // nothing is read; the connection closes when all output is written
     INF_CONNECTION_OVER,    // closed; freed by the next inf_connections_flush()
 };
 
@@ -37,15 +38,17 @@ struct inf_upload_refusal {
     enum inf_code code;
     enum inf_reason reason;
     uint32_t retry_after_ms;
-    char text[200]; // cut; shorter than struct inf_error, because a client can make many
+    // Shorter than the text of struct inf_error and cut to fit, because a client can cause many
+    // refusals.
+    char text[200];
 };
 
 // Data of a request whose REQUEST frame has not arrived.
 struct inf_upload {
     struct inf_upload *older, *newer; // in the order of their last DATA frames
-    struct inf_upload *next;          // in the bucket
+    struct inf_upload *next;          // next upload in the same hash bucket
     uint64_t stream_id;
-    uint8_t *data; // of the pool; NULL: the upload is refused
+    uint8_t *data; // buffer of the pool; NULL: the upload is refused
     uint64_t total_bytes, got_bytes;
     uint64_t since_ns;                  // time of the last DATA frame
     struct inf_upload_refusal *refusal; // NULL: the upload is not refused
@@ -61,8 +64,9 @@ struct inf_connection {
     int fd; // owned by `writer`
     struct inf_reply_writer *writer;
     uid_t uid;
-    struct inf_quota_user *user; // one reference
-    bool socket_charged; // the user is charged for the socket, and the writer does not close it yet
+    struct inf_quota_user *user; // the connection holds one reference
+    // The user is charged for the socket, and the writer will not close the socket yet.
+    bool socket_charged;
     bool admin;
 
     struct event *read_event, *write_event, *timer_event;
@@ -75,23 +79,26 @@ struct inf_connection {
     struct inf_region_table regions;
     struct inf_session_table sessions;
     uint64_t opened_ns;
-    uint64_t frame_since_ns; // time at which the frame being assembled began; 0: none
-    uint64_t soft_since_ns; // time since which unread replies exceed the soft limit; 0: they do not
+    // When the first byte of the frame being assembled arrived; 0: no frame is being assembled.
+    uint64_t frame_since_ns;
+    // Since when the unread replies exceed the soft limit; 0: they are below the limit.
+    uint64_t soft_since_ns;
 
-    struct inf_call *calls; // in flight, or answered but still with a worker
+    struct inf_call *calls; // calls in flight, and answered calls that a worker still holds
     uint32_t in_flight;     // calls that are not answered
     struct inf_ordered *first_ordered, *last_ordered; // in the order of the requests
-    uint32_t stashed; // replies that wait for earlier ones with the same key
+    uint32_t stashed; // number of replies that wait for earlier ones with the same key
     uint64_t stashed_bytes;
     uint64_t last_stream;
-    struct inf_upload *oldest_upload, *newest_upload; // by their last DATA frames
+    struct inf_upload *oldest_upload, *newest_upload; // ordered by their last DATA frames
     struct inf_upload *upload_buckets[INF_CONNECTION_UPLOAD_BUCKETS];
-    uint32_t upload_count;            // refused ones included; at most streams_granted
-    uint64_t bytes_in_flight;         // data of uploads and of unanswered requests
-    uint64_t credit_bytes;            // limit of bytes_in_flight
-    uint32_t violations;              // requests in a row beyond the credit
-    uint64_t reply_bytes_max;         // limit of the data of a reply, over all its frames
-    struct inf_limits_message limits; // in force for this client
+    uint32_t upload_count;    // includes refused uploads; at most streams_granted
+    uint64_t bytes_in_flight; // data of uploads and of unanswered requests
+    uint64_t credit_bytes;    // limit of bytes_in_flight
+    uint32_t violations;      // number of consecutive requests beyond the credit
+    // Limit of the reply data in bytes, summed over all frames of the reply.
+    uint64_t reply_bytes_max;
+    struct inf_limits_message limits; // limits that currently apply to this client
     uint32_t
         streams_granted; // granted at HELLO; limits.streams is lower if an admin lowered the limit
 };
@@ -108,10 +115,11 @@ struct inf_connections {
     struct inf_scratch *scratch;
     uint64_t epoch[2];
     bool draining;
-    union inf_message message; // the message that is decoded or encoded
+    union inf_message message; // the message that is being decoded or encoded
     struct inf_fault fault;
     uint8_t read_buffer[INF_CONNECTION_READ_BYTES];
-    uint8_t head[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES]; // head of the frame that is queued
+    // Head of the frame that is being queued.
+    uint8_t head[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES];
 };
 
 #endif

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uploads: data of large requests, collected until the REQUEST frame arrives. An upload that is not
-// allowed stays in the table as refused, without data, so that its REQUEST is answered with that
-// error. Because refused uploads stay, a connection has at most as many uploads as it was granted
-// requests: a client that keeps to its credit never needs more, and one that starts another upload
-// loses the connection. Every operation takes constant time: a hash table finds an upload by
-// stream, and a list in the order of the last DATA frames has the one that times out first.
+// allowed stays in the table as refused, without data, so that its REQUEST is answered with the
+// same error. A connection may have only as many uploads, including refused ones, as HELLO granted
+// it requests. A client that keeps to its credit never needs more; the daemon closes the connection
+// of a client that starts another upload. Every operation takes constant time: a hash table finds
+// an upload by its stream, and a list ordered by the last DATA frames starts with the upload that
+// times out first.
 #include "daemon/connection/upload.h"
 
 #include <assert.h>
@@ -16,7 +17,8 @@
 #include "backends/base/clock.h"
 #include "daemon/connection/call.h"
 
-// The bits of 2^64 divided by the golden ratio: spreads consecutive streams over the buckets.
+// 2^64 divided by the golden ratio. Multiplying by this constant spreads consecutive stream numbers
+// over the buckets.
 #define HASH_FACTOR 0x9e3779b97f4a7c15u
 
 static size_t find_bucket(uint64_t stream_id)
@@ -55,7 +57,7 @@ static void unlink_by_age(struct inf_connection *connection, struct inf_upload *
         connection->newest_upload = upload->older;
 }
 
-// Frees the data of an upload and refunds it; the upload itself stays.
+// Frees the data of an upload and refunds it to the user; the upload itself stays in the table.
 static void release_data(struct inf_connection *connection, struct inf_upload *upload) INF_ON_LOOP
 {
     if (upload->data == NULL)

@@ -9,17 +9,17 @@
 struct inf_upload *inf_connection_find_upload(const struct inf_connection *connection,
                                               uint64_t stream_id) INF_ON_LOOP;
 
-// Starts the upload of a stream, which may be refused: the error is kept for its REQUEST. On
-// failure the connection must end.
+// Starts the upload of a stream. The upload may be refused; then its error is kept for the REQUEST.
+// On failure the connection must end.
 //
-// INF_EXHAUSTED  (QUOTA_REQUESTS) as many uploads as requests were granted wait already, refused
-//                ones included; (HOST_OOM)
+// INF_EXHAUSTED  (QUOTA_REQUESTS) there are already as many uploads, including refused ones, as
+// requests were granted; (HOST_OOM)
 enum inf_code inf_connection_start_upload(struct inf_connection *connection,
                                           const struct inf_frame *frame, uint64_t total_bytes,
                                           struct inf_upload **out_upload,
                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Notes that a DATA frame of the upload came, which restarts its timeout.
+// Records that a DATA frame of the upload arrived, which restarts the upload's timeout.
 void inf_connection_touch_upload(struct inf_connection *connection,
                                  struct inf_upload *upload) INF_ON_LOOP;
 
@@ -38,11 +38,12 @@ enum inf_code inf_connection_refuse_upload(struct inf_connection *connection,
                                            const struct inf_error *reason, uint32_t retry_after_ms,
                                            struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Takes the upload of a stream out of the table; the caller's to free. NULL if there is none.
+// Removes the upload of a stream from the table and returns it; the caller frees it. NULL if there
+// is none.
 struct inf_upload *inf_connection_take_upload(struct inf_connection *connection,
                                               uint64_t stream_id) INF_ON_LOOP;
 
-// Frees an upload and refunds what it still holds.
+// Frees an upload and refunds its remaining charges to the user.
 void inf_connection_free_upload(struct inf_connection *connection,
                                 struct inf_upload *upload) INF_ON_LOOP;
 

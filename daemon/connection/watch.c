@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers with libevent what a connection waits for. A connection has at most one timer, for the
-// earliest of its timeouts: HELLO, a frame or an upload that is not complete, replies that the
-// client does not read. A connection that libevent cannot watch is closed: it could neither be
-// served nor time out.
+// Registers the events of a connection with libevent. A connection has at most one timer, set to
+// the earliest of its timeouts: for HELLO, for an incomplete frame or upload, and for replies that
+// the client does not read. If libevent cannot watch a connection, the connection is closed,
+// because it could be neither served nor timed out.
 #include "daemon/connection/watch.h"
 
 #include <event2/event.h>
@@ -40,7 +40,7 @@ void inf_connection_set_writing(struct inf_connection *connection, bool on)
         close_unwatched(connection);
 }
 
-// Returns the earlier of two times; 0 as `a` means none.
+// Returns the earlier of two times; `a` may be 0, which means no time.
 static uint64_t find_earlier(uint64_t a, uint64_t b)
 {
     return a == 0 ? b : INF_MIN(a, b);

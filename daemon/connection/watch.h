@@ -14,11 +14,11 @@ void inf_connection_set_writing(struct inf_connection *connection, bool on) INF_
 // Returns the bytes of replies that wait for the client to read.
 uint64_t inf_connection_waiting_bytes(const struct inf_connection *connection);
 
-// Returns the time at which the client exceeds a timeout with what it is doing; 0: no timeout runs.
+// Returns the time at which the earliest running timeout of the client expires; 0: no timeout runs.
 uint64_t inf_connection_due_ns(const struct inf_connection *connection);
 
-// Sets the timer if it would fire later than the next timeout. A timer that fires too early is
-// harmless: it is only set again. So the timer is not moved for every frame.
+// Sets the timer if it would otherwise fire after the earliest timeout. A timer that fires too
+// early is harmless, because its callback sets it again; so the timer is not moved for every frame.
 void inf_connection_watch(struct inf_connection *connection) INF_ON_LOOP;
 
 #endif
