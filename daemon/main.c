@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments, the log, and the exit code; the rest is daemon.c.
+// The entry point: reads the arguments, starts the log and returns the exit code. daemon.c does the
+// rest.
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -9,17 +10,19 @@
 #include "daemon/daemon.h"
 #include "daemon/system/log.h"
 
-// One file descriptor a connection, more for regions: as many as the system allows.
+// Raises the limit of file descriptors as far as the system allows, because every connection needs
+// one, and shared memory regions need more.
 static void raise_fd_limit(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); // refused: the server lives with what there is
+        // If the system refuses, the server runs with the present limit.
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
 }
 
-// Serves, with everything logged through a thread of its own.
+// Runs the server, with a separate thread that writes the log.
 static enum inf_exit_code serve_requests(struct inf_config *config, struct inf_error *err)
 {
     const struct inf_log_options log = {inf_config_log_level(config), STDERR_FILENO};

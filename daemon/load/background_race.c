@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Races the candidates of a served model in the background.
+// Times the candidates of a served model against each other in the background ("race").
 //
-// The problem: measuring on a busy daemon gives wrong times and delays requests; and racing in the
-// served model would use slots that workers are using.
+// The problem: timing runs on a busy daemon gives wrong results and delays requests, and running
+// the candidates in the served model would use slots (one slot is one concurrent run) that workers
+// are using.
 //
-// The idea: the race gets its own copy of the model. Its thread has low priority, and
-// inf_race_run() waits at the idle gate before each run, and repeats a run that a request
-// interrupted. Before that, the precision check decides which precisions may take part: it runs on
-// another thread with idle priority, because the reference kernels are slow. Excluded candidates
-// stay in the list, with the reason, so that `explain` can show it.
+// The idea: the race gets its own copy of the model. Its thread has low priority. inf_race_run()
+// waits at the idle gate before each run, and repeats a run that a request interrupted. Before the
+// race, the precision check decides which precisions may take part. The check runs on another
+// thread with idle priority, because the reference kernels are slow. Excluded candidates stay in
+// the list together with the reason, so that `explain` can show it.
 //
 // The result is only a decision. The store compares it with the present placement, and places the
 // model again if another candidate won.
@@ -26,10 +27,10 @@ struct runner {
     struct inf_model *model; // copy of the served model
     struct inf_shape *shapes;
     struct inf_race race;
-    struct inf_precision_report reports[INF_PRECISIONS]; // all 0: not checked
+    struct inf_precision_report reports[INF_PRECISIONS]; // all 0: this precision was not checked
 };
 
-// --- precisions that may take part ---
+// --- choosing the precisions that may take part ---
 
 struct precision_job {
     struct runner *runner;
@@ -67,7 +68,7 @@ static bool is_candidate(const struct inf_race *race, enum inf_precision precisi
     return false;
 }
 
-// Returns how far answers in a precision may be from those in fp32.
+// Returns how far answers in this precision may differ from those in fp32.
 static double find_tolerance(const struct inf_race *race, enum inf_precision precision)
 {
     double tolerance = race->tolerance > 0 ? race->tolerance : INF_RACE_TOLERANCE;
@@ -77,8 +78,8 @@ static double find_tolerance(const struct inf_race *race, enum inf_precision pre
     return tolerance;
 }
 
-// Checks a precision on a thread with idle priority, because the reference kernels are slow.
-// Excludes its candidates from the race if the model must not compute so.
+// Checks a precision on a thread with idle priority, because the reference kernels are slow. If the
+// model must not compute in this precision, its candidates are excluded from the race.
 static enum inf_code check_precision(struct runner *runner, enum inf_precision precision,
                                      struct inf_error *err) INF_MAY_BLOCK
 {
@@ -102,7 +103,7 @@ static enum inf_code check_precision(struct runner *runner, enum inf_precision p
     return INF_OK;
 }
 
-// --- the race ---
+// --- running the race ---
 
 static enum inf_code copy_model(struct runner *runner, const struct inf_served *base,
                                 struct inf_error *err) INF_MAY_BLOCK

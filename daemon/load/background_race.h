@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A race between devices, precisions and thread counts for a model that is served: on a copy of the
-// model, while no request is served. Used on the racer's thread.
+// A race, that is a timing comparison of devices, precisions and thread counts, for a model that is
+// served. It runs on a copy of the model, while no request is served. Used on the racer's thread.
 #ifndef INF_DAEMON_LOAD_BACKGROUND_RACE_H
 #define INF_DAEMON_LOAD_BACKGROUND_RACE_H
 
 #include "daemon/load/load_job.h"
 
-// Races the candidates of the placement of job->base, those below fp32 only if the precision check
-// admits them, and stores the result in job->race.decision.
+// Races the candidates of the placement of job->base, and stores the result in job->race.decision.
+// Candidates below fp32 take part only if the precision check admits them.
 //
 // INF_CANCELLED  the daemon ends.
 // INF_INVALID, INF_UNAVAILABLE, INF_EXHAUSTED  as inf_race_run().

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the batch ladder of a model by running it. The rows have pseudo-random values that depend
-// only on their position, so that the same row can be run alone and in a batch, and compared.
+// Builds the batch ladder of a model by running the model. The rows have pseudo-random values that
+// depend only on the position of the row, so that the same row can be run alone and in a batch and
+// the results can be compared.
 #include "daemon/load/batch_trial.h"
 
 #include <inttypes.h>
@@ -9,15 +10,17 @@
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
 
-// The fastest of RUNS_MAX runs counts; after RUNS_MS milliseconds fewer are enough.
+// The fastest of up to RUNS_MAX runs counts. No further run starts after RUNS_MS milliseconds.
 #define RUNS_MAX 5
 #define RUNS_MS  50u
-// If one row takes longer than this alone, batches are not tried: that would delay the load too
-// much.
+// If one row alone takes longer than this, batches are not measured, because that would delay the
+// load too much.
 #define SINGLE_MS_MAX 150u
-// Allowed difference between a value in a batch and alone: kernels may add in another order.
+// Allowed difference between a value computed in a batch and alone. Kernels may add in another
+// order.
 #define TOLERANCE 1e-3
-// A rung pays if one row takes at most this share of its time on the rung before.
+// A rung of the ladder pays if the time per row is at most this percentage of that on the rung
+// before.
 #define PAYS_PERCENT 90u
 
 // The model that is measured.
@@ -49,9 +52,10 @@ static bool may_batch(const struct inf_graph *graph)
     return open;
 }
 
-// --- rows of values ---
+// --- rows of test values ---
 
-// Returns a pseudo-random number for an element of an input in a row: the same in every batch.
+// Returns a pseudo-random number for an element of one row of an input. The number does not depend
+// on the batch.
 static uint32_t make_noise(uint32_t input, uint32_t row, size_t element)
 {
     uint64_t hash = ((uint64_t)input << 56) ^ ((uint64_t)row << 40) ^ element;
@@ -99,7 +103,7 @@ static void fill_rows(const struct inf_trial_run *trial, const struct inf_graph 
     }
 }
 
-// --- a rung ---
+// --- measuring one rung ---
 
 // An executable for `rows` rows, and memory to run it.
 struct rung {
@@ -109,7 +113,7 @@ struct rung {
     uint64_t bytes; // bytes of all inputs and outputs
 };
 
-// Returns true if the outputs have as many rows as the inputs.
+// Returns true if every output has as many rows as the inputs.
 static bool has_batch_rows(const struct inf_graph *graph, uint32_t rows)
 {
     for (uint32_t i = 0; i < graph->output_count; i++) {
@@ -149,7 +153,8 @@ static bool acquire_rung(struct measured *measured, struct rung *rung, uint32_t 
                           NULL) != INF_OK)
         return false;
     const struct inf_graph *graph = inf_executable_graph(rung->executable);
-    // An interpreted model allocates in every run, and gains nothing from more rows.
+    // An interpreted model allocates memory in every run and gains nothing from more rows, so do
+    // not measure it.
     if (inf_executable_interpreted_nodes(rung->executable) == 0 && has_batch_rows(graph, rows) &&
         inf_trial_run_init(&rung->trial, graph, NULL) == INF_OK) {
         rung->bytes = count_bytes(graph, rows);
@@ -159,7 +164,7 @@ static bool acquire_rung(struct measured *measured, struct rung *rung, uint32_t 
     return false;
 }
 
-// Measures the fastest of a few runs. Returns false if one fails.
+// Measures the fastest of a few runs. Returns false if a run fails.
 static bool time_run(const struct rung *rung, uint64_t *best_ns)
 {
     uint64_t all_ns = 0;
@@ -175,7 +180,7 @@ static bool time_run(const struct rung *rung, uint64_t *best_ns)
     return true;
 }
 
-// Returns true if row `row` of the last batch has the same result when it is run alone.
+// Returns true if row `row` of the last batch has the same result as when the row runs alone.
 static bool is_same_alone(const struct rung *rung, const struct rung *single, uint32_t row)
 {
     const struct inf_graph *graph = inf_executable_graph(single->executable);
@@ -193,7 +198,7 @@ static bool is_same_alone(const struct rung *rung, const struct rung *single, ui
     return true;
 }
 
-// --- the ladder ---
+// --- building the ladder ---
 
 static void add_rung(struct inf_batch_ladder *ladder, const struct rung *rung, uint64_t run_ns)
 {
@@ -201,7 +206,8 @@ static void add_rung(struct inf_batch_ladder *ladder, const struct rung *rung, u
     ladder->bytes = rung->bytes;
 }
 
-// Measures a number of rows, and adds it to the ladder. Returns false if it does not pay.
+// Measures runs with this number of rows, and adds the result to the ladder. Returns false if the
+// rung does not pay.
 static bool try_rung(struct measured *measured, const struct rung *single, uint32_t rows)
 {
     struct inf_batch_ladder *ladder = &measured->served->ladder;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a model with inspection on (backends/exec/inspect.h), and turns what it recorded into rows:
-// names, shapes, times, value ranges and differences.
+// Runs a model with inspection on (backends/exec/inspect.h), and turns the recorded values into
+// rows: names, shapes, times, value ranges and differences.
 #include "daemon/load/inspect.h"
 
 #include <math.h>
@@ -41,10 +41,10 @@ struct work {
     const struct inf_inspect_sink *sink;
     struct inf_inspection *subject, *other;
     struct inf_inspect_rows *rows;
-    bool parted; // a differing node was reported before
+    bool parted; // an earlier node was already reported as differing
 };
 
-// --- a row ---
+// --- describing one node ---
 
 static size_t append_value(char *text, size_t size, size_t used, const struct inf_graph *graph,
                            uint32_t value)
@@ -130,7 +130,7 @@ static void compare_node(struct work *work, struct inf_node_entry *entry, uint32
     work->parted |= !difference.within;
 }
 
-// --- all of them ---
+// --- running and reporting all nodes ---
 
 static void send_rows(struct work *work, uint32_t percent)
 {
@@ -175,8 +175,8 @@ static void fill_inputs(struct inf_inspection *inspection, const struct inf_insp
     }
 }
 
-// Chooses the shapes to run with: those of the given inputs, or the model's own with 1 for open
-// dimensions.
+// Chooses the shapes of the run: the shapes of the given inputs, or else the model's own shapes
+// with 1 for open dimensions.
 static enum inf_code choose_shapes(const struct inf_model *model,
                                    const struct inf_inspect_request *order,
                                    struct inf_shape *shapes, struct inf_error *err)

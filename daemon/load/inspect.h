@@ -21,11 +21,11 @@ bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode);
 // A request to inspect a model.
 struct inf_inspect_request {
     enum inf_inspect_mode mode;
-    struct inf_device *device;    // no reference: of the device list
-    struct inf_device *against;   // only for diff
-    enum inf_precision precision; // on `device`; AUTO: that of the placement
-    double tolerance;             // diff
-    bool given; // `inputs` are given; else they are generated, with 1 for open dimensions
+    struct inf_device *device;    // borrowed from the device list
+    struct inf_device *against;   // the device to compare with; only for diff
+    enum inf_precision precision; // precision on `device`; AUTO: as the model is placed
+    double tolerance;             // allowed difference; only for diff
+    bool given; // true: `inputs` are given; false: inputs are generated, with 1 for open dimensions
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS]; // one reference each
 };
@@ -36,7 +36,7 @@ void inf_inspect_request_destroy(struct inf_inspect_request **order);
 // The most nodes in one report.
 #define INF_INSPECT_ROWS 48u
 
-// A report about some nodes, with the texts that the entries point to.
+// A report about up to INF_INSPECT_ROWS nodes. Also contains the texts that its entries point to.
 struct inf_inspect_rows {
     uint32_t count;
     struct inf_node_entry entries[INF_INSPECT_ROWS];
@@ -53,7 +53,6 @@ struct inf_inspect_sink {
 
 // Runs the model as requested, and passes a row for each node to the sink, in order.
 //
-// INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot be inspected; the
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot be inspected; the
 // text says why.
 enum inf_code inf_inspect_run(struct inf_model *model, const struct inf_inspect_request *order,

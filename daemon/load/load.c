@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One load, top-down: find the file, read the settings, compare with what is served, import the
-// graph, and warm the model up (daemon/load/warm_up.h). A model that is placed again skips the file
-// and copies the graph of the served model.
+// One load, from top to bottom: finds the file, reads the settings, compares them with the served
+// model, imports the graph, and warms the model up (daemon/load/warm_up.h). If a model is only
+// placed again, the file is not read and the graph of the served model is copied.
 #include "daemon/load/load.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@ struct load {
     struct inf_model_location location;
     struct inf_model_config config;
     struct inf_allow_rules allow; // its texts belong to `config`
-    struct inf_device *pinned;    // the device that the settings name; no reference; NULL: the best
+    struct inf_device *pinned; // the device that the settings name, borrowed; NULL: choose the best
     struct inf_graph *graph;
     struct inf_model_info info;
     char platform[40]; // as in struct inf_served
@@ -33,7 +33,7 @@ static void report_stage(const struct load *load, const char *stage, uint32_t pe
     load->progress->report(load->progress->context, load->location.version, stage, percent);
 }
 
-// Compiles the model for the further devices that its settings name.
+// Compiles the model for the additional devices that its settings name.
 static enum inf_code warm_up_replicas(struct load *load, const struct inf_warm_plan *plan,
                                       struct inf_error *err)
 {
@@ -99,8 +99,8 @@ static enum inf_code locate_model(struct load *load, struct inf_error *err)
     return inf_model_locate(&load->location, load->options->repository, job->name, err);
 }
 
-// Copies the graph of the served model. Its executables are not shared, because the race uses slots
-// that workers may be using.
+// Copies the graph of the served model. The executables of that model cannot be shared, because the
+// race would use slots that workers may be using.
 static enum inf_code copy_base(struct load *load, struct inf_error *err)
 {
     const struct inf_served *base = load->job->base;
@@ -123,7 +123,7 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
     return INF_OK;
 }
 
-// Reads the settings of the model: those of its file, and those that admins gave.
+// Reads the settings of the model: first those from its settings file, then those that admins set.
 static enum inf_code read_config(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;

@@ -54,7 +54,7 @@ void inf_load_message_destroy(struct inf_load_message **message)
     struct inf_load_job *job = (*message)->job;
     free((*message)->event.rows);
     if (job != NULL)
-        inf_load_job_destroy(&job); // the message is a part of the job
+        inf_load_job_destroy(&job); // frees the message too, because it is embedded in the job
     else
         free(*message);
     *message = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs for the loader thread, their outcomes, and the messages in which the outcomes come back.
+// Jobs for the loader thread, their outcomes, and the messages that carry the outcomes back.
 #ifndef INF_DAEMON_LOAD_LOAD_JOB_H
 #define INF_DAEMON_LOAD_LOAD_JOB_H
 
@@ -9,34 +9,38 @@
 
 // Something that happened on the loader thread.
 struct inf_load_event {
-    uint64_t token;       // of the job
-    bool final;           // the job ended; false: progress
+    uint64_t token;       // token of the job
+    bool final;           // true: the job has ended; false: this reports progress
     const char *stage;    // progress: "read", "optimise", "compile", "warm-up" or "nodes"; static
     uint32_t percent;     // progress
-    struct inf_error err; // final: INF_OK, or why the job failed
+    struct inf_error err; // if `final`: INF_OK, or the reason why the job failed
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
-    struct inf_inspect_rows *rows; // of an inspection, to be freed with free(); NULL: none
+    // Rows of an inspection, which the receiver frees with free(); NULL: none.
+    struct inf_inspect_rows *rows;
 };
 
 // A message from the loader.
 struct inf_load_message {
     struct inf_load_message *next; // in the loader's queue
     struct inf_load_event event;
-    struct inf_load_job *job; // final: the job with its outcome; progress: NULL
+    struct inf_load_job *job; // if `final`: the job with its outcome; otherwise NULL
 };
 
-// Loads a model from its file, or places a model again that is served.
+// Loads a model from its file, or places a model again that is already served.
 struct inf_load_model_job {
-    char path[4096];                     // of the model file; "": find it in the repository by name
-    struct inf_device *default_device;   // for models that name none; no reference. NULL: the best
-    struct inf_model_config config;      // the settings that admins gave
-    bool config_complete;                // `config` has all settings: the settings file is not read
-    bool precision_requested;            // this job sets the precision; else that of `base` stays
-    struct inf_place_rules rules;        // for choosing a device
-    struct inf_place_decision *decision; // result of a race to follow; owned. NULL: none
+    char path[4096]; // of the model file; "": find it in the repository by name
+    // For models whose settings name no device; borrowed. NULL: the best.
+    struct inf_device *default_device;
+    struct inf_model_config config; // the settings that admins set
+    bool config_complete;           // `config` has all settings, so the settings file is not read
+    bool precision_requested; // this job sets the precision; if false, `base` keeps its precision
+    struct inf_place_rules rules; // for choosing a device
+    // Result of a race that the placement follows; owned. NULL: none.
+    struct inf_place_decision *decision;
     char shapes[INF_SERVED_SHAPES_TEXT]; // shapes served before, in the order of the inputs; ""
-    struct inf_served *known; // served version; skip the load if its file is unchanged. NULL: load
+    // The served version. If its file is unchanged, the load is skipped. NULL: load always.
+    struct inf_served *known;
 
     // Outcome.
     bool unchanged;            // `known` is still up to date
@@ -50,7 +54,7 @@ struct inf_load_scan_job {
 
 // Races the candidates of a placement of `base`.
 struct inf_load_race_job {
-    struct inf_placement placement;      // of `base`
+    struct inf_placement placement;      // present placement of `base`
     double tolerance;                    // as in struct inf_place_rules
     struct inf_place_decision *decision; // outcome; owned; NULL on failure
 };
@@ -60,9 +64,9 @@ struct inf_load_save_decision_job {
     struct inf_place_decision *decision; // owned
 };
 
-// Writes down the shapes that `base` served, for the next start.
+// Saves the shapes that `base` served, for the next start of the daemon.
 struct inf_load_save_shapes_job {
-    char shapes[INF_SERVED_SHAPES_TEXT]; // sets, in the order of the inputs
+    char shapes[INF_SERVED_SHAPES_TEXT]; // sets of shapes, in the order of the inputs
 };
 
 // Inspects `base` node by node.
@@ -72,7 +76,7 @@ struct inf_load_inspect_job {
 
 // Compiles `base` for further shapes.
 struct inf_load_precompile_job {
-    struct inf_device *device;           // of the device list; no reference
+    struct inf_device *device;           // borrowed from the device list
     char shapes[INF_SERVED_SHAPES_TEXT]; // sets by input name; "": the model's own
 };
 
@@ -87,16 +91,16 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_KINDS,
 };
 
-// A job for the loader, which also carries its outcome. The sender creates it, and gets it back
-// with the final message.
+// A job for the loader, which also carries its outcome. The sender creates the job; the final
+// message returns the job to the sender.
 struct inf_load_job {
     struct inf_load_job *next; // in the loader's queue
     enum inf_load_job_kind kind;
-    uint64_t token;      // comes back in the events
+    uint64_t token;      // repeated in the events of this job
     uint64_t generation; // not used by the loader: lets the sender recognise outdated jobs
     char name[INF_LIMIT_MODEL_NAME + 1];
-    // The served model that the job is about; one reference. For INF_LOAD_JOB_MODEL: the model that
-    // is placed again without reading its file; NULL: the file is read.
+    // The served model that the job is about; one reference. For INF_LOAD_JOB_MODEL: if it is not
+    // NULL, this model is placed again without reading its file; if NULL, the file is read.
     struct inf_served *base;
     union {
         struct inf_load_model_job model;
@@ -108,35 +112,39 @@ struct inf_load_job {
         struct inf_load_precompile_job precompile;
     };
 
-    struct inf_load_message message; // the final one; embedded, so that sending it cannot fail
+    struct inf_load_message message; // the final message; embedded, so that sending it cannot fail
     char version[INF_VERSION_TEXT];  // outcome: of the model; "" if it was not found
 };
 
 // Options of all jobs of one loader.
 struct inf_load_options {
-    const char *repository;                // directory; NULL: none; outlives the loader
+    const char *repository; // directory of the models; NULL: none; outlives the loader
     const struct inf_device_list *devices; // all devices; outlives the loader
     struct inf_place_options place;        // used by the loader thread only
     const struct inf_evaluator *evaluator;
-    struct inf_idle_gate *idle_gate;         // lets races run; outlives the loader
-    struct inf_served_shapes *served_shapes; // shapes that models served; loader thread only
-    uint32_t batch_rows_max;                 // rows that one run may batch; 1: no batches
+    // Makes races wait until the daemon is idle; outlives the loader.
+    struct inf_idle_gate *idle_gate;
+    // Shapes that models served; used by the loader thread only.
+    struct inf_served_shapes *served_shapes;
+    uint32_t batch_rows_max; // rows that one run may batch; 1: no batches
     const struct inf_log *log;
 };
 
-// Receives the progress of a job.
+// Callback that receives the progress of a job.
 struct inf_load_progress_sink {
     void (*report)(void *context, const char *version, const char *stage, uint32_t percent);
     void *context;
 };
 
-// Creates a zeroed job of this kind, the caller's until it is submitted. NULL without memory.
+// Creates a zeroed job of this kind. The caller owns the job until it is submitted. NULL without
+// memory.
 struct inf_load_job *inf_load_job_create(enum inf_load_job_kind kind) INF_NODISCARD;
 
-// Frees a job that was never submitted, with everything that it owns. NULL is allowed.
+// Frees a job that was never submitted, together with everything that the job owns. NULL is
+// allowed.
 void inf_load_job_destroy(struct inf_load_job **job);
 
-// Frees a message; a final one together with its job. NULL is allowed.
+// Frees a message; a final message is freed together with its job. NULL is allowed.
 void inf_load_message_destroy(struct inf_load_message **message);
 
 #endif

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loader thread: two queues and a dispatch table.
 //
-//   loop    --inf_loader_submit()-->  jobs      --> loader thread
-//   anyone  --last reference------->  retired   --> loader thread
-//   loop    <--inf_loader_receive()-- messages  <-- loader thread   (announced by an eventfd)
+// loop    --inf_loader_submit()-->  jobs      --> loader thread
+// anyone  --last reference------->  retired   --> loader thread
+// loop    <--inf_loader_receive()-- messages  <-- loader thread   (announced by an eventfd)
 //
-// One mutex guards all three lists; nothing is computed while it is held, so neither side waits for
-// long. Retired models go first, because a load that follows may need their memory. A job carries
-// its final message inside itself: reporting an outcome allocates nothing and so cannot fail. A
-// second loader with low priority runs races; its messages go to the first one (`reports_to`), so
-// that the loop has one queue. How each kind of job works is elsewhere: load.c, background_race.c,
-// inspect.c, precompile.c.
+// One mutex guards all three lists. Nothing is computed while a thread holds it, so no thread waits
+// long for it. Retired models are freed before jobs are run, because the next load may need their
+// memory. A job contains its own final message, so reporting an outcome allocates nothing and
+// cannot fail. A second loader with low priority runs the races. It posts its messages to the first
+// loader (`reports_to`), so that the loop reads only one queue. The kinds of jobs are implemented
+// in load.c, background_race.c, inspect.c and precompile.c.
 #include "daemon/load/loader.h"
 
 #include <assert.h>
@@ -30,31 +30,33 @@
 struct inf_loader {
     struct inf_loader_options options;
     struct inf_thread thread;
-    int fd; // eventfd; readable while messages are queued
+    int fd; // eventfd that is readable while messages are queued
 
     struct inf_mutex mutex; // guards the lists and `stopping`
-    struct inf_cond wanted; // signals a job, a retired model, or `stopping`
+    // Signalled when a job or a retired model is queued, or `stopping` is set.
+    struct inf_cond wanted;
     bool stopping;
     struct inf_load_job *jobs, **jobs_tail;
     struct inf_load_message *messages, **messages_tail;
-    struct inf_served *retired; // models to free, in any order
+    struct inf_served *retired; // models to be freed, in any order
 };
 
-// --- models ---
+// --- retired models ---
 
-// Queues a model whose last reference is gone. Called on any thread.
+// Queues a model for freeing after its last reference was dropped. Called on any thread.
 static void retire_model(struct inf_served *served)
 {
     struct inf_loader *loader = served->loader;
     inf_mutex_lock(&loader->mutex);
     served->next = loader->retired;
     loader->retired = served;
-    // Under the mutex: this may be the last model that the loader waits for before it is destroyed.
+    // Signal under the mutex: inf_loader_destroy() may be waiting for this last model, and frees
+    // the loader afterwards.
     inf_cond_signal(&loader->wanted);
     inf_mutex_unlock(&loader->mutex);
 }
 
-// --- messages ---
+// --- messages to the loop ---
 
 // Appends a message and makes the eventfd readable.
 static void post_message(struct inf_loader *from, struct inf_load_message *message)
@@ -71,8 +73,8 @@ static void post_message(struct inf_loader *from, struct inf_load_message *messa
 
 struct inf_load_message *inf_loader_receive(struct inf_loader *loader)
 {
-    // Clear the eventfd before reading the list: a message that is posted in between only causes
-    // one wake-up too many.
+    // Clear the eventfd before reading the list. If a message is posted in between, the only effect
+    // is one superfluous wake-up.
     uint64_t count;
     while (read(loader->fd, &count, sizeof count) < 0 && errno == EINTR)
         ;
@@ -102,7 +104,7 @@ static void report_progress(void *context, const char *version, const char *stag
     const struct listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL)
-        return; // progress may be lost
+        return; // a progress report may be dropped
     message->event =
         (struct inf_load_event){.token = listener->job->token, .stage = stage, .percent = percent};
     snprintf(message->event.name, sizeof message->event.name, "%s", listener->job->name);
@@ -110,7 +112,7 @@ static void report_progress(void *context, const char *version, const char *stag
     post_message(listener->loader, message);
 }
 
-// --- jobs ---
+// --- one function per kind of job ---
 
 static void log_outcome(const struct inf_loader *loader, const struct inf_load_job *job,
                         uint64_t start_ns)
@@ -141,7 +143,8 @@ static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) I
     struct listener listener = {loader, job};
     const struct inf_load_progress_sink progress = {report_progress, &listener};
     uint64_t start_ns = inf_clock_ns();
-    // After a success, `err` may still hold the error of a warm-up that was given up.
+    // On success, clear `err`, because it may still hold the error of a warm-up attempt that was
+    // given up.
     if (inf_load_model(job, &loader->options.load, &progress, err) == INF_OK)
         *err = (struct inf_error){0};
     if (job->model.served != NULL) {
@@ -189,13 +192,13 @@ static void run_save_shapes_job(struct inf_loader *loader, struct inf_load_job *
                            job->save_shapes.shapes);
 }
 
-// Posts some rows of an inspection.
+// Posts a part of an inspection report to the loop.
 static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
     const struct listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL) {
-        free(rows); // the client sees by the count that nodes are missing
+        free(rows); // the client detects the missing nodes by their count
         return;
     }
     message->event = (struct inf_load_event){
@@ -224,8 +227,8 @@ static void run_precompile_job(struct inf_loader *loader, struct inf_load_job *j
 
 static const struct {
     void (*run)(struct inf_loader *loader, struct inf_load_job *job);
-    bool on_base; // the job is about job->base, and reports its version
-    bool saves;   // the job only saves results; it is run even if the loader stops
+    bool on_base; // the job is about job->base, and reports the version of that model
+    bool saves;   // the job only saves results; it runs even if the loader is stopping
 } job_kinds[] = {
     [INF_LOAD_JOB_MODEL] = {.run = run_model_job},
     [INF_LOAD_JOB_SCAN] = {.run = run_scan_job},
@@ -238,7 +241,7 @@ static const struct {
 _Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS,
                "every kind of job has a function");
 
-// Runs a job and posts its outcome, with which it goes back to the sender.
+// Runs a job and posts its outcome. The final message returns the job to the sender.
 static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     assert(job->kind < INF_LOAD_JOB_KINDS);
@@ -254,9 +257,9 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
     post_message(loader, &job->message);
 }
 
-// --- the thread ---
+// --- the loader thread ---
 
-// Writes down the shapes that a model served, if they changed since the last time.
+// Saves the shapes that a model served, if they changed since the last save.
 static void save_shapes(struct inf_loader *loader, const struct inf_served *served) INF_MAY_BLOCK
 {
     char text[INF_SERVED_SHAPES_TEXT];
@@ -278,8 +281,8 @@ static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
     }
 }
 
-// Waits for work: takes all models that are to be freed, or else one job. Returns false if the
-// loader stops and there is nothing to free.
+// Waits for work. Takes all models that are to be freed, or if there are none, one job. Returns
+// false if the loader is stopping and there is nothing to free.
 static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
                       struct inf_served **retired)
 {
@@ -312,8 +315,8 @@ static void run_loader(void *context)
         if (job != NULL)
             run_job(loader, job);
     }
-    // The loader stops. Destroying jobs and messages may retire further models, which are freed
-    // last.
+    // The loader is stopping. Destroying the remaining jobs and messages may retire further models,
+    // so models are freed last.
     while ((job = loader->jobs) != NULL) {
         loader->jobs = job->next;
         if (job_kinds[job->kind].saves)
@@ -328,7 +331,7 @@ static void run_loader(void *context)
         free_retired(retired);
 }
 
-// --- the loader ---
+// --- creating and using a loader ---
 
 enum inf_code inf_loader_create(struct inf_loader **out_loader,
                                 const struct inf_loader_options *options, struct inf_error *err)

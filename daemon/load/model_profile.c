@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks over the plan of an executable, and counts steps, small nodes and nodes that run on another
-// device.
+// Walks over the plan of an executable, and counts the steps, the small nodes, and the nodes that
+// run on another device.
 #include "daemon/load/model_profile.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "backends/place/prior.h"
 #include "proto/core/span.h"
 
-// Returns the number of elements of the largest input that is not constant; UINT64_MAX if one is
-// not known.
+// Returns the number of elements of the largest input that is not constant; UINT64_MAX if the size
+// of an input is not known.
 static uint64_t largest_input(const struct inf_graph *graph, const struct inf_node *node)
 {
     uint64_t largest = 0;

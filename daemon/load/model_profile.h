@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about a model on the device that it was placed on: sizes that rules of thumb use, and
-// operators that the device leaves to others. Collected on the loader thread, and constant
+// operators that the device leaves to other devices. Collected on the loader thread, and constant
 // afterwards.
 #ifndef INF_DAEMON_LOAD_MODEL_PROFILE_H
 #define INF_DAEMON_LOAD_MODEL_PROFILE_H
@@ -12,18 +12,19 @@
 
 // A kind of operator that the device declines.
 struct inf_declined {
-    const char *op; // its name; static
+    const char *op; // name of the operator; static
     uint32_t nodes;
-    struct inf_device *device; // the device that runs them; no reference: one of the model's hosts
-    char reason[160];          // why the first such node was declined
+    // The device that runs these nodes instead; borrowed from the model's hosts.
+    struct inf_device *device;
+    char reason[160]; // why the first such node was declined
 };
 
 struct inf_model_profile {
     uint64_t macs, const_bytes;
-    uint32_t steps;       // of the plan
+    uint32_t steps;       // steps of the plan
     uint32_t interpreted; // nodes that are interpreted because sizes depend on values
-    // Nodes whose inputs all have fewer elements than INF_PRIOR_HANDOFF_WEBGL and
-    // INF_PRIOR_HANDOFF_WEBGPU.
+    // Number of nodes whose inputs all have fewer elements than INF_PRIOR_HANDOFF_WEBGL and
+    // INF_PRIOR_HANDOFF_WEBGPU respectively.
     uint32_t small_webgl, small_webgpu;
     uint32_t declined_count;
     struct inf_declined declined[INF_PROFILE_DECLINED];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses a device for a model: lists the allowed candidates, orders them by the prior, and looks
-// up whether a race decided between the same candidates before. A candidate is a device in one
-// precision and with one number of threads. If nothing was measured, the prior's choice is used,
-// and a background race is requested.
+// Chooses a device for a model: lists the allowed candidates, orders them by the prior (a
+// prediction from measured device speeds), and looks up whether an earlier race (a timing
+// comparison) decided between the same candidates. A candidate is a device in one precision and
+// with one number of threads. If no measurement exists, the prior's choice is used, and a
+// background race is requested.
 #include "daemon/load/placement.h"
 
 #include <assert.h>
@@ -64,7 +65,7 @@ static struct inf_device *choose_candidate(struct inf_placement *placement,
     return placement->race.entries[chosen].device;
 }
 
-// --- speeds ---
+// --- speeds of the devices ---
 
 static void learn_speed(const struct inf_place_options *options, uint32_t index) INF_MAY_BLOCK
 {
@@ -102,9 +103,10 @@ static uint64_t predict_ns(const struct inf_place_options *options, const struct
     return 0;
 }
 
-// --- the rule ---
+// --- choice by the prior ---
 
-// Returns the work of one run of the model at these shapes; 0 for what is not known.
+// Returns the work (operations and bytes) of one run of the model at these shapes. Parts that are
+// not known are 0.
 static struct inf_speed_work estimate_work(struct inf_model *model, const struct inf_shape *shapes)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
@@ -135,8 +137,8 @@ static bool may_try(const struct inf_place_subject *subject, enum inf_precision 
     return subject->precision == INF_PRECISION_AUTO || subject->precision == precision;
 }
 
-// Adds the candidates of a device: one for each of its precisions, and one with a single thread,
-// which small models may prefer.
+// Adds one candidate for each precision of a device, and one with a single thread, which may be
+// faster for small models.
 static void add_device(struct inf_placement *placement, const struct inf_place_options *options,
                        const struct inf_place_subject *subject, struct inf_device *device,
                        const struct inf_speed_work *work)
@@ -159,15 +161,16 @@ static void add_device(struct inf_placement *placement, const struct inf_place_o
         if ((info->precisions & INF_PRECISION_BIT(p)) == 0 || !may_try(subject, p))
             continue;
         candidate.options.precision = p;
-        // A precision that is named may have the error of that precision. One that is chosen
-        // automatically must be as close to fp32 as any device.
+        // If the settings name the precision, the candidate may have the error that is normal for
+        // it. If the precision is chosen automatically, the candidate must be as close to fp32 as
+        // any device.
         candidate.tolerance = subject->precision == p ? inf_precision_error_max(p) : 0;
         add_candidate(placement, &candidate, 0);
     }
 }
 
-// Returns the first candidate that may be chosen: one in the precision that was named, or else in
-// fp32.
+// Returns the first candidate that may be chosen: one in the precision that the settings name, or
+// else one in fp32.
 static uint32_t find_first_eligible(const struct inf_placement *placement)
 {
     for (uint32_t i = 0; i < placement->race.count; i++)
@@ -176,7 +179,8 @@ static uint32_t find_first_eligible(const struct inf_placement *placement)
     return 0;
 }
 
-// Lists the allowed devices that work, or all allowed ones if none works. There is at least one.
+// Lists the allowed devices that work. If none of them works, lists all allowed ones, so that the
+// list is never empty.
 static uint32_t list_allowed(struct inf_device *devices[INF_PLACE_DEVICES],
                              const struct inf_place_options *options,
                              const struct inf_place_subject *subject)
@@ -198,7 +202,7 @@ static uint32_t list_allowed(struct inf_device *devices[INF_PLACE_DEVICES],
     return count;
 }
 
-// Lists the candidates, best first by the prior, and chooses the first.
+// Lists the candidates, ordered by the prior with the best first, and chooses the first.
 static void apply_rule(struct inf_placement *placement, const struct inf_place_options *options,
                        const struct inf_place_subject *subject) INF_MAY_BLOCK
 {
@@ -213,7 +217,7 @@ static void apply_rule(struct inf_placement *placement, const struct inf_place_o
     const struct inf_prior prior = inf_prior_choose(infos, count, &facts);
     for (uint32_t i = 0; i < prior.count; i++)
         add_device(placement, options, subject, devices[prior.order[i]], &work);
-    // A device that is not chosen automatically may still be named.
+    // Some devices are never chosen automatically. The settings may still name them.
     bool listed = subject->pinned == NULL;
     for (uint32_t i = 0; i < placement->race.count; i++)
         listed |= placement->race.entries[i].device == subject->pinned;
@@ -243,16 +247,16 @@ static struct inf_device *choose_pinned(struct inf_placement *placement,
     for (uint32_t i = placement->race.count; i-- > 0;)
         if (placement->race.entries[i].device == device && !placement->race.entries[i].judges)
             chosen = i;
-    // The device is listed, but does not offer the precision: that is refused elsewhere, or falls
-    // back to fp32.
+    // The device is in the list, but may not offer the precision. Then another function refuses the
+    // model or falls back to fp32.
     for (uint32_t i = 0; i < placement->race.count && chosen == placement->race.count; i++)
         if (placement->race.entries[i].device == device)
             chosen = i;
     return choose_only(placement, INF_PLACE_PINNED, chosen, "it was named");
 }
 
-// Chooses the CPU, or else the reference device: their arithmetic follows the standard, without the
-// liberties of a GPU driver.
+// Chooses the CPU, or else the reference device. Their arithmetic follows IEEE 754 exactly, while
+// GPU drivers may deviate.
 static struct inf_device *prefer_stable(struct inf_placement *placement)
 {
     static const enum inf_device_kind order[] = {INF_DEVICE_CPU, INF_DEVICE_HOST};
@@ -264,10 +268,10 @@ static struct inf_device *prefer_stable(struct inf_placement *placement)
     return placement->rule;
 }
 
-// --- choices by a race ---
+// --- choice by a race ---
 
-// Returns true if a race can change the choice. The reference device only checks results: it is
-// never the fastest.
+// Returns true if a race can change the choice. The reference device `ref` does not count, because
+// it only checks results and is never the fastest.
 static bool is_race_useful(const struct inf_race *race, enum inf_place_races races)
 {
     uint32_t rivals = 0;
@@ -278,8 +282,9 @@ static bool is_race_useful(const struct inf_race *race, enum inf_place_races rac
     return rivals >= 2 && races != INF_PLACE_RACES_NEVER;
 }
 
-// Restores the result of an earlier race, with the pinned nodes. The key covers the candidates in
-// their order, so the entries correspond.
+// Restores the result of an earlier race, together with the nodes that it pinned to fp32. The key
+// of the race covers the candidates in their order, so the saved entries correspond to the present
+// ones.
 static bool restore_race(struct inf_placement *placement, const struct inf_tune *tune,
                          struct inf_model *model)
 {
@@ -344,7 +349,7 @@ struct inf_place_decision *inf_placement_demote(struct inf_placement *placement,
     return decision;
 }
 
-// Uses the result of a race, if there is one.
+// Uses the result of an earlier race, if one is saved.
 static void use_race(struct inf_placement *placement, const struct inf_place_options *options,
                      const struct inf_place_subject *subject) INF_MAY_BLOCK
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides whether a model may compute in less than fp32. The precision check runs the graph on the
-// reference kernels, once with noise and once with a synthetic picture, because many networks give
-// the same answer for all noise, which then proves nothing. The worse result counts.
+// reference kernels twice: once with noise and once with a synthetic picture. Noise alone is not
+// enough, because many networks give the same answer for all noise. The worse result counts.
 #include "daemon/load/precision.h"
 
 #include <math.h>
@@ -11,15 +11,15 @@
 
 #include "proto/core/span.h"
 
-// Kinds of inputs with values between 0 and 1. Many networks give the same answer for all noise, so
-// a picture is tried too.
+// Kinds of test inputs, all with values between 0 and 1. Noise alone proves little, because many
+// networks give the same answer for all noise.
 enum look {
     LOOK_NOISE,   // uniform noise, as in races
-    LOOK_PICTURE, // a bright ellipse with lines of strokes on a dark ground, and a little noise
+    LOOK_PICTURE, // a bright ellipse with rows of strokes on a dark background, and a little noise
     LOOK_COUNT
 };
 
-// Returns the brightness of element `i` of a picture, in layout [n,h,w,c] or [n,c,h,w].
+// Returns the brightness of element `i` of a picture in layout [n,h,w,c] or [n,c,h,w].
 static float find_brightness(const struct inf_shape *shape, size_t i)
 {
     bool planes = shape->dims[1] <= 4 && shape->dims[3] > 4;
@@ -47,7 +47,8 @@ static struct inf_blob *make_input(const struct inf_value *value, enum look look
         return blob;
     float *elements = blob->data;
     for (size_t i = 0; i < bytes / sizeof *elements; i++) {
-        // A linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26) is good enough here.
+        // A linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26). Its quality is
+        // sufficient here.
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         elements[i] = (float)(state >> 40) / 16777216.f;
         if (look == LOOK_PICTURE && value->shape.rank == 4)
@@ -93,7 +94,7 @@ static bool has_pin(const struct inf_precision_report *report, uint64_t pin)
     return false;
 }
 
-// Merges two admissible reports: keeps the larger error, and the pins of both.
+// Merges two admissible reports: keeps the larger error, and the pinned nodes of both.
 static void merge_reports(struct inf_precision_report *report, struct inf_precision_report *other)
 {
     struct inf_precision_report *more = other->error > report->error ? other : report;
@@ -129,7 +130,7 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
 }
 
 // Evaluates a precision and describes the result in one line. Returns true if the model may compute
-// so.
+// in this precision.
 static bool evaluate_precision(struct inf_precision_report *report, enum inf_precision precision,
                                struct inf_model *model, const struct inf_shape *shapes, char *text,
                                size_t size) INF_MAY_BLOCK
@@ -147,7 +148,7 @@ static bool evaluate_precision(struct inf_precision_report *report, enum inf_pre
     return report->admissible;
 }
 
-// --- what devices offer ---
+// --- precisions that devices offer ---
 
 static bool offers_precision(const struct inf_device *device, enum inf_precision precision)
 {
@@ -193,7 +194,7 @@ static enum inf_code refuse_precision(enum inf_precision wanted,
                            inf_precision_name(wanted), known, would);
 }
 
-// --- the decision ---
+// --- choosing the precision ---
 
 static enum inf_code
 decide_named(enum inf_precision wanted, struct inf_model *model, const struct inf_shape *shapes,

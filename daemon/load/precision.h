@@ -9,12 +9,12 @@
 #include "backends/registry.h"
 #include "daemon/load/placement.h"
 
-// Room for the reason of a precision.
+// Buffer size for the text that explains a choice of precision.
 #define INF_PRECISION_REASON 256
 
-// Evaluates how far the outputs of the model would move in `precision` at `shapes`. Runs it on the
-// reference kernels with inputs between 0 and 1: noise, and if it takes pictures also something
-// like a picture. The report is that of the worse input.
+// Evaluates how much the outputs of the model would change in `precision` at `shapes`. Runs the
+// model on the reference kernels with noise between 0 and 1, and, if the model takes pictures, also
+// with a synthetic picture. The report describes the worse of the two.
 //
 // INF_UNSUPPORTED  this cannot be evaluated; the text gives the reason.
 enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
@@ -22,12 +22,12 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
                                      const struct inf_shape *shapes,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Decides about the precision `wanted` on `device`, or on any device if that is NULL. If less than
-// fp32 is wanted, the values of the model are checked at `shapes` (NULL: not known), and nodes that
-// must stay in fp32 are pinned. `reason` receives an explanation.
+// Decides whether the precision `wanted` is used on `device`, or on any device if `device` is NULL.
+// If `wanted` is less than fp32, the values of the model are checked at `shapes` (NULL: not known),
+// and nodes that must stay in fp32 are pinned. `reason` receives an explanation.
 //
 // INF_PRECONDITION  a precision below fp32 was named and is not available; the text says why, and
-//                   what the model would do in it.
+// which precision the model would use otherwise.
 enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *model,
                                    const struct inf_shape *shapes,
                                    const struct inf_device_list *devices,
@@ -35,8 +35,8 @@ enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *
                                    char reason[INF_PRECISION_REASON],
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Explains the precision of a model that was loaded with "auto", as far as the placement tells;
-// otherwise `reason` is left unchanged.
+// Explains the precision of a model that was loaded with precision "auto", as far as the placement
+// knows the reason. Otherwise `reason` is left unchanged.
 void inf_precision_explain(const struct inf_placement *placement,
                            char reason[INF_PRECISION_REASON]);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles a model for its replica devices and measures one run on each, so that the first request
-// that is sent there has an estimate.
+// Compiles a model for its replica devices and measures one run on each device, so that the
+// scheduler has an estimate for the first request that it sends there.
 #include "daemon/load/replicas.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "daemon/model/devices.h"
 #include "daemon/policy/run_estimate.h"
 
-// The first run warms the caches up; the second one is measured.
+// The first run only fills the caches; the second run is measured.
 static enum inf_code time_run(struct inf_executable *executable, uint64_t *out_run_ns,
                               struct inf_error *err) INF_MAY_BLOCK
 {

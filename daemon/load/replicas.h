@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Further devices for one model: those that its settings name besides its main one. A request runs
-// on the device where it is expected to finish first.
+// Replicas: additional devices for one model, which its settings name after the main device. A
+// request runs on the device where it is expected to finish first.
 #ifndef INF_DAEMON_LOAD_REPLICAS_H
 #define INF_DAEMON_LOAD_REPLICAS_H
 
@@ -9,7 +9,7 @@
 #include "backends/registry.h"
 #include "daemon/load/warm_plan.h"
 
-// The most replicas: devices times sets of shapes.
+// The highest number of replicas, that is devices times sets of shapes.
 #define INF_REPLICAS_MAX 32
 
 // Immutable once the model is served.
@@ -18,14 +18,14 @@ struct inf_replicas {
     struct inf_replica {
         uint32_t device_index; // index in the device list
         uint64_t key;          // estimate key of the shapes (daemon/policy/run_estimate.h)
-        uint64_t run_ns;       // time of a run on this device at load
+        uint64_t run_ns;       // run time on this device, measured at load
     } entries[INF_REPLICAS_MAX];
 };
 
 // The model that gets replicas, and their devices.
 struct inf_replicas_subject {
-    const char *name; // of the model, for logs
-    const void *key;  // identifies the model in estimate keys
+    const char *name; // name of the model, for logs
+    const void *key;  // identifies the model in keys of run-time estimates
     struct inf_model *model;
     const struct inf_device *main_device; // the device that the model is placed on
     const char *names;                    // comma-separated devices
@@ -34,8 +34,8 @@ struct inf_replicas_subject {
     const struct inf_log *log;
 };
 
-// Compiles a new model for the sets of the plan on each named device except its main one, and runs
-// it there to measure the time. A device that cannot run the model is logged and left out.
+// Compiles a new model for the shape sets of the plan on each named device except its main one, and
+// measures a run there. A device that cannot run the model is logged and left out.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists the devices.
 enum inf_code inf_replicas_warm_up(struct inf_replicas *replicas,

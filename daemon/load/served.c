@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference counting of served models. The last reference may be dropped on any thread, but freeing
-// a model blocks; so the model is passed to the loader, which frees it on its own thread.
+// Reference counting of served models. Any thread may drop the last reference, but freeing a model
+// blocks. Therefore the model is passed to the loader, which frees it on its own thread.
 #include "daemon/load/served.h"
 
 #include <assert.h>
@@ -8,7 +8,8 @@
 
 struct inf_served *inf_served_ref(struct inf_served *served)
 {
-    // Relaxed: the caller already holds a reference, so the model cannot be freed meanwhile.
+    // Relaxed is enough, because the caller already holds a reference and so the model cannot be
+    // freed meanwhile.
     uint32_t before = atomic_fetch_add_explicit(&served->references, 1, memory_order_relaxed);
     assert(before > 0);
     (void)before;
@@ -21,7 +22,8 @@ void inf_served_unref(struct inf_served **served)
     *served = NULL;
     if (self == NULL)
         return;
-    // Acquire-release: the thread that frees the model sees all writes of the other holders.
+    // Acquire-release, so that the thread that frees the model sees all writes of the threads that
+    // held a reference.
     uint32_t before = atomic_fetch_sub_explicit(&self->references, 1, memory_order_acq_rel);
     assert(before > 0);
     if (before == 1)

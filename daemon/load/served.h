@@ -24,19 +24,20 @@
 struct inf_loader;
 struct inf_served;
 
-// Room for the text of an alarm.
+// Buffer size for the text of a shadow-check alarm.
 #define INF_SHADOW_TEXT 384
 
 // Results of the shadow checks of one model (daemon/schedule/shadow.h).
 struct inf_shadow_notes {
-    uint64_t requests; // requests so far; only the loop uses it
+    uint64_t requests; // number of requests so far; only the loop uses it
     _Atomic uint64_t checked, drifted, dropped;
     char alarm
-        [INF_SHADOW_TEXT]; // describes the first answer that drifted; fixed once `drifted` is not 0
+        // Describes the first answer that differed too much; fixed once `drifted` is not 0.
+        [INF_SHADOW_TEXT];
 };
 
 // One version of one model, ready to run. Immutable except for the counters. Shared by reference:
-// the store holds one reference, and every request in flight another.
+// the store holds one reference, and every request in flight holds another.
 struct inf_served {
     _Atomic uint32_t references;
     void (*retire)(struct inf_served *served); // called when the last reference is dropped
@@ -48,30 +49,31 @@ struct inf_served {
     struct inf_model *model;        // one reference
     struct inf_device *device;      // runs the model unless a request names another; one reference
     struct inf_placement placement; // why the model runs on `device`
-    struct inf_model_config config; // the settings it was loaded with
+    struct inf_model_config config; // the settings that the model was loaded with
     enum inf_precision precision;   // the precision that the settings ask for
-    char precision_reason[INF_PRECISION_REASON]; // why it computes in the precision that it does
-    enum inf_precision warm_precision; // precision of the warm-up run; AUTO: it was not warmed up
-    struct inf_replicas replicas;      // further devices that may run it
-    struct inf_batch_ladder ladder;    // which row counts pay as a batch on `device`
-    struct inf_model_profile profile;  // at the shapes of the warm-up; all 0 without a warm-up
-    uint64_t stamp;                    // of the model file
-    uint64_t config_stamp;             // of the settings file; 0: there is none
-    uint64_t content_hash;             // of the model file
-    _Atomic uint64_t request_count;    // requests answered with OK
-    _Atomic uint64_t recomputed;       // answers that were computed again in fp32
+    char precision_reason[INF_PRECISION_REASON]; // why the model computes in its present precision
+    // Precision of the warm-up run; AUTO: there was no warm-up run.
+    enum inf_precision warm_precision;
+    struct inf_replicas replicas;     // additional devices that may run the model
+    struct inf_batch_ladder ladder;   // which row counts pay as a batch on `device`
+    struct inf_model_profile profile; // facts at the shapes of the warm-up; all 0 without a warm-up
+    uint64_t stamp;                   // stamp of the model file; changes when the file changes
+    uint64_t config_stamp;            // stamp of the settings file; 0: there is none
+    uint64_t content_hash;            // hash of the model file
+    _Atomic uint64_t request_count;   // requests answered with OK
+    _Atomic uint64_t recomputed;      // number of answers that were computed again in fp32
     struct inf_shadow_notes shadow;
     bool demoted; // the model was moved to fp32 after wrong answers; only the loop uses it
     struct inf_latency_watch latency_watch; // only the loop uses it
     struct inf_served_shape_set shapes;     // shapes of recent requests; only the loop uses it
-    struct inf_shape *first_shapes; // shapes that devices race with, one per input; NULL: unknown
+    struct inf_shape *first_shapes;         // shapes for races, one per input; NULL: not known
 };
 
-// Takes another reference. Any thread.
+// Takes another reference. May be called on any thread.
 struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
 
-// Drops a reference and sets the pointer to NULL. The last one hands the model to the loader
-// thread, which frees it, so this never blocks. Any thread. NULL is allowed.
+// Drops a reference and sets the pointer to NULL. Dropping the last reference passes the model to
+// the loader thread, which frees it, so this function never blocks. Any thread. NULL is allowed.
 void inf_served_unref(struct inf_served **served);
 
 // Frees a model that has no references left, and sets the pointer to NULL. NULL is allowed.

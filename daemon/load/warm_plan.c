@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the shape sets of a warm-up without duplicates, in an array of one row of shapes per
+// Collects the shape sets of a warm-up without duplicates. The array holds one row of shapes per
 // set.
 #include "daemon/load/warm_plan.h"
 
@@ -13,13 +13,13 @@ const struct inf_shape *inf_warm_plan_set(const struct inf_warm_plan *plan, uint
     return &plan->shapes[(size_t)index * plan->input_count];
 }
 
-// Returns the place of the next set.
+// Returns the place for the next set, behind the sets that the plan already has.
 static struct inf_shape *find_next_set(const struct inf_warm_plan *plan)
 {
     return &plan->shapes[(size_t)plan->count * plan->input_count];
 }
 
-// Adds the set that was written to find_next_set(), unless the plan has it already.
+// Adds the set at find_next_set() to the plan, unless the plan already contains the same set.
 static void keep_set(struct inf_warm_plan *plan)
 {
     const struct inf_shape *added = find_next_set(plan);
@@ -62,7 +62,7 @@ static void add_served_sets(struct inf_warm_plan *plan, const struct inf_graph *
     }
 }
 
-// Adds the model's own shapes, with 1 for each open dimension.
+// Adds one set with the model's own shapes, with 1 for each open dimension.
 static void add_own_shapes(struct inf_warm_plan *plan, const struct inf_graph *graph)
 {
     struct inf_shape *shapes = find_next_set(plan);

@@ -2,11 +2,11 @@
 // The second half of a load: the model has a graph, and gets a device, a precision and an
 // executable.
 //
-// The shapes come from a warm plan: those that the settings name, those that the model served
-// before, or a guess. The model is placed by the first set and compiled and run for all of them.
-// Three failures are repaired here: a device at fault is replaced by another one (unless the
-// settings name it), shapes of earlier requests that do not work any longer are dropped, and a
-// guess that does not fit is ignored.
+// The shapes come from a warm plan: shapes that the settings name, shapes that the model served
+// before, or a guess. The first set of shapes decides the placement. Then the model is compiled and
+// run for all sets. Three kinds of failures are handled here. If a device is at fault, another
+// device is chosen (unless the settings name the device). Shapes of earlier requests that no longer
+// work are dropped. A guess that does not fit is ignored.
 #include "daemon/load/warm_up.h"
 
 #include <assert.h>
@@ -25,8 +25,8 @@ static bool has_known_sizes(const struct inf_graph *graph)
     return true;
 }
 
-// Runs the executable once on zeros, which no other thread uses yet. If sizes depend on values,
-// zeros are not a useful input, and nothing is run.
+// Runs the executable once on zeros, before any other thread uses it. If sizes depend on values,
+// the executable is not run, because zeros are not a useful input.
 static enum inf_code run_on_zeros(struct inf_executable *executable,
                                   struct inf_error *err) INF_MAY_BLOCK
 {
@@ -46,8 +46,8 @@ static void report_stage(const struct inf_warm_up *warm_up, const char *stage, u
     warm_up->progress->report(warm_up->progress->context, warm_up->served->version, stage, percent);
 }
 
-// Returns the number of rows that one run may batch: the limit of the model, at most that of the
-// daemon.
+// Returns the number of rows that one run may batch: the limit of the model or that of the daemon,
+// the lower of the two.
 static uint32_t batch_rows_max(const struct inf_warm_up *warm_up)
 {
     uint32_t own = warm_up->served->config.batch_rows_max;
@@ -65,7 +65,7 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
     INF_TRY(inf_model_acquire(served->model, served->device, shapes, &executable, err));
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(warm_up->options->devices, hosts, INF_MODEL_HOSTS);
-    // If no node is computed in the reduced precision, the model is reported as fp32.
+    // If no node computes in the reduced precision, report the model as fp32.
     if (served->placement.options.precision > INF_PRECISION_FP32 &&
         inf_executable_precision(executable) == INF_PRECISION_FP32)
         snprintf(served->precision_reason, sizeof served->precision_reason,
@@ -85,12 +85,13 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
 static enum inf_place_policy read_policy(const struct inf_model_config *config)
 {
     enum inf_place_policy policy = INF_PLACE_LATENCY;
-    (void)inf_place_policy_parse(config->policy, &policy); // was validated before
+    // Cannot fail: the settings were validated.
+    (void)inf_place_policy_parse(config->policy, &policy);
     return policy;
 }
 
-// Places the model on the device that is named, or on the best one except `avoid`, which may be
-// NULL. `shapes` may be NULL.
+// Places the model on the device that the settings name, or else on the best device except `avoid`.
+// `avoid` and `shapes` may be NULL.
 static void place_model(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
                         const struct inf_device *avoid) INF_MAY_BLOCK
 {
@@ -126,8 +127,8 @@ static void unplace_model(struct inf_served *served)
     inf_device_unref(&served->device);
 }
 
-// Warms the model up. If the device is to blame for a failure and was not named, tries once more on
-// another one.
+// Warms the model up. If the device causes a failure and the settings do not name it, tries once
+// more on another device.
 static enum inf_code warm_up_on_working_device(struct inf_warm_up *warm_up,
                                                const struct inf_shape *shapes,
                                                struct inf_error *err)
@@ -136,7 +137,8 @@ static enum inf_code warm_up_on_working_device(struct inf_warm_up *warm_up,
     enum inf_code code = warm_up_first_set(warm_up, shapes, &why);
     if (code != INF_OK && warm_up->pinned == NULL &&
         (code == INF_UNAVAILABLE || inf_device_caused_error(&why))) {
-        const struct inf_device *failed = warm_up->served->device; // the list has it
+        // Borrowed: the device list owns it.
+        const struct inf_device *failed = warm_up->served->device;
         inf_log(warm_up->options->log, INF_LOG_WARNING, "model moved name=%s from=%s reason=\"%s\"",
                 warm_up->served->name, inf_device_info(failed)->name, why.text);
         unplace_model(warm_up->served);
@@ -159,7 +161,7 @@ static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct 
     const struct inf_load_job *job = warm_up->job;
     struct inf_served *served = warm_up->served;
     (void)inf_precision_parse(warm_up->served->config.precision,
-                              &served->precision); // it was checked
+                              &served->precision); // cannot fail: the settings were validated
     if (job->model.precision_requested ||
         (served->precision > INF_PRECISION_FP32 && job->model.decision == NULL))
         return inf_precision_decide(served->precision, served->model, shapes,
@@ -170,8 +172,7 @@ static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct 
     return INF_OK;
 }
 
-// Compiles the model for one further set of shapes, and runs it once unless the settings forbid
-// that.
+// Compiles the model for one more set of shapes, and runs it once unless the settings forbid that.
 static enum inf_code warm_up_set(struct inf_warm_up *warm_up, uint32_t index, struct inf_error *err)
 {
     struct inf_served *served = warm_up->served;
@@ -183,7 +184,8 @@ static enum inf_code warm_up_set(struct inf_warm_up *warm_up, uint32_t index, st
     return code;
 }
 
-// Warms the model up for the other sets. Sets that the settings name must work.
+// Warms the model up for the sets after the first. Sets that the settings name must work; others
+// are dropped if they fail.
 static enum inf_code warm_up_others(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     for (uint32_t i = 1; i < warm_up->plan.count; i++) {
@@ -203,7 +205,7 @@ static enum inf_code warm_up_others(struct inf_warm_up *warm_up, struct inf_erro
     return INF_OK;
 }
 
-// Saves the first set of shapes for later races.
+// Keeps a copy of the first set of shapes for later races.
 static enum inf_code keep_first_shapes(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     size_t size = warm_up->plan.input_count * sizeof(struct inf_shape);
@@ -218,8 +220,8 @@ static enum inf_code keep_first_shapes(struct inf_warm_up *warm_up, struct inf_e
     return INF_OK;
 }
 
-// Places the model by the first set of the plan, if there is one. A failure is final: a precision
-// that is refused is refused for all shapes.
+// Places the model by the first set of the plan, if there is one. A failure is final, because a
+// refused precision is refused for all shapes.
 static enum inf_code place_by_first_set(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     const struct inf_shape *shapes =
@@ -239,7 +241,8 @@ static enum inf_code warm_up_planned(struct inf_warm_up *warm_up, struct inf_err
     return warm_up_others(warm_up, err);
 }
 
-// Returns the shapes that the model served last; "" if they are not known or not to be used.
+// Returns the shapes that the model served last; "" if none are known or the settings forbid using
+// them.
 static const char *find_served_shapes(const struct inf_warm_up *warm_up)
 {
     const struct inf_load_job *job = warm_up->job;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of one model. Flags that an admin sets through the protocol replace those of the file,
-// until the model is unloaded or loaded again by hand.
+// Settings of one model. Flags that an admin sets through the protocol replace those of the
+// settings file, until the model is unloaded or an admin loads it again.
 #include "daemon/model/config.h"
 
 #include <assert.h>
@@ -72,7 +72,7 @@ enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_mod
                                    const char *value, struct inf_error *err)
 {
     char wanted[INF_FLAG_WANTED_SIZE];
-    // A list that an admin sets replaces the old one.
+    // Reset the origin, so that a list that an admin sets replaces the old list.
     config->origins[id] = INF_ORIGIN_DEFAULT;
     if (inf_flag_list_set(&inf_model_flags, config, &flags[id], value, INF_ORIGIN_ADMIN, wanted))
         return INF_OK;
@@ -88,7 +88,8 @@ void inf_model_config_take_asked(struct inf_model_config *config,
         char wanted[INF_FLAG_WANTED_SIZE];
         if (from->origins[i] != INF_ORIGIN_ADMIN)
             continue;
-        config->origins[i] = INF_ORIGIN_DEFAULT; // a list is not added to
+        // So that the next source replaces a list instead of adding to it.
+        config->origins[i] = INF_ORIGIN_DEFAULT;
         bool sound =
             inf_flag_list_set(&inf_model_flags, config, &flags[i],
                               inf_flag_print(from, &flags[i], text), INF_ORIGIN_ADMIN, wanted);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of one model: from a file next to it, in the syntax of the daemon's configuration,
-// and from admins. flags.def lists them; inferd-model.conf(5) describes them.
+// The settings of one model. They come from a file next to the model, in the syntax of the daemon's
+// configuration, and from admins. flags.def lists the settings; inferd-model.conf(5) describes
+// them.
 #ifndef INF_DAEMON_MODEL_CONFIG_H
 #define INF_DAEMON_MODEL_CONFIG_H
 
@@ -13,7 +14,7 @@ enum inf_model_flag_id {
     INF_MODEL_FLAG_COUNT
 };
 
-// How much is checked and logged besides answering.
+// How much the daemon checks and logs in addition to answering.
 enum inf_run_mode {
     INF_RUN_NORMAL, // answers are checked as the settings say
     INF_RUN_DEBUG,  // each request is run again, and each node is logged
@@ -38,7 +39,7 @@ struct inf_model_config {
     uint32_t batch_rows_max;
     char session_pairs[INF_CONFIG_TEXT];
     uint32_t shadow_interval;
-    uint8_t origins[INF_MODEL_FLAG_COUNT]; // enum inf_origin of each
+    uint8_t origins[INF_MODEL_FLAG_COUNT]; // enum inf_origin of each flag
 };
 
 // The flags of struct inf_model_config, indexed by enum inf_model_flag_id. Static.
@@ -59,7 +60,7 @@ enum inf_code inf_model_config_read(struct inf_model_config *config, int fd, con
 enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_model_flag_id id,
                                    const char *value, struct inf_error *err) INF_NODISCARD;
 
-// Copies the flags that an admin set from `from`.
+// Copies those flags from `from` that an admin set.
 void inf_model_config_take_asked(struct inf_model_config *config,
                                  const struct inf_model_config *from);
 

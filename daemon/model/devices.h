@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices by name, and which of them a model may be placed on.
+// Finds devices by name, and decides which of them a model may be placed on.
 #ifndef INF_DAEMON_MODEL_DEVICES_H
 #define INF_DAEMON_MODEL_DEVICES_H
 
@@ -8,11 +8,11 @@
 #include "daemon/model/config.h"
 
 // Closes the devices of a list that must not be used. The reference device always stays, because it
-// runs what no other device does. Names that no device has are logged.
+// runs the operators that no other device supports. Names that match no device are logged.
 void inf_model_devices_prune(struct inf_device_list *devices, const struct inf_allow_rules *rules,
                              const struct inf_log *log) INF_MAY_BLOCK;
 
-// Finds the device called `name`; no reference: it belongs to the list.
+// Finds the device called `name`. The result is borrowed from the list.
 //
 // INF_NOT_FOUND  (NO_DEVICE) the text lists the devices.
 enum inf_code inf_model_device_find(const struct inf_device_list *devices, const char *name,
@@ -20,8 +20,8 @@ enum inf_code inf_model_device_find(const struct inf_device_list *devices, const
                                     struct inf_error *err) INF_NODISCARD;
 
 // Finds the device that the settings of a model name: `otherwise` if they name none, NULL if they
-// ask for the best; no reference. Fills the rules of the devices that may be chosen, whose texts
-// belong to the settings. `power` is the preference of the daemon.
+// ask for the best. The result is borrowed. Also fills the rules for choosing a device; the texts
+// in the rules belong to the settings. `power` is the preference of the daemon.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device, or none that is allowed; the text lists them.
 // INF_INVALID    (BAD_PARAMETER) the device is named and not allowed.

@@ -18,25 +18,27 @@
 
 #define CONFIG_FILE   "model.conf"
 #define CONFIG_SUFFIX ".conf"
-// The first bytes of a JSON file that are searched for MODEL_KEY. Weights, if they are in the file,
-// come later.
+// Only this many bytes at the beginning of a JSON file are searched for MODEL_KEY. Weights in the
+// same file come later.
 #define GLANCE_BYTES (64u << 10)
 #define MODEL_KEY    "\"modelTopology\""
-// The suffix of a kind of model that is often put here, and cannot be read.
+// The suffix of a foreign model format that users often put here. The daemon cannot read it, so the
+// error text mentions it.
 #define FOREIGN_SUFFIX ".tflite"
 
 // Kinds of model files.
 static const struct {
-    const char *name; // name that takes precedence in a directory
+    const char *name; // a file with this name takes precedence in a directory
     const char *suffix;
-    bool glance; // other files have this suffix too, so the content decides
+    // Read the beginning of the file, because files that are no models have the same suffix.
+    bool glance;
 } kinds[] = {{"model.json", ".json", true}, {"model.onnx", ".onnx", false}};
 #define KINDS        INF_ARRAY_LENGTH(kinds)
 #define SUFFIX_CHARS 5
 
-// --- names ---
+// --- parsing names ---
 
-// Returns the kind of a model file by its name; KINDS if it is none.
+// Returns the kind of a model file by its name; KINDS if the name is not that of a model file.
 static size_t find_kind(const char *name)
 {
     size_t length = strlen(name), kind = 0;
@@ -56,9 +58,10 @@ static bool parse_version(const char *name, uint64_t *out_version)
     return true;
 }
 
-// --- directories ---
+// --- reading directories ---
 
-// Opens the directory `name` in `parent_fd`, which must not be a link. Returns -1 if there is none.
+// Opens the directory `name` in `parent_fd`. Links are not followed. Returns -1 if there is no such
+// directory.
 static int open_child(int parent_fd, const char *name)
 {
     return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -66,7 +69,8 @@ static int open_child(int parent_fd, const char *name)
 
 #define WANTED_READABLE "wanted one that the user of the daemon can read"
 
-// Calls `visit` for every entry of the directory that errors call `label`, until it fails.
+// Calls `visit` for every entry of the directory until a call fails. Errors name the directory
+// `label`.
 static enum inf_code for_each_entry(int directory_fd, const char *label, void *context,
                                     enum inf_code (*visit)(void *context, int directory_fd,
                                                            const char *name, struct inf_error *err),
@@ -91,7 +95,7 @@ static enum inf_code for_each_entry(int directory_fd, const char *label, void *c
     return code;
 }
 
-// --- files ---
+// --- recognising model files ---
 
 // Returns true if the beginning of the file contains MODEL_KEY.
 static bool holds_model(int directory_fd, const char *name)
@@ -109,8 +113,8 @@ static bool holds_model(int directory_fd, const char *name)
     return found;
 }
 
-// Returns why an entry that looks like a model, or like a version of one, cannot be used. Returns
-// NULL if it does not look like one, or can be used.
+// Returns why an entry of a directory cannot be used although it looks like a model or like a
+// version of one. Returns NULL if the entry can be used or does not look like a model.
 static const char *explain_entry(int directory_fd, const char *name)
 {
     struct stat status;
@@ -151,7 +155,8 @@ static uint64_t make_stamp(int directory_fd, const char *name)
     uint64_t stamp = 0;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(facts); i++)
         stamp = (stamp ^ facts[i]) *
-                0x9e3779b97f4a7c15u; // the factor is odd, so no information is lost
+                // The factor is odd, so the multiplication loses no information.
+                0x9e3779b97f4a7c15u;
     return stamp | 1;
 }
 
@@ -204,9 +209,9 @@ static enum inf_code take_file(struct inf_model_location *location, const char *
 // The model files that a directory contains.
 struct candidates {
     uint32_t count;
-    char names[2][256]; // names of the first two
+    char names[2][256]; // names of the first two candidates
     char unusable[256]; // an entry that looks like a model and cannot be used; "": none
-    const char *why;    // of `unusable`
+    const char *why;    // why the file `unusable` cannot be used
 };
 
 static enum inf_code visit_candidate(void *context, int directory_fd, const char *name,
@@ -228,7 +233,7 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
     return INF_OK;
 }
 
-// Finds the file that has one of the expected names; NULL if there is none.
+// Finds the model file that has one of the standard names; NULL if there is none.
 static enum inf_code find_named(int directory_fd, const char *const names[KINDS],
                                 const char **out_name, struct inf_error *err)
 {
@@ -276,7 +281,7 @@ static enum inf_code find_file(struct inf_model_location *location, const char *
     return take_file(location, found.names[0], version, err);
 }
 
-// --- versions ---
+// --- choosing the version ---
 
 struct highest {
     bool found;
@@ -321,9 +326,10 @@ static enum inf_code find_in_directory(struct inf_model_location *location, cons
     return find_file(location, highest.name, version_label, err);
 }
 
-// --- by name and by path ---
+// --- finding a model by name and by path ---
 
-// Fails because there is no model called `name`, and says what is there in its place.
+// Fails because there is no model called `name`. The error text says which entry exists under this
+// name instead.
 static enum inf_code refuse_absent(int repository_fd, const char *name, struct inf_error *err)
 {
     struct stat status;
@@ -425,7 +431,7 @@ void inf_model_location_fini(struct inf_model_location *location)
     location->directory_fd = location->config_fd = -1;
 }
 
-// --- scanning ---
+// --- listing the repository ---
 
 // Adds the model name of an entry of the repository, if it is a model.
 static enum inf_code visit_entry(void *context, int directory_fd, const char *entry,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the files of models on disk, by name or by path. It knows directories and names, but not
-// the content of files, except for a quick look that tells models from other JSON files.
+// Finds the files of models on disk, by name or by path. The code knows directories and names. It
+// reads the content of a file only to tell models from other JSON files.
 //
 //   REPOSITORY/NAME/VERSION/model.json   the highest version is used
 //   REPOSITORY/NAME/model.json           version "1"
@@ -19,7 +19,8 @@
 #include "proto/core/limits.h"
 #include "proto/core/status.h"
 
-// Size of the text of a version: a number of at most 18 digits, which is the name of its directory.
+// Buffer size for the text of a version. A version is a number of at most 18 digits, and the name
+// of its directory.
 #define INF_VERSION_TEXT 24
 
 // The most models in a repository.
@@ -33,18 +34,19 @@ struct inf_model_location {
     uint64_t stamp;        // changes when the file is replaced or written to
     int config_fd;         // settings file, open for reading; -1: none
     char config_file[264]; // name of the settings file
-    uint64_t config_stamp; // as `stamp`, of the settings file; 0: none
+    uint64_t config_stamp; // like `stamp`, for the settings file; 0: there is none
 };
 
 // Finds the model `name`, a valid name, in the directory `repository`. Call
-// inf_model_location_fini() also after a failure.
+// inf_model_location_fini() even after a failure.
 //
 // INF_NOT_FOUND  (MODEL_NOT_FOUND) there is no such file or directory.
 // INF_INVALID    the directory has no model, or more than one.
 enum inf_code inf_model_locate(struct inf_model_location *location, const char *repository,
                                const char *name, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Finds the model at `path`, a file or a directory as in a repository. As inf_model_locate().
+// Finds the model at `path`, which is a file, or a directory laid out as in a repository. Otherwise
+// like inf_model_locate().
 //
 // INF_INVALID  the path is not absolute.
 enum inf_code inf_model_locate_path(struct inf_model_location *location, const char *path,
@@ -60,7 +62,7 @@ struct inf_model_names {
 };
 
 // Lists the models of a repository: every directory, every .onnx file and every .json file with a
-// model, if its name is a valid model name. *out_names is to be freed with free().
+// model, if the name is a valid model name. The caller frees *out_names with free().
 //
 // INF_NOT_FOUND  there is no such directory.
 // INF_EXHAUSTED  more than INF_REPOSITORY_MODELS, or memory.

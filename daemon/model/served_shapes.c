@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes that models serve.
+// Remembers the shapes that models serve.
 //
 // The problem: a model with open dimensions is compiled for the shapes of its first request, which
 // makes that request slow after every restart. The idea: remember the shapes that each model served
 // last, and compile for them at load.
 //
-// Each served model has a short list of sets, most recently used first (struct
-// inf_served_shape_set, used by the loop). If a new set appears, the whole list is written to a
-// record file by the loader thread, at most every INF_SERVED_SHAPES_PAUSE_NS. Models are identified
-// by the hash of their file, so a changed model starts without shapes.
+// Each served model has a short list of shape sets, most recently used first (struct
+// inf_served_shape_set, used by the loop). If a new set appears, the loader thread writes the whole
+// list to a record file, at most once per INF_SERVED_SHAPES_PAUSE_NS. Models are identified by the
+// hash of their file, so a changed model starts without shapes.
 #include "daemon/model/served_shapes.h"
 
 #include <inttypes.h>
@@ -30,11 +30,11 @@ struct record {
 struct inf_served_shapes {
     struct inf_record_file file;
     uint32_t count;
-    uint32_t next; // index of the oldest record, once all are used
+    uint32_t next; // index of the oldest record, once all records are used
     struct record records[INF_SERVED_SHAPES_MODELS];
 };
 
-// --- shapes of one model ---
+// --- shape sets of one model ---
 
 // Writes a set as text. Returns false if it does not fit.
 static bool print_set(char text[INF_SERVED_SHAPES_SET_TEXT], const struct inf_shape *shapes,
@@ -107,7 +107,7 @@ void inf_served_shapes_take(struct inf_served_shape_set *served, const char *tex
     }
 }
 
-// --- records ---
+// --- saved records of all models ---
 
 static const struct record *find_record(const struct inf_served_shapes *db, uint64_t content_hash)
 {

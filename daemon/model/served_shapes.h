@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes that models served last, saved for the next start in a text file next to the tune
-// database. Lines have checksums and are only appended. A broken or foreign line is ignored: the
-// worst effect of a damaged file is that a first request has to be compiled.
+// Shapes that models served last, saved for the next start in a text file in the directory of the
+// tune database. Lines have checksums and are only appended. Broken or foreign lines are ignored,
+// so the worst effect of a damaged file is that a first request waits for compilation.
 #ifndef INF_DAEMON_MODEL_SERVED_SHAPES_H
 #define INF_DAEMON_MODEL_SERVED_SHAPES_H
 
@@ -13,7 +13,7 @@
 #include "proto/core/shape.h"
 #include "proto/core/status.h"
 
-// The most models in the file; the oldest are replaced.
+// The highest number of models in the file; a further model replaces the oldest one.
 #define INF_SERVED_SHAPES_MODELS 512u
 
 // Sets of shapes per model, and characters of one set: "1x128,1x128", in the order of the inputs.
@@ -21,19 +21,19 @@
 #define INF_SERVED_SHAPES_SETS     4u
 #define INF_SERVED_SHAPES_SET_TEXT 160u
 
-// Size of the text of all sets of a model, separated by ";", the last served one first.
+// Buffer size for all sets of a model as text, separated by ";", with the last served set first.
 #define INF_SERVED_SHAPES_TEXT (INF_SERVED_SHAPES_SETS * INF_SERVED_SHAPES_SET_TEXT)
 
 // The shortest time between two writes for one model, in nanoseconds.
 #define INF_SERVED_SHAPES_PAUSE_NS ((uint64_t)10 * 1000000000u)
 
-// --- shapes of one model; used by the loop ---
+// --- shape sets of one model; used by the loop ---
 
 struct inf_served_shape_set {
     uint64_t last_key; // key of the last set; 0: none
     uint32_t count;
     char sets[INF_SERVED_SHAPES_SETS][INF_SERVED_SHAPES_SET_TEXT];
-    bool changed; // changed since the last write
+    bool changed; // the sets changed since they were last written to the file
     uint64_t written_ns;
 };
 
@@ -49,12 +49,12 @@ const char *inf_served_shapes_print(const struct inf_served_shape_set *served,
 // Reads the sets of a text, as many as there is room for.
 void inf_served_shapes_take(struct inf_served_shape_set *served, const char *text);
 
-// --- the file; used by one thread ---
+// --- the file of saved shapes; used by one thread ---
 
 struct inf_served_shapes;
 
 // Reads DIRECTORY/shapes.db, if it exists. If `directory` is NULL, nothing is saved beyond this
-// run. *out_db is the caller's to close. Problems with the file are logged as warnings.
+// run. The caller closes *out_db. Problems with the file are logged as warnings.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_served_shapes_open(struct inf_served_shapes **out_db, const char *directory,
@@ -64,8 +64,8 @@ enum inf_code inf_served_shapes_open(struct inf_served_shapes **out_db, const ch
 // Frees the object. NULL is allowed.
 void inf_served_shapes_close(struct inf_served_shapes **db);
 
-// Returns the sets of a model by the hash of its file; "" if none are known. Valid until the next
-// inf_served_shapes_keep().
+// Returns the sets of the model whose file has this hash; "" if none are known. The text is valid
+// until the next inf_served_shapes_keep().
 const char *inf_served_shapes_find(const struct inf_served_shapes *db, uint64_t content_hash);
 
 // Saves the sets of a model, and appends them to the file if they changed. A file that cannot be

@@ -34,7 +34,7 @@ static bool read_shape(struct inf_shape *shape, const char *text, size_t length)
     return shape->rank > 0;
 }
 
-// Parses "NAME=SHAPE" or "SHAPE". The last '=' separates, because names may contain some.
+// Parses "NAME=SHAPE" or "SHAPE". The last '=' is the separator, because names may contain '='.
 static enum inf_code read_entry(struct inf_shape_set *set, const char *text, size_t length,
                                 struct inf_error *err)
 {
@@ -69,7 +69,7 @@ enum inf_code inf_shape_set_next(struct inf_shape_set *set, const char **text,
     return INF_OK;
 }
 
-// --- finding inputs ---
+// --- finding the input of a shape ---
 
 static bool is_called(const struct inf_port *port, const char *name, uint32_t length)
 {
@@ -97,7 +97,7 @@ static enum inf_code find_input(const struct inf_graph *graph, const char *name,
     return INF_OK;
 }
 
-// Fails if the shape of an input is open in the model and not named.
+// Fails if the model leaves the shape of an input open and the text does not give one.
 static enum inf_code check_known(const struct inf_graph *graph, const struct inf_shape *shapes,
                                  struct inf_error *err)
 {

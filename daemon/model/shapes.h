@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input shapes in the notation that people write:
+// Input shapes in the notation of configuration files and command lines:
 //
-//   1x3x224x224                          of a model's only input
-//   ids=1x128 mask=1x128                 of each input; "scalar" is a shape, too
-//   ids=1x128 mask=1x128; ids=8x128 ...  several sets
+// 1x3x224x224                          of a model's only input
+// ids=1x128 mask=1x128                 of each input; "scalar" is a shape, too
+// ids=1x128 mask=1x128; ids=8x128 ...  several sets
 #ifndef INF_DAEMON_MODEL_SHAPES_H
 #define INF_DAEMON_MODEL_SHAPES_H
 
@@ -15,37 +15,38 @@
 // The most sets of shapes in one text.
 #define INF_SHAPE_SETS 8
 
-// The shapes of one set; it may leave inputs out.
+// The shapes of one set. Some inputs may have no shape in the set.
 struct inf_shape_set {
     uint32_t count;
     struct {
-        const char *name; // points into the text, without a NUL byte. NULL: the only input
+        // Name of the input, not terminated, points into the parsed text. NULL: the only input.
+        const char *name;
         uint32_t name_length;
         struct inf_shape shape;
     } entries[INF_LIMIT_TENSORS];
 };
 
-// Parses the next set and advances *text, which is "" at the end; then `set` is empty.
+// Parses the next set and advances *text. At the end of the text, `set` becomes empty.
 //
-// INF_INVALID  a part cannot be parsed; the text names it, and says what was wanted.
+// INF_INVALID  a part cannot be parsed; the text names the part, and says what was wanted.
 enum inf_code inf_shape_set_next(struct inf_shape_set *set, const char **text,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Fills the shapes of all inputs of a graph. Inputs that the set leaves out get the model's own
+// Fills the shapes of all inputs of a graph. Inputs that are not in the set get the model's own
 // shape.
 //
 // INF_INVALID  (SHAPE_MISMATCH, TENSOR_UNKNOWN, TENSOR_MISSING) a shape does not fit, there is no
-//              such input, or one is left out whose shape the model leaves open.
+// such input, or an input is missing from the set although the model leaves its shape open.
 enum inf_code inf_shape_set_bind(const struct inf_shape_set *set, const struct inf_graph *graph,
                                  struct inf_shape *shapes, struct inf_error *err) INF_NODISCARD;
 
-// As inf_shape_set_bind(), for shapes without names, in the order of the inputs. Returns false if
+// Like inf_shape_set_bind(), for shapes without names, in the order of the inputs. Returns false if
 // they do not fit.
 bool inf_shape_set_bind_in_order(const struct inf_shape_set *set, const struct inf_graph *graph,
                                  struct inf_shape *shapes);
 
-// Returns true if a text consists of at most INF_SHAPE_SETS valid sets; otherwise `wanted` says
-// what is.
+// Returns true if a text consists of at most INF_SHAPE_SETS valid sets. Otherwise `wanted`
+// describes what is allowed.
 bool inf_shape_sets_check(const char *text, char *wanted, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the state pairs of a model. If none are named, an output and an input belong together if
-// their names are equal after common prefixes and suffixes (such as "out_" and "in_") are removed,
-// and their types and shapes agree.
+// Finds the state pairs of a model: outputs that become inputs of the next request. If the settings
+// name no pairs, an output and an input belong together if their types and shapes agree and their
+// names are equal after removing a common prefix or suffix (such as "out_" and "in_").
 #include "daemon/model/state_pairs.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "proto/core/utf8.h"
 
-// --- named pairs ---
+// --- pairs that the settings name ---
 
 // A part of a text.
 struct part {
@@ -31,8 +31,8 @@ static struct part trim_part(const char *start, const char *end)
     return (struct part){start, (size_t)(end - start)};
 }
 
-// Parses the next pair and advances *text. Returns false at the end. A malformed pair has an empty
-// part.
+// Parses the next pair and advances *text. Returns false at the end. If a pair is malformed, one of
+// its parts is empty.
 static bool parse_pair(const char **text, struct part *output, struct part *input)
 {
     const char *start = *text + strspn(*text, " \t");
@@ -123,14 +123,15 @@ static enum inf_code find_named_pairs(const struct inf_graph *graph, const char 
 
 // --- pairs guessed from names ---
 
-// Prefixes and suffixes of names of state outputs and inputs; longer ones come first.
+// Prefixes and suffixes in the names of state tensors. Longer ones come first, so that they match
+// first.
 static const char *const before[] = {"present.", "present_", "next_", "past.", "past_",
                                      "prev_",    "out_",     "new_",  "in_",   NULL};
 static const char *const behind[] = {"_output", "_input", "_next", "_prev", "_new", "_out",
                                      "_in",     "_n",     "_o",    "N",     "n",    NULL};
 
-// Returns the name of a tensor without the prefix or suffix that tells outputs from inputs, and
-// without the ":0" of a graph.
+// Returns the name of a tensor without the prefix or suffix that distinguishes outputs from inputs,
+// and without the ":0" that TensorFlow graphs append.
 static struct part find_stem(const char *name)
 {
     struct part stem = {name, strlen(name)};
@@ -159,13 +160,13 @@ static bool are_names_alike(const char *output, const char *input)
 {
     struct part a = find_stem(output);
     struct part b = find_stem(input);
-    // "in_0" and "out_0" are probably just numbered.
+    // Reject stems such as "0", because "in_0" and "out_0" are probably just numbered tensors.
     return a.length == b.length && memcmp(a.start, b.start, a.length) == 0 &&
            strspn(a.start, "0123456789") < a.length;
 }
 
-// Returns the input that an output feeds by its name; input_count if there is none, or more than
-// one.
+// Returns the input that an output feeds according to its name. Returns input_count if there is no
+// such input, or more than one.
 static uint32_t guess_input(const struct inf_graph *graph, uint32_t output)
 {
     uint32_t found = graph->input_count;

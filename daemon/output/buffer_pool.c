@@ -72,7 +72,7 @@ static size_t find_class_bytes(size_t class)
     return (size_t)1 << (class + CLASS_MIN);
 }
 
-// Allocates a buffer. It is zeroed once, so that bytes that a frame does not fill never show other
+// Allocates a buffer and zeroes it, so that bytes that a frame leaves unwritten never reveal other
 // heap memory.
 static void *alloc_buffer(size_t size_bytes)
 {

@@ -10,13 +10,14 @@
 #include "proto/core/limits.h"
 #include "proto/core/status.h"
 
-// The largest buffer that is kept for reuse: a data segment, or the header and metadata of a frame.
+// The largest buffer that is kept for reuse. It holds a data segment, or the header and metadata of
+// a frame.
 #define INF_POOL_BYTES_MAX INF_LIMIT_DATA_BYTES
 
 struct inf_pool;
 
-// Creates a pool that keeps at most `kept_bytes_max` bytes of unused buffers. *out_pool is the
-// caller's to destroy.
+// Creates a pool that keeps at most `kept_bytes_max` bytes of unused buffers. The caller destroys
+// *out_pool.
 enum inf_code inf_pool_create(struct inf_pool **out_pool, size_t kept_bytes_max,
                               struct inf_error *err) INF_NODISCARD;
 
@@ -24,7 +25,7 @@ enum inf_code inf_pool_create(struct inf_pool **out_pool, size_t kept_bytes_max,
 void inf_pool_destroy(struct inf_pool **pool);
 
 // Returns a buffer of at least `size_bytes`, aligned to 64 bytes and followed by
-// INF_BLOB_SLACK_BYTES readable bytes. Its content is undefined. NULL without memory.
+// INF_BLOB_SLACK_BYTES readable bytes. The content is undefined. Returns NULL without memory.
 void *inf_pool_acquire(struct inf_pool *pool, size_t size_bytes) INF_NODISCARD;
 
 // Releases a buffer; `size_bytes` is the size that it was acquired with. NULL is allowed.

@@ -28,10 +28,10 @@
 
 #include "backends/base/clock.h"
 
-// Size of the head inside a frame. Replies to inferences fit; longer heads use a buffer of the
-// pool.
+// Size of the space for the head inside a frame. The heads of inference replies fit; a longer head
+// is stored in a buffer of the pool.
 #define HEAD_BYTES 960
-// The most unused frames that are kept: 1 MiB.
+// The highest number of unused frames that are kept; they take 1 MiB.
 #define UNUSED_MAX 1024
 // The most frames written with one system call.
 #define GATHER 16
@@ -42,10 +42,11 @@ struct inf_output_frame {
     size_t head_bytes;
     const uint8_t *data;
     size_t data_bytes;
-    uint8_t *buffer; // owns `data`; NULL: a later frame of the same reply owns it
+    // Buffer that contains `data`; NULL: a later frame of the same reply owns the buffer.
+    uint8_t *buffer;
     size_t capacity;
-    size_t sent_bytes; // bytes of head and data that are written
-    bool begun;        // the frame is partly written
+    size_t sent_bytes; // number of bytes of head and data that are already written
+    bool begun;        // some but not all bytes of the frame may be written
     int fd;            // descriptor sent with the first byte; -1: none
     uint8_t own[HEAD_BYTES];
 };
@@ -182,8 +183,8 @@ static size_t append_rest(struct iovec *parts, size_t count, const uint8_t *byte
     return count;
 }
 
-// Collects what is to be written. A frame with a descriptor is sent alone, so that both arrive
-// together.
+// Collects the bytes for one system call. A frame with a descriptor is sent alone, so that the
+// receiver knows which frame the descriptor belongs to.
 static size_t gather_frames(const struct inf_output *output, struct iovec parts[2 * GATHER])
 {
     size_t count = 0;
@@ -268,8 +269,8 @@ enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_out
     return INF_OUTPUT_EMPTY;
 }
 
-// Moves the buffer that holds the frame's data to this frame, because the frames behind it are
-// dropped.
+// Moves the buffer that contains the frame's data to this frame, because its present owner, a later
+// frame, is dropped.
 static void take_buffer(struct inf_output_frame *frame)
 {
     struct inf_output_frame *owner = frame;

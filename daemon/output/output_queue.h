@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames on their way to a client: kept in order, and written as far as the socket takes them. Used
-// by the loop only.
+// Frames on their way to a client. They stay in order, and are written as the socket accepts bytes.
+// Used by the loop only.
 #ifndef INF_DAEMON_OUTPUT_OUTPUT_QUEUE_H
 #define INF_DAEMON_OUTPUT_OUTPUT_QUEUE_H
 
@@ -30,17 +30,18 @@ void inf_output_store_fini(struct inf_output_store *store);
 // The queued frames of one connection. Embedded; all zero is an empty queue.
 struct inf_output {
     struct inf_output_frame *first, *last;
-    uint64_t bytes;          // that are not written yet
-    uint64_t first_since_ns; // time since which `first` blocks; 0: the socket takes bytes
+    uint64_t bytes; // bytes that are not written yet
+    // Time since which the socket accepts no bytes of `first`; 0: the socket accepts bytes.
+    uint64_t first_since_ns;
 };
 
 // A frame to be sent.
 struct inf_output_item {
     struct inf_span head; // header and metadata; copied
-    struct inf_span data; // in the buffer of this frame, or of a later frame of the same reply
-    uint8_t *buffer;      // of the pool, or NULL; taken over, also on failure
-    size_t capacity;      // size that `buffer` was acquired with
-    int fd_plus_1;        // descriptor to send with the frame, plus 1; taken over; 0: none
+    struct inf_span data; // data in the buffer of this frame, or of a later frame of the same reply
+    uint8_t *buffer; // a buffer of the pool, or NULL; the queue takes ownership, even on failure
+    size_t capacity; // size that `buffer` was acquired with
+    int fd_plus_1; // descriptor to send with the frame, plus 1; the queue takes ownership; 0: none
 };
 
 // Appends a frame.
@@ -50,15 +51,16 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
                               const struct inf_output_item *item,
                               struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Queues the rest of a frame that a worker wrote partly, before all other frames. None of them may
-// be partly written. `buffer` belongs to the pool, and is taken over, also on failure.
+// Queues the rest of a frame that a worker wrote partly, in front of all other frames, none of
+// which may be partly written. The queue takes ownership of `buffer`, which belongs to the pool,
+// even on failure.
 //
 // INF_EXHAUSTED  (HOST_OOM)
 enum inf_code inf_output_push_rest(struct inf_output *output, struct inf_output_store *store,
                                    uint8_t *buffer, size_t size_bytes,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Appends all frames of `from`, none of which may be partly written, and leaves `from` empty.
+// Appends all frames of `from` and leaves `from` empty. No frame of `from` may be partly written.
 void inf_output_append(struct inf_output *output, struct inf_output *from) INF_ON_LOOP;
 
 enum inf_output_state {
@@ -71,7 +73,7 @@ enum inf_output_state {
 enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
                                        int fd) INF_ON_LOOP;
 
-// Drops all frames except one that is partly written.
+// Drops all frames except a frame that is partly written.
 void inf_output_drop_unsent(struct inf_output *output, struct inf_output_store *store) INF_ON_LOOP;
 
 // Drops all frames.

@@ -42,7 +42,7 @@ enum state {
     LOOP,    // the loop may write
     WORKER,  // a worker may write
     WANTED,  // a worker may write, and the loop waits for it to leave
-    LEFT,    // a worker left; the writer is in the list of returned ones for the loop
+    LEFT,    // a worker left; the writer is in the list of returned writers for the loop
     CLOSING, // a worker may write; no other thread may enter afterwards
     CLOSED,
 };
@@ -54,10 +54,10 @@ struct inf_reply_writer {
     int fd;
     void (*close_fd)(void *context, int fd); // NULL: close()
     void *close_context;
-    // Belongs to the thread that may write.
-    uint8_t *rest; // bytes that a worker could not write; of the pool; NULL: none
+    // Accessed only by the thread that may write.
+    uint8_t *rest; // bytes that a worker could not write, in a buffer of the pool; NULL: none
     size_t rest_bytes;
-    // Belongs to the loop.
+    // Accessed only by the loop.
     void *owner;
     struct inf_reply_writer *next; // in the list of returned writers
 };
@@ -65,11 +65,11 @@ struct inf_reply_writer {
 struct inf_reply_writer_returns {
     struct inf_pool *pool;
     int fd;
-    _Atomic(struct inf_reply_writer *) pushed; // pushed by workers, the latest first
-    struct inf_reply_writer *taken;            // taken by the loop
+    _Atomic(struct inf_reply_writer *) pushed; // writers that workers pushed, the latest first
+    struct inf_reply_writer *taken;            // writers that the loop has taken from `pushed`
 };
 
-// --- returned writers ---
+// --- list of returned writers ---
 
 enum inf_code inf_reply_writer_returns_create(struct inf_reply_writer_returns **out_returns,
                                               struct inf_pool *pool, struct inf_error *err)
@@ -115,7 +115,7 @@ int inf_reply_writer_returns_fd(const struct inf_reply_writer_returns *returns)
     return returns->fd;
 }
 
-// Pushes a writer to the list of returned ones, and notifies the loop if the list was empty.
+// Pushes a writer to the list of returned writers, and notifies the loop if the list was empty.
 static void push_returned(struct inf_reply_writer *writer)
 {
     struct inf_reply_writer_returns *returns = writer->returns;
@@ -133,7 +133,7 @@ bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
                                    struct inf_reply_writer_rest *rest)
 {
     for (;;) {
-        // Acquire: makes visible what workers wrote to all writers of the list.
+        // Acquire, so that the loop sees everything that workers wrote to the writers of the list.
         if (returns->taken == NULL)
             returns->taken = atomic_exchange_explicit(&returns->pushed, NULL, memory_order_acquire);
         struct inf_reply_writer *writer = returns->taken;
@@ -154,7 +154,7 @@ bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
     }
 }
 
-// --- references ---
+// --- reference counting and closing ---
 
 enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_writer,
                                       struct inf_reply_writer_returns *returns, int fd, void *owner,
@@ -180,7 +180,7 @@ void inf_reply_writer_set_close(struct inf_reply_writer *writer,
     writer->close_context = context;
 }
 
-// Ends the connection for the client at once, whenever the descriptor itself is closed.
+// Ends the connection for the client at once, even if the descriptor is closed later.
 static void close_socket(struct inf_reply_writer *writer)
 {
     if (writer->close_fd == NULL) {
@@ -193,7 +193,7 @@ static void close_socket(struct inf_reply_writer *writer)
 
 struct inf_reply_writer *inf_reply_writer_ref(struct inf_reply_writer *writer)
 {
-    // Relaxed: the caller already holds a reference.
+    // Relaxed is enough, because the caller already holds a reference.
     atomic_fetch_add_explicit(&writer->references, 1, memory_order_relaxed);
     return writer;
 }
@@ -202,16 +202,17 @@ void inf_reply_writer_unref(struct inf_reply_writer **writer)
 {
     struct inf_reply_writer *gone = *writer;
     *writer = NULL;
-    // Acquire and release: the thread that frees sees all writes of the other holders.
+    // Acquire and release, so that the thread that frees the writer sees all writes of the threads
+    // that held a reference.
     if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
         return;
     inf_pool_release(gone->returns->pool, gone->rest, gone->rest_bytes);
     free(gone);
 }
 
-// --- entering and leaving ---
+// --- changing the state ---
 
-// Changes the state from *state to `next`. On failure *state becomes the present state.
+// Changes the state from *state to `next`. On failure, sets *state to the present state.
 static bool change_state(struct inf_reply_writer *writer, enum state *state, enum state next)
 {
     return atomic_compare_exchange_strong_explicit(&writer->state, state, next,
@@ -265,8 +266,8 @@ void inf_reply_writer_leave_worker(struct inf_reply_writer *writer)
         enum state next = left || state == WANTED ? LEFT : FREE;
         if (state == CLOSING)
             next = CLOSED;
-        // Take the reference of the list before the state changes: afterwards the loop may find the
-        // writer.
+        // Take a reference for the list before the state changes, because afterwards the loop may
+        // find the writer and release it.
         if (next == LEFT)
             (void)!inf_reply_writer_ref(writer);
         if (change_state(writer, &state, next)) {
@@ -283,7 +284,7 @@ void inf_reply_writer_leave_worker(struct inf_reply_writer *writer)
     }
 }
 
-// Copies the bytes behind the first `sent` ones, for the loop.
+// Copies the bytes after the first `sent` ones into a buffer, which the loop writes later.
 static void copy_rest(struct inf_reply_writer *writer, const struct iovec *parts, size_t count,
                       size_t sent)
 {
@@ -295,8 +296,7 @@ static void copy_rest(struct inf_reply_writer *writer, const struct iovec *parts
     writer->rest_bytes = total - sent;
     writer->rest = inf_pool_acquire(writer->returns->pool, writer->rest_bytes);
     if (writer->rest == NULL) {
-        // A part of a frame cannot be followed by another frame, so the connection is shut
-        // down.
+        // Shut the connection down, because no other frame may follow a partly written one.
         shutdown(writer->fd, SHUT_RDWR);
         return;
     }
