@@ -11,7 +11,7 @@
 enum inf_inspect_mode {
     INF_INSPECT_PROFILE, // the time of each step
     INF_INSPECT_DEBUG,   // the value range of each node, and NaN and infinite values
-    INF_INSPECT_DIFF,    // each value compared with that of another device
+    INF_INSPECT_DIFF,    // each value compared with the same value on another device
     INF_INSPECT_MODES,
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses from the measured ladder of a model how many rows to run at once: the rung with the most
-// rows per nanosecond for the rows that wait. Padding counts as time but not as rows.
+// rows per nanosecond for the number of rows that wait. Padding rows cost time but do not count as
+// rows.
 #include "daemon/policy/batch_ladder.h"
 
 #include <assert.h>
@@ -14,12 +15,12 @@ struct inf_batch_choice inf_batch_choose(const struct inf_batch_ladder *ladder, 
     for (uint32_t i = 1; i < ladder->count; i++) {
         const struct inf_batch_rung *rung = &ladder->rungs[i];
         uint32_t filled = (uint32_t)INF_MIN(rows, rung->rows);
-        // Compares filled / run_ns with best.rows / its run_ns. Times are hours at most: no
-        // overflow.
+        // Compares filled / run_ns with best.rows / best run_ns without a division. Times are hours
+        // at most, so the products do not overflow.
         if (filled * ladder->rungs[best.rung].run_ns >= best.rows * rung->run_ns)
             best = (struct inf_batch_choice){i, filled};
         if (rung->rows >= rows)
-            break; // a larger rung would only add padding
+            break; // larger rungs would only add padding
     }
     return best;
 }

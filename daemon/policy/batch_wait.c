@@ -5,29 +5,32 @@
 // of four costs little more than a run of one. But if a worker starts as soon as one request is
 // queued, the clients fall into two groups that alternate for ever:
 //
-//   run 1: A      queue while it runs: B C D
-//   run 2: B C D  queue while it runs: A
-//   run 3: A      ...                             half of the device time is lost
+// run 1: A      queue while it runs: B C D
+// run 2: B C D  queue while it runs: A
+// run 3: A      ...                             half of the device time is lost
 //
-// The idea: clients that were just answered are about to ask again. So after a run of `rows` rows
-// of the same model, of which `fresh` rows have already come back, up to rows - fresh more are
-// expected. Waiting pays if running everything together saves more time than the wait costs:
+// The idea: clients that were just answered are likely to send another request soon. Suppose the
+// last run had `rows` rows of the same model, and `fresh` rows have arrived since it ended. Then up
+// to rows - fresh more rows are expected. Waiting pays if running everything together saves more
+// time than the wait costs:
 //
-//   saved = run(waiting) + run(expected) - run(waiting + expected)     wait at most saved / 2
+// saved = run(waiting) + run(expected) - run(waiting + expected)     wait at most saved / 2
 //
-// The wait ends early if no row arrives for INF_BATCH_WAIT_STALL_NS. It cannot do harm for long: a
-// client that is alone is always fresh, so it never waits; a deadline that would be missed forbids
-// the wait; and waits without result are backed off, so that clients that pause between requests
-// are not delayed again and again.
+// The wait ends early if no row arrives for INF_BATCH_WAIT_STALL_NS. Three rules limit the harm. A
+// single client never waits, because its next request makes `fresh` equal to `rows`. A wait is
+// forbidden if a deadline would be missed. After waits without result, the worker backs off, so
+// that clients that pause between requests are not delayed repeatedly.
 #include "daemon/policy/batch_wait.h"
 
 #include "proto/core/attributes.h"
 
-// After this many waits in a row without new rows, 2, 4, ... 64 occasions to wait are skipped.
+// After this many consecutive waits without new rows, the worker skips 2, 4, ... 64 opportunities
+// to wait.
 #define FRUITLESS_MOST 3
 #define SKIP_LOG2_MOST 6
 
-// Returns the time of a run of so many rows: that of the smallest rung that holds them.
+// Returns the time of a run of this many rows, that is, the time of the smallest rung that holds
+// them.
 static uint64_t find_run_ns(const struct inf_batch_ladder *ladder, uint64_t rows)
 {
     uint32_t rung = 0;
@@ -40,7 +43,8 @@ uint64_t inf_batch_wait_plan(struct inf_batch_wait *wait, const struct inf_batch
                              const struct inf_batch_waiting *waiting, uint64_t now_ns,
                              uint64_t *out_rows)
 {
-    // A run that ended long ago does not tell which clients are about to ask again.
+    // Do not wait if the last run ended long ago, because its clients are then unlikely to send
+    // more soon.
     if (waiting->model != wait->model || wait->rows <= waiting->fresh ||
         now_ns > wait->end_ns + INF_BATCH_WAIT_MAX_NS)
         return 0;

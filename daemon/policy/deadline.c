@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A binary heap of deadlines, and one timerfd for the earliest of them. Each deadline knows its
-// index in the heap, so that removing it (the usual case: the request is done in time) needs no
-// search.
+// A binary heap of deadlines, and one timerfd for the earliest of them. Each deadline stores its
+// index in the heap, so that it can be removed without a search. Removal is the usual case, because
+// most requests are done in time.
 #include "daemon/policy/deadline.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 
 struct inf_deadlines {
     int fd;
-    uint64_t armed_ns; // time that the timer is set to; 0: it is off
+    uint64_t armed_ns; // time at which the timer fires; 0: it is off
     uint32_t count;
     uint32_t capacity;
     struct inf_deadline *heap[]; // the root, which is the earliest, has index 1
@@ -113,8 +113,8 @@ void inf_deadlines_add(struct inf_deadlines *deadlines, struct inf_deadline *dea
         return;
     assert(deadlines->count < deadlines->capacity);
     sift_up(deadlines, ++deadlines->count, deadline);
-    // The timer is only moved to an earlier time here. Most requests are done long before their
-    // deadline; setting the timer again for each of them would cost a system call per request.
+    // Here the timer is only moved to an earlier time. Most requests are done long before their
+    // deadline, and setting the timer again for each of them would cost a system call per request.
     if (deadlines->armed_ns == 0 || deadline->at_ns < deadlines->armed_ns)
         arm_timer(deadlines, deadline->at_ns);
 }

@@ -11,15 +11,15 @@
 
 // Embedded in an object that has a deadline.
 struct inf_deadline {
-    uint64_t at_ns; // as inf_clock_ns(); 0: none
-    uint32_t index; // in the heap, from 1; 0: not in the heap
-    uint32_t kind;  // for the owner, to tell apart several deadlines of one object
+    uint64_t at_ns; // on the clock of inf_clock_ns(); 0: no deadline
+    uint32_t index; // index in the heap, from 1; 0: not in the heap
+    uint32_t kind;  // lets the owner distinguish several deadlines of one object
 };
 
 struct inf_deadlines;
 
-// Returns the time `timeout_ns` after `from_ns`; 0 (no deadline) if the timeout is 0 or exceeds the
-// clock.
+// Returns the time `timeout_ns` after `from_ns`. Returns 0 (no deadline) if the timeout is 0 or the
+// sum exceeds the range of the clock.
 uint64_t inf_deadline_after(uint64_t from_ns, uint64_t timeout_ns);
 
 // Creates a heap with room for `capacity` deadlines. *out_deadlines is the caller's to destroy.

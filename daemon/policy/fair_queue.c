@@ -2,25 +2,25 @@
 // Fair queueing in device time, on two levels: between users, and between the models of one user.
 //
 // Every user and every flow (the requests of one user for one model) has a counter `served_ns`: the
-// device time that it has used. The next entry is that of the user with the smallest counter;
-// within the user the most urgent entry, and among equally urgent ones that of the flow with the
-// smallest counter. When an entry starts, both counters are raised by its expected cost; when it
-// ends, the charge is corrected to the time it took. Charging at the start matters: otherwise
-// several workers would all serve the same user.
+// device time that it has used. The next entry belongs to the user with the smallest counter. Among
+// the entries of that user the most urgent one is next, and among equally urgent entries the one
+// whose flow has the smallest counter. When an entry starts, both counters are raised by its
+// expected cost; when it ends, the charge is corrected to the time that it took. The charge must be
+// made at the start, because otherwise several workers would all serve the same user.
 //
 // A user who was idle must not use up saved time later, and must not be punished either. So each
-// level has a clock: the counter of the one that was served last. A user who starts to wait is
-// moved forward to the clock.
+// level has a clock: the counter of the user (or flow) that was served last. When a user starts to
+// wait, its counter is moved forward to the clock.
 //
-//   user  served_ns          clock = 40
-//   A     40 (runs)
-//   B     55 (waits)         goes after C: it used more
-//   C     12 -> 40 (arrives) was idle: catches up to the clock, saves nothing
+// user  served_ns          clock = 40
+// A     40 (runs)
+// B     55 (waits)         goes after C, because B used more
+// C     12 -> 40 (arrives) was idle: catches up to the clock, saves nothing
 //
-// Memory is fixed at creation. Users and flows come from pools as large as the queue: each one that
-// is not idle owns an entry, so the pools suffice. Idle ones are kept while their counter is ahead
-// of the clock (a debt), and forgotten earlier only if the pool is empty. The lists are searched
-// linearly: there are few users.
+// Memory is fixed at creation. The pools of users and flows are as large as the queue. This is
+// enough, because each user and flow that is not idle owns an entry. Idle ones are kept while their
+// counter is ahead of the clock (a debt), and are forgotten earlier only if the pool is empty. The
+// lists are searched linearly, because there are few users.
 #include "daemon/policy/fair_queue.h"
 
 #include <assert.h>
@@ -37,24 +37,26 @@ struct inf_fair_queue_flow {
     uint64_t model;
     struct user *user;
     struct inf_fair_queue_flow *next; // in the list of the user
-    uint64_t served_ns;               // device time used, plus what was skipped while idle
+    uint64_t served_ns; // device time used, plus the advance to the clock after idle times
     uint64_t waiting_ns[INF_PRIORITY_COUNT];
     uint32_t waiting, running;
-    struct list lists[INF_PRIORITY_COUNT]; // in order of arrival
+    struct list lists[INF_PRIORITY_COUNT]; // entries of each priority, in order of arrival
 };
 
 struct user {
     uint64_t id;
     struct user *next;
-    uint64_t served_ns; // as that of a flow
+    uint64_t served_ns; // device time used, like that of a flow
     uint64_t clock_ns;  // counter of the flow that was served last
     uint32_t waiting, running;
     struct inf_fair_queue_flow *flows;
 };
 
-// The pools have a flow and a user for each possible entry: each one that is not idle has an entry.
+// The pools have a flow and a user for each possible entry, because each flow or user that is not
+// idle has an entry.
 struct inf_fair_queue {
-    uint32_t capacity, flows_used, users_used; // used: taken from the pool at least once
+    // Used: number of elements taken from the pool at least once.
+    uint32_t capacity, flows_used, users_used;
     struct inf_fair_queue_flow *flow_pool, *free_flows;
     struct user *user_pool, *free_users;
     struct user *users;
@@ -70,7 +72,7 @@ enum inf_code inf_fair_queue_create(struct inf_fair_queue **out_queue, uint32_t 
     if (fair_queue == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a queue");
     fair_queue->capacity = capacity;
-    // Zero pages of the kernel: memory that is never used is never resident.
+    // calloc() gets zero pages from the kernel, so memory that is never used is never resident.
     fair_queue->flow_pool = calloc(capacity, sizeof *fair_queue->flow_pool);
     fair_queue->user_pool = calloc(capacity, sizeof *fair_queue->user_pool);
     if (fair_queue->flow_pool == NULL || fair_queue->user_pool == NULL) {
@@ -91,7 +93,7 @@ void inf_fair_queue_destroy(struct inf_fair_queue **fair_queue)
     *fair_queue = NULL;
 }
 
-// --- users and flows ---
+// --- finding and creating users and flows ---
 
 static bool is_flow_idle(const struct inf_fair_queue_flow *flow)
 {
@@ -103,8 +105,8 @@ static bool is_user_idle(const struct user *user)
     return user->waiting == 0 && user->running == 0;
 }
 
-// Returns true if an idle user or flow may be forgotten. Nothing is lost if its counter is not
-// ahead of the clock. If room is needed, a debt may be lost.
+// Returns true if an idle user or flow may be forgotten. If its counter is not ahead of the clock,
+// nothing is lost. If the pool has no room, a debt may be lost.
 static bool is_forgettable(uint64_t served_ns, uint64_t clock_ns, bool room_needed)
 {
     return room_needed || served_ns <= clock_ns;
@@ -180,7 +182,7 @@ static struct inf_fair_queue_flow *create_flow(struct inf_fair_queue *fair_queue
     return flow;
 }
 
-// Returns the flow of a user and a model, and creates it if there is none.
+// Returns the flow of a user and a model, and creates the flow if there is none.
 static struct inf_fair_queue_flow *obtain_flow(struct inf_fair_queue *fair_queue, uint64_t id,
                                                uint64_t model)
 {
@@ -193,10 +195,10 @@ static struct inf_fair_queue_flow *obtain_flow(struct inf_fair_queue *fair_queue
     return flow != NULL ? flow : create_flow(fair_queue, user, model);
 }
 
-// --- entries ---
+// --- adding, choosing and removing entries ---
 
-// Moves the counters of a user or flow that starts to wait forward to the clock: idle time is
-// neither saved nor held against it.
+// Moves the counters of a user or flow that starts to wait forward to the clock. As a result the
+// idle time is neither saved nor counted against the user.
 static void move_to_clock(struct inf_fair_queue *fair_queue, struct inf_fair_queue_flow *flow)
 {
     struct user *user = flow->user;
@@ -273,7 +275,7 @@ static struct inf_fair_queue_entry *find_flow_head(const struct inf_fair_queue_f
     return head;
 }
 
-// Returns true if `a` goes before `b`; both are heads of flows of one user.
+// Returns true if entry `a` runs before `b`; both are first in flows of the same user.
 static bool goes_before(const struct inf_fair_queue_entry *a, const struct inf_fair_queue_entry *b,
                         uint64_t now_ns)
 {
@@ -370,7 +372,7 @@ uint32_t inf_fair_queue_gather(const struct inf_fair_queue *fair_queue,
     return count;
 }
 
-// --- what waits ---
+// --- estimates over waiting entries ---
 
 uint64_t inf_fair_queue_waiting_ns(const struct inf_fair_queue *fair_queue)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detects that a model became slower on its device, for example because a GPU throttles or another
-// process uses it.
+// process uses the GPU.
 //
 // Single run times are noisy, so the median of a window of runs is one observation. The smallest
 // median so far is the reference. A model is slow if the medians exceed `factor` times the
-// reference for at least `after_ns` without a break: a short disturbance is ignored. Only runs with
-// the key of the first run (the same shapes) are observed, because others take another time anyway.
+// reference for at least `after_ns` without a break, so a short disturbance is ignored. Only runs
+// with the key of the first run (the same shapes) are observed, because runs with other shapes take
+// another time anyway.
 #include "daemon/policy/latency_watch.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static bool check_window(struct inf_latency_watch *latency_watch,
     qsort(latency_watch->window_ns, INF_LATENCY_WATCH_WINDOW, sizeof *latency_watch->window_ns,
           compare_ns);
     latency_watch->median_ns = latency_watch->window_ns[INF_LATENCY_WATCH_WINDOW / 2];
-    if (latency_watch->best_ns == 0) { // the first window is the reference
+    if (latency_watch->best_ns == 0) { // the median of the first window becomes the reference
         latency_watch->best_ns = latency_watch->median_ns;
         return false;
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A leaky bucket of device time: use fills it, and it drains at the allowed rate. A user may use as
-// long as the bucket holds less than one second's allowance.
+// A leaky bucket of device time: use fills the bucket, and it drains at the allowed rate. A user
+// may use the device as long as the bucket contains less than the device time allowed for one
+// second.
 #include "daemon/policy/rate_limit.h"
 
 #include "backends/base/clock.h"
 #include "proto/core/attributes.h"
 
-// The most that a bucket holds: a debt is never longer than this, and products fit into 64 bits.
+// The highest content of a bucket. It limits how long a debt can last, and keeps products within 64
+// bits.
 #define TAKEN_MAX_NS (3600 * INF_NS_PER_S)
 
 static void drain_bucket(struct inf_rate_limit *rate_limit, uint64_t ms_per_s, uint64_t now_ns)

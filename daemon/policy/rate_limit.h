@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A limit of device time per second, as a leaky bucket. One second's allowance may be used in
-// advance. Uses no clock: the caller passes the time.
+// A limit of device time per second, as a leaky bucket. A user may use the device time of one
+// second in advance. The functions read no clock; the caller passes the time.
 #ifndef INF_DAEMON_POLICY_RATE_LIMIT_H
 #define INF_DAEMON_POLICY_RATE_LIMIT_H
 
 #include <stdint.h>
 
-// Embedded. All zero: nothing was used.
+// Embedded in the account of a user. All zero means that nothing was used.
 struct inf_rate_limit {
     uint64_t taken_ns; // content of the bucket at `at_ns`
     uint64_t at_ns;    // time of the last change
 };
 
-// Records use of `took_ns`. `ms_per_s` is the rate; 0: no limit, and nothing is recorded.
+// Records that `took_ns` of device time were used. `ms_per_s` is the rate; 0: no limit, and nothing
+// is recorded.
 void inf_rate_limit_take(struct inf_rate_limit *rate_limit, uint64_t took_ns, uint64_t ms_per_s,
                          uint64_t now_ns);
 
-// Returns the nanoseconds until more may be used; 0: at once.
+// Returns the nanoseconds until more device time may be used; 0: it may be used now.
 uint64_t inf_rate_limit_wait_ns(struct inf_rate_limit *rate_limit, uint64_t ms_per_s,
                                 uint64_t now_ns);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set-associative cache of running means, by model and shapes. The least recently used way of a
-// set is replaced. Two models with the same key share an estimate, which is only less exact.
+// A set-associative cache of running means, keyed by model and shapes. In a full set, the entry
+// that was least recently used is replaced. If two models have the same key, they share an
+// estimate, which is then less exact.
 #include "daemon/policy/run_estimate.h"
 
-// One run has weight 1/8 in the mean: a few runs change it, a single outlier does not.
+// A run has weight 1/8 in the mean, so that a few runs change the mean and a single outlier hardly
+// does.
 #define MEAN_SHIFT 3
 
 static uint64_t mix_hash(uint64_t hash, uint64_t value)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Estimates how long runs take, learned from finished runs: a running mean for each model and
-// shape. Entries that are not used are replaced. Embedded, of fixed size; the caller holds the
-// lock.
+// shape. Entries that are not used are replaced. The struct is embedded and of fixed size; the
+// caller holds the lock that protects it.
 #ifndef INF_DAEMON_POLICY_RUN_ESTIMATE_H
 #define INF_DAEMON_POLICY_RUN_ESTIMATE_H
 
@@ -9,7 +9,7 @@
 
 #include "proto/core/shape.h"
 
-// Size of the cache: sets, and entries per set.
+// Size of the cache: number of sets, and entries per set.
 #define INF_ESTIMATE_SETS 64
 #define INF_ESTIMATE_WAYS 4
 
@@ -21,7 +21,7 @@ struct inf_estimate {
 
 struct inf_estimates {
     struct {
-        uint64_t key;     // 0: free
+        uint64_t key;     // 0: this entry is free
         uint64_t used_at; // value of `clock` at the last use
         struct inf_estimate mean;
     } entries[INF_ESTIMATE_SETS][INF_ESTIMATE_WAYS];

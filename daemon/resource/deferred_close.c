@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that unmap memory and close descriptors for the loop.
 //
-// The problem: munmap() of gigabytes takes milliseconds, and close() of a descriptor that a client
-// passed may block for as long as the client likes: a TCP socket with SO_LINGER and unsent data, or
-// a file of a file system in user space that the client controls. The loop must not wait for
-// either, in no case, also if many descriptors wait and if memory is exhausted; and one client must
-// not delay the closes of others.
+// The problem: munmap() of gigabytes takes milliseconds. close() of a descriptor that a client
+// passed may block for as long as the client wants: a TCP socket with SO_LINGER and unsent data, or
+// a file of a file system in user space that the client controls. The loop must never wait for
+// either, even if many descriptors wait and memory is exhausted. One client must not delay the
+// closes of other clients.
 //
-// The idea: what is to be released is a task in a list, and threads take tasks from it. One thread
-// unmaps and does nothing else: it cannot get stuck. The others close descriptors, and each of
-// them may get stuck. Therefore a user has at most USER_THREADS of them at a time, tasks wait in
-// one queue per user, and a further thread is started, up to CLOSERS_MAX, if a user's task waits
-// and all threads are in close():
+// The idea: everything to be released is a task in a list, and threads take tasks from the list.
+// One thread only unmaps, and cannot get stuck. The other threads close descriptors, and each of
+// them may get stuck. Therefore a user occupies at most USER_THREADS of them at a time, and tasks
+// wait in one queue per user. If a user's task waits and all threads are in close(), another thread
+// is started, up to CLOSERS_MAX:
 //
-//   heads -> user A: task -> task -> task        closers: [A] [A] [B] [idle]
-//              |                                 A waits for its own descriptors only
-//            user B: task
+// heads -> user A: task -> task -> task        closers: [A] [A] [B] [idle]
+// |                                 A waits for its own descriptors only
+// user B: task
 //
 // The list has no limit, because the memory of a task is reserved before its descriptor is
 // received, and the user is charged for the descriptor until it is closed. The closing thread puts
-// the task into a list of finished ones, and the loop refunds the user (accounts are the loop's).
+// the task into a list of finished tasks, and the loop refunds the user, because only the loop uses
+// the accounts.
 #include "daemon/resource/deferred_close.h"
 
 #include <assert.h>
@@ -31,24 +32,27 @@
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
 
-// The most threads that close descriptors.
+// The highest number of threads that close descriptors.
 #define CLOSERS_MAX 32
-// The most of them that one user occupies.
+// The highest number of closing threads that one user occupies.
 #define USER_THREADS 2
-// Finished tasks that are kept for later reservations.
+// The highest number of finished tasks that are kept for later reservations.
 #define SPARES_KEPT 512
 // How long inf_deferred_close_destroy() waits for descriptors that do not close.
 #define DESTROY_MS 1000
 
 struct inf_close_task {
     struct inf_deferred_close *deferred_close;
-    struct inf_close_task *next;      // in a list, or the next task of the same user
-    struct inf_close_task *next_head; // of the first task of a user: the first task of another one
-    struct inf_close_task *last;      // of the first task of a user: its last one
-    struct inf_quota_user *user;      // a reference; NULL: no user is charged
-    void *memory;                     // to be unmapped; NULL: the task is a file descriptor
+    struct inf_close_task *next; // in a list, or the next task of the same user
+    // Valid in the first task of a user: the first task of the next user.
+    struct inf_close_task *next_head;
+    // Valid in the first task of a user: the last task of the same user.
+    struct inf_close_task *last;
+    // User who is charged for the descriptor; a reference; NULL: no user is charged.
+    struct inf_quota_user *user;
+    void *memory; // memory to be unmapped; NULL: the task closes a file descriptor
     size_t size_bytes;
-    struct inf_mapping *mapping; // mapping of the memory on devices; NULL: none
+    struct inf_mapping *mapping; // how devices map the memory; NULL: no device maps it
     int fd;
 };
 
@@ -56,11 +60,11 @@ struct closer {
     struct inf_deferred_close *deferred_close;
     struct inf_thread thread;
     bool busy;
-    const struct inf_quota_user *user; // of the descriptor that is being closed
+    const struct inf_quota_user *user; // the user of the descriptor that this thread is closing
 };
 
 struct inf_deferred_close {
-    // Belong to the loop.
+    // Accessed by the loop only.
     struct inf_close_task *spares;
     uint32_t spare_count, reserved;
     struct inf_thread unmapper;
@@ -68,17 +72,18 @@ struct inf_deferred_close {
     atomic_bool any_finished;
     struct inf_mutex mutex; // guards the fields below
     struct inf_cond closer_wanted, unmapper_wanted, progress;
-    struct inf_close_task *heads;               // tasks that close, one list per user
-    struct inf_close_task *unmaps, *last_unmap; // tasks that unmap
+    struct inf_close_task *heads;               // tasks that close a descriptor, one list per user
+    struct inf_close_task *unmaps, *last_unmap; // tasks that unmap memory
     struct inf_close_task *finished;
-    uint32_t waiting; // tasks in `heads` and `unmaps`, and those that a thread performs
-    uint32_t idle;    // closers that wait for a task
+    // Number of tasks in `heads` and `unmaps`, plus those that a thread is performing.
+    uint32_t waiting;
+    uint32_t idle; // closers that wait for a task
     uint32_t closer_count;
     struct closer closers[CLOSERS_MAX];
     bool ending;
 };
 
-// --- the lists ---
+// --- task lists ---
 
 static uint32_t count_threads(const struct inf_deferred_close *deferred_close,
                               const struct inf_quota_user *user)
@@ -89,7 +94,8 @@ static uint32_t count_threads(const struct inf_deferred_close *deferred_close,
     return count;
 }
 
-// Returns the link to the first task that may be performed now, of a user with a thread to spare.
+// Returns the link to the first task that may be performed now, which is a task of a user who
+// occupies fewer than USER_THREADS threads.
 static struct inf_close_task **find_ready(struct inf_deferred_close *deferred_close)
 {
     struct inf_close_task **link = &deferred_close->heads;
@@ -98,7 +104,8 @@ static struct inf_close_task **find_ready(struct inf_deferred_close *deferred_cl
     return link;
 }
 
-// Takes a task that may be performed now; NULL if there is none. Its user goes to the end.
+// Removes and returns a task that may be performed now; NULL if there is none. Moves its user to
+// the end of the list of users.
 static struct inf_close_task *take_ready(struct inf_deferred_close *deferred_close)
 {
     struct inf_close_task **link = find_ready(deferred_close);
@@ -142,7 +149,7 @@ static void append_unmap(struct inf_deferred_close *deferred_close, struct inf_c
     deferred_close->last_unmap = task;
 }
 
-// Hands a task that was performed to the loop.
+// Puts a performed task into the list of finished tasks for the loop.
 static void finish_task(struct inf_deferred_close *deferred_close, struct inf_close_task *task)
 {
     task->next = deferred_close->finished;
@@ -152,11 +159,11 @@ static void finish_task(struct inf_deferred_close *deferred_close, struct inf_cl
     inf_cond_signal(&deferred_close->progress);
 }
 
-// --- the threads ---
+// --- closing and unmapping threads ---
 
 static void run_closer(void *context);
 
-// Starts a further thread that closes descriptors.
+// Starts another thread that closes descriptors.
 static enum inf_code start_closer(struct inf_deferred_close *deferred_close, struct inf_error *err)
 {
     struct closer *closer = &deferred_close->closers[deferred_close->closer_count];
@@ -166,8 +173,8 @@ static enum inf_code start_closer(struct inf_deferred_close *deferred_close, str
     return INF_OK;
 }
 
-// Starts a further thread if a task could be performed and no thread is free for it. If the system
-// refuses, the task waits for the threads that there are.
+// Starts another thread if a task could be performed and no thread is free for it. If the system
+// refuses to start one, the task waits for the existing threads.
 static void start_if_all_busy(struct inf_deferred_close *deferred_close)
 {
     if (deferred_close->idle == 0 && deferred_close->closer_count < CLOSERS_MAX &&
@@ -299,7 +306,7 @@ void inf_deferred_close_destroy(struct inf_deferred_close **pointer)
         return;
     bool in_time = wait_for_tasks(deferred_close);
     inf_deferred_close_settle(deferred_close);
-    // A thread that is stuck in close() still uses the memory.
+    // Do not free the memory if a thread is stuck in close(), because that thread still uses it.
     if (in_time)
         free_deferred_close(deferred_close);
 }
@@ -347,7 +354,7 @@ struct inf_close_task *inf_deferred_close_take(struct inf_deferred_close *deferr
     return task;
 }
 
-// --- queueing ---
+// --- queueing tasks ---
 
 void inf_close_task_submit(struct inf_close_task *task, int fd)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An account per user (uid), with one counter and one limit for each kind of resource. Accounts are
-// reference counted: a request that a worker still has keeps its account. An account without
-// references is kept while the user owes device time, so that reconnecting does not clear the debt.
+// reference counted: a request that is still with a worker keeps the account of its user. An
+// account without references is kept while the user owes device time, so that reconnecting does not
+// clear the debt.
 #include "daemon/resource/quota.h"
 
 #include <assert.h>
@@ -16,7 +17,7 @@ struct inf_quota_user {
     struct inf_quota *quota;
     struct inf_quota_user *next;
     uid_t uid;
-    uint32_t references; // 0: the account is only kept for its debt of device time
+    uint32_t references; // 0: the account exists only because the user owes device time
     struct inf_rate_limit device;
     uint64_t held[INF_QUOTA_KIND_COUNT];
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each user holds of the daemon's resources, and may hold at most. A user is charged when it
-// takes something and refunded when that is really released, also if its client is gone and a
-// worker still uses it. Used by the loop only.
+// Counts how much of the daemon's resources each user holds, and enforces a limit. A user is
+// charged when it acquires a resource. The user is refunded when the resource is really released,
+// which may be after its client is gone if a worker still uses the resource. Used by the loop only.
 #ifndef INF_DAEMON_RESOURCE_QUOTA_H
 #define INF_DAEMON_RESOURCE_QUOTA_H
 
@@ -13,13 +13,13 @@
 
 enum inf_quota_kind {
     INF_QUOTA_CONNECTIONS,
-    INF_QUOTA_REQUESTS,      // requests in flight, of all connections
-    INF_QUOTA_REQUEST_BYTES, // bytes of their data segments
+    INF_QUOTA_REQUESTS,      // requests in flight, over all connections
+    INF_QUOTA_REQUEST_BYTES, // bytes of the data segments of these requests
     INF_QUOTA_REGIONS,       // mapped regions
     INF_QUOTA_REGION_BYTES,  // bytes of the regions
     INF_QUOTA_SESSION_BYTES, // bytes of tensors kept in sessions
-    INF_QUOTA_FDS,           // descriptors: sockets, and received ones that are not closed yet
-    INF_QUOTA_DEVICE_MS,     // device time per second, which is spent and not held; 0: no limit
+    INF_QUOTA_FDS,           // sockets, and received descriptors that are not closed yet
+    INF_QUOTA_DEVICE_MS, // device time per second, which is used up rather than held; 0: no limit
     INF_QUOTA_KIND_COUNT
 };
 
@@ -27,8 +27,8 @@ struct inf_quota;
 // The account of one user.
 struct inf_quota_user;
 
-// Creates an empty set of accounts; most[kind] is the limit of each user. *out_quota is the
-// caller's to destroy.
+// Creates an empty set of accounts; most[kind] is the limit of each user. The caller destroys
+// *out_quota.
 enum inf_code inf_quota_create(struct inf_quota **out_quota,
                                const uint64_t most[INF_QUOTA_KIND_COUNT],
                                struct inf_error *err) INF_NODISCARD;
@@ -36,14 +36,15 @@ enum inf_code inf_quota_create(struct inf_quota **out_quota,
 // Frees all accounts. NULL is allowed.
 void inf_quota_destroy(struct inf_quota **quota);
 
-// Returns a reference to the account of a user, which is created if there is none. NULL without
-// memory.
+// Returns a reference to the account of a user, and creates the account if there is none. Returns
+// NULL without memory.
 struct inf_quota_user *inf_quota_open(struct inf_quota *quota, uid_t uid) INF_NODISCARD INF_ON_LOOP;
 
 // Takes another reference.
 struct inf_quota_user *inf_quota_ref(struct inf_quota_user *user) INF_NODISCARD INF_ON_LOOP;
 
-// Drops a reference and sets the pointer to NULL. The last one closes the account. NULL is allowed.
+// Drops a reference and sets the pointer to NULL. Dropping the last reference closes the account.
+// NULL is allowed.
 void inf_quota_unref(struct inf_quota_user **user) INF_ON_LOOP;
 
 // Charges a user for `amount`. On failure nothing is charged.
@@ -52,29 +53,29 @@ void inf_quota_unref(struct inf_quota_user **user) INF_ON_LOOP;
 enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
                                uint64_t amount, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Charges a user for `amount` that it holds already, also beyond its limit.
+// Charges a user for `amount` that the user already holds, even beyond its limit.
 void inf_quota_charge_held(struct inf_quota_user *user, enum inf_quota_kind kind,
                            uint64_t amount) INF_ON_LOOP;
 
-// Refunds what was charged.
+// Refunds `amount` that was charged before.
 void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind,
                       uint64_t amount) INF_ON_LOOP;
 
 // Records device time that requests of the user took.
 void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns) INF_ON_LOOP;
 
-// Checks whether a user may use more device time. The time itself is recorded later, by
-// inf_quota_spend(). A debt is remembered after the user has left.
+// Checks whether a user may use more device time. inf_quota_spend() records the time later. A debt
+// is remembered after the user has left.
 //
 // INF_EXHAUSTED  (QUOTA_TIME) the user must wait for *out_wait_ns.
 enum inf_code inf_quota_check_device_time(struct inf_quota_user *user, uint64_t *out_wait_ns,
                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Changes a limit. A user who already holds more keeps it, but gets nothing further.
+// Changes a limit. A user who already holds more keeps it, but cannot acquire more.
 void inf_quota_set_most(struct inf_quota *quota, enum inf_quota_kind kind,
                         uint64_t most) INF_ON_LOOP;
 
-// Returns what a user holds.
+// Returns how much of a resource a user holds.
 uint64_t inf_quota_held(const struct inf_quota_user *user, enum inf_quota_kind kind) INF_ON_LOOP;
 
 #endif

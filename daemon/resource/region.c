@@ -2,24 +2,25 @@
 // Shared memory of clients.
 //
 // The problem: tensors are read and written in memory that the client controls. A client that
-// truncates its file would kill the daemon with SIGBUS; a file on a slow file system would block
-// the loop; a sparse file would charge its pages to the daemon; and a client may disconnect while a
+// truncates its file would kill the daemon with SIGBUS. A file on a slow file system would block
+// the loop. A sparse file would charge its pages to the daemon. A client may disconnect while a
 // worker still writes.
 //
-// The answers, in the order of the checks: only memfds are accepted, because only they have seals,
-// and they must be sealed against shrinking, growing and further sealing. Their pages must have the
-// usual size, because a mapping of huge pages is longer than what is reserved for it. Memfds of
-// memfd_secret(2) have no seals. The seals come first: fstat() of another file may block. All pages
-// must be allocated before registration. A region is mapped once, with one readable page behind it,
-// because kernels read a little past the end of a tensor. It is reference counted: the registration
-// holds one reference, each tensor in flight another. The memory is unmapped, and the user
-// refunded, when the last one goes:
+// The checks against these problems, in order: Only memfds are accepted, because only they have
+// seals, and they must be sealed against shrinking, growing and further sealing. (Memfds of
+// memfd_secret(2) have no seals.) The seals are checked first, because fstat() of another kind of
+// file may block. The pages must have the usual size, because a mapping of huge pages is longer
+// than the address range that is reserved for it. All pages must be allocated before registration.
+// A region is mapped once, with one readable page behind it, because kernels read a little past the
+// end of a tensor. A region is reference counted: the registration holds one reference, each tensor
+// in flight another. When the last reference is dropped, the memory is unmapped and the user
+// refunded:
 //
-//   register --> registered, refs 1 --tensor--> refs 2 --unregister--> not registered, refs 1
-//     --tensor done--> unmapped, MEM_RELEASED sent
+// register --> registered, refs 1 --tensor--> refs 2 --unregister--> not registered, refs 1
+// --tensor done--> unmapped, MEM_RELEASED sent
 //
-// If the connection is gone by then (table == NULL), nothing is sent and the region is freed at
-// once.
+// If the connection is already closed then (table == NULL), nothing is sent and the region is freed
+// at once.
 #include "daemon/resource/region.h"
 
 #include <assert.h>
@@ -38,7 +39,7 @@
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
-// Smaller regions are not mapped on devices: copying them is faster.
+// Smaller regions are not mapped on devices, because copying them is faster.
 #define MAPPING_BYTES_MIN ((size_t)16 << 10)
 
 #define SEALS_WANTED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -71,8 +72,8 @@ static void unlink_region(struct inf_region_table *table, struct inf_region *reg
     table->bytes -= region->size_bytes;
 }
 
-// Drops a reference. The last one unmaps the region; if the connection is open, the region is put
-// into the list of released ones, to be reported.
+// Drops a reference. Dropping the last one unmaps the region. If the connection is open, the region
+// is also put into the list of released regions, so that MEM_RELEASED is sent.
 static void drop_reference(struct inf_region *region) INF_ON_LOOP
 {
     assert(region->references > 0);
@@ -151,8 +152,9 @@ static enum inf_code check_seals(const struct inf_region_options *options, int *
     return INF_OK;
 }
 
-// Checks that the file has pages of the usual size. A memfd of huge pages (MFD_HUGETLB) has seals,
-// too, but the kernel rounds its mapping up to the huge page: over what lies behind the region.
+// Checks that the file has pages of the usual size. A memfd of huge pages (MFD_HUGETLB) has seals
+// too, but the kernel rounds its mapping up to the huge page, which would overwrite the mappings
+// behind the region.
 static enum inf_code check_pages(const struct inf_region_options *options, struct inf_error *err)
 {
     struct statfs system;
@@ -177,8 +179,8 @@ static enum inf_code check_file(const struct inf_region_options *options, struct
                                "region %" PRIu64 ": the memfd has %" PRIu64 " bytes, %" PRIu64
                                " were declared",
                                options->id, (uint64_t)file.st_size, options->size_bytes);
-    // Pages of a hole are allocated at the first read, and charged to the reader, which is the
-    // daemon.
+    // Refuse files with holes. Pages of a hole are allocated at the first read and charged to the
+    // reader, which is the daemon.
     if ((uint64_t)file.st_blocks * 512 < options->size_bytes)
         return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_REGION_SPARSE,
                                "region %" PRIu64 ": only %" PRIu64 " of %" PRIu64
@@ -199,8 +201,8 @@ static enum inf_code map_file(struct inf_region *region, const struct inf_region
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "region %" PRIu64 ": no address space", options->id);
     int protection = options->writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    // Kernels before 6.7 refuse a shared mapping of a write-sealed file even for reading. Such a
-    // file cannot change, so a private mapping is equivalent.
+    // Use a private mapping for a write-sealed file, because kernels before 6.7 refuse a shared
+    // mapping of it even for reading. The file cannot change, so a private mapping is equivalent.
     int sharing = (seals & F_SEAL_WRITE) != 0 ? MAP_PRIVATE : MAP_SHARED;
     if (mmap(memory, file_bytes, protection, sharing | MAP_FIXED, options->fd, 0) == MAP_FAILED) {
         int error = errno;
@@ -314,8 +316,8 @@ enum inf_code inf_region_register(struct inf_region_table *table,
         inf_deferred_close_fd(table->deferred_close, options->fd, table->user);
         return code;
     }
-    // The mapping keeps the memfd, so this is not its last close(), which never blocks. The
-    // reservation becomes that of the region's unmapping.
+    // This is not the last close(), because the mapping keeps the memfd alive. So it never blocks.
+    // The reservation is used later, when the region is unmapped.
     close(options->fd);
     inf_quota_refund(table->user, INF_QUOTA_FDS, 1);
     return INF_OK;
@@ -324,11 +326,11 @@ enum inf_code inf_region_register(struct inf_region_table *table,
 #define NOEXEC_SEAL_FLAG 0x0008u // MFD_NOEXEC_SEAL, which older headers do not define
 
 // Creates a sealed memfd. Its pages are allocated when they are first touched, and charged to the
-// process that touches them; the quota limits how many a client gets.
+// process that touches them. The quota limits how many bytes a client gets.
 static int create_memfd(uint64_t size_bytes)
 {
     int fd = memfd_create("inferd-region", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL_FLAG);
-    if (fd < 0 && errno == EINVAL) // before Linux 6.3
+    if (fd < 0 && errno == EINVAL) // Linux before 6.3 does not know the flag
         fd = memfd_create("inferd-region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 ||
         (ftruncate(fd, (off_t)size_bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS_WANTED) == 0))

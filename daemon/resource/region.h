@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a client shares with the daemon: memfds, mapped once and then named by id in each
-// request. Ids belong to one connection. All functions are the loop's; workers only use the
-// pointers in a job, which stay valid as long as the job holds the region.
+// Memory that a client shares with the daemon: memfds that are mapped once and then named by id in
+// each request. Ids belong to one connection. Only the loop calls these functions. Workers use only
+// the pointers in a job, which stay valid as long as the job holds the region.
 #ifndef INF_DAEMON_RESOURCE_REGION_H
 #define INF_DAEMON_RESOURCE_REGION_H
 
@@ -15,7 +15,7 @@
 #include "daemon/system/counters.h"
 #include "proto/core/status.h"
 
-// Tensors in a region start at multiples of this, as in a frame's data segment.
+// Tensors in a region start at multiples of this, as they do in the data segment of a frame.
 #define INF_REGION_ALIGNMENT 64
 
 // One mapped region. Its registration holds one reference, and each tensor in flight another.
@@ -24,12 +24,14 @@ struct inf_region {
     uint8_t *memory; // followed by INF_BLOB_SLACK_BYTES readable bytes
     uint64_t size_bytes;
     size_t mapped_bytes;
-    struct inf_mapping *mapping; // mapping on devices; NULL: devices copy
+    struct inf_mapping *mapping; // mapping of the memory on devices; NULL: devices copy the tensors
     bool writable;
-    bool registered; // false: unregistered, and only kept for tensors in flight
+    // False: the client unregistered the region, and only tensors in flight keep it.
+    bool registered;
     uint32_t references;
-    uint64_t release_stream;        // stream id of the MEM_UNREGISTER; the MEM_RELEASED repeats it
-    struct inf_region_table *table; // NULL after the connection was closed
+    // Stream id of the MEM_UNREGISTER frame, which the MEM_RELEASED frame repeats.
+    uint64_t release_stream;
+    struct inf_region_table *table; // table of the connection; NULL after the connection was closed
     struct inf_deferred_close *deferred_close;
     struct inf_counters *counters;
     struct inf_quota_user *user; // the user who is charged; a reference
@@ -48,7 +50,7 @@ struct inf_region_table {
 };
 
 // Prepares an embedded table. `deferred_close` and `counters` outlive the table and every region in
-// flight. `user`, who is charged for the regions, outlives the table.
+// flight. `user` is charged for the regions and outlives the table.
 void inf_region_table_init(struct inf_region_table *table,
                            struct inf_deferred_close *deferred_close, struct inf_counters *counters,
                            struct inf_quota_user *user);
@@ -58,22 +60,23 @@ void inf_region_table_fini(struct inf_region_table *table) INF_ON_LOOP;
 
 // A region to be mapped.
 struct inf_region_options {
-    uint64_t id; // the client's choice; not 0
+    uint64_t id; // id that the client chose; not 0
     uint64_t size_bytes;
     bool writable;
-    // Closed by inf_region_register(), also on failure. The user is charged for it (INF_QUOTA_FDS),
-    // and its close is reserved (inf_deferred_close_reserve()).
+    // inf_region_register() closes it, even on failure. The user is already charged for it
+    // (INF_QUOTA_FDS), and its close is reserved (inf_deferred_close_reserve()).
     int fd;
 };
 
 // Maps a memfd.
 //
-// INF_INVALID       (BAD_PARAMETER) the id or the size is 0; (SIZE_MISMATCH) the file is smaller.
+// INF_INVALID       (BAD_PARAMETER) the id or the size is 0; (SIZE_MISMATCH) the file is smaller
+// than the size.
 // INF_EXISTS        (REGION_EXISTS)
 // INF_PRECONDITION  (SEALS_MISSING) not a memfd, or not sealed against SHRINK, GROW and SEAL;
-//                   (REGION_SPARSE) pages are not allocated: reading them would charge the daemon.
+// (REGION_SPARSE) some pages are not allocated, so reading them would charge the daemon.
 // INF_EXHAUSTED     (QUOTA_BYTES) more regions or bytes than a connection or a user may have;
-//                   (HOST_OOM)
+// (HOST_OOM)
 enum inf_code inf_region_register(struct inf_region_table *table,
                                   const struct inf_region_options *options,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
@@ -84,12 +87,12 @@ enum inf_code inf_region_register(struct inf_region_table *table,
 enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id, uint64_t stream_id,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Creates a sealed memfd and maps it as a writable region. *out_fd is to be sent to the client, and
-// is the caller's to close. Fails as inf_region_register().
+// Creates a sealed memfd and maps it as a writable region. The caller sends *out_fd to the client,
+// and closes it. Fails like inf_region_register().
 enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, uint64_t size_bytes,
                                   int *out_fd, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Takes the next region off the list of unmapped ones. Returns false if the list is empty.
+// Removes the next region from the list of unmapped ones. Returns false if the list is empty.
 bool inf_region_table_next_released(struct inf_region_table *table, uint64_t *id,
                                     uint64_t *stream_id) INF_NODISCARD INF_ON_LOOP;
 
@@ -98,7 +101,7 @@ struct inf_region_range {
     uint64_t id;
     uint64_t offset;
     uint64_t length;
-    bool write; // the range is written to
+    bool write; // true: the range will be written
 };
 
 // Finds the memory of a range and takes a reference to its region.

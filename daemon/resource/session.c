@@ -5,17 +5,17 @@
 // the client and back costs time, and a request that fails half-way must not leave half of the new
 // state.
 //
-// The idea: each tensor has two buffers. `now` is what requests read. A running request writes its
-// new value into `next`. If the request succeeds, inf_session_commit() swaps both for all tensors
-// at once; if it fails, `next` is simply overwritten later. Only one request of a session runs at a
-// time, so no lock is needed: the worker owns `next` while a job runs, and the loop owns everything
-// else.
+// The idea: each tensor has two buffers. Requests read `now`. A running request writes its new
+// value into `next`. If the request succeeds, inf_session_commit() swaps both buffers for all
+// tensors at once; if it fails, a later request overwrites `next`. Only one request of a session
+// runs at a time, so no lock is needed: the worker owns `next` while a job runs, and the loop owns
+// everything else.
 //
-//   request 1: reads h.now, writes h.next --commit: swap--> request 2: reads h.now (the new value)
+// request 1: reads h.now, writes h.next --commit: swap--> request 2: reads h.now (the new value)
 //
-// Both buffers are charged to the user and limited per session. Memory for `next` is reserved on
-// the worker, which cannot charge, so the loop charges after the run; if that fails, the buffer is
-// freed again.
+// Both buffers are charged to the user and limited per session. The worker allocates the memory for
+// `next`, but cannot charge the user. So the loop charges after the run; if that fails, the buffer
+// is freed again.
 #include "daemon/resource/session.h"
 
 #include <assert.h>
@@ -45,7 +45,7 @@ void inf_session_table_fini(struct inf_session_table *table)
     table->count = 0;
 }
 
-// --- one session ---
+// --- reference counting and tensors of one session ---
 
 static void free_session(struct inf_session *session) INF_ON_LOOP
 {
@@ -141,7 +141,7 @@ static enum inf_code create_session(struct inf_session_table *table,
     return INF_OK;
 }
 
-// --- the table ---
+// --- opening and closing sessions ---
 
 static struct inf_session **find_link(struct inf_session_table *table, uint64_t id)
 {
@@ -198,7 +198,7 @@ enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
     return *out_session != NULL ? INF_OK : refuse_unknown(id, err);
 }
 
-// --- values ---
+// --- values of tensors ---
 
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
                                          struct inf_error *err)
@@ -222,7 +222,7 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
     return INF_OK;
 }
 
-// Updates the charge of session and user to the present size of both buffers of a tensor.
+// Updates the charge of the session and the user to the present size of both buffers of a tensor.
 static enum inf_code charge_tensor(struct inf_session *session, struct inf_session_tensor *tensor,
                                    struct inf_error *err) INF_ON_LOOP
 {

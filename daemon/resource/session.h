@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sessions of one connection: named tensors that are kept between its requests. One request of
-// a session runs at a time, in order of arrival. The tensors that it keeps are available to the
-// next one as soon as it is done; if it fails, none of them changes. A closed session is freed
-// after its last request. Everything is the loop's, except the `next` buffers of a running request,
-// which are the worker's.
+// The sessions of one connection: named tensors that are kept between its requests. The requests of
+// a session run one at a time, in order of arrival. When a request is done, the tensors that it
+// keeps are available to the next one; if it fails, no tensor changes. A closed session is freed
+// after its last request. The loop owns everything, except the `next` buffers of a running request,
+// which the worker owns.
 #ifndef INF_DAEMON_RESOURCE_SESSION_H
 #define INF_DAEMON_RESOURCE_SESSION_H
 
@@ -26,9 +26,9 @@ struct inf_session_tensor {
     enum inf_dtype dtype;
     struct inf_shape shape;
     struct inf_session_buffer now;
-    struct inf_session_buffer next; // belongs to the worker while a job that keeps this tensor runs
+    struct inf_session_buffer next; // owned by the worker while a job that keeps this tensor runs
     uint64_t charged_bytes;         // for both buffers
-    char *output; // of a state pair: the output that becomes this tensor; NULL: no pair
+    char *output; // the output of a state pair that becomes this tensor; NULL: no pair
     bool shaped;  // the first value is zeros of shape `first_shape`
     struct inf_shape first_shape;
 };
@@ -36,10 +36,10 @@ struct inf_session_tensor {
 struct inf_session {
     uint64_t id;
     struct inf_session *next; // in the table
-    uint32_t references;      // one per job, and one of the table while the session is open
+    uint32_t references;      // one for each job, and one for the table while the session is open
     uint32_t tensor_count;
     struct inf_session_tensor tensors[INF_LIMIT_SESSION_TENSORS];
-    uint64_t charged_bytes; // for all tensors
+    uint64_t charged_bytes; // bytes charged for all tensors
     struct inf_quota_user *user;
     struct inf_counters *counters;
     // Accepted jobs: the submitted one, and the queue behind it, linked by session_next.
@@ -70,13 +70,13 @@ enum inf_code inf_session_open(struct inf_session_table *table,
                                const struct inf_session_message *message,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Closes a session: the id may be used again; requests that were accepted still run.
+// Closes a session. Its id may be used again. Requests that were already accepted still run.
 //
 // INF_ABORTED  (SESSION_LOST) there is no session with this id.
 enum inf_code inf_session_close(struct inf_session_table *table, uint64_t id,
                                 struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Finds the session with this id; the pointer is borrowed. Fails as inf_session_close().
+// Finds the session with this id. The result is borrowed. Fails like inf_session_close().
 enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
                                struct inf_session **out_session,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
@@ -84,18 +84,19 @@ enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
 // Takes another reference.
 struct inf_session *inf_session_ref(struct inf_session *session) INF_NODISCARD INF_ON_LOOP;
 
-// Drops a reference and sets the pointer to NULL. The last one frees the session. NULL is allowed.
+// Drops a reference and sets the pointer to NULL. Dropping the last reference frees the session.
+// NULL is allowed.
 void inf_session_unref(struct inf_session **session) INF_ON_LOOP;
 
-// Returns the index of the tensor called `name`, which is created without a value if there is none.
+// Returns the index of the tensor called `name`. If there is none, creates it without a value.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) there are INF_LIMIT_SESSION_TENSORS already; (HOST_OOM)
 enum inf_code inf_session_obtain_tensor(struct inf_session *session, const char *name,
                                         uint32_t *out_index,
                                         struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Gives the tensor of a state pair its first value: zeros, of the shape that the session was opened
-// with, or else of shape `wanted`.
+// Sets the first value of a tensor in a state pair to zeros. The shape is the one that the session
+// was opened with, or else `wanted`.
 //
 // INF_INVALID    (TENSOR_MISSING) the tensor belongs to no pair, or its shape is not known.
 // INF_EXHAUSTED  (QUOTA_BYTES, HOST_OOM)
@@ -113,7 +114,7 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
 // user, or frees the buffer if the charge fails.
 void inf_session_charge_next(struct inf_session *session, uint32_t index) INF_ON_LOOP;
 
-// An input or output of a model, and the session tensor that it is read from or kept in.
+// An input or output of a model, and the session tensor that provides or receives its value.
 struct inf_session_port {
     uint8_t port, tensor;
 };
@@ -125,7 +126,7 @@ struct inf_session_kept {
     struct inf_shape shape;
 };
 
-// Makes the next values of these tensors their present ones, all or none.
+// Makes the next values of these tensors their present values: either all of them or none.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the session, or its user, would have too many bytes.
 enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs several jobs of one model as one batch. The jobs are a sequence of rows; each run takes the
+// Runs several jobs of one model as one batch. The jobs form a sequence of rows. Each run takes the
 // next rows, as many as the batch ladder recommends, copies them together (gather), pads them to a
-// rung of the ladder, and copies the output rows back to their jobs (scatter). Copies are avoided
-// if one job fills the whole run:
+// rung of the ladder, and copies the output rows back to their jobs (scatter). If one job fills the
+// whole run, nothing is copied:
 //
-//   jobs   A: 3 rows   B: 6 rows
-//   runs   [A A A B]   [B B B B]   [B]     ladder with rungs 1, 2 and 4
+// jobs   A: 3 rows   B: 6 rows
+// runs   [A A A B]   [B B B B]   [B]     ladder with rungs 1, 2 and 4
 //
-// If a run of several jobs fails, each job is run alone, so that only the one with bad values
+// If a run of several jobs fails, each job is run alone, so that only the job with bad values
 // fails.
 #include "daemon/schedule/batch.h"
 
@@ -30,7 +30,7 @@ void inf_batch_memory_fini(struct inf_batch_memory *memory)
     *memory = (struct inf_batch_memory){0};
 }
 
-// The jobs that are run together, and the progress.
+// The jobs that are run together, and how far they have been run.
 struct batch {
     const struct inf_batch_resources *resources;
     struct inf_job *jobs[INF_BATCH_ROWS_MAX];
@@ -40,22 +40,24 @@ struct batch {
     struct inf_error *err;
 };
 
-// Rows of one job in a run.
+// The rows of one job within a run.
 struct piece {
     struct inf_job *job;
     uint32_t row, count; // first row in the job, and number of rows
     uint32_t at;         // first row in the run
 };
 
-// One run.
+// One run of the executable, for one rung of the ladder.
 struct run {
     struct inf_executable *executable;
     const struct inf_graph *graph;
-    uint32_t rung_rows, rows; // rows of the rung; rows of jobs, without padding
+    // Rows of the rung; rows that belong to jobs, that is, without padding.
+    uint32_t rung_rows, rows;
     uint32_t piece_count;
     struct piece pieces[INF_BATCH_ROWS_MAX];
     const void *inputs[INF_LIMIT_TENSORS];
-    struct inf_mapping *mappings[INF_LIMIT_TENSORS]; // of inputs that are not copied; else NULL
+    // Device mappings of the inputs that are not copied; NULL for copied inputs.
+    struct inf_mapping *mappings[INF_LIMIT_TENSORS];
     void *outputs[INF_LIMIT_TENSORS];
 };
 
@@ -71,9 +73,9 @@ static bool is_aligned(const void *memory)
     return (uintptr_t)memory % ALIGNMENT == 0;
 }
 
-// --- memory ---
+// --- memory for gathered tensors ---
 
-// Reserves memory for the largest batch of the model, so that no later run allocates.
+// Reserves memory for the largest batch of the model, so that no later batch allocates.
 static enum inf_code reserve_memory(struct inf_batch_memory *memory,
                                     const struct inf_served *served, struct inf_error *err)
 {
@@ -101,9 +103,9 @@ static uint8_t *take_range(const struct inf_batch_memory *memory, size_t *used, 
     return place;
 }
 
-// --- a run ---
+// --- one run ---
 
-// Chooses the rung of the next run, and the rows for it.
+// Chooses the rung of the next run, and the rows that it runs.
 static void plan_run(struct batch *batch, struct run *run)
 {
     const struct inf_batch_ladder *ladder = &batch->jobs[0]->served->ladder;
@@ -141,8 +143,8 @@ static enum inf_code acquire_executable(const struct batch *batch, struct run *r
     return INF_OK;
 }
 
-// Returns the memory of an input of the run: that of the job if it can be used directly, else a
-// copy of all rows.
+// Returns the memory of an input of the run: the memory of the job if it can be used directly,
+// otherwise a copy of all rows.
 static const void *gather_input(const struct batch *batch, struct run *run, uint32_t index,
                                 size_t *used)
 {
@@ -159,8 +161,8 @@ static const void *gather_input(const struct batch *batch, struct run *run, uint
         memcpy(copy + piece->at * size,
                (const uint8_t *)piece->job->inputs[index] + piece->row * size, piece->count * size);
     }
-    // Padding repeats the last row. Zeros could make some models slow or produce NaN; a real row
-    // cannot do anything that the rows of the job do not do.
+    // Pad with copies of the last row. Zeros could make some models slow or produce NaN, while a
+    // copied row behaves like a row of the job.
     for (uint32_t row = run->rows; row < run->rung_rows; row++)
         memcpy(copy + row * size, copy + (row - 1) * size, size);
     return copy;
@@ -174,8 +176,8 @@ static bool is_output_wanted(const struct run *run, uint32_t index)
     return false;
 }
 
-// Returns the memory that the run writes an output to: that of the job if it can be used directly,
-// else memory from which scatter_outputs() copies.
+// Returns the memory that the run writes an output to: the memory of the job if it can be used
+// directly, otherwise memory from which scatter_outputs() copies.
 static void *place_output(const struct batch *batch, const struct run *run, uint32_t index,
                           size_t *used)
 {
@@ -216,7 +218,8 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
         .mappings = run->mappings,
         .outputs = run->outputs,
         .slot = batch->resources->slot,
-        // A single job may be cancelled. In a batch, the other jobs would have to be run again.
+        // Only a run of a single job may be cancelled. In a batch, the other jobs would have to run
+        // again.
         .cancelled = batch->count == 1 ? &batch->jobs[0]->cancelled : NULL};
     for (uint32_t i = 0; i < run->piece_count; i++) {
         struct inf_job *job = run->pieces[i].job;
@@ -245,7 +248,7 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
     return INF_OK;
 }
 
-// --- jobs ---
+// --- all jobs of a batch ---
 
 // Finds memory for the outputs of every job. Jobs without memory and cancelled jobs are left out of
 // the batch.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the rows of several jobs of one model together, or those of one job in several runs. For
-// workers.
+// Runs the rows of several jobs of one model together, or the rows of one job in several runs.
+// Called by workers.
 #ifndef INF_DAEMON_SCHEDULE_BATCH_H
 #define INF_DAEMON_SCHEDULE_BATCH_H
 
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/job.h"
 
-// Memory of a worker for gathered tensors. It grows to what the models need, and is kept. All zero:
-// none.
+// Memory of a worker for gathered tensors. It grows to the size that the models need, and is kept.
+// All zero means no memory.
 struct inf_batch_memory {
     uint8_t *data;
     size_t capacity;
@@ -25,7 +25,8 @@ struct inf_batch_resources {
 };
 
 // Runs `count` jobs of one model, all with rows > 0, and fills their results except start_ns and
-// done_ns. A failure affects its job only: if a run of several jobs fails, each job is run alone.
+// done_ns. If a run of several jobs fails, each job is run alone, so that only the faulty job
+// fails.
 void inf_batch_run(struct inf_job *const *jobs, uint32_t count,
                    const struct inf_batch_resources *resources) INF_ON_WORKER INF_MAY_BLOCK;
 

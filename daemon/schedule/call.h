@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request that is answered later: what its connection knows about it. Used by the loop only.
+// A request that is answered later: the information that its connection keeps about it. Used by the
+// loop only.
 #ifndef INF_DAEMON_SCHEDULE_CALL_H
 #define INF_DAEMON_SCHEDULE_CALL_H
 
@@ -20,9 +21,10 @@ struct inf_call {
     struct inf_connection *connection; // NULL: the client disconnected
     uint64_t stream_id;
     uint16_t method;
-    uint64_t order_key;               // 0: none
-    struct inf_quota_user *payer;     // the user who is charged; a reference until the release
-    uint64_t paid_bytes;              // bytes of the data segment that were charged
+    uint64_t order_key; // order key of the request; 0: none
+    // The user who is charged for the request; a reference until the call is released.
+    struct inf_quota_user *payer;
+    uint64_t paid_bytes;              // data bytes that were charged to `payer`
     bool answered;                    // the final reply was sent, or is about to be
     struct inf_call *previous, *next; // in the list of calls of the connection
 };

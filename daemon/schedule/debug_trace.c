@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs one request node by node: runs the model again with inspection on, and writes a line for
+// Logs one request node by node: runs the model again with inspection on, and logs one line for
 // each node.
 #include "daemon/schedule/debug_trace.h"
 
@@ -11,7 +11,8 @@
 
 #include "backends/base/clock.h"
 
-// The log holds some hundred lines and drops further ones, so pause after each group of rows.
+// Pause after each group of rows, because the log has room for some hundred lines and drops further
+// ones.
 #define PAUSE_NS (10 * INF_NS_PER_MS)
 
 struct trace {

@@ -7,20 +7,21 @@
 #include "daemon/load/inspect.h"
 #include "daemon/load/served.h"
 
-// The request. Everything is borrowed.
+// The request to be traced. Everything is borrowed.
 struct inf_trace_subject {
     struct inf_served *served;
     struct inf_device *device;
-    enum inf_precision precision; // of the answer
+    enum inf_precision precision; // precision of the original answer
     const char *request_id;       // "": none
     const struct inf_shape *shapes;
-    struct inf_blob *const *inputs; // in the order of the model
+    struct inf_blob *const *inputs; // input tensors, in the order of the model
     uint32_t input_count;
 };
 
-// Runs the request again and logs for each node its name, operator, kernel, time, shapes, bytes,
-// value range, and the number of NaN and infinite values and whether the node produced them; then a
-// summary. If the model cannot be inspected, one line gives the reason.
+// Runs the request again and logs one line for each node, and then a summary. A line has the node's
+// name, operator, kernel, time, shapes, bytes and value range, and the number of NaN and infinite
+// values together with whether this node produced them. If the model cannot be inspected, one line
+// gives the reason.
 void inf_trace_log(const struct inf_trace_subject *subject,
                    const struct inf_log *log) INF_MAY_BLOCK;
 

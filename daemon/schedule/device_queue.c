@@ -2,25 +2,25 @@
 // The queue between the loop and the workers of one device.
 //
 // The problems: workers must start within microseconds of a push, but waking a sleeping thread
-// takes tens of microseconds; jobs must be refused early if they cannot meet their deadline, which
-// needs an estimate of all that is ahead of them; and several small jobs should run as one batch.
+// takes tens of microseconds. Jobs must be refused early if they cannot meet their deadline, which
+// requires an estimate of all the work ahead of them. Several small jobs should run as one batch.
 //
 // Spin before sleeping. At most one worker polls `pushes` for a short time before it sleeps on
 // `filled`, and only if recent waits were short (inf_spin_wait). `pushes` is read without the
-// mutex, as a hint: the worker takes the mutex afterwards and looks at the queue itself, so a stale
-// value only costs time. A push signals `filled` only if there are more jobs than polling workers.
+// mutex, as a hint. The worker takes the mutex afterwards and checks the queue, so a stale value
+// only costs time. A push signals `filled` only if there are more jobs than polling workers.
 //
 // Estimate the start of a job. `ends_sum_ns` is the sum of the expected end times of all running
-// jobs. Minus running * now it is their total remaining time, without a list. Plus the queued
-// device time that goes first (inf_fair_queue_ahead_ns()), divided by the number of workers, it is
-// the expected wait. A job that a worker can start at once is always accepted: it delays no other
-// job, and its run time improves the estimate.
+// jobs. Subtracting running * now gives their total remaining time, without a list. Adding the
+// queued device time that goes first (inf_fair_queue_ahead_ns()) and dividing by the number of
+// workers gives the expected wait. A job that a worker can start at once is always accepted,
+// because it delays no other job and its run time improves the estimate.
 //
-//   remaining = max(0, ends_sum_ns - running * now)          wait = (ahead + remaining) / workers
+// remaining = max(0, ends_sum_ns - running * now)          wait = (ahead + remaining) / workers
 //
-// Batch what waits. A worker that takes a job also takes queued jobs of the same model, up to the
-// best rung of the batch ladder, but leaves a share for workers that are idle. Before that it may
-// wait for more (batch_wait.c).
+// Batch the jobs that wait. A worker that takes a job also takes queued jobs of the same model, up
+// to the best rung of the batch ladder, but leaves a share for idle workers. Before that, the
+// worker may wait for more jobs (batch_wait.c).
 //
 // Held jobs (requests of a session that wait for an earlier one) count towards the limits but are
 // not in the fair queue. A job changes its place only under the mutex: LOOP -> HELD -> QUEUE ->
@@ -62,7 +62,7 @@ static struct inf_job *find_job(struct inf_fair_queue_entry *entry)
                : (struct inf_job *)((char *)entry - offsetof(struct inf_job, queue_entry));
 }
 
-// --- what is expected ---
+// --- predicting the wait ---
 
 // Returns the total remaining time of the running jobs, in nanoseconds.
 static uint64_t find_running_ns(const struct inf_device_queue *queue, uint64_t now_ns)
@@ -83,9 +83,9 @@ static uint64_t find_ahead_ns(const struct inf_device_queue *queue, const struct
            queue->workers;
 }
 
-// Predicts whether a job that arrived now would start, or end, too late for one of its deadlines. A
-// job that a worker can start at once is always accepted: it delays no other job, and its run time
-// updates the estimate.
+// Predicts whether a job that arrives now would start or end too late for one of its deadlines. A
+// job that a worker can start at once is always accepted, because it delays no other job and its
+// run time updates the estimate.
 static enum inf_device_queue_verdict predict_verdict(struct inf_device_queue *queue,
                                                      const struct inf_job *job, uint64_t now_ns)
 {
@@ -111,16 +111,16 @@ uint64_t inf_device_queue_finish_ns(struct inf_device_queue *queue, const struct
     return INF_MAX(wait_ns + (known.run_ns != 0 ? known.run_ns : run_ns), 1u);
 }
 
-// --- jobs ---
+// --- pushing and popping jobs ---
 
-// Polls until `pushes` differs from `seen`, another thread needs this processor, or `end_ns`.
-// Returns true if it differs. Releases the mutex meanwhile.
+// Polls until `pushes` differs from `seen`, another thread needs this processor, or `end_ns` is
+// reached. Returns true in the first case. Releases the mutex while polling.
 static bool poll_pushes(struct inf_device_queue *queue, unsigned seen, uint64_t end_ns)
     INF_ATTR(requires_capability(queue->mutex))
 {
     queue->polling = true;
     inf_mutex_unlock(&queue->mutex);
-    // Relaxed: only a hint to take the mutex, which orders the data.
+    // Relaxed is enough: the value is only a hint to take the mutex, which orders the data.
     while (atomic_load_explicit(&queue->pushes, memory_order_relaxed) == seen &&
            inf_clock_ns() < end_ns && inf_spin_wait_yield())
         ;
@@ -129,8 +129,8 @@ static bool poll_pushes(struct inf_device_queue *queue, unsigned seen, uint64_t 
     return atomic_load_explicit(&queue->pushes, memory_order_relaxed) != seen;
 }
 
-// Returns true if the limits allow the job. An empty queue accepts a job of any size; else it could
-// never run.
+// Returns true if the limits allow the job. An empty queue accepts a job of any size, because
+// otherwise such a job could never run.
 static bool has_room(const struct inf_device_queue *queue, const struct inf_job *job)
 {
     return queue->count + queue->held == 0 ||
@@ -200,7 +200,7 @@ enum inf_device_queue_verdict inf_device_queue_push(struct inf_device_queue *que
     enum inf_device_queue_verdict verdict = try_push(queue, job);
     uint64_t busy_ns =
         inf_fair_queue_waiting_ns(queue->fair_queue) + find_running_ns(queue, job->accepted_ns);
-    // A polling worker takes a job without being woken.
+    // No wake-up is needed if a polling worker can take the job.
     bool wake =
         verdict == INF_DEVICE_QUEUE_ACCEPTED && queue->waiting > 0 && queue->count > queue->polling;
     inf_mutex_unlock(&queue->mutex);
@@ -229,8 +229,8 @@ bool inf_device_queue_recall(struct inf_device_queue *queue, struct inf_job *job
 bool inf_device_queue_withdraw(struct inf_device_queue *queue, struct inf_job *job)
 {
     bool queued = inf_device_queue_recall(queue, job);
-    // Relaxed: a hint to stop early. The result of the job reaches the loop through the lock of
-    // another queue.
+    // Relaxed is enough, because this is only a hint to stop early. The result of the job reaches
+    // the loop through the lock of another queue.
     if (!queued)
         atomic_store_explicit(&job->cancelled, true, memory_order_relaxed);
     return queued;
@@ -248,14 +248,14 @@ static void begin_job(struct inf_device_queue *queue, struct inf_job *job, uint6
     queue->ends_sum_ns += job->expected_end_ns;
 }
 
-// Returns the earlier of two times; 0 means none.
+// Returns the earlier of two times; 0 means no time.
 static uint64_t find_earlier(uint64_t a_ns, uint64_t b_ns)
 {
     return a_ns == 0 || (b_ns != 0 && b_ns < a_ns) ? b_ns : a_ns;
 }
 
 // Counts the queued rows of the model of `first`. Returns false if jobs of other models are queued
-// too, which must not be delayed.
+// too, because waiting would delay them.
 static bool count_waiting(struct inf_device_queue *queue, struct inf_job *first,
                           struct inf_batch_waiting *waiting)
     INF_ATTR(requires_capability(queue->mutex))
@@ -275,8 +275,8 @@ static bool count_waiting(struct inf_device_queue *queue, struct inf_job *first,
     return found == queue->count;
 }
 
-// Waits for more rows of the next job's model if that pays: until there are enough, none arrives
-// for a while, or the time is up. Releases the mutex meanwhile.
+// Waits for more rows of the next job's model if that pays. The wait ends when there are enough
+// rows, no row arrives for a while, or the time is up. Releases the mutex meanwhile.
 static void wait_for_rows(struct inf_device_queue *queue)
     INF_ATTR(requires_capability(queue->mutex))
 {
@@ -284,7 +284,7 @@ static void wait_for_rows(struct inf_device_queue *queue)
     struct inf_job *first = find_job(inf_fair_queue_next(queue->fair_queue, now_ns));
     struct inf_batch_waiting waiting;
     uint64_t rows = 0;
-    // If another worker sleeps, it takes the jobs that arrive next.
+    // Do not wait if another worker sleeps, because that worker takes the jobs that arrive next.
     if (first == NULL || first->rows == 0 || queue->closed || queue->waiting > 0 ||
         !count_waiting(queue, first, &waiting))
         return;
@@ -301,7 +301,8 @@ static void wait_for_rows(struct inf_device_queue *queue)
         now_ns = inf_clock_ns();
         if (came)
             stalls_ns = now_ns + INF_BATCH_WAIT_STALL_NS;
-        // Other workers may have taken jobs meanwhile, and jobs of other models may have arrived.
+        // Find the first job again, because other workers may have taken jobs meanwhile, and jobs
+        // of other models may have arrived.
         first = find_job(inf_fair_queue_next(queue->fair_queue, now_ns));
         if (first == NULL || first->rows == 0 || queue->closed ||
             !count_waiting(queue, first, &waiting))
@@ -310,8 +311,8 @@ static void wait_for_rows(struct inf_device_queue *queue)
     inf_batch_wait_learn(&queue->batch_wait, waiting.rows > before);
 }
 
-// Fills jobs[1...] with jobs that should run together with jobs[0], and returns the number of all.
-// If other workers are idle, a share is left for them.
+// Fills jobs[1...] with jobs that should run together with jobs[0], and returns the total number.
+// If other workers are idle, leaves a share of the jobs for them.
 static uint32_t gather_batch(struct inf_device_queue *queue,
                              struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS])
     INF_ATTR(requires_capability(queue->mutex))
@@ -340,7 +341,7 @@ static uint32_t gather_batch(struct inf_device_queue *queue,
 }
 
 // Returns true if a run that starts now is expected to end after the job's deadline. If no other
-// job waits, the job is run anyway: it delays no other job, and its run time updates the estimate.
+// job waits, returns false, because running the job delays no other job and updates the estimate.
 static bool misses_deadline(const struct inf_device_queue *queue, const struct inf_job *job,
                             uint64_t now_ns)
 {
@@ -363,7 +364,7 @@ static uint32_t take_jobs(struct inf_device_queue *queue,
     return count;
 }
 
-// Waits for a job, or until the queue is closed.
+// Waits until there is a job or the queue is closed.
 static void wait_for_job(struct inf_device_queue *queue) INF_ATTR(requires_capability(queue->mutex))
 {
     uint64_t begin_ns = inf_clock_ns();
@@ -409,8 +410,9 @@ static void finish_job(struct inf_device_queue *queue, struct inf_job *job)
     if (job->skip_run)
         return;
     queue->typical_ns += (uint64_t)(((int64_t)device_ns - (int64_t)queue->typical_ns) / 8);
-    // Time spent compiling is charged but not learned, because the next run does not need it. A run
-    // that failed or was cancelled tells nothing about the next one.
+    // Do not learn from time spent compiling, because the next run does not need it; it is only
+    // charged. Do not learn from a run that failed or was cancelled, because it predicts nothing
+    // about the next run.
     if (job->result.fault.err.code != INF_OK || run_ns == 0 || whole_ns == 0)
         return;
     const struct inf_estimate took = {

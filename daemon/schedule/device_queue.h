@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bounded queue of jobs of one device, with an estimate of their run times. The loop pushes
-// jobs and may take queued ones back; workers pop them in the order of the fair queue
+// jobs and may take queued jobs back. Workers pop them in the order of the fair queue
 // (daemon/policy/fair_queue.h) and report how long they took. device_queue.c explains the ideas.
 #ifndef INF_DAEMON_SCHEDULE_DEVICE_QUEUE_H
 #define INF_DAEMON_SCHEDULE_DEVICE_QUEUE_H
@@ -16,37 +16,37 @@
 #include "daemon/policy/run_estimate.h"
 #include "daemon/schedule/job.h"
 
-// The most jobs that one worker takes at once: each has at least one row.
+// The highest number of jobs that a worker pops at once. Each of them has at least one row.
 #define INF_DEVICE_QUEUE_JOBS INF_BATCH_ROWS_MAX
 
 struct inf_device_queue_limits {
     uint32_t requests_max; // jobs that may be queued
-    uint64_t bytes_max;    // bytes of their data segments
+    uint64_t bytes_max;    // bytes of the data segments of queued jobs
 };
 
-// Embedded. Must not move while it is used.
+// Embedded in the scheduler. Must not move while it is used.
 struct inf_device_queue {
-    uint32_t workers;       // number of workers that pop from it
+    uint32_t workers;       // number of workers that pop from this queue
     struct inf_mutex mutex; // guards everything below, and the queue's part of each job
     struct inf_cond filled;
     struct inf_fair_queue *fair_queue;
     struct inf_estimates estimates;
     struct inf_device_queue_limits limits;
     uint32_t count; // queued jobs
-    uint64_t bytes; // of their data segments
+    uint64_t bytes; // bytes of the data segments of queued jobs
     uint32_t held;  // jobs that are counted but may not run yet
     uint64_t held_bytes;
     uint32_t waiting; // workers that sleep in inf_device_queue_pop()
-    bool polling;     // one worker there is awake and polls `pushes`
+    bool polling;     // one worker in inf_device_queue_pop() is awake and polls `pushes`
     struct inf_spin_wait spin_wait;
     struct inf_batch_wait batch_wait;
     bool closed;
-    uint32_t running;     // jobs that workers have
-    uint64_t ends_sum_ns; // sum of their expected end times
+    uint32_t running;     // number of jobs that workers are running
+    uint64_t ends_sum_ns; // sum of the expected end times of the running jobs
     uint64_t
         typical_ns; // running mean of the device time of all jobs, for models without an estimate
-    // Changed under the mutex, and polled without it.
-    atomic_uint pushes; // jobs ever pushed, plus 1 when the queue is closed
+    // Changed under the mutex, but polled without it.
+    atomic_uint pushes; // number of jobs ever pushed, plus 1 when the queue is closed
 };
 
 struct inf_device_queue_options {
@@ -61,17 +61,17 @@ enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
                                     const struct inf_device_queue_options *options,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Releases a queue that no worker uses any longer. All zero is allowed.
+// Releases a queue that no worker uses any more. A zeroed struct is allowed.
 void inf_device_queue_fini(struct inf_device_queue *queue);
 
 enum inf_device_queue_verdict {
     INF_DEVICE_QUEUE_ACCEPTED,
-    INF_DEVICE_QUEUE_FULL,       // or closed
+    INF_DEVICE_QUEUE_FULL,       // the queue is full or closed
     INF_DEVICE_QUEUE_LATE_END,   // the job would end after its deadline
     INF_DEVICE_QUEUE_LATE_START, // the job would start after its queue deadline
 };
 
-// Reserves a place for a job that may not run yet; job->place becomes INF_JOB_HELD. Checks no
+// Reserves a place for a job that may not run yet; sets job->place to INF_JOB_HELD. Checks no
 // deadline.
 enum inf_device_queue_verdict inf_device_queue_hold(struct inf_device_queue *queue,
                                                     struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
@@ -79,35 +79,36 @@ enum inf_device_queue_verdict inf_device_queue_hold(struct inf_device_queue *que
 // Releases the place of a held job.
 void inf_device_queue_drop(struct inf_device_queue *queue, struct inf_job *job) INF_ON_LOOP;
 
-// Pushes a job, unless the queue is full or the job would be too late; a held job is always
+// Pushes a job, unless the queue is full or the job would be too late. A held job is always
 // accepted. *out_wait_ns is the expected time until the workers have done all queued jobs.
 enum inf_device_queue_verdict
 inf_device_queue_push(struct inf_device_queue *queue, struct inf_job *job,
                       uint64_t *out_wait_ns) INF_NODISCARD INF_ON_LOOP;
 
-// Returns the expected time from the arrival of a job until it would be done here, in nanoseconds.
-// The run itself counts as `run_ns` if the queue has no estimate for it. At least 1.
+// Returns the expected time, in nanoseconds, from the arrival of a job until this device would be
+// done with it. If the queue has no estimate for the run itself, the run counts as `run_ns`. The
+// result is at least 1.
 uint64_t inf_device_queue_finish_ns(struct inf_device_queue *queue, const struct inf_job *job,
                                     uint64_t run_ns) INF_ON_LOOP;
 
-// Takes a job back that no worker has; returns true also if that was done before. False: a worker
-// has the job.
+// Takes a job back before a worker has it. Returns true on success, and also if the job was taken
+// back before. Returns false if a worker has the job.
 bool inf_device_queue_recall(struct inf_device_queue *queue,
                              struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// As inf_device_queue_recall(), and sets job->cancelled if a worker has the job.
+// Like inf_device_queue_recall(), but also sets job->cancelled if a worker has the job.
 bool inf_device_queue_withdraw(struct inf_device_queue *queue,
                                struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
 // Waits for the next job and pops it, together with jobs that should run in one batch with it.
 // Writes them to `jobs` and returns their number; 0 once the queue is closed and empty. A job with
-// skip_run set comes alone and must not be run, because it would miss its deadline. Blocks.
+// skip_run set is returned alone and must not be run, because it would miss its deadline. Blocks.
 uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
                               struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS])
     INF_NODISCARD INF_ON_WORKER INF_MAY_BLOCK;
 
-// Ends popped jobs: charges their users and learns from the times in their results. To be called
-// before the jobs are posted.
+// Ends popped jobs: charges their users and learns from the run times in their results. The worker
+// must call it before it posts the jobs.
 void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *const *jobs,
                              uint32_t count) INF_ON_WORKER;
 

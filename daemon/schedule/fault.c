@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors with the details that clients can evaluate without parsing the text.
+// Errors with structured details that clients can evaluate without parsing the text.
 #include "daemon/schedule/fault.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An error on its way to a client, with details for programs.
+// An error that is sent to a client, with structured details for programs.
 #ifndef INF_DAEMON_SCHEDULE_FAULT_H
 #define INF_DAEMON_SCHEDULE_FAULT_H
 
@@ -8,10 +8,10 @@
 #include "proto/core/status.h"
 #include "proto/wire/message.h"
 
-// Texts that do not apply are "". Initialise with inf_fault_init().
+// A text that does not apply is "". Initialise with inf_fault_init().
 struct inf_fault {
     struct inf_error err;
-    uint32_t retry_after_ms; // advice to the client; 0: none
+    uint32_t retry_after_ms; // suggested delay before the client tries again; 0: none
     const char *phase;       // static: "frame", "queue", "exec", "load"; NULL: none
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[24];
@@ -23,15 +23,15 @@ struct inf_fault {
 // Resets the fault to INF_OK.
 void inf_fault_init(struct inf_fault *fault);
 
-// Records the tensor that is wrong, what was expected and what came. NULL leaves a field unchanged.
-// Texts that are too long are cut.
+// Records the name of the wrong tensor, the expected value and the actual value. NULL leaves a
+// field unchanged. Texts that are too long are cut.
 void inf_fault_tensor(struct inf_fault *fault, const char *tensor, const char *expected,
                       const char *actual);
 
 // Records the model of the request. NULL leaves a field unchanged.
 void inf_fault_model(struct inf_fault *fault, const char *model, const char *version);
 
-// Converts the fault to a message, whose texts point into the fault.
+// Converts the fault to a Status message. The texts of the message point into the fault.
 void inf_fault_status(const struct inf_fault *fault, struct inf_status *status);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One inference on its way through the daemon. The loop fills it and submits it to the scheduler; a
-// worker runs it; it returns to the loop with the result. At any time one of them owns it, except
-// for `cancelled` and `answerer`.
+// One inference on its way through the daemon. The loop fills the job and submits it to the
+// scheduler, a worker runs it, and it returns to the loop with the result. At any time one thread
+// owns the job, except for `cancelled` and `answerer`.
 #ifndef INF_DAEMON_SCHEDULE_JOB_H
 #define INF_DAEMON_SCHEDULE_JOB_H
 
@@ -17,29 +17,31 @@
 #include "daemon/schedule/fault.h"
 #include "daemon/store/store.h"
 
-// One output, in the order of the model.
+// One output of a job; the array is in the order of the model.
 struct inf_job_output {
     // Set by the loop.
     bool wanted;
-    uint8_t *memory;           // in a region; NULL: in the data segment of the reply
-    uint64_t room_bytes;       // size of `memory`
-    struct inf_region *region; // reference while the job runs; NULL: none
+    uint8_t *memory; // memory in a region; NULL: the output goes into the data segment of the reply
+    uint64_t room_bytes; // size of `memory`
+    // A reference while the job runs; NULL: the output is not in a region.
+    struct inf_region *region;
     uint64_t region_id, region_offset;
-    bool returned;                   // the reply contains it
-    struct inf_session_buffer *kept; // session buffer that receives it; NULL: it is not kept
+    bool returned; // the reply contains this output
+    // Session buffer that receives the output; NULL: the output is not kept.
+    struct inf_session_buffer *kept;
     // Set by the worker.
-    bool late; // its size is known only after the run
+    bool late; // the size is known only after the run
     enum inf_dtype dtype;
     struct inf_shape shape;
     size_t size_bytes;
-    size_t offset; // in the data segment of the reply
+    size_t offset; // offset in the data segment of the reply
 };
 
 enum inf_job_place {
-    INF_JOB_LOOP,  // being filled, or done
+    INF_JOB_LOOP,  // the loop fills the job, or has it back after the run
     INF_JOB_HELD,  // waits for an earlier job of its session; counted by the device queue
-    INF_JOB_QUEUE, // in a device queue, guarded by its mutex
-    INF_JOB_WORKER // with a worker, or in the queue of jobs that are done
+    INF_JOB_QUEUE, // in a device queue; the mutex of the queue guards the job
+    INF_JOB_WORKER // with a worker, or in the queue of done jobs
 };
 
 // Which thread sends the final reply of a job.
@@ -50,86 +52,88 @@ enum inf_job_answerer {
 };
 
 struct inf_job {
-    struct inf_call call; // the loop's
+    struct inf_call call; // used by the loop only
 
     // Set by the loop before the job is submitted.
     struct inf_served *served; // a reference
     struct inf_device *device;
     uint32_t device_index;
-    enum inf_precision precision; // that the request names; AUTO: as the model is placed
-    bool movable;                 // may move to another device, once: the request names no device
+    enum inf_precision precision; // precision that the request names; AUTO: as the model is placed
+    bool movable; // the request names no device, so the job may move to another device once
     uint32_t input_count;
-    const void *inputs[INF_LIMIT_TENSORS];           // in the order of the model
-    struct inf_mapping *mappings[INF_LIMIT_TENSORS]; // mapping that an input lies in; NULL: copied
+    const void *inputs[INF_LIMIT_TENSORS]; // in the order of the model
+    // Device mapping that contains the input; NULL: the input is copied.
+    struct inf_mapping *mappings[INF_LIMIT_TENSORS];
     struct inf_shape shapes[INF_LIMIT_TENSORS];
-    uint32_t output_count; // of the model
+    uint32_t output_count; // number of outputs of the model
     struct inf_job_output outputs[INF_LIMIT_TENSORS];
     uint32_t reply_bytes_max; // limit of the reply's data segment
     uint64_t accepted_ns;
     uint64_t estimate_key;
     uint32_t rows; // rows that may run together with those of other jobs; 0: the job runs alone
 
-    struct {                             // for a direct reply of the worker
+    struct {                             // for a direct reply by the worker
         struct inf_reply_writer *writer; // a reference; NULL: the loop replies
         uint64_t stream_id;
         uint32_t data_bytes_max; // limit of the data in one frame
     } direct;
 
-    // Set by the loop at any time, and read by the worker between steps.
+    // The loop may set it at any time. The worker reads it between steps.
     atomic_bool cancelled;
-    // Which thread sends the final reply. Changed by inf_job_claim() only.
+    // Which thread sends the final reply. Only inf_job_claim() changes it.
     _Atomic enum inf_job_answerer answerer;
 
-    // Owned by the worker until it posts the job, then by the loop.
+    // Owned by the worker until it posts the job, afterwards by the loop.
     struct {
         struct inf_fault fault;
-        uint8_t *data; // of the pool; NULL: none
+        uint8_t *data; // a buffer of the pool; NULL: none
         size_t data_bytes, data_capacity;
-        // When a worker took the job; when its run began and ended (0: it did not run); and when
-        // the worker was done with it.
+        // Four times: when a worker took the job; when the run began and ended (0 if the job did
+        // not run); and when the worker was done with the job.
         uint64_t start_ns, begin_ns, end_ns, done_ns;
-        uint64_t device_ns;               // share of this job in the time from start to done
-        enum inf_precision precision;     // of the answer
+        uint64_t device_ns;               // this job's share of the time from start to done
+        enum inf_precision precision;     // precision of the answer
         struct inf_shadow_sample *sample; // copy for the shadow check; NULL: none
-        uint32_t batch_rows;              // rows of the run, of all jobs
-        uint32_t padded_to;               // rows of the run with its padding; 0: no padding
-        uint32_t flags;                   // of enum inf_infer_flag
+        uint32_t batch_rows;              // rows in the run, over all jobs
+        uint32_t padded_to;               // rows in the run including padding; 0: no padding
+        uint32_t flags;                   // flags of enum inf_infer_flag
     } result;
 
-    // Guarded by the mutex of the device queue; the loop sets user, model and priority of
-    // `queue_entry` before.
+    // Guarded by the mutex of the device queue. The loop sets user, model and priority of
+    // `queue_entry` before it pushes the job.
     enum inf_job_place place;
     struct inf_fair_queue_entry queue_entry;
     struct inf_estimate expected; // all 0: not known
-    bool skip_run;                // not to be run, because its deadline would pass meanwhile
+    bool skip_run; // the worker must not run the job, because its deadline would pass meanwhile
     uint64_t expected_end_ns;
 
     // Used by the loop only.
     struct inf_deadline deadline;       // at_ns 0: none
-    struct inf_deadline queue_deadline; // for the start of the run; at_ns 0: none
+    struct inf_deadline queue_deadline; // time by which the run must start; at_ns 0: none
     uint8_t *data;                      // data segment of the request, of the pool; NULL: none
     size_t data_bytes;
     struct inf_region *input_regions[INF_LIMIT_TENSORS]; // references; NULL: the input is inline
-    uint32_t order_count;                                // outputs, in the order of the request
+    uint32_t order_count; // number of outputs that are listed in the order of the request
     uint8_t order[INF_LIMIT_TENSORS];
-    bool shadowed;               // the answer is to be checked by the shadow check
-    bool traced;                 // the nodes are to be logged
+    bool shadowed;               // the shadow check will check the answer
+    bool traced;                 // the nodes are logged
     struct inf_session *session; // a reference; NULL: none
     struct inf_job *session_next;
-    uint32_t kept_input_count; // inputs that come from the session, and their tensors there
+    // Number of inputs that come from the session, followed by their tensors in the session.
+    uint32_t kept_input_count;
     struct inf_session_port kept_inputs[INF_LIMIT_TENSORS];
     uint32_t kept_output_count;
     struct inf_session_port kept_outputs[INF_LIMIT_TENSORS];
     char id[INF_LIMIT_REQUEST_ID + 1];
 };
 
-// Claims the final reply of a job. Returns true for exactly one of loop and worker, each time that
-// it asks.
+// Claims the right to send the final reply of a job. Either the loop or the worker gets true, on
+// every call; the other one gets false.
 static inline bool inf_job_claim(struct inf_job *job, enum inf_job_answerer who)
 {
     enum inf_job_answerer answerer = INF_JOB_BY_NONE;
-    // Relaxed: only the decision is atomic. The contents of the reply are handed over by the
-    // queues.
+    // Relaxed is enough, because only the decision must be atomic. The queues order the contents of
+    // the reply.
     return atomic_compare_exchange_strong_explicit(&job->answerer, &answerer, who,
                                                    memory_order_relaxed, memory_order_relaxed) ||
            answerer == who;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds memory for the outputs of a job: in a region, in a session buffer, or in the data segment
 // of the reply, where the inline outputs follow each other at aligned offsets. Outputs whose size
-// depends on values ("late" ones) get their place after the run.
+// depends on values ("late" outputs) get memory after the run.
 #include "daemon/schedule/job_output.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@ static enum inf_code refuse_size(struct inf_fault *fault, const char *name,
                            "output '%s': %s bytes, but the room given is %s", name, wanted, room);
 }
 
-// Gives an output without a region the next place in the data segment of the reply.
+// Assigns the next place in the data segment of the reply to an output that is not in a region.
 static enum inf_code place_inline(struct inf_job *job, const char *name,
                                   struct inf_job_output *output)
 {
@@ -63,8 +63,8 @@ static enum inf_code place_output(struct inf_job *job, const char *name,
 }
 
 struct outputs_found {
-    bool has_inline; // outputs that go into the data segment of the reply
-    bool has_late;   // outputs whose sizes are known after the run only
+    bool has_inline; // some outputs go into the data segment of the reply
+    bool has_late;   // some outputs have a size that is known only after the run
 };
 
 // Places the outputs whose shapes are known before the run.
@@ -92,7 +92,7 @@ static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph
 
 // Acquires a data segment of the size that is needed so far, and keeps the first `used` bytes of an
 // earlier one. The gaps between the tensors are zeroed, because the buffer may contain data of
-// another client. `late` selects the outputs that are placed by this call.
+// another client. `late` selects the outputs that this call places.
 static enum inf_code acquire_data(struct inf_pool *pool, struct inf_job *job, bool late,
                                   size_t used)
 {
@@ -127,7 +127,7 @@ enum inf_code inf_job_place_outputs(struct inf_job *job, const struct inf_graph 
     return found.has_inline ? acquire_data(pool, job, false, 0) : INF_OK;
 }
 
-// Returns the memory of an output that has its place.
+// Returns the memory of an output whose place is already assigned.
 static void *find_memory(const struct inf_job *job, const struct inf_job_output *output)
 {
     return output->memory != NULL ? output->memory : job->result.data + output->offset;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a job's outputs: regions, session buffers, or the data segment of the reply. For
-// workers.
+// The memory of a job's outputs: regions, session buffers, or the data segment of the reply. Called
+// by workers.
 #ifndef INF_DAEMON_SCHEDULE_JOB_OUTPUT_H
 #define INF_DAEMON_SCHEDULE_JOB_OUTPUT_H
 
@@ -8,10 +8,11 @@
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/job.h"
 
-// Places the outputs whose shapes are known before the run, and acquires the data segment for those
-// without a region. The shapes are those of `graph`; if `rows` is not 0, it replaces their first
-// dimension. *out_late is set if the sizes of some outputs are known after the run only. Errors are
-// in job->result.fault. May be called again; then the data segment of the earlier call is released.
+// Places the outputs whose shapes are known before the run, and acquires the data segment for
+// outputs without a region. The shapes come from `graph`; if `rows` is not 0, it replaces their
+// first dimension. *out_late is set if the sizes of some outputs are known only after the run.
+// Errors are reported in job->result.fault. The function may be called again, and then releases the
+// data segment of the earlier call.
 //
 // INF_RANGE      (OUTPUT_TOO_SMALL) an output does not fit its region.
 // INF_EXHAUSTED  (FRAME_TOO_LARGE, HOST_OOM)
@@ -19,13 +20,14 @@ enum inf_code inf_job_place_outputs(struct inf_job *job, const struct inf_graph 
                                     uint32_t rows, struct inf_pool *pool,
                                     bool *out_late) INF_NODISCARD;
 
-// Returns the memory of an output that has its place; NULL if it is not wanted, or late.
+// Returns the memory of an output whose place is assigned; NULL if the request does not want the
+// output, or it is late.
 void *inf_job_output_memory(const struct inf_job *job, uint32_t index);
 
 // Copies outputs that are both returned and kept to their session buffers, after a successful run.
 void inf_job_keep_outputs(struct inf_job *job);
 
-// Places and copies the late outputs of the run in `slot`. Fails as
+// Assigns memory to the late outputs of the run in `slot`, and copies them there. Fails like
 // inf_job_place_outputs().
 enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_executable *executable,
                                    uint32_t slot, struct inf_pool *pool) INF_NODISCARD;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the reply of a successful job: a message for the loop to send, or a whole frame for a
-// direct reply. A worker replies directly only if it can enter the reply writer, the frame is
-// small, and it claims the job first; then the loop will not answer the job. The frame is written
-// after the job is posted, so that the loop has counted the request as done when the client sends
-// the next one.
+// Makes the reply of a successful job: a message that the loop sends, or a whole frame for a direct
+// reply. A worker replies directly only if it can enter the reply writer, the frame is small, and
+// the worker claims the job before the loop does; then the loop will not answer the job. The frame
+// is written after the job is posted, so that the loop has counted the request as done when the
+// client sends the next one.
 #include "daemon/schedule/job_reply.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "daemon/output/reply_writer.h"
 #include "proto/wire/frame.h"
 
-// Limit of the metadata of a direct reply. The loop sends longer ones.
+// Limit of the metadata of a direct reply. If the metadata is longer, the loop sends the reply.
 #define META_BYTES 4096
 
 struct inf_job_replier {

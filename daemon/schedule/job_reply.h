@@ -7,7 +7,7 @@
 #include "daemon/schedule/job.h"
 #include "proto/wire/message.h"
 
-// Fills the message with the results of a job. It points into the job.
+// Fills the message with the results of a job. The message points into the job.
 void inf_job_reply_fill(const struct inf_job *job, struct inf_infer_reply *reply);
 
 // Memory of a worker for direct replies.
@@ -22,22 +22,21 @@ enum inf_code inf_job_replier_create(struct inf_job_replier **out_replier, struc
 // Frees a replier. NULL is allowed.
 void inf_job_replier_destroy(struct inf_job_replier **replier);
 
-// A frame to be written.
+// A frame that the worker will write.
 struct inf_job_direct_reply {
     struct inf_reply_writer *writer; // a reference; the worker has entered it
     size_t head_bytes;               // size of the header and metadata in the replier
-    uint8_t *data;                   // of the pool; NULL: none
+    uint8_t *data;                   // a buffer of the pool; NULL: none
     size_t data_bytes, data_capacity;
 };
 
 // Makes the final reply of a job that the worker is about to post, and takes over its data.
-// Afterwards no other thread answers the job. Returns false if the loop has to answer it.
+// Afterwards no other thread answers the job. Returns false if the loop must answer the job.
 bool inf_job_replier_begin(struct inf_job_replier *replier, struct inf_job *job,
                            struct inf_job_direct_reply *direct_reply) INF_NODISCARD INF_ON_WORKER;
 
-// Writes the frame; to be called after the job is posted, because a client that has read the reply
-// may send its next request at once, and the loop must know by then that this one is over. Never
-// blocks.
+// Writes the frame. The worker must post the job before. A client that has read the reply may send
+// its next request at once, and the loop must know by then that this request is over. Never blocks.
 void inf_job_replier_end(struct inf_job_replier *replier,
                          struct inf_job_direct_reply *direct_reply) INF_ON_WORKER;
 

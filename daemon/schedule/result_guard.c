@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduced precision may overflow. If a run in less than fp32 produces a non-finite output, or the
-// device reports an overflow inside, the run is repeated in fp32 into the same outputs.
+// Checks reduced-precision runs, which may overflow. If a run in less than fp32 produces a
+// non-finite output, or the device reports an internal overflow, the run is repeated in fp32 into
+// the same outputs.
 #include "daemon/schedule/result_guard.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 // Returns true if all elements are finite.
 static bool are_elements_finite(const float *elements, size_t count)
 {
-    // x * 0 is 0 for every finite x, and NaN otherwise. A NaN stays in the sum. This loop
-    // vectorises.
+    // x * 0 is 0 for every finite x, and NaN otherwise, so the sum is NaN if any element is not
+    // finite. The compiler vectorises this loop.
     float sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += elements[i] * 0;
@@ -29,7 +30,8 @@ static bool are_outputs_finite(const struct inf_executable *executable,
     return true;
 }
 
-// Runs the model in fp32 with the same inputs, into the same outputs. *repaired: these are finite.
+// Runs the model in fp32 with the same inputs, into the same outputs. *repaired tells whether these
+// outputs are finite.
 static enum inf_code run_in_fp32(struct inf_served *served, struct inf_device *device,
                                  const struct inf_executable *first,
                                  const struct inf_execution *execution, bool *repaired,
@@ -67,7 +69,8 @@ enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device 
     bool repaired = false;
     *out_precision = INF_PRECISION_FP32;
     INF_TRY(run_in_fp32(served, device, executable, execution, &repaired, err));
-    // A precision or device that the request named tells nothing about the placement of the model.
+    // Count the repair only if the request named neither precision nor device, because otherwise it
+    // says nothing about the placement of the model.
     bool as_placed = device == served->device &&
                      inf_executable_precision(executable) == served->placement.options.precision;
     if (repaired && as_placed)

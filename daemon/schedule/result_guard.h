@@ -6,12 +6,12 @@
 
 #include "daemon/load/served.h"
 
-// Runs `executable`, which belongs to served->model on `device`. If it computes in less than fp32
-// and an output is not finite, or the device reports an overflow, the run is repeated in fp32. If
-// that repairs the outputs and the model is placed this way, served->recomputed is incremented.
-// *out_precision is the precision of the outputs.
+// Runs `executable`, which belongs to served->model on `device`. If the executable computes in less
+// than fp32, and an output is not finite or the device reports an overflow, the run is repeated in
+// fp32. If that repairs the outputs and the model is placed on this device in this precision,
+// served->recomputed is incremented. *out_precision is the precision of the outputs.
 //
-// As inf_model_acquire_with() and inf_executable_run().
+// Fails like inf_model_acquire_with() and inf_executable_run().
 enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device *device,
                                    struct inf_executable *executable,
                                    const struct inf_execution *execution,

@@ -3,16 +3,17 @@
 // for results.
 //
 // Polling for results: waking the loop from epoll costs more than a small inference. So the loop
-// polls the queue of done jobs while a result is about to arrive. The window depends on the
-// expected time of the job:
+// polls the queue of done jobs while a result is about to arrive. The polling window depends on the
+// expected time of the job, and on whether other jobs are in flight:
 //
-//   up to INF_SPIN_WAIT_MIN_NS       poll at once, for that time
-//   alone, up to POLL_THROUGH_NS       poll from the start until the expected end plus a margin
-//   alone, longer                      a timer wakes the loop before the expected end; then poll
-//   several jobs, longer               do not poll: the eventfd wakes the loop
+// up to INF_SPIN_WAIT_MIN_NS       poll at once, for that time
+// alone, up to POLL_THROUGH_NS       poll from the start until the expected end plus a margin
+// alone, longer                      a timer wakes the loop before the expected end; then poll
+// several jobs, longer               do not poll: the eventfd wakes the loop
 //
-// While the loop polls, workers do not write to the eventfd (inf_queue_begin_polling()). When it
-// stops, a result may have arrived unannounced; inf_queue_end_polling() tells, so none is lost.
+// While the loop polls, workers do not write to the eventfd (inf_queue_begin_polling()). When the
+// loop stops polling, a result may have arrived unannounced. inf_queue_end_polling() reports this,
+// so no result is lost.
 #include "daemon/schedule/scheduler.h"
 
 #include <assert.h>
@@ -26,7 +27,7 @@
 #include "daemon/schedule/device_queue.h"
 #include "daemon/schedule/worker.h"
 
-// A job that is alone and takes at most this long is polled for from its start.
+// The loop polls for a job from its start if it is the only job and takes at most this long.
 #define POLL_THROUGH_NS (3 * INF_NS_PER_MS / 2)
 
 // The queue and the workers of one device.
@@ -44,15 +45,15 @@ struct inf_scheduler {
     const struct inf_device_list *devices;
     struct inf_idle_gate *idle_gate;
     uint32_t queue_requests_max;
-    uint32_t jobs_max;              // limit of `jobs`; `done` and `deadlines` have room for as many
-    uint32_t jobs;                  // submitted and not taken back
-    bool may_poll;                  // polling is allowed: there are several processors
-    bool polling;                   // the loop polls
-    uint64_t last_run_ns;           // time of the job that was taken back last
-    uint64_t poll_from_ns;          // start of the polling window
-    uint64_t poll_until_ns;         // end of the polling window
+    uint32_t jobs_max;      // limit of `jobs`; `done` and `deadlines` have room for this number
+    uint32_t jobs;          // jobs that were submitted, and that the loop has not taken back
+    bool may_poll;          // polling is allowed, because there are several processors
+    bool polling;           // the loop is polling now
+    uint64_t last_run_ns;   // run time of the job that the loop took back last
+    uint64_t poll_from_ns;  // start of the polling window
+    uint64_t poll_until_ns; // end of the polling window
     struct inf_deadline poll_timer; // wakes the loop at the start of the window
-    uint32_t device_count;          // devices that are prepared
+    uint32_t device_count;          // number of devices whose state is initialised
     struct device_state device_states[INF_REGISTRY_DEVICES];
 };
 
@@ -76,8 +77,8 @@ static enum inf_code start_workers(struct inf_scheduler *scheduler, struct devic
     return INF_OK;
 }
 
-// Returns the most jobs that one device can have: a full queue and busy workers, and as many again
-// that are done but not taken back.
+// Returns the highest number of jobs that one device can have: a full queue and busy workers, plus
+// the same number of jobs that are done but that the loop has not taken back.
 static uint32_t find_jobs_max(const struct inf_scheduler_options *options, uint32_t index)
 {
     return 2 * (INF_MAX(options->queue_requests_max, 1) +
@@ -150,8 +151,8 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler)
     *scheduler = NULL;
 }
 
-// Returns the time after which a refused client should try again: when half of the queued work is
-// done.
+// Returns the time after which a refused client should try again, which is when half of the queued
+// work is done.
 static uint32_t find_retry_ms(uint64_t wait_ns)
 {
     return (uint32_t)INF_MIN(INF_MAX(wait_ns / 2 / INF_NS_PER_MS, 1), 60000);
@@ -202,8 +203,8 @@ static void remove_deadlines(struct inf_scheduler *scheduler, struct inf_job *jo
     inf_deadlines_remove(scheduler->deadlines, &job->queue_deadline);
 }
 
-// Sets the polling window for a job that should be done after `wait_ns`, which includes the jobs
-// ahead of it.
+// Sets the polling window for a job that should be done after `wait_ns`. This time includes the
+// jobs ahead of it.
 static void plan_polling(struct inf_scheduler *scheduler, const struct inf_job *job,
                          uint64_t wait_ns) INF_ATTR(requires_capability(inf_role_loop))
 {
@@ -282,7 +283,7 @@ enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job
     return INF_OK;
 }
 
-// Moves a job that did not run to the queue of done jobs.
+// Puts a job that did not run into the queue of done jobs.
 static void post_unrun_job(struct inf_scheduler *scheduler, struct inf_job *job)
 {
     job->result.start_ns = job->result.begin_ns = job->accepted_ns;
@@ -356,7 +357,7 @@ struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
 {
     struct inf_deadline *passed;
     while ((passed = inf_deadlines_next(scheduler->deadlines)) != NULL) {
-        if (passed == &scheduler->poll_timer) // it only had to wake the loop
+        if (passed == &scheduler->poll_timer) // this timer only has to wake the loop
             continue;
         if (passed->kind == DEADLINE_END)
             return (struct inf_job *)((char *)passed - offsetof(struct inf_job, deadline));

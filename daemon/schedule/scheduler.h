@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which job runs when and where: a bounded queue and one worker per slot for each device,
-// and the deadlines of all jobs. Jobs are submitted by a call and come back as data, through two
-// descriptors that the loop watches. All functions are the loop's.
+// Decides which job runs when and where. Each device has a bounded queue and one worker per slot (a
+// slot is one concurrent run). The scheduler also tracks the deadlines of all jobs. A call submits
+// a job; done jobs and passed deadlines are announced through two descriptors that the loop
+// watches. Only the loop calls these functions.
 #ifndef INF_DAEMON_SCHEDULE_SCHEDULER_H
 #define INF_DAEMON_SCHEDULE_SCHEDULER_H
 
@@ -18,39 +19,41 @@ struct inf_scheduler_options {
     struct inf_pool *pool;                 // outlives the scheduler
     struct inf_idle_gate *idle_gate;       // closed while there are jobs; outlives the scheduler
     uint32_t queue_requests_max;           // queued jobs per device
-    uint64_t queue_bytes_max;              // bytes of their data segments, per device
+    uint64_t queue_bytes_max;              // bytes of the data segments of queued jobs, per device
 };
 
-// Starts a worker for each slot of each device. *out_scheduler is the caller's to destroy.
+// Starts a worker for each slot of each device. The caller destroys *out_scheduler.
 //
 // INF_EXHAUSTED  memory, threads or file descriptors.
 enum inf_code inf_scheduler_create(struct inf_scheduler **out_scheduler,
                                    const struct inf_scheduler_options *options,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Lets the workers finish the jobs that they took, and joins them. Withdraw all jobs before, and
-// take the remaining ones with inf_scheduler_next_done() afterwards; others are lost.
+// Lets the workers finish the jobs that they took, and joins them. The caller must withdraw all
+// jobs before, and take the remaining ones with inf_scheduler_next_done() afterwards; others are
+// lost.
 void inf_scheduler_stop(struct inf_scheduler *scheduler);
 
-// Frees the scheduler, stopped or not. NULL is allowed.
+// Frees the scheduler, whether it was stopped or not. NULL is allowed.
 void inf_scheduler_destroy(struct inf_scheduler **scheduler);
 
-// Submits a job to the queue of its device, and starts its deadlines. On failure the job stays the
-// caller's.
+// Submits a job to the queue of its device, and starts its deadlines. On failure the caller still
+// owns the job.
 //
-// INF_EXHAUSTED  (QUEUE_FULL) fault->retry_after_ms tells when there should be room.
+// INF_EXHAUSTED  (QUEUE_FULL) fault->retry_after_ms says when there should be room.
 // INF_DEADLINE   (PREDICTED) the job is expected to end after its deadline, or to start after its
-//                queue deadline.
+// queue deadline.
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Returns the expected time from the arrival of a job until it would be done on device `index` of
-// the list, in nanoseconds. The run counts as `run_ns` if there is no estimate for it. At least 1.
+// Returns the expected time, in nanoseconds, from the arrival of a job until device `index` of the
+// list would be done with it. If there is no estimate for the run, it counts as `run_ns`. The
+// result is at least 1.
 uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index,
                                  const struct inf_job *job, uint64_t run_ns) INF_ON_LOOP;
 
-// Accepts a job that may not run yet: it has its place in the queue, and its deadlines start. On
-// failure the job stays the caller's. It ends with one of the next three functions.
+// Accepts a job that may not run yet: it gets a place in the queue, and its deadlines start. On
+// failure the caller still owns the job. One of the next three functions must end the hold.
 //
 // INF_EXHAUSTED  (QUEUE_FULL)
 enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job *job,
@@ -59,20 +62,20 @@ enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job
 // Lets a held job run.
 void inf_scheduler_resume(struct inf_scheduler *scheduler, struct inf_job *job) INF_ON_LOOP;
 
-// Ends a held job without running it. Its fault gives the reason; it comes back through
-// inf_scheduler_next_done().
+// Ends a held job without running it. The job's fault gives the reason. inf_scheduler_next_done()
+// returns the job.
 void inf_scheduler_fail(struct inf_scheduler *scheduler, struct inf_job *job) INF_ON_LOOP;
 
-// Withdraws a job whose result is not wanted. True: it had not started, and is the caller's again.
-// False: a worker has it; the worker is asked to stop, and the job comes back through
-// inf_scheduler_next_done().
+// Withdraws a job whose result is not wanted. Returns true if the job had not started; then the
+// caller owns the job again. Returns false if a worker has the job; then the worker is asked to
+// stop, and inf_scheduler_next_done() returns the job later.
 bool inf_scheduler_withdraw(struct inf_scheduler *scheduler,
                             struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Returns a descriptor that becomes readable when a job is done and none was waiting; to be watched
-// edge-triggered. Call inf_scheduler_next_done() until NULL.
+// Returns a descriptor that becomes readable when a job is done and none was waiting. The loop must
+// watch it edge-triggered, and call inf_scheduler_next_done() until NULL.
 int inf_scheduler_done_fd(const struct inf_scheduler *scheduler);
-// Returns the next job that is done, the caller's again; NULL if there is none.
+// Returns the next job that is done, which the caller owns again; NULL if there is none.
 struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // Returns true if the loop should poll for done jobs instead of sleeping, because a result is about
@@ -80,39 +83,40 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler) INF_ON_
 bool inf_scheduler_poll(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // Ends polling until the next job is submitted, because another thread needs the processor of the
-// loop. Returns true if a job is done that was not announced; it must be taken at once.
+// loop. Returns true if a job was done without an announcement; the caller must take it at once.
 bool inf_scheduler_stop_polling(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // Returns a descriptor that is readable while a deadline may have passed. Call
 // inf_scheduler_next_expired() until NULL.
 int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler);
-// Returns the next job whose deadline passed, or whose queue deadline passed while it was queued;
-// NULL if there is none. The caller still has to withdraw it.
+// Returns the next job whose deadline passed, or whose queue deadline passed while the job was
+// queued; NULL if there is none. The caller must withdraw the job.
 struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
-// Changes the limits of every device queue; queue_requests_max is at most that at creation. Queued
-// jobs stay queued.
+// Changes the limits of every device queue. queue_requests_max may not exceed its value at
+// creation. Queued jobs stay queued.
 void inf_scheduler_set_limits(struct inf_scheduler *scheduler, uint32_t queue_requests_max,
                               uint64_t queue_bytes_max) INF_ON_LOOP;
 
 // The load of a device.
 struct inf_device_load {
     uint32_t queue_depth, queue_limit;
-    uint64_t requests; // done since the start
-    uint64_t busy_ns;  // device time that they took
+    uint64_t requests; // requests done since the start
+    uint64_t busy_ns;  // device time that these requests took
 };
 
 // Returns the load of device `index` of the list.
 struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler,
                                                  uint32_t index) INF_ON_LOOP;
 
-// Returns the number of jobs that were submitted and not taken back.
+// Returns the number of jobs that were submitted and that the loop has not taken back.
 uint32_t inf_scheduler_jobs(const struct inf_scheduler *scheduler) INF_ON_LOOP;
 
-// Returns the time of the job that was taken back last, in nanoseconds; 0 if there was none.
+// Returns the run time of the job that the loop took back last, in nanoseconds; 0 if there was
+// none.
 uint64_t inf_scheduler_last_run_ns(const struct inf_scheduler *scheduler) INF_ON_LOOP;
 
-// Returns how long the longest present run has taken so far, in nanoseconds; 0 if every worker is
+// Returns how long the longest current run has taken so far, in nanoseconds; 0 if every worker is
 // idle.
 uint64_t inf_scheduler_longest_run_ns(struct inf_scheduler *scheduler) INF_ON_LOOP;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes some answers again on the reference device, in the background, to detect devices that
-// compute wrongly. Workers copy inputs and outputs of selected jobs (a sample); a thread with idle
-// priority runs the model again, and compares. If an output differs, both devices are inspected to
-// find the first node that differs. The queue of samples is short: samples beyond it are dropped
-// and counted, so that checking never delays a request.
+// Computes some answers again on the reference device `ref`, in the background, to detect devices
+// that compute wrongly. Workers copy inputs and outputs of selected jobs (a sample). A thread with
+// idle priority runs the model again, and compares. If an output differs, both devices are
+// inspected to find the first node that differs. The queue of samples is short. Samples beyond it
+// are dropped and counted, so that checking never delays a request.
 #include "daemon/schedule/shadow.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 struct inf_shadow_sample {
     struct inf_shadow_sample *next;
     struct inf_served *served; // a reference
-    struct inf_device *device; // of the device list; no reference
+    struct inf_device *device; // borrowed from the device list
     enum inf_precision precision;
     double tolerance;
     bool check, trace;
@@ -31,21 +31,22 @@ struct inf_shadow_sample {
     uint32_t input_count, output_count;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS];
-    struct inf_blob *outputs[INF_LIMIT_TENSORS]; // NULL: not wanted, or late
+    // NULL: the output is not wanted, or its size depends on values.
+    struct inf_blob *outputs[INF_LIMIT_TENSORS];
 };
 
 struct inf_shadow {
     struct inf_shadow_options options;
     struct inf_thread thread;
-    _Atomic uint64_t checked, drifted, dropped; // counts of all models
-    atomic_bool ending;                         // stops the present run, and the thread
+    _Atomic uint64_t checked, drifted, dropped; // counts over all models
+    atomic_bool ending;                         // stops the current run, and the thread
     struct inf_mutex mutex;                     // guards the following members
     struct inf_cond wanted;
     struct inf_shadow_sample *first, **last;
     uint32_t waiting;
 };
 
-// --- samples ---
+// --- copying samples ---
 
 void inf_shadow_sample_destroy(struct inf_shadow_sample **sample)
 {
@@ -130,17 +131,17 @@ struct inf_shadow_sample *inf_shadow_take(const struct inf_job *job)
     return sample;
 }
 
-// --- comparing ---
+// --- comparing answers ---
 
 struct check {
     struct inf_shadow *shadow;
     const struct inf_shadow_sample *sample;
-    struct inf_executable *executable; // on the reference device
+    struct inf_executable *executable; // executable on the reference device
     struct inf_trial_run trial;
     enum inf_code code;
     struct inf_error err;
     bool differs;
-    char what[128]; // the output that differs, and the first element
+    char what[128]; // name of the output that differs, and its first differing element
     char node[96];  // the first node that differs; "": none differs in the second run
 };
 
@@ -184,8 +185,8 @@ static enum inf_code start_inspection(struct inf_inspection **inspection, const 
     return inf_inspection_run(*inspection, 1, err);
 }
 
-// Runs the model on both devices again, with every value kept, and finds the first node that
-// differs.
+// Runs the model again on both devices, with every value kept, and finds the first node whose
+// values differ.
 static void find_first_difference(struct check *check) INF_MAY_BLOCK
 {
     struct inf_inspection *subject = NULL, *reference = NULL;
@@ -207,7 +208,7 @@ static void find_first_difference(struct check *check) INF_MAY_BLOCK
     inf_inspection_destroy(&reference);
 }
 
-// The slow part of a check, on a thread with idle priority.
+// The slow part of a check. Runs on the thread with idle priority.
 static void run_check(void *context)
 {
     struct check *check = context;
@@ -233,7 +234,8 @@ static void raise_alarm(const struct check *check)
              check->node[0] != '\0' ? check->node : "none when run again");
     inf_log(check->shadow->options.log, INF_LOG_WARNING, "model errs name=%s device=%s %s",
             served->name, inf_device_info(check->sample->device)->name, text);
-    // Only the first alarm is kept: other threads read it without a lock once `drifted` is not 0.
+    // Keep only the first alarm, because other threads read it without a lock once `drifted` is not
+    // 0.
     if (atomic_load(&served->shadow.drifted) == 0)
         memcpy(served->shadow.alarm, text, sizeof text);
     atomic_fetch_add(&served->shadow.drifted, 1);
@@ -292,7 +294,7 @@ static void process_sample(struct inf_shadow *shadow,
         run_sample_check(shadow, sample);
 }
 
-// --- the thread ---
+// --- the shadow thread ---
 
 static struct inf_shadow_sample *take_next(struct inf_shadow *shadow)
 {
@@ -316,14 +318,14 @@ static void run_shadow(void *context)
     inf_role_enter_worker();
     struct inf_shadow_sample *sample;
     while ((sample = take_next(shadow)) != NULL) {
-        // A trace runs at once, because a person waits for it. A check waits until the daemon is
+        // Run a trace at once, because a person waits for it. Delay a check until the daemon is
         // idle.
         if (!sample->trace)
             inf_idle_gate_wait_shared(shadow->options.idle_gate, &shadow->ending);
         process_sample(shadow, sample);
         inf_shadow_sample_destroy(&sample);
         inf_mutex_lock(&shadow->mutex);
-        shadow->waiting--; // the sample counts until it is done
+        shadow->waiting--; // a sample counts as waiting until it is done
         inf_mutex_unlock(&shadow->mutex);
     }
 }
@@ -368,7 +370,7 @@ void inf_shadow_destroy(struct inf_shadow **pointer)
     free(shadow);
 }
 
-// --- functions of the loop ---
+// --- functions for the loop ---
 
 bool inf_shadow_should_sample(struct inf_shadow *shadow, struct inf_served *served, uint64_t count,
                               uint32_t interval)

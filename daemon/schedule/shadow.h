@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shadow check: computes some answers again on the reference device, on a thread with idle
-// priority, and compares them, to detect devices that compute wrongly. Requests in debug mode are
-// traced by the same thread (debug_trace.h). Samples beyond a small limit are dropped and counted,
-// so that requests never wait.
+// Shadow check: computes some answers again on the reference device `ref`, on a thread with idle
+// priority, and compares them, to detect devices that compute wrongly. The same thread traces
+// requests in debug mode (debug_trace.h). Samples beyond a small limit are dropped and counted, so
+// that requests never wait.
 #ifndef INF_DAEMON_SCHEDULE_SHADOW_H
 #define INF_DAEMON_SCHEDULE_SHADOW_H
 
 #include "backends/base/idle_gate.h"
 #include "daemon/schedule/job.h"
 
-// The most samples that are queued, and the most bytes of tensors of one sample.
+// The highest number of queued samples, and the highest number of tensor bytes in one sample.
 #define INF_SHADOW_WAITING_MAX 4u
 #define INF_SHADOW_BYTES_MAX   ((uint64_t)64 << 20)
 
@@ -29,10 +29,10 @@ enum inf_code inf_shadow_create(struct inf_shadow **out_shadow,
                                 const struct inf_shadow_options *options,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Stops the present run, frees the queued samples and ends the thread. NULL is allowed.
+// Stops the current run, frees the queued samples and ends the thread. NULL is allowed.
 void inf_shadow_destroy(struct inf_shadow **shadow);
 
-// Counts of all models since the start.
+// Counts over all models since the start.
 struct inf_shadow_totals {
     uint64_t checked, drifted, dropped;
 };
@@ -40,20 +40,22 @@ struct inf_shadow_totals {
 // Reads the counts. Any thread.
 struct inf_shadow_totals inf_shadow_read_totals(const struct inf_shadow *shadow);
 
-// Returns true if request number `count` of a model is to be sampled: one of `interval` requests is
-// (0: none). If the queue is full, the sample is counted as dropped instead.
+// Returns true if request number `count` of a model is to be sampled. One of `interval` requests is
+// sampled (0: none). If the queue is full, the function returns false and counts the sample as
+// dropped.
 bool inf_shadow_should_sample(struct inf_shadow *shadow, struct inf_served *served, uint64_t count,
                               uint32_t interval) INF_ON_LOOP;
 
-// Copies the inputs and outputs of a finished job that is `shadowed` or `traced`. NULL if they are
-// too large, or without memory. Called by the worker before it posts the job.
+// Copies the inputs and outputs of a finished job that is `shadowed` or `traced`. Returns NULL if
+// they are too large, or there is no memory. The worker calls it before it posts the job.
 struct inf_shadow_sample *inf_shadow_take(const struct inf_job *job) INF_NODISCARD;
 
 // Frees a sample. NULL is allowed.
 void inf_shadow_sample_destroy(struct inf_shadow_sample **sample);
 
-// Queues the sample of a job, which the thread then owns. `tolerance` is that of fp32. A job
-// without a sample, or one for which there is no room, is counted as dropped.
+// Queues the sample of a job; the thread then owns the sample. `tolerance` is the allowed
+// difference in fp32. A job without a sample, or one for which there is no room, is counted as
+// dropped.
 void inf_shadow_submit(struct inf_shadow *shadow, struct inf_job *job,
                        double tolerance) INF_ON_LOOP;
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a worker thread: pop, run, finish, post.
 //
-//   inf_device_queue_pop()      waits for jobs; several if they can run as one batch
-//   run_jobs()                  as a batch, or alone; copies kept outputs and shadow samples
-//   inf_device_queue_finish()   charges the users and updates the estimates
-//   post_job()                  moves the job to the queue of done jobs; may reply directly
+// inf_device_queue_pop()      waits for jobs; returns several if they can run as one batch
+// run_jobs()                  as a batch, or alone; copies kept outputs and shadow samples
+// inf_device_queue_finish()   charges the users and updates the estimates
+// post_job()                  moves the job to the queue of done jobs; may reply directly
 //
-// The order matters: users are charged before the loop sees the job, so that the next request of
-// the same client finds its charge; and a direct reply is written after the job is posted, so that
-// the loop has counted the request as done when the client answers. Jobs of a batch are not
-// answered directly: the loop writes their replies with fewer system calls while the worker starts
-// the next batch. The eventfd is written once per batch (inf_queue_notify()).
+// The order matters. Users are charged before the loop sees the job, so that the charge is in place
+// for the next request of the same client. A direct reply is written after the job is posted, so
+// that the loop has counted the request as done when the client sends its next request. Jobs of a
+// batch are not answered directly: the loop writes their replies with fewer system calls while the
+// worker starts the next batch. The eventfd is written once per batch (inf_queue_notify()).
 #include "daemon/schedule/worker.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@
 #include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/shadow.h"
 
-// --- one job ---
+// --- running one job ---
 
 static enum inf_code run_executable(struct inf_worker *worker, struct inf_job *job,
                                     struct inf_executable *executable)
@@ -80,9 +80,10 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
                         "the run failed without saying why");
 }
 
-// --- jobs ---
+// --- running and posting popped jobs ---
 
-// Records the times of the jobs, and shares the time of a batch among them by rows.
+// Records the times of the jobs, and divides the time of a batch among them in proportion to their
+// rows.
 static void note_times(struct inf_job *const *jobs, uint32_t count, uint64_t start_ns)
 {
     uint64_t done_ns = inf_clock_ns();
@@ -132,7 +133,7 @@ static void refuse_late_job(struct inf_job *job)
     job->result.device_ns = 0;
 }
 
-// Posts a job to the loop, and replies to it directly if that is allowed and the job ran alone.
+// Posts a job to the loop. Replies to it directly if the job allows that and ran alone.
 static void post_job(struct inf_worker *worker, struct inf_job *job, bool alone)
     INF_ATTR(requires_capability(inf_role_worker))
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that runs jobs of one device in one slot: pops them from the device queue, runs them,
-// and posts them to the queue of done jobs. Writes small replies itself, through a reply writer;
-// knows no connection.
+// A thread that runs jobs of one device in one slot (one concurrent run): pops them from the device
+// queue, runs them, and posts them to the queue of done jobs. The thread writes small replies
+// itself, through a reply writer, but does not use connections.
 #ifndef INF_DAEMON_SCHEDULE_WORKER_H
 #define INF_DAEMON_SCHEDULE_WORKER_H
 
@@ -14,8 +14,8 @@
 #include "daemon/schedule/device_queue.h"
 #include "daemon/schedule/job_reply.h"
 
-// Embedded. Must not move once started. Set the first group of members, then call
-// inf_worker_start().
+// Embedded in the scheduler. Must not move after it was started. Set the first group of members,
+// then call inf_worker_start().
 struct inf_worker {
     struct inf_device_queue *queue;
     struct inf_queue *done; // has room for all jobs that can exist
@@ -25,13 +25,14 @@ struct inf_worker {
     struct inf_thread thread;
     struct inf_batch_memory batch_memory; // used by the thread only
     struct inf_job_replier *replier;
-    _Atomic uint64_t busy_since_ns; // as inf_clock_ns(); 0: idle
+    // Since when the current run lasts, on the clock of inf_clock_ns(); 0: idle.
+    _Atomic uint64_t busy_since_ns;
 };
 
-// Starts the thread, which ends when the queue is closed and empty.
+// Starts the thread. It ends when the queue is closed and empty.
 enum inf_code inf_worker_start(struct inf_worker *worker, struct inf_error *err) INF_NODISCARD;
 
-// Waits for the thread to end. Does nothing if it was never started. Blocks.
+// Waits for the thread to end. Does nothing if the thread was never started. Blocks.
 void inf_worker_join(struct inf_worker *worker);
 
 #endif
