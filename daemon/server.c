@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects listeners, connections, service and workers to the event loop: every callback of
-// libevent that is not about one connection is here. Draining goes through the states RUNNING,
-// DRAINING (requests finish), FLUSHING (replies are written) and DRAINED.
+// Connects listeners, connections, service and workers to the event loop. Every callback of
+// libevent that is not about one connection is in this file. Draining goes through the states
+// RUNNING, DRAINING (requests finish), FLUSHING (replies are written) and DRAINED.
 //
-// What must happen while memory is exhausted (accepting again, ending) depends on two timers that
-// are registered with libevent at start for good: to set a timerfd allocates nothing, while
-// event_add() may fail for a timer.
+// Resuming to accept and ending must work even if memory is exhausted. They depend on two timers
+// that are registered with libevent at start and never removed, because setting a timerfd allocates
+// nothing, while event_add() may fail for a timer.
 //
 // The loop may poll instead of sleeping: between an answer and the next request of a client
 // (spin_wait), and while a result is about to arrive (inf_service_poll()).
@@ -29,9 +29,10 @@
 #include "daemon/resource/quota.h"
 #include "daemon/system/listener.h"
 
-// The most clients accepted per wake-up, so that a flood of them does not starve connected clients.
+// The highest number of clients accepted per wake-up, so that a flood of new clients does not
+// starve connected ones.
 #define ACCEPTS_PER_TURN 64
-// How long no client is accepted after the descriptors ran out.
+// How long the server stops accepting clients after it ran out of descriptors.
 #define ACCEPT_PAUSE_MS 100
 // Bytes of unused buffers that are kept for later frames.
 #define POOL_KEPT_BYTES ((size_t)64 << 20)
@@ -41,7 +42,7 @@
 #define DRAIN_TICK_MS 10
 
 enum server_state {
-    SERVER_IDLE,     // created, not started
+    SERVER_IDLE,     // created, but not started
     SERVER_RUNNING,  //
     SERVER_DRAINING, // requests in flight may finish
     SERVER_FLUSHING, // all requests are answered; replies are being written
@@ -61,7 +62,7 @@ struct server_listener {
 struct inf_server {
     struct inf_server_options options;
     enum server_state state;
-    gid_t admin_group; // members may use the admin socket; (gid_t)-1: none
+    gid_t admin_group; // members of this group may use the admin socket; (gid_t)-1: none
     struct inf_counters counters;
     struct inf_pool *pool;
     struct inf_deferred_close *deferred_close;
@@ -71,24 +72,25 @@ struct inf_server {
     struct inf_connections *connections;
     uint32_t listener_count;
     struct server_listener listeners[LISTENERS_MAX];
-    int pause_fd, drain_fd;         // timers of the next two
-    bool accepting_paused;          // pause_fd is set
-    struct event *pause_event;      // accepting resumes
-    struct event *finished_event;   // an inference is done
-    struct event *returned_event;   // a worker left something to be written
-    struct event *deadline_event;   // a deadline passed
-    struct event *load_event;       // a load has an event
-    struct event *drain_event;      // the next check of a drain
-    uint64_t drain_end_ns;          // end of the present phase of a drain
+    int pause_fd, drain_fd;         // timers of pause_event and drain_event
+    bool accepting_paused;          // accepting is paused until pause_fd fires
+    struct event *pause_event;      // ends the pause in accepting
+    struct event *finished_event;   // an inference has finished
+    struct event *returned_event;   // a worker returned a writer with unwritten bytes
+    struct event *deadline_event;   // a deadline has passed
+    struct event *load_event;       // a model load has an event
+    struct event *drain_event;      // the next check whether draining is complete
+    uint64_t drain_end_ns;          // time at which the current phase of a drain ends
     struct inf_spin_wait spin_wait; // polling between an answer and the next request
-    // Counts of requests at the last iteration of the loop.
+    // Request counts at the previous iteration of the loop.
     uint64_t accepted_before, answered_before;
     uint64_t busy_ns; // time at which the last request arrived or was answered
 };
 
-// --- timers ---
+// --- timers that need no allocation ---
 
-// Sets a timer, which fires once. Cannot fail: the descriptor is a timer and the time is valid.
+// Sets a timer that fires once. This cannot fail, because the descriptor is a timer and the time is
+// valid.
 static void set_timer(int fd, uint32_t ms)
 {
     const struct itimerspec when = {
@@ -133,7 +135,8 @@ void inf_server_drain(struct inf_server *server)
     inf_service_drain(server->service);
     inf_connections_drain(server->connections, (uint64_t)ms * INF_NS_PER_MS);
     inf_connections_flush(server->connections);
-    // drained() is called from the loop, never from inside this call.
+    // Only schedule the check, so that drained() is called from the loop and never from inside this
+    // call.
     schedule_check(server);
 }
 
@@ -144,7 +147,7 @@ void inf_server_stop(struct inf_server *server)
         server->drain_end_ns = 0;
 }
 
-// Ends a drain whose time is up: all waiting clients are answered.
+// Ends a drain whose time is up. All clients that wait for a reply get one.
 static void cancel_requests(struct inf_server *server) INF_ON_LOOP
 {
     uint32_t left = server->counters.requests_in_flight;
@@ -180,9 +183,10 @@ static void on_drain_tick(evutil_socket_t fd, short what, void *context)
     server->options.drained(server->options.context);
 }
 
-// --- accepting ---
+// --- accepting clients ---
 
-// Accepts on all listeners again. A listener that cannot be watched is retried after a pause.
+// Accepts on all listeners again. If libevent cannot watch a listener, it is retried after another
+// pause.
 static void on_pause_over(evutil_socket_t fd, short what, void *context)
 {
     (void)what;
@@ -197,8 +201,8 @@ static void on_pause_over(evutil_socket_t fd, short what, void *context)
         set_timer(server->pause_fd, ACCEPT_PAUSE_MS);
 }
 
-// Stops accepting for a while, because no descriptor is left. Clients wait in the backlog, and the
-// loop does not spin.
+// Stops accepting for a while, because no descriptor is left. Meanwhile clients wait in the backlog
+// of the socket, and the loop does not spin on the readable listener.
 static void pause_accepting(struct inf_server *server, int error)
 {
     if (!server->accepting_paused)
@@ -249,7 +253,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
     inf_connections_flush(server->connections);
 }
 
-// --- events of other threads ---
+// --- events from workers and loaders ---
 
 static void handle_finished(struct inf_server *server) INF_ON_LOOP
 {
@@ -265,7 +269,7 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
     handle_finished(context);
 }
 
-// Returns true if the next request is likely to arrive sooner than the loop could be woken for it.
+// Returns true if the next request is likely to arrive sooner than a sleeping loop could be woken.
 static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_LOOP
 {
     const struct inf_counters *counters = &server->counters;
@@ -293,8 +297,8 @@ bool inf_server_poll(struct inf_server *server)
         return false;
     if (inf_spin_wait_yield())
         return true;
-    // Another thread needs this processor. Sleep: a thread that sleeps on a busy processor is woken
-    // quickly.
+    // Sleep, because another thread needs this processor. The loop will still be woken quickly,
+    // because the kernel favours a thread that slept.
     server->spin_wait.last_short = false;
     if (inf_service_stop_polling(server->service))
         handle_finished(server);
@@ -331,7 +335,7 @@ static void on_load(evutil_socket_t fd, short what, void *context)
     inf_connections_flush(server->connections);
 }
 
-// --- creating and destroying ---
+// --- creating and destroying a server ---
 
 static enum inf_code add_listener(struct inf_server *server, bool admin, int inherited,
                                   struct inf_error *err)
@@ -425,7 +429,8 @@ static enum inf_code create_event(struct inf_server *server, struct event **even
     return *event != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for events");
 }
 
-// Edge-triggered, so that the eventfd need not be read, which would be one system call per reply.
+// Adds an edge-triggered event, so that the loop need not read the eventfd. Reading would cost one
+// system call per reply.
 static enum inf_code create_edge_event(struct inf_server *server, struct event **event, int fd,
                                        struct inf_error *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The serving side of the daemon as one object: sockets, connections, requests and workers.
-// daemon.c creates and starts it, and asks it to drain; the event loop does the rest.
+// daemon.c creates and starts the server, and starts the drain; the event loop does the rest.
 #ifndef INF_DAEMON_SERVER_H
 #define INF_DAEMON_SERVER_H
 
@@ -13,37 +13,37 @@ struct event_base;
 struct inf_environment;
 struct inf_server;
 
-// Everything pointed to outlives the server.
+// All objects that the pointers refer to outlive the server.
 struct inf_server_options {
     struct event_base *base;
     const struct inf_config *config;
-    struct inf_model_store *store; // its events are read by the server
+    struct inf_model_store *store; // the server reads the events of the store
     struct inf_environment *environment;
     const struct inf_device_list *devices;
     const struct inf_log *log;
     const char *version; // of the daemon: "0.1.0"
 
-    // Inherited listening sockets, which the server owns and closes. If there is none of a kind,
-    // the server creates the socket that the configuration names.
+    // Inherited listening sockets, which the server owns and closes. If there is no data or no
+    // admin socket among them, the server creates the one that the configuration names.
     const int *data_fds;
     uint32_t data_fd_count;
     const int *admin_fds;
     uint32_t admin_fd_count;
 
-    // Called on the loop when a drain or stop is complete: the loop should end.
+    // Called on the loop when a drain or stop is complete. The callee should then end the loop.
     void (*drained)(void *context);
     // Called on the loop for each event of the model store; may be NULL.
     void (*loaded)(void *context, const struct inf_load_event *event);
-    // Log lines dropped so far, for the status; NULL: 0.
+    // Returns how many log lines were dropped, for the status; NULL: reported as 0.
     uint64_t (*log_lines_dropped)(void *context);
     void *context;
 };
 
-// Creates the server: sockets are bound and workers run, but no client is served yet. *out_server
-// is the caller's to destroy.
+// Creates the server: binds sockets and starts workers, but serves no client yet. The caller
+// destroys *out_server.
 //
 // INF_EXISTS     another daemon serves this socket; its file was not touched.
-// INF_DENIED, INF_INVALID  a socket cannot be created there.
+// INF_DENIED, INF_INVALID  a socket cannot be created at this path.
 // INF_EXHAUSTED  memory, threads or file descriptors.
 enum inf_code inf_server_create(struct inf_server **out_server,
                                 const struct inf_server_options *options,
@@ -53,20 +53,22 @@ enum inf_code inf_server_create(struct inf_server **out_server,
 enum inf_code inf_server_start(struct inf_server *server,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Starts draining: new connections and requests are refused, and every client gets GOAWAY. Requests
-// in flight may finish until config->drain_timeout_ms; the others are answered CANCELLED/SHUTDOWN.
+// Starts draining: refuses new connections and requests, and sends GOAWAY to every client. Requests
+// in flight may finish within config->drain_timeout_ms; the rest are answered CANCELLED/SHUTDOWN.
 // Then drained() is called. Further calls do nothing.
 void inf_server_drain(struct inf_server *server) INF_ON_LOOP;
 
-// As inf_server_drain() without a timeout: requests in flight are answered CANCELLED/SHUTDOWN now.
+// Like inf_server_drain(), without a timeout: requests in flight are answered CANCELLED/SHUTDOWN
+// now.
 void inf_server_stop(struct inf_server *server) INF_ON_LOOP;
 
-// Must be called before each iteration of the loop. Takes inferences that are done if polling for
-// them pays. Returns true if it must be called again soon, so that the iteration must not sleep.
+// Must be called before each iteration of the loop. Collects finished inferences if polling for
+// them pays. Returns true if the function must be called again soon; then the iteration must not
+// sleep.
 bool inf_server_poll(struct inf_server *server) INF_ON_LOOP;
 
-// Returns how long the longest present run has taken so far, in nanoseconds; 0 if every worker is
-// idle. For the watchdog.
+// Returns how long the longest current run has taken so far, in nanoseconds; 0 if every worker is
+// idle. Used by the watchdog.
 uint64_t inf_server_longest_run_ns(struct inf_server *server) INF_ON_LOOP;
 
 // Returns the number of open connections.
@@ -75,8 +77,9 @@ uint32_t inf_server_connections(const struct inf_server *server) INF_ON_LOOP;
 // Returns the number of requests without a final reply.
 uint32_t inf_server_in_flight(const struct inf_server *server) INF_ON_LOOP;
 
-// Closes every connection, stops the workers after the jobs that run, and frees everything. The
-// loop must not run any longer, and its thread has no role afterwards. NULL is allowed.
+// Closes every connection, stops the workers after their running jobs, and frees everything. The
+// loop must have ended. Afterwards the calling thread no longer has the role of the loop. NULL is
+// allowed.
 void inf_server_destroy(struct inf_server **server);
 
 #endif

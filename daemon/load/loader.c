@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loader thread: two queues and a dispatch table.
 //
-// loop    --inf_loader_submit()-->  jobs      --> loader thread
-// anyone  --last reference------->  retired   --> loader thread
-// loop    <--inf_loader_receive()-- messages  <-- loader thread   (announced by an eventfd)
+//   loop    --inf_loader_submit()-->  jobs      --> loader thread
+//   anyone  --last reference------->  retired   --> loader thread
+//   loop    <--inf_loader_receive()-- messages  <-- loader thread   (announced by an eventfd)
 //
 // One mutex guards all three lists. Nothing is computed while a thread holds it, so no thread waits
 // long for it. Retired models are freed before jobs are run, because the next load may need their

@@ -29,7 +29,7 @@ struct inf_warm_up {
 //
 // INF_PRECONDITION  the precision that the settings name is not available.
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot run for shapes
-// that the settings name.
+//                   that the settings name.
 enum inf_code inf_warm_up_run(struct inf_warm_up *warm_up,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input shapes in the notation of configuration files and command lines:
 //
-// 1x3x224x224                          of a model's only input
-// ids=1x128 mask=1x128                 of each input; "scalar" is a shape, too
-// ids=1x128 mask=1x128; ids=8x128 ...  several sets
+//   1x3x224x224                          of a model's only input
+//   ids=1x128 mask=1x128                 of each input; "scalar" is a shape, too
+//   ids=1x128 mask=1x128; ids=8x128 ...  several sets
 #ifndef INF_DAEMON_MODEL_SHAPES_H
 #define INF_DAEMON_MODEL_SHAPES_H
 

@@ -5,16 +5,16 @@
 // of four costs little more than a run of one. But if a worker starts as soon as one request is
 // queued, the clients fall into two groups that alternate for ever:
 //
-// run 1: A      queue while it runs: B C D
-// run 2: B C D  queue while it runs: A
-// run 3: A      ...                             half of the device time is lost
+//   run 1: A      queue while it runs: B C D
+//   run 2: B C D  queue while it runs: A
+//   run 3: A      ...                             half of the device time is lost
 //
 // The idea: clients that were just answered are likely to send another request soon. Suppose the
 // last run had `rows` rows of the same model, and `fresh` rows have arrived since it ended. Then up
 // to rows - fresh more rows are expected. Waiting pays if running everything together saves more
 // time than the wait costs:
 //
-// saved = run(waiting) + run(expected) - run(waiting + expected)     wait at most saved / 2
+//   saved = run(waiting) + run(expected) - run(waiting + expected)     wait at most saved / 2
 //
 // The wait ends early if no row arrives for INF_BATCH_WAIT_STALL_NS. Three rules limit the harm. A
 // single client never waits, because its next request makes `fresh` equal to `rows`. A wait is

@@ -12,10 +12,10 @@
 // level has a clock: the counter of the user (or flow) that was served last. When a user starts to
 // wait, its counter is moved forward to the clock.
 //
-// user  served_ns          clock = 40
-// A     40 (runs)
+//   user  served_ns          clock = 40
+//   A     40 (runs)
 // B     55 (waits)         goes after C, because B used more
-// C     12 -> 40 (arrives) was idle: catches up to the clock, saves nothing
+//   C     12 -> 40 (arrives) was idle: catches up to the clock, saves nothing
 //
 // Memory is fixed at creation. The pools of users and flows are as large as the queue. This is
 // enough, because each user and flow that is not idle owns an entry. Idle ones are kept while their

@@ -13,9 +13,9 @@
 // wait in one queue per user. If a user's task waits and all threads are in close(), another thread
 // is started, up to CLOSERS_MAX:
 //
-// heads -> user A: task -> task -> task        closers: [A] [A] [B] [idle]
-// |                                 A waits for its own descriptors only
-// user B: task
+//   heads -> user A: task -> task -> task        closers: [A] [A] [B] [idle]
+//              |                                 A waits for its own descriptors only
+//            user B: task
 //
 // The list has no limit, because the memory of a task is reserved before its descriptor is
 // received, and the user is charged for the descriptor until it is closed. The closing thread puts

@@ -16,8 +16,8 @@
 // in flight another. When the last reference is dropped, the memory is unmapped and the user
 // refunded:
 //
-// register --> registered, refs 1 --tensor--> refs 2 --unregister--> not registered, refs 1
-// --tensor done--> unmapped, MEM_RELEASED sent
+//   register --> registered, refs 1 --tensor--> refs 2 --unregister--> not registered, refs 1
+//     --tensor done--> unmapped, MEM_RELEASED sent
 //
 // If the connection is already closed then (table == NULL), nothing is sent and the region is freed
 // at once.

@@ -76,7 +76,7 @@ struct inf_region_options {
 // INF_PRECONDITION  (SEALS_MISSING) not a memfd, or not sealed against SHRINK, GROW and SEAL;
 // (REGION_SPARSE) some pages are not allocated, so reading them would charge the daemon.
 // INF_EXHAUSTED     (QUOTA_BYTES) more regions or bytes than a connection or a user may have;
-// (HOST_OOM)
+//                   (HOST_OOM)
 enum inf_code inf_region_register(struct inf_region_table *table,
                                   const struct inf_region_options *options,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;

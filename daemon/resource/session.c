@@ -11,7 +11,7 @@
 // runs at a time, so no lock is needed: the worker owns `next` while a job runs, and the loop owns
 // everything else.
 //
-// request 1: reads h.now, writes h.next --commit: swap--> request 2: reads h.now (the new value)
+//   request 1: reads h.now, writes h.next --commit: swap--> request 2: reads h.now (the new value)
 //
 // Both buffers are charged to the user and limited per session. The worker allocates the memory for
 // `next`, but cannot charge the user. So the loop charges after the run; if that fails, the buffer

@@ -4,8 +4,8 @@
 // rung of the ladder, and copies the output rows back to their jobs (scatter). If one job fills the
 // whole run, nothing is copied:
 //
-// jobs   A: 3 rows   B: 6 rows
-// runs   [A A A B]   [B B B B]   [B]     ladder with rungs 1, 2 and 4
+//   jobs   A: 3 rows   B: 6 rows
+//   runs   [A A A B]   [B B B B]   [B]     ladder with rungs 1, 2 and 4
 //
 // If a run of several jobs fails, each job is run alone, so that only the job with bad values
 // fails.

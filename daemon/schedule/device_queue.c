@@ -16,7 +16,7 @@
 // workers gives the expected wait. A job that a worker can start at once is always accepted,
 // because it delays no other job and its run time improves the estimate.
 //
-// remaining = max(0, ends_sum_ns - running * now)          wait = (ahead + remaining) / workers
+//   remaining = max(0, ends_sum_ns - running * now)          wait = (ahead + remaining) / workers
 //
 // Batch the jobs that wait. A worker that takes a job also takes queued jobs of the same model, up
 // to the best rung of the batch ladder, but leaves a share for idle workers. Before that, the

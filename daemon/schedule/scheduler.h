@@ -42,7 +42,7 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler);
 //
 // INF_EXHAUSTED  (QUEUE_FULL) fault->retry_after_ms says when there should be room.
 // INF_DEADLINE   (PREDICTED) the job is expected to end after its deadline, or to start after its
-// queue deadline.
+//                queue deadline.
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 

@@ -2,9 +2,9 @@
 // The life of a worker thread: pop, run, finish, post.
 //
 // inf_device_queue_pop()      waits for jobs; returns several if they can run as one batch
-// run_jobs()                  as a batch, or alone; copies kept outputs and shadow samples
-// inf_device_queue_finish()   charges the users and updates the estimates
-// post_job()                  moves the job to the queue of done jobs; may reply directly
+//   run_jobs()                  as a batch, or alone; copies kept outputs and shadow samples
+//   inf_device_queue_finish()   charges the users and updates the estimates
+//   post_job()                  moves the job to the queue of done jobs; may reply directly
 //
 // The order matters. Users are charged before the loop sees the job, so that the charge is in place
 // for the next request of the same client. A direct reply is written after the job is posted, so

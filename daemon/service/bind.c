@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives each input and output of a job its memory: the data of the request, or a range of a region
+// Assigns memory to each input and output of a job: the data of the request, or a range of a region
 // that the client registered. Tensors of sessions are bound later (session.c), when the job may
 // run.
 #include "daemon/service/bind.h"
@@ -16,7 +16,7 @@ static enum inf_code bind_input(struct inf_job *job, uint32_t index,
 {
     job->shapes[index] = entry->shape;
     if (entry->location.region_id == 0) {
-        // An empty tensor may come without data. It still gets a valid address.
+        // An empty tensor may come without data, but it must still have a valid address.
         job->inputs[index] = request->data != NULL ? request->data + entry->location.offset
                                                    : (const uint8_t *)job->id;
         return INF_OK;
@@ -80,13 +80,13 @@ enum inf_code inf_service_check_complete(const struct inf_job *job, const struct
 
 static bool locations_overlap(const struct inf_location *a, const struct inf_location *b)
 {
-    // Both ranges lie inside one region, so the sums do not overflow.
+    // The sums cannot overflow, because both ranges lie inside one region.
     return a->region_id == b->region_id && a->offset < b->offset + b->length &&
            b->offset < a->offset + a->length;
 }
 
-// Refuses an output that overlaps an input or another output in a region: a kernel would overwrite
-// data that it still has to read.
+// Refuses an output that overlaps an input or another output in a region, because a kernel would
+// overwrite data that it still has to read.
 static enum inf_code check_overlap(const struct inf_infer_request *infer, uint32_t output,
                                    struct inf_fault *fault)
 {

@@ -5,19 +5,19 @@
 
 #include "daemon/service/state.h"
 
-// Binds the inputs that the request itself has. *out_given gets a bit for each of them.
+// Binds the inputs that the request itself contains. Sets one bit of *out_given for each of them.
 enum inf_code inf_service_bind_inputs(struct inf_job *job, const struct inf_graph *graph,
                                       const struct inf_infer_request *infer,
                                       const struct inf_request *request, uint64_t *out_given,
                                       struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Binds the outputs that the request asks for, or all if it names none.
+// Binds the outputs that the request names, or all outputs if it names none.
 enum inf_code inf_service_bind_outputs(struct inf_job *job, const struct inf_graph *graph,
                                        const struct inf_infer_request *infer,
                                        const struct inf_request *request,
                                        struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Fails if an input has neither a value of the request (`given`) nor one of the session.
+// Fails if an input has a value neither from the request (`given`) nor from the session.
 //
 // INF_INVALID  (TENSOR_MISSING)
 enum inf_code inf_service_check_complete(const struct inf_job *job, const struct inf_graph *graph,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags that are changed while the daemon runs: validates a value, makes the parts of the daemon
-// follow it, and stores it.
+// Changes flags while the daemon runs: validates a value, applies it to the parts of the daemon
+// that use it, and stores it.
 #include "daemon/service/environment.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 // --- values derived from the host ---
 
-// Replaces 0 by the value that was chosen, and records that it came from the host.
+// Replaces a flag that is 0 (automatic) by the chosen value, and records the host as its origin.
 static void derive_value(struct inf_config *config, enum inf_flag_id id, uint32_t *field,
                          uint32_t chosen)
 {
@@ -36,9 +36,10 @@ void inf_environment_init(struct inf_environment *environment,
     }
 }
 
-// --- changing ---
+// --- changing a flag ---
 
-// Makes the parts of the daemon follow `next`, in which one flag differs.
+// Applies the configuration `next`, which differs in one flag, to the parts of the daemon that keep
+// a copy.
 static enum inf_code apply_flag(struct inf_environment *environment, enum inf_flag_id id,
                                 const struct inf_config *next, struct inf_error *err) INF_ON_LOOP
 {
@@ -49,7 +50,8 @@ static enum inf_code apply_flag(struct inf_environment *environment, enum inf_fl
     case INF_FLAG_ID_race:
     case INF_FLAG_ID_race_tolerance: {
         struct inf_place_rules rules = {.tolerance = next->race_tolerance};
-        (void)inf_place_races_parse(next->race, &rules.races); // was validated before
+        // Cannot fail: the configuration was validated.
+        (void)inf_place_races_parse(next->race, &rules.races);
         (void)inf_power_parse(next->power, &rules.power);
         inf_model_store_set_rules(environment->store, &rules);
         return INF_OK;
@@ -59,7 +61,7 @@ static enum inf_code apply_flag(struct inf_environment *environment, enum inf_fl
             inf_log_writer_set_level(environment->log_writer, inf_config_log_level(next));
         return INF_OK;
     default:
-        return INF_OK; // read when it is needed
+        return INF_OK; // no part keeps a copy; the flag is read each time it is needed
     }
 }
 
@@ -70,8 +72,8 @@ uint64_t inf_environment_most(const struct inf_environment *environment,
     return queue ? environment->queue_requests_most : (uint64_t)flag->max;
 }
 
-// Finds the flag, checks that it may have this value, and sets it in *next, a copy of the present
-// configuration.
+// Finds the flag, checks that it may have this value, and sets it in *next, which is a copy of the
+// present configuration.
 static enum inf_code try_value(const struct inf_environment *environment, const char *name,
                                const char *value, struct inf_config *next,
                                const struct inf_flag **out_flag, struct inf_error *err) INF_ON_LOOP
@@ -116,7 +118,7 @@ enum inf_code inf_environment_set(struct inf_environment *environment, const cha
     const struct inf_flag *flag = NULL;
     INF_TRY(try_value(environment, name, value, &next, &flag, err));
     INF_TRY(apply_flag(environment, (enum inf_flag_id)(flag - inf_flags), &next, err));
-    // Only this field is written: other threads read the others.
+    // Write only this field, because other threads may read the other fields at the same time.
     if (!inf_flag_parse(environment->config, flag, value, INF_ORIGIN_ADMIN, wanted))
         return inf_fail(err, INF_INTERNAL, "flag '%s': read once, but not twice", flag->name);
     if (environment->log_writer != NULL)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environment of the running daemon: facts about the host, and the flags, some of which can be
-// changed. Used by the loop only.
+// changed at run time. Used by the loop only.
 #ifndef INF_DAEMON_SERVICE_ENVIRONMENT_H
 #define INF_DAEMON_SERVICE_ENVIRONMENT_H
 
@@ -10,17 +10,19 @@
 #include "daemon/system/host_info.h"
 #include "daemon/system/log.h"
 
-// Everything pointed to outlives it. No other module changes the configuration.
+// All objects that the pointers refer to outlive the struct. No other module changes the
+// configuration.
 struct inf_environment {
     struct inf_config *config;
     struct inf_host_info facts;
     struct inf_model_store *store;
-    struct inf_log_writer *log_writer; // NULL: the level cannot be changed
-    uint32_t queue_requests_most; // value of queue_requests_max at start; it can only be lowered
+    struct inf_log_writer *log_writer; // NULL: the log level cannot be changed
+    // Value of queue_requests_max at start, which can only be lowered afterwards.
+    uint32_t queue_requests_most;
 };
 
-// Reads the facts, and replaces 0 in the configuration (slots and threads of the cpu device) by
-// what the devices chose.
+// Reads the facts. If the slots or threads of the cpu device are 0 in the configuration, replaces
+// them by the values that the device chose.
 void inf_environment_init(struct inf_environment *environment,
                           const struct inf_device_list *devices) INF_MAY_BLOCK;
 
@@ -33,10 +35,11 @@ enum inf_code inf_environment_check(const struct inf_environment *environment, c
                                     const char *value,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Changes a flag; everything that starts afterwards uses it. *out_flag is the flag.
+// Changes a flag. Every operation that starts afterwards uses the new value. *out_flag is set to
+// the flag.
 //
 // INF_NOT_FOUND     there is no such flag; the text names the most similar one.
-// INF_INVALID       (BAD_PARAMETER) the value is not allowed; the text says what is.
+// INF_INVALID       (BAD_PARAMETER) the value is not allowed; the text says what is allowed.
 // INF_PRECONDITION  the flag is read at start only.
 enum inf_code inf_environment_set(struct inf_environment *environment, const char *name,
                                   const char *value, const struct inf_flag **out_flag,

@@ -11,7 +11,8 @@
 #include "daemon/service/limits.h"
 #include "proto/core/utf8.h"
 
-// Adds a fact. Empty values, and facts beyond the last place, are left out.
+// Adds a fact to the answer. Empty values, and facts for which the answer has no room, are left
+// out.
 INF_PRINTF(3, 4)
 static void add_fact(struct inf_service_environment *reply, const char *name, const char *format,
                      ...)
@@ -48,7 +49,7 @@ static void add_host(struct inf_service_environment *reply, const struct inf_hos
         add_fact(reply, "memory.limit_bytes", "%" PRIu64, facts->memory_limit_bytes);
 }
 
-// Adds the counters of a device with its own memory.
+// Adds the counters of a device that has its own memory.
 static void add_counts(struct inf_service_environment *reply, const struct inf_device *device)
 {
     char name[sizeof reply->fact_names[0]];

@@ -5,8 +5,8 @@
 
 #include "daemon/service/service.h"
 
-// Handles one method: service->request holds the decoded request, and service->reply receives the
-// message of the answer. On failure `fault` says why.
+// Handles one method. service->request holds the decoded request, and service->reply receives the
+// message of the answer. On failure `fault` gives the reason.
 typedef enum inf_code inf_service_handler(struct inf_service *service, struct inf_request *request,
                                           struct inf_answer *answer, struct inf_fault *fault);
 

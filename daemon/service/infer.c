@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelInfer: checks a request against its model, makes a job of it and submits the job. Top-down:
-// acquire a job, fill it (model, run options, tensors), estimate it, choose a replica, submit. What
-// happens after the run is in job_result.c.
+// ModelInfer: checks a request against its model, makes a job from it and submits the job. From top
+// to bottom: acquire a job, fill it (model, run options, tensors), estimate its run time, choose a
+// replica, submit. job_result.c handles the job after the run.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     return INF_OK;
 }
 
-// Lets the worker send the reply itself, unless the loop has to do something before that.
+// Lets the worker send the reply itself, unless the loop has work to do before the reply.
 static void allow_direct_reply(const struct inf_service *service, struct inf_job *job,
                                const struct inf_request *request)
 {
@@ -126,7 +126,8 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
     struct inf_infer_request *infer = &service->request.infer_request;
     answer->order_key = infer->order_key;
     if (infer->order_key != 0)
-        request->writer = NULL; // the reply may have to wait for earlier ones
+        // The loop must send the reply, because it may have to wait for earlier replies.
+        request->writer = NULL;
     inf_fault_model(fault, infer->model_name, infer->model_version);
     INF_TRY(inf_infer_request_resolve_inline(infer, request->data_bytes, &fault->err));
     struct inf_job *job = acquire_job(service);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelInspect: starts an inspection of a model, with the inputs of the request if it has any.
+// ModelInspect: starts an inspection of a model, with the inputs of the request if the request has
+// inputs.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "daemon/service/run_options.h"
 #include "daemon/service/tensor_check.h"
 
-// Default tolerance of a diff: the one that TensorFlow.js uses for its own backends.
+// Default tolerance of a diff: the tolerance that TensorFlow.js uses to test its own backends.
 #define TOLERANCE_DEFAULT 1e-3
 
 // Copies an input out of the request's data segment.
@@ -90,7 +91,7 @@ static enum inf_code start_inspection(struct inf_service *service, uint64_t toke
         inf_model_store_inspect(service->options.store, service->request.infer_request.model_name,
                                 token, service->inspection, err);
     if (code == INF_OK)
-        service->inspection = NULL; // the store's
+        service->inspection = NULL; // the store owns it from here on
     return code;
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives from the shapes of a job how its run time is estimated and how it may be batched. Jobs
-// are batched only on the main device of their model and in its own precision, because the batch
-// ladder was measured there.
+// Derives from the shapes of a job under which key its run time is estimated, and how it may be
+// batched. Jobs are batched only on the main device of their model and in the model's own
+// precision, because the batch ladder was measured there.
 #include "daemon/service/job_estimate.h"
 
 #include <assert.h>
 
 #include "backends/base/clock.h"
 
-// A request of more rows than the largest batch is split into several runs only if a run of the
-// largest batch takes at least this long. Shorter runs are not worth the overhead of splitting.
+// A request with more rows than the largest batch is split into several runs only if a run of the
+// largest batch takes at least this long. Otherwise the overhead of splitting is too high.
 #define SPLIT_RUN_NS INF_NS_PER_MS
 
 // Returns the number of rows of a job that may share runs with other jobs; 0 if it must run alone.
@@ -31,7 +31,8 @@ static uint32_t count_batch_rows(const struct inf_job *job)
 void inf_service_estimate_job(struct inf_job *job)
 {
     assert(job->served != NULL && job->device != NULL);
-    // Run times in different precisions are estimated separately.
+    // Include the precision in the key, because run times in different precisions are estimated
+    // separately.
     job->estimate_key =
         inf_estimate_key(job->served, job->shapes, job->input_count) ^ (uint64_t)job->precision;
     job->rows = count_batch_rows(job);

@@ -6,8 +6,8 @@
 #include "daemon/service/state.h"
 
 // Sets the members of a job that depend on its shapes and its device: the key under which its run
-// time is estimated, and the number of rows that may share a run with other jobs. All inputs must
-// be known.
+// time is estimated, and the number of rows that may share a run with other jobs. The shapes of all
+// inputs must be known.
 void inf_service_estimate_job(struct inf_job *job);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends an inference: turns its result into the reply, and feeds what the run showed back into the
-// model: it may be slower than before (a new race), its results may be wrong (fp32 from then on),
-// and its shapes are remembered for the next start.
+// Ends an inference: converts its result to the reply, and updates the model. If the model has
+// become slower, a new race (a timing comparison of devices) is started. If its results were wrong,
+// it runs in fp32 from then on. Its shapes are remembered for the next start.
 #include "daemon/service/job_result.h"
 
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include "daemon/schedule/job_reply.h"
 #include "daemon/service/session.h"
 
-// Starts a new race for a model that became slower on its device. If the race cannot be started,
-// the latency watch reports again after further runs.
+// Starts a new race (a timing comparison of devices) for a model that became slower on its device.
+// If the race cannot be started, the latency watch reports again after more runs.
 static void watch_latency(struct inf_service *service, struct inf_job *job) INF_ON_LOOP
 {
     struct inf_served *served = job->served;
@@ -21,7 +21,8 @@ static void watch_latency(struct inf_service *service, struct inf_job *job) INF_
     const struct inf_latency_watch_limits limits = {.factor = config->drift_factor,
                                                     .after_ns = (uint64_t)config->drift_after_ms *
                                                                 INF_NS_PER_MS};
-    // A pinned model must stay on its device. If the prior chose, there were no rivals to race.
+    // A race is possible only if the model is not pinned to its device and the placement has
+    // several candidates. If the prior chose without a race, there may be none.
     bool raceable =
         served->placement.source != INF_PLACE_PINNED &&
         (served->placement.source != INF_PLACE_RULE || strcmp(config->race, "always") == 0);
@@ -40,7 +41,7 @@ static void watch_latency(struct inf_service *service, struct inf_job *job) INF_
         served->latency_watch.median_ns / 1000, started ? "yes" : "no");
 }
 
-// Moves a model to fp32 if the result guard had to compute one of its answers again.
+// Moves a model to fp32 if the result guard had to repeat one of its runs in fp32.
 static void demote_after_bad_results(struct inf_service *service,
                                      struct inf_served *served) INF_ON_LOOP
 {

@@ -9,7 +9,7 @@
 #include "daemon/service/limits.h"
 #include "daemon/service/state.h"
 
-// --- limits among the flags ---
+// --- finding the flags that are limits ---
 
 static bool is_limit(const struct inf_flag *flag)
 {
@@ -34,7 +34,7 @@ static uint64_t read_limit(const struct inf_config *config, const struct inf_fla
     return flag->type == INF_FLAG_U32 ? *(const uint32_t *)field : *(const uint64_t *)field;
 }
 
-// --- parts that keep copies of limits ---
+// --- updating parts that keep copies of limits ---
 
 void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF_QUOTA_KIND_COUNT])
 {
@@ -69,7 +69,7 @@ enum inf_code inf_service_change_flag(struct inf_service *service, const char *n
     return INF_OK;
 }
 
-// --- the method ---
+// --- the ServerLimits method ---
 
 #define NUMBER_SIZE 24
 static const char *print_number(uint64_t value, char text[NUMBER_SIZE])

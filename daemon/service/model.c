@@ -13,7 +13,8 @@ enum inf_code inf_service_model_ready(struct inf_service *service, struct inf_re
     enum inf_code code = inf_model_store_find(service->options.store, model->name, model->version,
                                               &served, &fault->err);
     inf_served_unref(&served);
-    // A model that is loading or failed is answered with false; an unknown one is an error.
+    // If the model is loading or failed, the answer is "not ready". If the model is unknown, the
+    // request fails.
     if (code != INF_OK && code != INF_UNAVAILABLE && code != INF_PRECONDITION)
         return code;
     service->reply.flag.value = code == INF_OK;
@@ -42,7 +43,7 @@ enum inf_code inf_service_model_metadata(struct inf_service *service, struct inf
     inf_fault_model(fault, model->name, model->version);
     INF_TRY(inf_model_store_find(service->options.store, model->name, model->version, &served,
                                  &fault->err));
-    // The store keeps the model until its next event, so its names are valid after the unref.
+    // The names stay valid after the unref, because the store keeps the model until its next event.
     const struct inf_graph *graph = inf_model_graph(served->model);
     struct inf_model_metadata *reply = &service->reply.model_metadata;
     reply->name = served->name;

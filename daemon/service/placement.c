@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ModelPlacement, ModelPlace and ModelPrecompile: shows where a model runs and why, places it
-// again, and compiles it for further shapes.
+// again, and compiles it for more shapes.
 #include <stdio.h>
 
 #include "daemon/service/device.h"
@@ -8,9 +8,9 @@
 #include "daemon/service/load_call.h"
 #include "proto/core/utf8.h"
 
-// --- ModelPlacement ---
+// --- the ModelPlacement method ---
 
-// Returns why a candidate was not chosen if the race has no reason of its own.
+// Returns why a candidate was not chosen, for a candidate to which the race gave no reason.
 static const char *explain_candidate(const struct inf_placement *placement,
                                      const struct inf_race_entry *entry)
 {
@@ -53,13 +53,15 @@ static bool is_listed(const struct inf_placement *placement, const struct inf_de
     return false;
 }
 
-// Lists the candidates, best first by the prior, and then the devices that could not be candidates.
+// Lists the candidates, ordered by the prior with the best first, and then the devices that could
+// not be candidates.
 static uint32_t describe_candidates(struct inf_service *service, const struct inf_served *served)
 {
     const struct inf_placement *placement = &served->placement;
     uint32_t count = 0;
     for (uint32_t i = 0; i < placement->race.count; i++) {
-        // The present memory use is more accurate than that of a race.
+        // Report the present memory use of the chosen candidate, because it is more accurate than
+        // the value from the race.
         const struct inf_race_entry *entry = &placement->race.entries[i];
         uint64_t bytes = inf_model_device_bytes(served->model, entry->device);
         bool as_is = i == placement->race.chosen ||
@@ -124,8 +126,8 @@ static uint32_t describe_settings(struct inf_service *service,
     return INF_MODEL_FLAG_COUNT;
 }
 
-// Returns the precision that the model computes in: that of its placement if a node really uses it,
-// and else fp32.
+// Returns the precision that the model computes in. This is the precision of its placement if at
+// least one node uses it, otherwise fp32.
 static enum inf_precision find_precision(const struct inf_served *served)
 {
     return served->placement.options.precision > INF_PRECISION_FP32 &&
@@ -143,7 +145,7 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
     const char *version = service->request.placement_request.version;
     inf_fault_model(fault, name, version);
     INF_TRY(inf_model_store_find(service->options.store, name, version, &served, &fault->err));
-    // The store keeps the model until its next event, so the texts are valid after the unref.
+    // The texts stay valid after the unref, because the store keeps the model until its next event.
     const struct inf_placement *placement = &served->placement;
     const struct inf_device_info *device = inf_device_info(served->device);
     service->reply.placement_reply = (struct inf_placement_reply){
@@ -181,7 +183,7 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
     return INF_OK;
 }
 
-// --- ModelPlace ---
+// --- the ModelPlace method ---
 
 static enum inf_code start_placement(struct inf_service *service, uint64_t token,
                                      struct inf_error *err) INF_ON_LOOP
@@ -206,7 +208,7 @@ enum inf_code inf_service_model_place(struct inf_service *service, struct inf_re
     return inf_service_begin_load(service, start_placement, answer, fault);
 }
 
-// --- ModelPrecompile ---
+// --- the ModelPrecompile method ---
 
 static enum inf_code start_compilation(struct inf_service *service, uint64_t token,
                                        struct inf_error *err) INF_ON_LOOP

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RepositoryIndex, RepositoryModelLoad and RepositoryModelUnload: lists, loads and unloads models;
-// and the calls that wait for jobs of the store.
+// RepositoryIndex, RepositoryModelLoad and RepositoryModelUnload: lists, loads and unloads models.
+// Also implements the calls that wait for jobs of the store.
 #include <stdlib.h>
 
 #include "daemon/service/handlers.h"
@@ -51,7 +51,8 @@ enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_lo
         return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a load");
     load->call.kind = INF_CALL_LOAD;
-    load->token = service->last_token + 1; // 0 is used by the daemon itself
+    // Token 0 is reserved for loads that the daemon itself starts.
+    load->token = service->last_token + 1;
     enum inf_code code = start(service, load->token, &fault->err);
     if (code != INF_OK) {
         free(load);

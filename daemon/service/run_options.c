@@ -7,7 +7,7 @@
 #include "daemon/service/job_estimate.h"
 #include "daemon/service/run_options.h"
 
-// --- the device ---
+// --- choosing the device ---
 
 static void set_device(struct inf_job *job, const struct inf_device_list *devices, uint32_t index)
 {
@@ -31,7 +31,8 @@ static bool move_job(const struct inf_service *service, struct inf_job *job)
     return false;
 }
 
-// Chooses the device that the request names, or the model's own; another one while that is lost.
+// Chooses the device that the request names, or else the device of the model. If that device is
+// lost, chooses another one.
 static enum inf_code choose_device(const struct inf_service *service, struct inf_job *job,
                                    const char *name, struct inf_fault *fault)
 {
@@ -48,11 +49,12 @@ static enum inf_code choose_device(const struct inf_service *service, struct inf
             (void)move_job(service, job);
         return INF_OK;
     }
-    struct inf_device *none; // unused; the error lists the devices
+    // Result is not used; the call only fills the error text, which lists the devices.
+    struct inf_device *none;
     return inf_model_device_find(devices, name, &none, &fault->err);
 }
 
-// --- the precision ---
+// --- choosing the precision ---
 
 enum inf_code inf_service_choose_precision(const struct inf_device *device, const char *name,
                                            enum inf_precision *out_precision, struct inf_error *err)
@@ -72,10 +74,10 @@ enum inf_code inf_service_choose_precision(const struct inf_device *device, cons
     return INF_OK;
 }
 
-// --- shadow checks and tracing ---
+// --- choosing shadow checks and tracing ---
 
-// Returns true if the answer of this request is to be checked. Answers of the reference device are
-// not.
+// Returns true if the shadow check should check the answer of this request. Answers of the
+// reference device are never checked.
 static bool is_check_due(struct inf_service *service, struct inf_job *job)
     INF_ATTR(requires_capability(inf_role_loop))
 {
@@ -88,14 +90,15 @@ static bool is_check_due(struct inf_service *service, struct inf_job *job)
                                     interval);
 }
 
-// Tracing writes details of the model to the log and occupies a thread, so only admins may ask for
-// it.
+// Allow tracing to admins only, because it writes details of the model to the log and occupies a
+// thread.
 static enum inf_code choose_mode(struct inf_service *service, struct inf_job *job, const char *name,
                                  bool admin, struct inf_fault *fault)
     INF_ATTR(requires_capability(inf_role_loop))
 {
     enum inf_run_mode mode = INF_RUN_NORMAL;
-    (void)inf_run_mode_parse(job->served->config.mode, &mode); // was validated before
+    // Cannot fail: the settings were validated.
+    (void)inf_run_mode_parse(job->served->config.mode, &mode);
     if (name[0] != '\0' && !inf_run_mode_parse(name, &mode))
         return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "mode '%.32s': wanted normal, debug or prod", name);
@@ -119,7 +122,7 @@ enum inf_code inf_service_choose_run_options(struct inf_service *service, struct
     return choose_mode(service, job, infer->mode, request->admin, fault);
 }
 
-// --- other devices ---
+// --- moving a job to another device ---
 
 bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
 {
@@ -129,8 +132,8 @@ bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
         return false;
     inf_service_estimate_job(job);
     job->result.flags = INF_INFER_MOVED;
-    job->queue_deadline.at_ns = 0; // the first attempt started in time
-    // If the other device refuses the job too, the first error is the answer.
+    job->queue_deadline.at_ns = 0; // the first attempt met this deadline, so it no longer applies
+    // If the other device refuses the job too, the client gets the first error.
     struct inf_fault refused;
     inf_fault_init(&refused);
     return inf_scheduler_submit(service->scheduler, job, &refused) == INF_OK;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device, precision and run mode of a request.
+// Chooses the device, precision and run mode of a request.
 #ifndef INF_DAEMON_SERVICE_RUN_OPTIONS_H
 #define INF_DAEMON_SERVICE_RUN_OPTIONS_H
 
 #include "daemon/service/state.h"
 
 // Chooses device, precision and run mode of a job whose model is known. The request may name each
-// of them; otherwise the device and precision are those that the model is placed with (another
-// device while that one is lost), and the mode is that of the settings.
+// of them. Otherwise the device and precision are those that the model is placed with (or another
+// device if that one is lost), and the mode comes from the settings.
 enum inf_code inf_service_choose_run_options(struct inf_service *service, struct inf_job *job,
                                              const struct inf_request *request,
                                              struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
@@ -16,18 +16,18 @@ enum inf_code inf_service_choose_run_options(struct inf_service *service, struct
 // is "".
 //
 // INF_INVALID      there is no such precision.
-// INF_UNSUPPORTED  the device does not offer it.
+// INF_UNSUPPORTED  the device does not offer this precision.
 enum inf_code inf_service_choose_precision(const struct inf_device *device, const char *name,
                                            enum inf_precision *out_precision,
                                            struct inf_error *err) INF_NODISCARD;
 
-// Submits a job that failed because of its device to another device, once. Returns true if the
-// scheduler has the job again, and false if its result is the answer.
+// Submits a job that failed because of its device to another device, but only once per job. Returns
+// true if the scheduler has the job again, and false if the failure is the final answer.
 bool inf_service_retry_job(struct inf_service *service,
                            struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Assigns a job, not submitted yet, to the replica on which it would finish first. It stays on its
-// device if no replica is faster, or if the request names a device.
+// Assigns a job that is not submitted yet to the replica on which it would finish first. The job
+// stays on its device if no replica is faster, or if the request names a device.
 void inf_service_route_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
 
 #endif

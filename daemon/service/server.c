@@ -42,8 +42,8 @@ enum inf_code inf_service_server_metadata(struct inf_service *service, struct in
     return INF_OK;
 }
 
-// The resident pages are the second number of statm. The kernel makes this file in memory, so
-// reading it does not block.
+// The second number of statm is the number of resident pages. Reading the file does not block,
+// because the kernel generates it in memory.
 uint64_t inf_service_resident_bytes(const struct inf_service *service)
 {
     char text[128];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of methods, and the public functions of the service, which pass calls on to the
-// scheduler, the model store or a handler according to their kind.
+// The table of methods, and the public functions of the service. Depending on the kind of a call,
+// they use the scheduler, the model store or a handler.
 #include "daemon/service/service.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 struct method {
     uint16_t number;
     enum inf_message_kind request_kind;
-    bool admin; // only for admins
+    bool admin; // the method is for admins only
     inf_service_handler *handle;
 };
 
@@ -82,7 +82,7 @@ static enum inf_code init_service(struct inf_service *service,
     return inf_scheduler_create(&service->scheduler, &scheduler, err);
 }
 
-// Frees everything that can be freed without the role of the loop.
+// Frees those members that can be freed without the role of the loop.
 static void free_service(struct inf_service *service)
 {
     inf_scheduler_destroy(&service->scheduler);
@@ -163,7 +163,8 @@ enum inf_code inf_service_handle(struct inf_service *service, struct inf_request
                                service->scratch, &fault->err));
     *answer = (struct inf_answer){.kind = INF_MESSAGE_EMPTY, .message = &service->reply};
     enum inf_code code = method->handle(service, request, answer, fault);
-    // The time of a load is not known. Trying again every LOADING_RETRY_MS is cheap.
+    // Suggest to try again after LOADING_RETRY_MS. The time of a load is not known, and trying
+    // again is cheap.
     if (code == INF_UNAVAILABLE && fault->err.reason == INF_REASON_LOADING)
         fault->retry_after_ms = LOADING_RETRY_MS;
     return code;
@@ -174,7 +175,8 @@ bool inf_service_withdraw(struct inf_service *service, struct inf_call *call)
     if (call->kind == INF_CALL_INFER &&
         !inf_scheduler_withdraw(service->scheduler, (struct inf_job *)call))
         return false;
-    // A load is not stopped: the model belongs to the daemon. Only the call ends.
+    // Only the call ends. The load continues, because the model belongs to the daemon and not to
+    // the client.
     inf_service_release(service, call);
     return true;
 }

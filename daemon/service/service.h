@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The methods of the protocol: one handler per method. A request is answered at once, or becomes a
-// call that ends later. The service knows no connections: requests and answers are plain data. All
-// functions are the loop's.
+// call that ends later. The service knows no connections: requests and answers are plain data. Only
+// the loop calls these functions.
 #ifndef INF_DAEMON_SERVICE_SERVICE_H
 #define INF_DAEMON_SERVICE_SERVICE_H
 
@@ -21,7 +21,7 @@
 struct inf_reply_writer;
 struct inf_service;
 
-// Everything pointed to outlives the service.
+// All objects that the pointers refer to outlive the service.
 struct inf_service_options {
     struct inf_model_store *store;
     struct inf_environment *environment;
@@ -31,34 +31,35 @@ struct inf_service_options {
     const struct inf_counters *counters;
     const char *version;
     struct inf_quota *quota;
-    uint64_t (*log_lines_dropped)(void *context); // may be NULL
+    // Returns how many log lines were dropped; may be NULL.
+    uint64_t (*log_lines_dropped)(void *context);
     void *context;
 };
 
-// Fills the limits of each user from the configuration.
+// Fills the array of limits of each user from the configuration.
 void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF_QUOTA_KIND_COUNT]);
 
-// Creates the service and starts the workers. *out_service is the caller's to destroy.
+// Creates the service and starts the workers. The caller destroys *out_service.
 enum inf_code inf_service_create(struct inf_service **out_service,
                                  const struct inf_service_options *options,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Stops the workers, after the jobs that run, and frees everything. Every call must have been
-// withdrawn before. NULL is allowed.
+// Stops the workers after their running jobs, and frees everything. The caller must have withdrawn
+// every call before. NULL is allowed.
 void inf_service_destroy(struct inf_service **service) INF_ON_LOOP;
 
 // Marks the server as draining: the status reports it, and ServerReady answers false.
 void inf_service_drain(struct inf_service *service) INF_ON_LOOP;
 
-// A request, as received.
+// A request as it was received from a client.
 struct inf_request {
     uint16_t method;
     struct inf_span meta;
-    uint8_t *data; // of the pool; a handler that takes it over sets it to NULL
+    uint8_t *data; // a buffer of the pool; a handler that takes the buffer over sets this to NULL
     uint32_t data_bytes;
     struct inf_region_table *regions;
     struct inf_session_table *sessions;
-    uint32_t uid;                    // of the client
+    uint32_t uid;                    // user id of the client
     bool admin;                      // the client is an admin
     uint32_t reply_bytes_max;        // limit of the reply's data segment
     struct inf_reply_writer *writer; // for a direct reply; NULL: the loop replies
@@ -70,12 +71,12 @@ struct inf_request {
 struct inf_answer {
     enum inf_message_kind kind;
     const union inf_message
-        *message;  // belongs to the service; valid until the next call of one of its functions
-    uint8_t *data; // of the pool, now the caller's; NULL: none
+        *message;  // owned by the service; valid until the next call of a function of the service
+    uint8_t *data; // a buffer of the pool, now owned by the caller; NULL: none
     size_t data_bytes, data_capacity;
-    uint64_t order_key; // set on failure too; 0: none
+    uint64_t order_key; // order key of the request, set on failure too; 0: none
     struct inf_call
-        *call; // not NULL: the answer comes later; the caller fills in the call's members
+        *call; // not NULL: the answer comes later; the caller fills in the members of the call
 };
 
 // Handles a request. On failure `fault` holds the error.
@@ -83,35 +84,35 @@ enum inf_code inf_service_handle(struct inf_service *service, struct inf_request
                                  struct inf_answer *answer,
                                  struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Withdraws a call whose answer is not wanted. True: it is over and freed. False: a worker has it,
-// and it comes back through inf_service_next_finished().
+// Withdraws a call whose answer is not wanted. Returns true if the call is over and freed. Returns
+// false if a worker has it; then inf_service_next_finished() returns the call later.
 bool inf_service_withdraw(struct inf_service *service,
                           struct inf_call *call) INF_NODISCARD INF_ON_LOOP;
 
-// Returns a descriptor that becomes readable when an inference is done and none was waiting; to be
-// watched edge-triggered. Call inf_service_next_finished() until NULL.
+// Returns a descriptor that becomes readable when an inference is done and none was waiting. The
+// loop must watch it edge-triggered, and call inf_service_next_finished() until NULL.
 int inf_service_finished_fd(const struct inf_service *service);
-// Returns the next call that is done, the caller's to release; NULL if there is none.
+// Returns the next call that is done, which the caller must release; NULL if there is none.
 struct inf_call *inf_service_next_finished(struct inf_service *service) INF_ON_LOOP;
 // Returns true if the loop should poll for calls that are done instead of sleeping.
 bool inf_service_poll(struct inf_service *service) INF_ON_LOOP;
 // Ends polling until the next inference, because another thread needs the processor of the loop.
-// Returns true if a call is done that was not announced.
+// Returns true if a call was done without an announcement.
 bool inf_service_stop_polling(struct inf_service *service) INF_ON_LOOP;
 // Returns true if no inference is queued or running.
 bool inf_service_idle(const struct inf_service *service) INF_ON_LOOP;
 // Returns the device time of a finished call, in nanoseconds; 0 if it is not an inference.
 uint64_t inf_service_device_ns(const struct inf_call *call) INF_ON_LOOP;
-// Returns the time of the inference that was done last, in nanoseconds.
+// Returns the run time of the inference that finished last, in nanoseconds.
 uint64_t inf_service_last_run_ns(const struct inf_service *service) INF_ON_LOOP;
-// Makes the answer of a call that is done. At most once per call.
+// Makes the answer of a call that is done. May be called at most once per call.
 enum inf_code inf_service_result(struct inf_service *service, struct inf_call *call,
                                  struct inf_answer *answer,
                                  struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
-// Claims the answer of a call for the loop. False: a worker has answered it or is about to; the
-// call comes back as done.
+// Claims the right to answer a call for the loop. Returns false if a worker has answered the call
+// or is about to; then inf_service_next_finished() returns the call later.
 bool inf_service_claim(struct inf_call *call) INF_NODISCARD INF_ON_LOOP;
-// Records that a worker answered a call that is done.
+// Records that a worker already answered a call that is done.
 void inf_service_note_answered(struct inf_service *service, struct inf_call *call) INF_ON_LOOP;
 // Frees a call that is done.
 void inf_service_release(struct inf_service *service, struct inf_call *call) INF_ON_LOOP;
@@ -119,23 +120,23 @@ void inf_service_release(struct inf_service *service, struct inf_call *call) INF
 // Returns a descriptor that is readable while a deadline may have passed. Call
 // inf_service_next_expired() until NULL.
 int inf_service_timer_fd(const struct inf_service *service);
-// Returns the next call whose deadline passed, which must still be withdrawn; NULL if there is
-// none.
+// Returns the next call whose deadline passed; NULL if there is none. The caller must withdraw the
+// call.
 struct inf_call *inf_service_next_expired(struct inf_service *service) INF_ON_LOOP;
 
 // Returns a descriptor that is readable while events of loads are queued. Call
 // inf_service_next_load() until false.
 int inf_service_load_fd(const struct inf_service *service);
-// Takes the next event of a load. *call is the call that waits for it, or NULL. After a final event
-// the call is done, and the caller's to release.
+// Takes the next event of a load. *call is the call that waits for the load, or NULL. After a final
+// event the call is done, and the caller must release it.
 bool inf_service_next_load(struct inf_service *service, struct inf_load_event *event,
                            struct inf_call **call) INF_NODISCARD INF_ON_LOOP;
-// Makes the answer for an event: progress, or the final reply.
+// Makes the answer for a load event: progress, or the final reply.
 enum inf_code inf_service_load_result(struct inf_service *service,
                                       const struct inf_load_event *event, struct inf_answer *answer,
                                       struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Returns how long the longest present run has taken so far, in nanoseconds; 0 if every worker is
+// Returns how long the longest current run has taken so far, in nanoseconds; 0 if every worker is
 // idle.
 uint64_t inf_service_longest_run_ns(struct inf_service *service) INF_ON_LOOP;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: opening and closing them, binding their tensors to requests, and running their requests
-// one after another.
+// Sessions: opens and closes them, binds their tensors to requests, and runs the requests of each
+// session one after another.
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "daemon/service/session.h"
 #include "daemon/service/tensor_check.h"
 
-// Finds the state pairs of the model that a session is opened for. Their names point into
-// *out_served, which is a reference, also on failure.
+// Finds the state pairs of the model that a session is opened for. *out_served is a reference, even
+// on failure; the names of the pairs point into it.
 static enum inf_code find_state_pairs(struct inf_service *service,
                                       struct inf_session_message *message,
                                       struct inf_served **out_served,
@@ -61,7 +61,7 @@ enum inf_code inf_service_session_close(struct inf_service *service, struct inf_
     return inf_session_close(request->sessions, service->request.session.session_id, &fault->err);
 }
 
-// --- tensors of a job ---
+// --- binding the tensors of a job ---
 
 static void bind_kept_input(struct inf_job *job, uint32_t port, uint32_t tensor)
 {
@@ -115,7 +115,8 @@ static enum inf_code join_named_tensors(struct inf_job *job, const struct inf_gr
     return INF_OK;
 }
 
-// Binds a state pair of the session. A model without the pair's output or input is not affected.
+// Binds a state pair of the session. If the model does not have the pair's output or input, nothing
+// is bound.
 static void join_pair(struct inf_job *job, const struct inf_graph *graph, uint32_t tensor,
                       bool all_outputs, uint64_t taken)
 {
@@ -150,7 +151,7 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
     return INF_OK;
 }
 
-// Reads an input from the session, when the earlier requests of the session are done.
+// Reads an input from the session. Called when the earlier requests of the session are done.
 static enum inf_code bind_session_input(struct inf_job *job, const struct inf_session_port *port,
                                         struct inf_fault *fault) INF_ON_LOOP
 {
@@ -183,7 +184,7 @@ static enum inf_code bind_session_inputs(struct inf_job *job, struct inf_fault *
     return INF_OK;
 }
 
-// --- the order of jobs ---
+// --- running the jobs of a session in order ---
 
 enum inf_code inf_service_enter_session(struct inf_service *service, struct inf_job *job,
                                         struct inf_fault *fault)
@@ -221,7 +222,8 @@ static void start_next_job(struct inf_service *service, struct inf_session *sess
         inf_scheduler_fail(service->scheduler, job);
 }
 
-// Removes a waiting job from the queue of its session. Does nothing if it was never accepted.
+// Removes a waiting job from the queue of its session. Does nothing if the session never accepted
+// the job.
 static void unlink_job(struct inf_session *session, const struct inf_job *job)
 {
     struct inf_job *previous = NULL;

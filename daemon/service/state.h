@@ -8,13 +8,13 @@
 #include "daemon/schedule/shadow.h"
 #include "daemon/service/service.h"
 
-// Models that one answer lists: about as many as fit into the metadata of a frame.
+// The highest number of models in one answer; about this number fits into the metadata of a frame.
 #define INF_SERVICE_MODELS_MAX 512
 
-// Facts in one answer.
+// The highest number of facts in one answer.
 #define INF_SERVICE_FACTS 192
 
-// Room for the precisions of a device.
+// Buffer size for the precisions of a device as text.
 #define INF_SERVICE_PRECISIONS_TEXT 32
 
 // Storage of an answer about the environment.
@@ -31,7 +31,7 @@ struct inf_service_environment {
 // A load that a client waits for.
 struct inf_load {
     struct inf_call call;
-    uint64_t token; // of the events of its job
+    uint64_t token; // token in the events of the job
     struct inf_load *next;
 };
 
@@ -42,17 +42,18 @@ struct inf_service {
     struct inf_scratch *scratch;
     bool draining;
     uint64_t started_ns;
-    int statm_fd; // /proc/self/statm
+    int statm_fd; // descriptor of /proc/self/statm
 
-    struct inf_call *unused_jobs; // jobs for reuse, linked by call.next
+    struct inf_call *unused_jobs; // empty jobs for reuse, linked by call.next
     struct inf_load *loads;
     uint64_t last_token;
-    uint64_t models_demoted; // moved to fp32, because answers in a lower precision were not finite
+    // Models that were moved to fp32, because answers in a lower precision were not finite.
+    uint64_t models_demoted;
 
-    // The request being handled, and its answer.
+    // The request that is being handled, and its answer.
     union inf_message request;
     union inf_message reply;
-    struct inf_model_row *model_rows; // arrays of INF_SERVICE_MODELS_MAX
+    struct inf_model_row *model_rows; // arrays of INF_SERVICE_MODELS_MAX elements
     struct inf_model_index_entry *model_entries;
     struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
     char device_precisions[INF_REGISTRY_DEVICES][INF_SERVICE_PRECISIONS_TEXT];
@@ -64,7 +65,8 @@ struct inf_service {
     char setting_values[INF_MODEL_FLAG_COUNT][INF_CONFIG_TEXT];
     char setting_wanted[INF_MODEL_FLAG_COUNT][INF_FLAG_WANTED_SIZE];
     struct inf_service_environment environment_reply;
-    struct inf_inspect_request *inspection; // while its request is handled; else NULL
+    // The inspection whose request is being handled; otherwise NULL.
+    struct inf_inspect_request *inspection;
 };
 
 #endif

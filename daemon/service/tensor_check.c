@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the tensors of a request against the ports of its model, and words the errors.
+// Checks the tensors of a request against the inputs and outputs of its model, and words the
+// errors.
 #include "daemon/service/tensor_check.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "daemon/service/state.h"
 
-// Room for inf_service_describe_value().
+// Buffer size for inf_service_describe_value().
 #define INF_SERVICE_VALUE_TEXT (INF_SHAPE_TEXT_SIZE + 16)
 
 // Writes the data type and shape of a value for an error text: "FP32 [1,?,3]". Returns `text`.
@@ -24,7 +24,8 @@ enum inf_code inf_service_check_input(const struct inf_tensor_entry *entry,
                                       const struct inf_value *value,
                                       struct inf_fault *fault) INF_NODISCARD;
 
-// Returns the index of the port called `name`, or `count` if there is none. `guess` is tried first.
+// Returns the index of the input or output called `name`, or `count` if there is none. Index
+// `guess` is compared first.
 uint32_t inf_service_find_port(const struct inf_port *ports, uint32_t count, const char *name,
                                uint32_t guess);
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the messages of the loader, and brings the table of models up to date with them. A message
-// whose entry was removed or replaced meanwhile is recognised by its generation, and only counted.
+// Takes the messages of the loader, and updates the table of models accordingly. If the entry of a
+// message was removed or replaced meanwhile, its generation differs; then the message is only
+// counted.
 #include <assert.h>
 #include <stdio.h>
 
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
-// Starts loading what a scan found. Settings that an admin gave for a served model are kept.
+// Starts loading the models that a scan found. Settings that an admin gave for a served model are
+// kept.
 static void load_found(struct inf_model_store *store,
                        const struct inf_model_names *names) INF_ON_LOOP
 {
@@ -36,8 +38,8 @@ static void finish_scan(struct inf_model_store *store, struct inf_model_entry *e
     load_found(store, job->scan.names);
 }
 
-// A race ended. If the model runs as the winner does, the result is only saved; otherwise the model
-// is placed again.
+// Handles the end of a race (a timing comparison of devices). If the model already runs as the
+// winner of the race, the result is only saved. Otherwise the model is placed again.
 static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
@@ -76,24 +78,25 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
         return;
     }
     entry->reason[0] = '\0';
-    if (job->model.served == NULL) // unchanged
+    if (job->model.served == NULL) // the file is unchanged, so the served model stays
         return;
     if (job->base != NULL && job->base != entry->served) {
         (void)inf_fail_reason(&event->err, INF_CANCELLED, INF_REASON_BY_ADMIN,
                               "model '%s' was loaded again while it was being placed", job->name);
         return;
     }
-    if (job->base != NULL) // to its users it is the same model
+    if (job->base != NULL) // the model was only placed again, so for its users it is the same model
         atomic_store(&job->model.served->request_count, atomic_load(&job->base->request_count));
     inf_served_unref(&entry->served);
     entry->served = job->model.served;
     job->model.served = NULL;
-    // Without memory there is no race, and the device that the prior chose stays.
+    // Submit a race. If there is no memory for it, the model stays on the device that the prior
+    // chose.
     if (entry->served->placement.race_due)
         (void)!inf_store_submit_race(store, entry, &(struct inf_error){0});
 }
 
-// A job that a client may wait for ended.
+// Handles the end of a job that a client may be waiting for.
 static void finish_load(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
@@ -109,8 +112,8 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
     if (job->kind != INF_LOAD_JOB_MODEL)
         return;
     replace_served(store, entry, job, event);
-    // The admin who named the file has got the error. The repository has no such model, so that no
-    // later scan would take the row away.
+    // Remove the row now. The admin who named the file has already received the error, and no later
+    // scan would remove the row, because the repository has no such model.
     if (job->model.path[0] != '\0' && event->err.code != INF_OK && entry->served == NULL &&
         entry->pending == 0)
         inf_model_table_remove(&store->table, job->name);
@@ -119,10 +122,10 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
 static const struct {
     void (*finish)(struct inf_model_store *store, struct inf_model_entry *entry,
                    struct inf_load_job *job, struct inf_load_event *event);
-    bool internal; // the event is not passed on to clients
+    bool internal; // clients do not receive this event
 } job_kinds[] = {
     [INF_LOAD_JOB_MODEL] = {.finish = finish_load},
-    [INF_LOAD_JOB_SCAN] = {.finish = finish_scan}, // it changes the number of pending jobs
+    [INF_LOAD_JOB_SCAN] = {.finish = finish_scan}, // only changes the number of pending jobs
     [INF_LOAD_JOB_RACE] = {.finish = finish_race, .internal = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},
@@ -145,7 +148,7 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
     while ((message = inf_loader_receive(store->loader)) != NULL) {
         struct inf_load_job *job = message->job;
         *event = message->event;
-        message->event.rows = NULL; // the rows belong to *event
+        message->event.rows = NULL; // *event owns the rows now
         bool internal = job != NULL && job_kinds[job->kind].internal;
         struct inf_model_entry *entry = find_entry(store, event->name, job);
         if (!internal && entry != NULL && event->rows == NULL)

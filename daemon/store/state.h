@@ -9,18 +9,19 @@
 
 struct inf_model_store {
     struct inf_loader *loader;
-    struct inf_loader *racer;       // runs races, with low priority; its messages go to the loader
+    // Loader with low priority that runs races; it posts its messages through `loader`.
+    struct inf_loader *racer;
     struct inf_idle_gate idle_gate; // open while no request is served
-    uint32_t races;                 // that are queued or running
+    uint32_t races;                 // races that are queued or running
     const struct inf_device_list *devices;
-    struct inf_device *default_device;       // no reference; NULL: the best device of each model
+    struct inf_device *default_device;       // borrowed; NULL: choose the best device of each model
     struct inf_tune *tune;                   // used by the loader thread only
     struct inf_served_shapes *served_shapes; // used by the loader thread only
     struct inf_place_speeds speeds;
-    struct inf_place_rules rules; // for future loads
+    struct inf_place_rules rules; // placement rules for future loads
     struct inf_model_table table;
-    uint32_t pending; // jobs that are queued or running: loads, scans, inspections, compilations
-    uint32_t scans;   // those of `pending` that read the repository
+    uint32_t pending; // number of queued or running jobs: loads, scans, inspections, compilations
+    uint32_t scans;   // number of jobs in `pending` that read the repository
 };
 
 #endif

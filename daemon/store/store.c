@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests of the store: each looks up the entry of its model, checks what the client asks for,
-// and submits a job to the loader (submit.c). The outcomes are handled in events.c.
+// The requests to the store. Each function looks up the entry of its model, checks the request, and
+// submits a job to the loader (submit.c). events.c handles the outcomes.
 #include "daemon/store/store.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static enum inf_code find_served_entry(const struct inf_model_store *store, cons
                                        err);
 }
 
-// --- making and freeing ---
+// --- creating and destroying the store ---
 
 static enum inf_code init_store(struct inf_model_store *store,
                                 const struct inf_model_store_options *options,
@@ -84,7 +84,7 @@ void inf_model_store_destroy(struct inf_model_store **store)
     struct inf_model_store *self = *store;
     if (self == NULL)
         return;
-    inf_model_table_fini(&self->table); // the loader frees what was served
+    inf_model_table_fini(&self->table); // the loader then frees the models that were served
     inf_idle_gate_shut_down(&self->idle_gate);
     inf_loader_destroy(&self->racer);
     inf_loader_destroy(&self->loader);
@@ -94,7 +94,7 @@ void inf_model_store_destroy(struct inf_model_store **store)
     *store = NULL;
 }
 
-// --- what can be changed ---
+// --- changing the default device and the rules ---
 
 enum inf_code inf_model_store_set_device(struct inf_model_store *store, const char *name,
                                          struct inf_error *err)
@@ -117,7 +117,7 @@ const struct inf_speed *inf_model_store_speed(const struct inf_model_store *stor
     return known ? &store->speeds.speeds[index] : NULL;
 }
 
-// --- loading ---
+// --- loading and placing models ---
 
 enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request, struct inf_error *err)
@@ -175,7 +175,7 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
     return inf_store_submit_placing(store, entry, &load, err);
 }
 
-// --- races ---
+// --- starting races (timing comparisons of devices) ---
 
 enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
                                    struct inf_error *err)
@@ -187,7 +187,8 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
                                "model '%s' is being placed", name);
     const struct inf_place_request again = {
         .name = name, .version = "", .device = "", .policy = "", .precision = "", .mode = ""};
-    // No race was possible when the model was placed. That may have changed, so place it again.
+    // When the model was placed, no race was possible. That may have changed, so place the model
+    // again.
     if (entry->served->placement.key == 0)
         return inf_model_store_place(store, &again, err);
     return inf_store_submit_race(store, entry, err);
@@ -259,7 +260,7 @@ enum inf_code inf_model_store_load_all(struct inf_model_store *store, struct inf
     return inf_store_submit_scan(store, err);
 }
 
-// --- events ---
+// --- reading events ---
 
 int inf_model_store_fd(const struct inf_model_store *store)
 {
@@ -276,7 +277,7 @@ bool inf_model_store_reads_repository(const struct inf_model_store *store)
     return store->scans > 0;
 }
 
-// --- looking up ---
+// --- looking up models and devices ---
 
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
                                      const char *version, struct inf_error *err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models that are served: finds a model by name and version. The table belongs to the loop;
-// loading, warming up and freeing happen on the loader thread and come back as events.
+// The models that are served: finds a model by name and version. The loop owns the table. Loading,
+// warming up and freeing happen on the loader thread, whose results come back as events.
 #ifndef INF_DAEMON_STORE_STORE_H
 #define INF_DAEMON_STORE_STORE_H
 
@@ -14,18 +14,19 @@
 struct inf_model_store;
 
 struct inf_model_store_options {
-    const char *repository;                // directory; NULL: none
+    const char *repository;                // directory of the models; NULL: none
     const struct inf_device_list *devices; // outlives the store
     uint32_t batch_rows_max;               // rows that one run may batch; 1: no batches
     const char *default_device;            // "" or "auto": the best device of each model
     struct inf_place_rules rules;          // rules for choosing the best device
-    const char *cache_directory;           // where results of races are saved; NULL: they are not
+    // Directory in which results of races are saved; NULL: they are not saved.
+    const char *cache_directory;
     const char *version;       // version and build of inferd, for which they are valid; NULL: ""
     const struct inf_log *log; // outlives the store
 };
 
-// Creates the store and starts its loader threads. *out_store is the caller's to destroy. Reads the
-// cache directory, so it must be called before the loop runs.
+// Creates the store and starts its loader threads. The caller destroys *out_store. The function
+// reads the cache directory, so it must be called before the loop runs.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no device called `default_device`.
 // INF_EXHAUSTED  memory, threads or file descriptors.
@@ -33,37 +34,38 @@ enum inf_code inf_model_store_create(struct inf_model_store **out_store,
                                      const struct inf_model_store_options *options,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Stops the loaders, after the jobs that run, and frees everything. No reference may be left except
-// the store's. NULL is allowed.
+// Stops the loaders after their running jobs, and frees everything. No reference to a model may be
+// left except the store's own. NULL is allowed.
 void inf_model_store_destroy(struct inf_model_store **store);
 
-// Sets the device for future loads of models that name none; "" or "auto": the best device of each
-// model.
+// Sets the device for future loads of models whose settings name none. "" or "auto" chooses the
+// best device for each model.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device.
 enum inf_code inf_model_store_set_device(struct inf_model_store *store, const char *name,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Sets the rules for choosing the best device, for future loads.
+// Sets the placement rules for future loads.
 void inf_model_store_set_rules(struct inf_model_store *store,
                                const struct inf_place_rules *rules) INF_ON_LOOP;
 
 // Returns the speed of device `index` of the list; NULL until the first model was placed. Valid as
-// long as the store.
+// long as the store exists.
 const struct inf_speed *inf_model_store_speed(const struct inf_model_store *store,
                                               uint32_t index) INF_ON_LOOP;
 
-// A model to be loaded.
+// A request to load a model.
 struct inf_load_request {
-    const char *name;   // the name to serve it as
+    const char *name;   // the name under which the model is served
     const char *path;   // path of a model file or directory; "" or NULL: find it in the repository
     const char *device; // "" or NULL: the default
-    uint64_t token;     // comes back in the events
+    uint64_t token;     // repeated in the events of this load
 };
 
-// Starts a load, or a reload: an older version is served until the new one is warm. A file is found
-// as repository/NAME.json, a directory as repository/NAME/VERSION/ with the highest numeric VERSION
-// (daemon/model/repository.h has the whole list). One version of a model is served at a time.
+// Starts a load, or a reload: an older version is served until the new one is warm. The model is
+// the file repository/NAME.json, or the directory repository/NAME/VERSION/ with the highest numeric
+// VERSION (daemon/model/repository.h has the whole list). Only one version of a model is served at
+// a time.
 //
 // INF_INVALID      the name is not a valid model name, or the path is too long.
 // INF_NOT_FOUND    (NO_DEVICE) there is no such device.
@@ -73,19 +75,19 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// A served model to be placed again. "" leaves a setting as it is.
+// A request to place a served model again. A setting that is "" stays unchanged.
 struct inf_place_request {
     const char *name, *version; // version "": the served one
     const char *device;         // name of a device, or "auto"
     const char *policy;
     const char *precision;
     const char *mode;
-    uint64_t token; // comes back in the events
+    uint64_t token; // repeated in the events of this placement
 };
 
 // Starts placing a model again, without reading its file. The new executable is compiled and warmed
-// up while the old one serves. Requests in flight end on the old one, whose memory is then freed.
-// The events are those of a load.
+// up while the old one serves. Requests in flight end on the old executable, whose memory is then
+// freed. The events are the same as those of a load.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find() and _load().
 // INF_INVALID  (BAD_PARAMETER) there is no such policy, precision or mode.
@@ -93,11 +95,12 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Starts a race between the candidates of a served model, to run when no request is served. Earlier
-// results are ignored. If another candidate wins, the model is placed again.
+// Starts a race (a timing comparison) between the placement candidates of a served model. It runs
+// while no request is served. Earlier results are ignored. If another candidate wins, the model is
+// placed again.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(); a race runs
-//                                                                  already.
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), or a race is already
+// running.
 enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
@@ -105,71 +108,71 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
 uint32_t inf_model_store_races(const struct inf_model_store *store) INF_ON_LOOP;
 
 // Returns the gate that keeps background work waiting while requests are served. The scheduler
-// opens and closes it. Valid as long as the store.
+// opens and closes the gate. Valid as long as the store exists.
 struct inf_idle_gate *inf_model_store_idle_gate(struct inf_model_store *store);
 
-// Moves a model to fp32 on its device, now and after a restart, because its results in its present
-// precision are wrong for the reason `why`.
+// Moves a model to fp32 on its device because its results in the present precision are wrong; `why`
+// is the reason. The change is kept after a restart.
 void inf_model_store_demote(struct inf_model_store *store, struct inf_served *served,
                             const char *why) INF_ON_LOOP;
 
-// Shapes to be compiled before requests use them.
+// A request to compile a model for shapes before requests use them.
 struct inf_precompile_request {
     const char *name, *version; // version "": the one there is
     const char *device;         // "": the device of the model
     const char *shapes;         // sets by input name (daemon/model/shapes.h); "": the model's own
-    uint64_t token;             // comes back in the events
+    uint64_t token;             // repeated in the events of this job
 };
 
-// Starts compiling a served model for further shapes, without running it. The events are those of a
-// load.
+// Starts compiling a served model for more shapes, without running it. The events are the same as
+// those of a load.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find() and _load().
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find().
 // INF_INVALID  (BAD_PARAMETER) the shapes cannot be parsed; the text says what was wanted.
 enum inf_code inf_model_store_precompile(struct inf_model_store *store,
                                          const struct inf_precompile_request *request,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Starts saving the shapes that a model served. Without memory they are not saved.
+// Starts saving the shapes that a model served. If there is no memory, the shapes are not saved.
 void inf_model_store_save_shapes(struct inf_model_store *store,
                                  struct inf_served *served) INF_ON_LOOP;
 
-// Starts inspecting a served model. The events carry rows, and then the end. On success *request is
-// the store's.
+// Starts inspecting a served model. The events carry the rows of the report, and then its end. On
+// success the store owns *request.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find().
 enum inf_code inf_model_store_inspect(struct inf_model_store *store, const char *name,
                                       uint64_t token, struct inf_inspect_request *order,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Finds the device called `name`; no reference: it belongs to the device list.
+// Finds the device called `name`. The result is borrowed from the device list.
 //
 // INF_NOT_FOUND  (NO_DEVICE) the text lists the devices.
 enum inf_code inf_model_store_find_device(const struct inf_model_store *store, const char *name,
                                           struct inf_device **out_device,
                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Starts loading all models of the repository, with token 0. Served models whose files did not
-// change are left alone; those whose files were removed stay served. Failures are logged and appear
-// in the list.
+// Starts loading all models of the repository, with token 0. A served model stays as it is if its
+// file did not change, and stays served if its file was removed. Failures are logged and appear in
+// the list of models.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_model_store_load_all(struct inf_model_store *store,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Removes a model from the table. Requests in flight still finish; its queued and running loads end
-// with INF_CANCELLED. "" as version: any.
+// Removes a model from the table. Requests in flight still finish. Queued and running loads of the
+// model end with INF_CANCELLED. If `version` is "", any version is removed.
 //
 // INF_NOT_FOUND  there is no such model or version.
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
                                      const char *version,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Finds the model called `name`. `version` may be "" for the served one. *out_served is a new
-// reference.
+// Finds the model called `name`. If `version` is "", any served version matches. *out_served is a
+// new reference.
 //
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
-// INF_UNAVAILABLE  (LOADING) it is being loaded.
+// INF_UNAVAILABLE  (LOADING) the model is being loaded.
 // INF_PRECONDITION (MODEL_FAILED) the load failed; the text says why.
 enum inf_code inf_model_store_find(struct inf_model_store *store, const char *name,
                                    const char *version, struct inf_served **out_served,
@@ -187,10 +190,12 @@ bool inf_model_store_next_event(struct inf_model_store *store,
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
                               uint32_t capacity) INF_ON_LOOP;
 
-// Returns whether the repository is being read. If it is, some models may not be listed yet.
+// Returns true while the repository is being read. During that time, some models may not be listed
+// yet.
 bool inf_model_store_reads_repository(const struct inf_model_store *store) INF_ON_LOOP;
 
-// Returns the number of loads that are queued or running; reading the repository counts as one.
+// Returns the number of loads that are queued or running. Reading the repository counts as one
+// load.
 uint32_t inf_model_store_pending(const struct inf_model_store *store) INF_ON_LOOP;
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes loader jobs from what clients or the daemon want, and keeps the counts of pending jobs that
-// events.c decrements. Loads of a scan may exceed the limit of queued jobs; those of clients may
-// not.
+// Creates loader jobs for clients or for the daemon itself, and increments the counts of pending
+// jobs that events.c decrements. Loads that a scan starts may exceed the limit of queued jobs;
+// loads that clients start may not.
 #include "daemon/store/submit.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-// Jobs that may be queued on behalf of clients.
+// The highest number of queued jobs that clients started.
 #define LOADS_MAX 256u
 
 enum inf_code inf_store_check_room(const struct inf_model_store *store,

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the index of the entry called `name`, or the index at which it has to be inserted.
+// Returns the index of the entry called `name`. If there is none, returns the index at which to
+// insert it.
 static uint32_t entry_index(const struct inf_model_table *table, const char *name)
 {
     uint32_t low = 0, high = table->count;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of models by name: what is served, and how the last load ended. Used by the loop only.
+// The table of models by name: the served version of each model, and how the last load ended. Used
+// by the loop only.
 #ifndef INF_DAEMON_STORE_TABLE_H
 #define INF_DAEMON_STORE_TABLE_H
 
@@ -12,7 +13,8 @@
 // A model by name.
 struct inf_model_entry {
     char name[INF_LIMIT_MODEL_NAME + 1];
-    uint64_t generation; // increases with every new entry; tells outdated jobs from present ones
+    // Increases with every new entry, so that jobs for a removed entry are recognised.
+    uint64_t generation;
     struct inf_served *served; // the model that is served; one reference; NULL: none is ready
     uint32_t pending;          // jobs that are queued or running
     uint32_t races;            // races that are queued or running
@@ -20,30 +22,30 @@ struct inf_model_entry {
     char reason[256]; // why the last load failed; "": it did not
 };
 
-// All zero: empty.
+// A zeroed table is empty.
 struct inf_model_table {
     struct inf_model_entry **entries; // sorted by name
     uint32_t count, capacity;
-    uint64_t generation; // of the newest entry
+    uint64_t generation; // generation of the newest entry
 };
 
 // Frees all entries and drops their references.
 void inf_model_table_fini(struct inf_model_table *table);
 
-// Returns the entry called `name`; NULL if there is none. Valid until it is removed.
+// Returns the entry called `name`; NULL if there is none. Valid until the entry is removed.
 struct inf_model_entry *inf_model_table_find(const struct inf_model_table *table, const char *name);
 
-// Returns the entry called `name`, which is created if there is none; NULL without memory.
+// Returns the entry called `name`, and creates it if there is none; NULL without memory.
 struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, const char *name);
 
 // Removes the entry called `name`, which must exist.
 void inf_model_table_remove(struct inf_model_table *table, const char *name);
 
-// Finds the entry that serves `name` in `version` ("": any). `reading`: the repository is being
-// read, so there may be models that are not known yet.
+// Finds the entry that serves `name` in `version` ("" matches any). If `reading` is true, the
+// repository is being read, so some models may not be known yet.
 //
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
-// INF_UNAVAILABLE  (LOADING) it is being loaded.
+// INF_UNAVAILABLE  (LOADING) the model is being loaded.
 // INF_PRECONDITION (MODEL_FAILED) the load failed; the text says why.
 enum inf_code inf_model_table_find_served(const struct inf_model_table *table, const char *name,
                                           const char *version, bool reading,
@@ -62,8 +64,8 @@ struct inf_model_row {
     char version[INF_VERSION_TEXT];
     enum inf_model_state state;
     char reason[256];     // FAILED: why; READY: why the last reload failed, or ""
-    const char *device;   // READY: name of the device; valid as long as the device list
-    const char *platform; // READY: valid until the next event
+    const char *device;   // if READY: name of the device; valid as long as the device list exists
+    const char *platform; // if READY: valid until the next event
     uint64_t memory_bytes, requests, macs;
 };
 

@@ -5,18 +5,19 @@
 
 #include <stdint.h>
 
-// Invariant: requests_accepted == requests_ok + requests_failed + requests_in_flight. Every request
-// ends exactly once.
+// Invariant: requests_accepted == requests_ok + requests_failed + requests_in_flight, because every
+// request ends exactly once.
 struct inf_counters {
-    uint32_t connections;       // open now
-    uint64_t connections_total; // accepted since start
+    uint32_t connections;       // connections that are open now
+    uint64_t connections_total; // connections accepted since the start
     uint32_t requests_in_flight;
     uint64_t requests_accepted; // requests with a stream of their own
     uint64_t requests_ok;
     uint64_t requests_failed;
-    uint32_t regions; // mapped now, including those of closed connections that workers use
+    // Regions that are mapped now, including regions of closed connections that workers still use.
+    uint32_t regions;
     uint64_t region_bytes;
-    uint32_t sessions; // open, or with requests in flight
+    uint32_t sessions; // sessions that are open or have requests in flight
     uint64_t session_bytes;
 };
 

@@ -57,7 +57,7 @@ static void list_extensions(struct inf_host_info *facts, const char *flags)
                                      used > 0 ? " " : "", extensions[i]);
 }
 
-// Reads the name and extensions of the first processor, which stands for all.
+// Reads the name and extensions of the first processor. The others are assumed to be the same.
 static void read_cpu(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK
 {
     char line[LINE_CHARS];
@@ -101,7 +101,7 @@ static void read_memory_limit(struct inf_host_info *facts, const char *root) INF
     if (!found)
         return;
     line[strcspn(line, "\n")] = '\0';
-    // The limit of each parent group applies too.
+    // Check each parent group too, because its limit also applies.
     for (char *slash; strlen(line) > 3; *slash = '\0') {
         uint64_t bytes = 0;
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", line + 3);

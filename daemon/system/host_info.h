@@ -15,15 +15,15 @@ struct inf_host_info {
     char cpu[96];                // name of the processor; "" if it is not known
     char cpu_isa[INF_FACT_TEXT]; // instruction set extensions that kernels use: "avx2 fma f16c"
     uint32_t cores_online;
-    uint32_t cores_usable; // after affinity and quota
+    uint32_t cores_usable; // after applying CPU affinity and quota
     uint32_t cores_quota;  // CPU quota of the control groups, rounded up; 0: no limit
     uint64_t memory_bytes;
     uint64_t memory_limit_bytes; // memory limit of the control groups; 0: no limit
     uint32_t page_bytes;
 };
 
-// Reads the facts. What cannot be read is 0 or "". System files are read beneath `root` ("": the
-// real system).
+// Reads the facts. A fact that cannot be read is 0 or "". System files are read below the directory
+// `root` ("": the real system).
 void inf_host_info_read(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK;
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a listening socket safely: a lock file shows whether another daemon lives, a stale socket
-// file is removed only after a refused connection, and the file never has wider permissions than
-// asked for.
+// Creates a listening socket safely. A lock file shows whether another daemon is running. A stale
+// socket file is removed only after a connection to it was refused. The file never has wider
+// permissions than the caller requested.
 #include "daemon/system/listener.h"
 
 #include <errno.h>
@@ -53,7 +53,8 @@ static enum inf_code lock_socket(struct inf_listener *listener, const char *path
     return os_error(err, path, "flock");
 }
 
-// Removes the socket of a dead daemon. Fails if a process answers.
+// Removes the socket file of a daemon that no longer runs. Fails if a process listens on the
+// socket.
 static enum inf_code clear_path(const char *path, const struct sockaddr_un *address,
                                 struct inf_error *err)
 {
@@ -68,7 +69,8 @@ static enum inf_code clear_path(const char *path, const struct sockaddr_un *addr
     int result = connect(probe, (const struct sockaddr *)address, sizeof *address);
     int error = errno;
     close(probe);
-    // Only a refused connection proves that no process listens: a full backlog means that one does.
+    // Only a refused connection proves that no process listens. A full backlog, for example, means
+    // that a process does.
     if (result == 0 || error != ECONNREFUSED)
         return inf_fail(err, INF_EXISTS, "socket %s: another process serves it", path);
     if (unlink(path) < 0)
@@ -83,7 +85,7 @@ static enum inf_code bind_at(struct inf_listener *listener,
     listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listener->fd < 0)
         return os_error(err, options->path, "socket");
-    // The file gets the mode of the socket minus the umask, so it is never more open than
+    // The file gets the mode of the socket minus the umask, so it never has wider permissions than
     // requested. chmod() below restores the bits that the umask removed.
     if (fchmod(listener->fd, options->mode) < 0)
         return os_error(err, options->path, "fchmod");
@@ -127,7 +129,8 @@ void inf_listener_close(struct inf_listener *listener)
     free(listener->path);
     if (listener->fd >= 0)
         close(listener->fd);
-    // The lock file is kept: removing it could remove the file that the next daemon has locked.
+    // Keep the lock file, because removing it could remove the file that the next daemon has
+    // already locked.
     if (listener->lock_fd >= 0)
         close(listener->lock_fd);
     inf_listener_init(listener);

@@ -8,14 +8,14 @@
 
 #include "proto/core/status.h"
 
-// One listening socket. Embedded; inf_listener_init() before use.
+// One listening socket. Embedded. Call inf_listener_init() before use.
 struct inf_listener {
     int fd;      // -1: none
-    int lock_fd; // holds the lock on PATH.lock as long as the daemon runs; -1: none
+    int lock_fd; // descriptor that holds the lock on PATH.lock as long as the daemon runs; -1: none
     char *path;  // file that is removed on close; NULL: the socket is inherited
 };
 
-// Initialises an embedded listener, which is closed.
+// Initialises an embedded listener to the closed state.
 void inf_listener_init(struct inf_listener *listener);
 
 // Takes over an inherited listening socket.
@@ -23,31 +23,32 @@ void inf_listener_adopt(struct inf_listener *listener, int fd);
 
 struct inf_listener_options {
     const char *path;
-    mode_t mode; // of the socket: 0660, 0600
-    gid_t group; // group of the file; (gid_t)-1: that of the process
+    mode_t mode; // mode of the socket file: 0660 or 0600
+    gid_t group; // group of the socket file; (gid_t)-1: the group of the process
 };
 
-// Creates a socket at a path. A file that a dead daemon left is replaced. A socket that is served
-// is never touched: a lock file and a connection attempt detect it.
+// Creates a socket at a path. A socket file that a dead daemon left is replaced. A socket that
+// another process serves is never touched: a lock file and a connection attempt detect this case.
 //
-// INF_EXISTS   another daemon serves it, or the file is not a socket.
+// INF_EXISTS   another daemon serves the socket, or the file is not a socket.
 // INF_INVALID  the path is too long, or its directory does not exist.
 // INF_DENIED   the directory is not writable.
 enum inf_code inf_listener_open(struct inf_listener *listener,
                                 const struct inf_listener_options *options,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Closes the socket, and removes its file if it was created here. A closed listener is allowed.
+// Closes the socket, and removes its file if inf_listener_open() created it. A closed listener is
+// allowed.
 void inf_listener_close(struct inf_listener *listener);
 
 // The peer of a connection.
 struct inf_credentials {
     uid_t uid;
-    bool in_group; // the peer is a member of the group that was asked for
+    bool in_group; // the peer is a member of the group that the caller passed
 };
 
-// Reads the credentials of the peer as they were when it connected, and whether it is a member of
-// `group`, (gid_t)-1 for none.
+// Reads the credentials of the peer as they were when it connected, and whether the peer is a
+// member of `group` ((gid_t)-1: none).
 enum inf_code inf_peer_credentials(int fd, gid_t group, struct inf_credentials *credentials,
                                    struct inf_error *err) INF_NODISCARD;
 

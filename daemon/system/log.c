@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of log lines and the thread that writes them. Writing uses poll() before each write, so
-// that the thread can stop in time even if the reader of the log hangs.
+// A ring of log lines and the thread that writes them. The thread calls poll() before each write,
+// so that it can stop in time even if the reader of the log hangs.
 #include "daemon/system/log.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
 
-// How long writing the remaining lines may take when the writer is destroyed.
+// When the writer is destroyed, it spends at most this time on writing the remaining lines.
 #define FLUSH_NS (INF_NS_PER_S / 2)
 // How often a blocked writer checks whether it has to stop.
 #define POLL_MS 50
@@ -36,13 +36,13 @@ struct inf_log_writer {
     uint32_t first; // index of the oldest line
     uint32_t count;
     bool stopping;
-    uint64_t stop_ns; // time at which writing ends; valid if `stopping` is set
+    uint64_t stop_ns; // time at which writing must end; valid if `stopping` is set
     struct line lines[INF_LOG_RING_LINES];
 
     _Atomic uint64_t dropped;
-    // Used by the thread only.
-    uint64_t logged_count; // number of dropped lines that was logged last
-    uint64_t logged_ns;    // time at which it was logged
+    // Used by the writer thread only.
+    uint64_t logged_count; // number of dropped lines in the last message about dropped lines
+    uint64_t logged_ns;    // time of that message
 };
 
 static const char *find_level_name(enum inf_log_level level)
@@ -71,7 +71,7 @@ static void copy_clean(char *to, const char *from)
     to[length] = '\0';
 }
 
-// Function of the sink. Any thread; never blocks for long.
+// Callback of the log sink. Any thread may call it; it never blocks for long.
 static void push_line(void *context, enum inf_log_level level, const char *text)
 {
     struct inf_log_writer *writer = context;
@@ -90,9 +90,9 @@ static void push_line(void *context, enum inf_log_level level, const char *text)
         atomic_fetch_add(&writer->dropped, 1);
 }
 
-// --- the thread ---
+// --- the writer thread ---
 
-// Returns true if the writer stops and its time is up.
+// Returns true if the writer is stopping and its time is up.
 static bool is_out_of_time(struct inf_log_writer *writer)
 {
     inf_mutex_lock(&writer->mutex);
@@ -101,9 +101,10 @@ static bool is_out_of_time(struct inf_log_writer *writer)
     return over;
 }
 
-// Waits until the descriptor takes a line without blocking: poll() promises room for 4096 bytes of
-// a pipe, and half a send buffer of the journal's socket. O_NONBLOCK cannot be used, because stderr
-// is shared with the process that started the daemon. Returns false if the line cannot be written.
+// Waits until the descriptor accepts a line without blocking. If poll() reports it writable, a pipe
+// has room for 4096 bytes, and the journal's socket for half a send buffer. O_NONBLOCK cannot be
+// used, because the process that started the daemon shares stderr. Returns false if the line cannot
+// be written.
 static bool wait_writable(struct inf_log_writer *writer)
 {
     while (!is_out_of_time(writer)) {
@@ -136,8 +137,8 @@ static bool write_line(struct inf_log_writer *writer, const struct line *line)
     return true;
 }
 
-// Logs how many lines were lost since the last such message: once a second, or if there is nothing
-// else to write.
+// Logs how many lines were lost since the last such message. This happens at most once a second, or
+// when no other line is left to write.
 static void log_dropped(struct inf_log_writer *writer, bool idle)
 {
     uint64_t dropped = atomic_load(&writer->dropped);
@@ -152,8 +153,8 @@ static void log_dropped(struct inf_log_writer *writer, bool idle)
         writer->logged_count = dropped;
 }
 
-// Waits for a line and takes the oldest. *last: the ring is empty then. Returns false if the writer
-// stops and the ring is empty.
+// Waits for a line and takes the oldest one. *last tells whether the ring is empty afterwards.
+// Returns false if the writer is stopping and the ring is empty.
 static bool pop_line(struct inf_log_writer *writer, struct line *line, bool *last)
 {
     inf_mutex_lock(&writer->mutex);
@@ -182,10 +183,10 @@ static void write_lines(void *context)
     }
 }
 
-// --- making and freeing ---
+// --- creating and destroying a writer ---
 
-// Returns true if systemd connected this descriptor to the journal: JOURNAL_STREAM holds its device
-// and inode.
+// Returns true if systemd connected this descriptor to the journal. In that case JOURNAL_STREAM
+// holds the device and inode of the descriptor.
 static bool is_journal(int fd)
 {
     const char *stream = getenv("JOURNAL_STREAM");

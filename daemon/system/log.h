@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the log lines of the daemon: any thread puts lines into a bounded ring, and a thread
+// Writes the log lines of the daemon. Any thread puts lines into a bounded ring, and one thread
 // writes them to stderr, so that a slow journal or a full pipe blocks no other thread. Lines that
 // do not fit are counted, and the count is logged later.
 #ifndef INF_DAEMON_SYSTEM_LOG_H
@@ -13,31 +13,31 @@
 
 // Capacity of the ring, in lines.
 #define INF_LOG_RING_LINES 256
-// Bytes of one line, with its end; longer ones are cut.
+// Bytes of one line, including the final NUL byte; longer lines are cut.
 #define INF_LOG_LINE_BYTES 1024
 
 struct inf_log_writer;
 
 struct inf_log_options {
     enum inf_log_level level; // lines of a higher level are dropped, and not counted
-    int fd;                   // descriptor to write to, such as stderr; stays the caller's
+    int fd;                   // descriptor to write to, such as stderr; the caller keeps ownership
 };
 
 // Starts the thread. If `fd` is the stream of the journal (systemd sets JOURNAL_STREAM), each line
-// is written as "<N>text", else as "level text". Control characters become '?'. *out_writer is the
-// caller's to destroy.
+// is written as "<N>text", otherwise as "level text". Control characters become '?'. The caller
+// destroys *out_writer.
 //
 // INF_EXHAUSTED  no memory, or no thread.
 enum inf_code inf_log_writer_create(struct inf_log_writer **out_writer,
                                     const struct inf_log_options *options,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Writes the lines in the ring for at most half a second, stops the thread and frees everything. No
-// thread may log afterwards. NULL is allowed.
+// Writes the lines that are left in the ring for at most half a second, stops the thread and frees
+// everything. No thread may log afterwards. NULL is allowed.
 void inf_log_writer_destroy(struct inf_log_writer **writer) INF_MAY_BLOCK;
 
-// Returns the sink, which any thread may use. It blocks only for a copy of one line. Valid as long
-// as the writer.
+// Returns the sink, which any thread may use. A caller blocks only while a line is copied. Valid as
+// long as the writer exists.
 const struct inf_log *inf_log_writer_log(const struct inf_log_writer *writer);
 
 // Changes the level. Any thread.

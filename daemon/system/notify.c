@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends notifications to systemd without blocking. Changes of state are collected one per line and
-// sent in order; of several status texts only the newest is sent.
+// Sends notifications to systemd without blocking. Changes of state are collected, one per line,
+// and sent in order. If several status texts are queued, only the newest is sent.
 #include "daemon/system/notify.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define NAME_DATA  "inferd"
 #define NAME_ADMIN "inferd-admin"
-// Capacity of a status, and of all queued changes of state together.
+// Capacity of a status text, and of all queued state changes together.
 #define TEXT_BYTES 256
 // Delay before a notification is tried again.
 #define RETRY_MS 100
@@ -32,15 +32,15 @@ struct inf_notify {
     socklen_t address_size;
     struct event *watchdog; // NULL: the watchdog is off
     struct event *retry;
-    // Queued: every change of state, one per line, and the newest status.
+    // The queue: every state change, one per line, and the newest status text.
     char changes[TEXT_BYTES];
     char status[TEXT_BYTES];
 };
 
-// --- sending ---
+// --- sending notifications ---
 
-// Sends without blocking. Returns false if there is no room. Other errors are not retried: systemd
-// keeps its socket open as long as the daemon runs.
+// Sends without blocking. Returns false if the socket has no room. Other errors are not retried,
+// because systemd keeps its socket open as long as the daemon runs.
 static bool try_send(const struct inf_notify *notify, const char *text)
 {
     ssize_t sent =
@@ -49,7 +49,7 @@ static bool try_send(const struct inf_notify *notify, const char *text)
     return sent >= 0 || (errno != EAGAIN && errno != EINTR && errno != ENOBUFS);
 }
 
-// Sends what is queued. Returns false if there was no room.
+// Sends the queued notifications. Returns false if the socket had no room.
 static bool send_waiting(struct inf_notify *notify)
 {
     char text[sizeof notify->changes + sizeof notify->status + 16];
@@ -73,15 +73,16 @@ static void send_or_retry(struct inf_notify *notify)
         event_add(notify->retry, &delay);
 }
 
-// Queues a change of state and a status text. A daemon changes its state rarely, but `changes` may
-// overflow if systemd hangs during many reloads; then the change is lost.
+// Queues a state change and a status text. State changes are rare, but `changes` may overflow if
+// systemd hangs during many reloads; then the change is lost.
 static void queue_change(struct inf_notify *notify, const char *change, const char *status)
 {
     size_t used = strlen(notify->changes);
     if (used + strlen(change) < sizeof notify->changes)
         snprintf(notify->changes + used, sizeof notify->changes - used, "%s", change);
     snprintf(notify->status, sizeof notify->status, "%s", status);
-    // A line break would start another assignment.
+    // Replace line breaks in the status, because systemd would read the next line as another
+    // assignment.
     for (char *c = notify->status; *c != '\0'; c++) {
         if (*c == '\n')
             *c = ' ';
@@ -112,7 +113,7 @@ void inf_notify_stopping(struct inf_notify *notify, const char *status)
     queue_change(notify, "STOPPING=1\n", status);
 }
 
-// --- the loop's calls ---
+// --- functions for the loop ---
 
 static void on_retry(evutil_socket_t fd, short events, void *context)
 {
@@ -129,16 +130,16 @@ static void on_watchdog(evutil_socket_t fd, short events, void *context)
     (void)events;
     inf_role_enter_loop();
     struct inf_notify *notify = context;
-    // Also sends what a retry could not, because its timer could not be added.
+    // Also send queued notifications here, because the retry timer may have failed to start.
     (void)send_waiting(notify);
-    // A ping without room is dropped: the next one replaces it.
+    // If there is no room, a ping is dropped, because the next ping replaces it.
     if (notify->options.healthy == NULL || notify->options.healthy(notify->options.context))
         (void)try_send(notify, "WATCHDOG=1");
 }
 
-// --- making and freeing ---
+// --- creating and destroying a notifier ---
 
-// Fills the address from NOTIFY_SOCKET: a path, or an abstract name behind '@'.
+// Fills the address from NOTIFY_SOCKET, which is a path, or an abstract name after '@'.
 static enum inf_code fill_address(struct inf_notify *notify, const char *name,
                                   struct inf_error *err)
 {
@@ -226,7 +227,7 @@ void inf_notify_destroy(struct inf_notify **notify)
     *notify = NULL;
 }
 
-// --- sockets from systemd ---
+// --- inherited sockets from systemd ---
 
 static enum inf_code check_listener(int fd, struct inf_error *err)
 {
@@ -248,7 +249,7 @@ static bool has_name(char **names, int count)
     return false;
 }
 
-// Assigns each of the `count` descriptors to its purpose.
+// Assigns each of the `count` descriptors to the data or the admin socket.
 static enum inf_code place_fds(struct inf_listen_fds *fds, char **names, int count,
                                struct inf_error *err)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Talks to systemd: readiness, status, watchdog pings, and sockets that it passes. Without systemd
-// all functions do nothing. Nothing blocks: a message that systemd has no room for is sent later,
-// on the loop.
+// Communicates with systemd: readiness, status, watchdog pings, and inherited sockets. Without
+// systemd all functions do nothing. No function blocks: if systemd has no room for a message, the
+// loop sends the message later.
 #ifndef INF_DAEMON_SYSTEM_NOTIFY_H
 #define INF_DAEMON_SYSTEM_NOTIFY_H
 
@@ -15,14 +15,14 @@ struct inf_notify;
 
 struct inf_notify_options {
     struct event_base *base; // outlives the notifier
-    // Returns true if the daemon makes progress. The watchdog is pinged only then; that the loop
-    // runs is proven by the call itself. NULL: always.
+    // Returns true if the daemon makes progress; the watchdog is pinged only then. The loop itself
+    // is alive, because it makes this call. NULL: always ping.
     bool (*healthy)(void *context);
     void *context;
 };
 
 // Creates a notifier for the socket in NOTIFY_SOCKET, and pings the watchdog from the loop, twice
-// as often as WATCHDOG_USEC requires. *out_notify is the caller's to destroy, before the base.
+// as often as WATCHDOG_USEC requires. The caller destroys *out_notify before the event base.
 //
 // INF_INVALID    NOTIFY_SOCKET or WATCHDOG_USEC is malformed.
 // INF_EXHAUSTED  memory, or file descriptors.
@@ -30,16 +30,16 @@ enum inf_code inf_notify_create(struct inf_notify **out_notify,
                                 const struct inf_notify_options *options,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Frees the notifier, after one last attempt to send what is queued. NULL is allowed.
+// Frees the notifier, after a last attempt to send the queued notifications. NULL is allowed.
 void inf_notify_destroy(struct inf_notify **notify);
 
-// Reports that start-up is complete and requests are answered. `status` is for people.
+// Reports that start-up is complete and requests are answered. `status` is a text for people.
 void inf_notify_ready(struct inf_notify *notify, const char *status) INF_ON_LOOP;
 
 // Reports a new status line.
 void inf_notify_status(struct inf_notify *notify, const char *status) INF_ON_LOOP;
 
-// Reports that reloading begins; inf_notify_ready() ends it.
+// Reports that reloading begins. A later inf_notify_ready() reports its end.
 void inf_notify_reloading(struct inf_notify *notify) INF_ON_LOOP;
 
 // Reports that the daemon is stopping.
@@ -47,12 +47,12 @@ void inf_notify_stopping(struct inf_notify *notify, const char *status) INF_ON_L
 
 // Sockets that systemd passed; -1 for none. The caller closes them.
 struct inf_listen_fds {
-    int data;  // FileDescriptorName=inferd
-    int admin; // FileDescriptorName=inferd-admin
+    int data;  // socket with FileDescriptorName=inferd
+    int admin; // socket with FileDescriptorName=inferd-admin
 };
 
-// Takes the sockets that systemd passed. Must be called once. If neither name is among them, the
-// first is the data socket and the second the admin socket. Both become non-blocking and
+// Takes the sockets that systemd passed. Must be called once. If none of them has one of the two
+// names, the first is the data socket and the second the admin socket. Both become non-blocking and
 // close-on-exec.
 //
 // INF_INVALID  one is not a listening Unix stream socket, there are more than two, or two have the
