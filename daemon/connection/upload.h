@@ -13,7 +13,7 @@ struct inf_upload *inf_connection_find_upload(const struct inf_connection *conne
 // On failure the connection must end.
 //
 // INF_EXHAUSTED  (QUOTA_REQUESTS) there are already as many uploads, including refused ones, as
-// requests were granted; (HOST_OOM)
+//                requests were granted; (HOST_OOM)
 enum inf_code inf_connection_start_upload(struct inf_connection *connection,
                                           const struct inf_frame *frame, uint64_t total_bytes,
                                           struct inf_upload **out_upload,

@@ -54,7 +54,7 @@ struct inf_inspect_sink {
 // Runs the model as requested, and passes a row for each node to the sink, in order.
 //
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot be inspected; the
-// text says why.
+//              text says why.
 enum inf_code inf_inspect_run(struct inf_model *model, const struct inf_inspect_request *order,
                               const struct inf_inspect_sink *sink,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

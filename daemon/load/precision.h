@@ -27,7 +27,7 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
 // and nodes that must stay in fp32 are pinned. `reason` receives an explanation.
 //
 // INF_PRECONDITION  a precision below fp32 was named and is not available; the text says why, and
-// which precision the model would use otherwise.
+//                   which precision the model would use otherwise.
 enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *model,
                                    const struct inf_shape *shapes,
                                    const struct inf_device_list *devices,

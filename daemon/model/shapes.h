@@ -36,7 +36,8 @@ enum inf_code inf_shape_set_next(struct inf_shape_set *set, const char **text,
 // shape.
 //
 // INF_INVALID  (SHAPE_MISMATCH, TENSOR_UNKNOWN, TENSOR_MISSING) a shape does not fit, there is no
-// such input, or an input is missing from the set although the model leaves its shape open.
+//              such input, or an input is missing from the set although the model leaves its shape
+//              open.
 enum inf_code inf_shape_set_bind(const struct inf_shape_set *set, const struct inf_graph *graph,
                                  struct inf_shape *shapes, struct inf_error *err) INF_NODISCARD;
 

@@ -14,7 +14,7 @@
 //
 //   user  served_ns          clock = 40
 //   A     40 (runs)
-// B     55 (waits)         goes after C, because B used more
+//   B     55 (waits)         goes after C, because B used more
 //   C     12 -> 40 (arrives) was idle: catches up to the clock, saves nothing
 //
 // Memory is fixed at creation. The pools of users and flows are as large as the queue. This is

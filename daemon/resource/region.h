@@ -71,10 +71,11 @@ struct inf_region_options {
 // Maps a memfd.
 //
 // INF_INVALID       (BAD_PARAMETER) the id or the size is 0; (SIZE_MISMATCH) the file is smaller
-// than the size.
+//                   than the size.
 // INF_EXISTS        (REGION_EXISTS)
 // INF_PRECONDITION  (SEALS_MISSING) not a memfd, or not sealed against SHRINK, GROW and SEAL;
-// (REGION_SPARSE) some pages are not allocated, so reading them would charge the daemon.
+//                   (REGION_SPARSE) some pages are not allocated, so reading them would charge the
+//                   daemon.
 // INF_EXHAUSTED     (QUOTA_BYTES) more regions or bytes than a connection or a user may have;
 //                   (HOST_OOM)
 enum inf_code inf_region_register(struct inf_region_table *table,

@@ -6,7 +6,7 @@
 // polls the queue of done jobs while a result is about to arrive. The polling window depends on the
 // expected time of the job, and on whether other jobs are in flight:
 //
-//   up to INF_SPIN_WAIT_MIN_NS       poll at once, for that time
+//   up to INF_SPIN_WAIT_MIN_NS         poll at once, for that time
 //   alone, up to POLL_THROUGH_NS       poll from the start until the expected end plus a margin
 //   alone, longer                      a timer wakes the loop before the expected end; then poll
 //   several jobs, longer               do not poll: the eventfd wakes the loop

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a worker thread: pop, run, finish, post.
 //
-// inf_device_queue_pop()      waits for jobs; returns several if they can run as one batch
+//   inf_device_queue_pop()      waits for jobs; returns several if they can run as one batch
 //   run_jobs()                  as a batch, or alone; copies kept outputs and shadow samples
 //   inf_device_queue_finish()   charges the users and updates the estimates
 //   post_job()                  moves the job to the queue of done jobs; may reply directly

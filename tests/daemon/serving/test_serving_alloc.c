@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a request and its reply, a warm daemon allocates nothing on any thread. An allocation
-// that fails fails a request or a client, never the daemon.
+// Between a request and its reply, a warm daemon allocates nothing on any thread. If an allocation
+// fails, a request or a client connection fails, but never the daemon.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -13,13 +13,13 @@
 
 static struct inf_fixture fixture;
 static struct inf_raw raw;
-// As in count_alloc.c.
+// The counters that count_alloc.c shares with the test; the layout must match that file.
 static struct {
     _Atomic uint64_t calls;
     _Atomic uint64_t fail_at;
 } * counter;
 
-// A daemon that counts its allocations.
+// Starts a daemon that counts its allocations.
 static void start_server(void)
 {
     char path[] = "/tmp/inferd-count-XXXXXX";
@@ -47,7 +47,8 @@ TestSuite(serving_alloc, .init = start_server, .fini = stop_server, .timeout = 1
 
 static uint8_t data[256 << 10];
 
-// Runs one inference with `rows_each` rows, on a device, or by region 1 if `by_region`.
+// Runs one inference with `rows_each` rows on a device. The tensors are inline, or in region 1 if
+// `by_region` is set.
 static void send_infer(int64_t rows_each, const char *device, bool by_region)
 {
     union inf_message message;
@@ -74,7 +75,7 @@ static void send_infer(int64_t rows_each, const char *device, bool by_region)
     inf_raw_expect_infer(&raw, stream);
 }
 
-// Everything that a client may do repeatedly.
+// Runs one inference of each kind that a client may repeat.
 static void infer_all(void)
 {
     send_infer(1, "", false);
@@ -95,8 +96,8 @@ Test(serving_alloc, does_not_happen_between_request_and_reply)
     for (int i = 0; i < 200; i++)
         infer_all();
     uint64_t after = atomic_load(&counter->calls);
-    // A worker may still be writing a reply when the client sends the next request, so it depends
-    // on timing whether a buffer is free.
+    // Allow two allocations. A worker may still be writing a reply when the client sends the next
+    // request, so whether a buffer is free depends on timing.
     cr_assert_leq(after - before, 2, "%lu allocations in 1000 requests",
                   (unsigned long)(after - before));
 }
@@ -104,11 +105,11 @@ Test(serving_alloc, does_not_happen_between_request_and_reply)
 #define STREAMS     100 // in flight at once
 #define WARM_ROUNDS 10
 #define ROUNDS      100
-// The number of frames, buffers and jobs in use depends on timing. More may be allocated later, but
-// never more than this for each stream.
+// Upper limit of the allocations. The number of frames, buffers and jobs in use depends on timing,
+// but never exceeds this number per stream.
 #define MADE_MAX (4 * STREAMS)
 
-// A failed request allocates nothing either, and neither do many streams at once.
+// Given failing requests or many streams at once, expect no allocations either.
 Test(serving_alloc, does_not_happen_with_many_streams_and_failures)
 {
     uint64_t before = 0;
@@ -133,8 +134,8 @@ Test(serving_alloc, does_not_happen_with_many_streams_and_failures)
                  ROUNDS * STREAMS);
 }
 
-// Connects, registers a region and runs an inference. Returns true if all succeeded. The daemon may
-// fail any of it, but must not end.
+// Connects, registers a region and runs an inference. Returns true if all three succeeded. Each of
+// them may fail here, but the daemon must survive.
 static bool try_everything(void)
 {
     struct inf_raw client;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that attack a real daemon. While an attack runs, another client sends pings: the worst
-// answer and the growth of the daemon have limits.
+// Clients that attack a real daemon. While an attack runs, an innocent client sends pings. The test
+// limits the slowest reply to a ping and the memory growth of the daemon.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,7 +24,8 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-// What an innocent client may notice. Sanitizers make everything slower and larger.
+// Limits for the delay of a ping and the memory growth. They are higher with sanitizers, which make
+// everything slower and larger.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SCALE 8u
 #else
@@ -34,23 +35,25 @@
 #define GROWTH_BYTES ((uint64_t)64 * SCALE << 20)
 // How long close() of a socket in these tests blocks.
 #define LINGER_S 4
-// Descriptors of one message, which is what the kernel allows.
+// The highest number of descriptors that the kernel allows in one message.
 #define FDS_MAX 253
 
 static struct inf_fixture fixture;
 
-// --- the innocent client ---
+// --- the innocent client that sends pings ---
 
 static struct {
     struct inf_raw raw;
     pthread_t thread;
     atomic_bool stop;
     uint64_t worst_ns;
-    uint64_t late_ns; // how late the machine woke this client: other processes delay the daemon too
+    // Delay that other processes on this machine caused, because they delay the daemon too.
+    uint64_t late_ns;
     uint64_t rss_before;
 } innocent;
 
-// Held during a ping, and while a test stops the daemon with a signal.
+// Held during a ping, and while a test stops the daemon with SIGSTOP, so that no ping is sent to a
+// stopped daemon.
 static pthread_mutex_t daemon_runs = PTHREAD_MUTEX_INITIALIZER;
 
 static void pause_daemon(void)
@@ -97,7 +100,7 @@ static void *send_pings(void *context)
             inf_raw_next(&innocent.raw, 60000) && innocent.raw.frame.header.type == INF_FRAME_PONG;
         uint64_t took_ns = clock_ns() - begin_ns;
         pthread_mutex_unlock(&daemon_runs);
-        if (!answered) // a test that failed ends the daemon
+        if (!answered) // the daemon has already ended if a test failed
             break;
         if (took_ns > innocent.worst_ns)
             innocent.worst_ns = took_ns;
@@ -119,7 +122,7 @@ static void start_pings(void)
     cr_assert_eq(pthread_create(&innocent.thread, NULL, send_pings, NULL), 0);
 }
 
-// Ends the pings and checks both limits.
+// Stops the pings and checks both limits: ping delay and memory growth.
 static void check_innocent(void)
 {
     uint64_t rss = read_rss();
@@ -150,7 +153,7 @@ static void stop_server(void)
 
 TestSuite(serving_attacks, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// --- descriptors that do not close ---
+// --- descriptors whose close() blocks ---
 
 // Returns a TCP socket with unsent data, whose last close() blocks for LINGER_S seconds.
 // `*listener` keeps the other end open.
@@ -172,7 +175,7 @@ static int make_stuck_socket(int *listener)
     return fd;
 }
 
-// Sends bytes with descriptors. Returns false if the daemon has closed the connection.
+// Sends bytes together with descriptors. Returns false if the daemon has closed the connection.
 static bool send_fds(int socket, const void *bytes, size_t size, const int *fds, size_t count)
 {
     union {
@@ -193,7 +196,8 @@ static bool send_fds(int socket, const void *bytes, size_t size, const int *fds,
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-// Sends a MEM_REGISTER frame with `count` descriptors, at most INF_LIMIT_FRAME_FDS announced.
+// Sends a MEM_REGISTER frame with `count` descriptors. The frame announces at most
+// INF_LIMIT_FRAME_FDS of them.
 static bool send_register(struct inf_raw *raw, const int *fds, size_t count)
 {
     static uint8_t bytes[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES];
@@ -207,7 +211,8 @@ static bool send_register(struct inf_raw *raw, const int *fds, size_t count)
     return send_fds(raw->fd, bytes, size, fds, count);
 }
 
-// Registers a socket that does not close. The daemon is stopped until its descriptor is the last.
+// Registers a socket whose close() blocks. The daemon is stopped meanwhile, so that the daemon
+// holds the last descriptor of the socket.
 static void send_stuck(struct inf_raw *raw, int *listener)
 {
     int stuck = make_stuck_socket(listener);
@@ -217,7 +222,7 @@ static void send_stuck(struct inf_raw *raw, int *listener)
     resume_daemon();
 }
 
-// Registers two sockets that do not close, the second behind 1,100 other descriptors behind them.
+// Registers two sockets whose close() blocks. 1,100 other descriptors are sent between them.
 static void flood_with_fds(void)
 {
     struct inf_raw raw;
@@ -273,7 +278,8 @@ Test(serving_attacks, with_descriptors_that_the_daemon_does_not_receive_delay_no
 {
     int listener;
     int stuck = make_stuck_socket(&listener);
-    // The first bytes are no frame. The daemon closes the connection and leaves the rest unread.
+    // Given bytes that are not a frame, expect the daemon to close the connection and to leave the
+    // rest unread.
     static const char garbage[65536] = "no frame, as long as one read of the daemon";
     struct inf_raw raw;
     inf_raw_connect(&raw, fixture.socket);
@@ -316,9 +322,9 @@ Test(serving_attacks, beyond_the_limit_of_descriptors_end_the_connection)
         close(listeners[i]);
 }
 
-// --- uploads ---
+// --- floods of uploads ---
 
-// Sends DATA frames on `count` new streams, until the daemon closes the connection.
+// Sends DATA frames on `count` new streams, or until the daemon closes the connection.
 static void flood_with_streams(struct inf_raw *raw, uint32_t count, uint64_t total_bytes)
 {
     static uint8_t frame[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES];
@@ -335,7 +341,7 @@ static void flood_with_streams(struct inf_raw *raw, uint32_t count, uint64_t tot
 
 Test(serving_attacks, with_data_on_ever_new_streams_end_the_connection)
 {
-    // Within the limits, and larger than a request may be.
+    // One size within the limits, and one larger than a request may be.
     static const uint64_t totals[] = {1, UINT64_MAX};
     for (size_t k = 0; k < 2; k++) {
         struct inf_raw raws[32];
@@ -352,7 +358,7 @@ Test(serving_attacks, with_data_on_ever_new_streams_end_the_connection)
     check_innocent();
 }
 
-// --- memory of other kinds ---
+// --- registering files that are not plain memfds ---
 
 // Tries to register `fd`, which must be refused. Closes `fd`.
 static void check_refused(int fd, uint64_t size, enum inf_reason reason)
@@ -368,7 +374,8 @@ static void check_refused(int fd, uint64_t size, enum inf_reason reason)
     inf_raw_close(&raw);
 }
 
-// The mapping of such a file is rounded up to its pages, over what lies behind.
+// The kernel rounds the mapping of a file with huge pages up to a whole page, which would overwrite
+// the memory behind the mapping. Expect the daemon to refuse such a file.
 Test(serving_attacks, with_memfds_of_huge_pages_are_refused)
 {
     int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);

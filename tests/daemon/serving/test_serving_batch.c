@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that run as one batch: each gets its own rows, and none is affected by another one's
-// failure.
+// Requests that run as one batch: each request gets its own rows, and the failure of one request
+// does not affect the others.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,8 +11,8 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-// Everything runs on the first device. The model slow keeps its only worker busy while requests
-// queue up.
+// All requests run on the first device. The model `slow` keeps the only worker of that device busy
+// while requests queue up.
 static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
@@ -29,7 +29,7 @@ TestSuite(serving_batch, .init = start_server, .fini = stop_server, .timeout = 1
 
 #define ROWS_MAX 40
 
-// Keeps the worker busy for a while.
+// Sends a request for the model `slow`, which keeps the worker busy for a while.
 static uint64_t occupy_worker(struct inf_raw *client)
 {
     union inf_message message;
@@ -39,14 +39,15 @@ static uint64_t occupy_worker(struct inf_raw *client)
                            inf_slow_data());
 }
 
-// Sends a + b with values that identify the request: element e of row r is base + 4 r + e, plus
-// 1000.
+// Sends a request for a + b with values that identify it: the sum of element e in row r is base + 4
+// r + e, plus 1000.
 static uint64_t add_row(struct inf_raw *client, int64_t rows, float base)
 {
     static float data[2 * ROWS_MAX * 4 + 16];
     union inf_message message;
     inf_add_request(&message, rows);
-    size_t b = (size_t)(rows * 16 + 63) / 64 * 16; // the next multiple of 64 bytes, in floats
+    // Offset of b in floats: the next multiple of 64 bytes.
+    size_t b = (size_t)(rows * 16 + 63) / 64 * 16;
     memset(data, 0, sizeof data);
     for (int64_t i = 0; i < rows * 4; i++) {
         data[i] = base + (float)i;
@@ -56,7 +57,8 @@ static uint64_t add_row(struct inf_raw *client, int64_t rows, float base)
                            (struct inf_span){(const uint8_t *)data, (b + (size_t)rows * 4) * 4});
 }
 
-// Checks the last reply against the expected values of a request. Returns the rows of its run.
+// Checks that the last reply has the sums of this request. Returns the number of rows in the run
+// that computed it.
 static uint32_t check_sum(struct inf_raw *client, int64_t rows, float base)
 {
     cr_assert_eq(client->frame.header.flags, INF_FRAME_FINAL);
@@ -100,7 +102,8 @@ Test(serving_batch, queued_requests_run_together_and_get_their_own_rows)
     cr_assert_gt(together, COUNT / 2, "only %u of %d ran with others", together, COUNT);
 }
 
-// Sends one request over each connection while the worker is busy. Returns how many ran together.
+// Sends one request over each connection while the worker is busy. Returns how many of them ran in
+// one batch.
 static int ask_each(struct inf_raw *others, int count)
 {
     int together = 0;
@@ -121,7 +124,8 @@ Test(serving_batch, joins_requests_of_several_connections)
     struct inf_raw others[4];
     for (int i = 0; i < 4; i++)
         inf_raw_open(&others[i], fixture.socket);
-    // On a busy machine the test may be too slow to send while the worker runs.
+    // Repeat, because on a busy machine the test may be too slow to send the requests while the
+    // worker runs.
     int together = 0;
     for (int round = 0; round < 50 && together < 4; round++)
         together = ask_each(others, 4);
@@ -140,8 +144,8 @@ Test(serving_batch, odd_numbers_of_rows_and_many_are_right)
     }
 }
 
-// One request has a region that is too small, one is cancelled, and one misses its deadline: the
-// others are not affected.
+// One request has a region that is too small, one is cancelled, and one misses its deadline. Expect
+// that the other requests still succeed.
 Test(serving_batch, a_request_that_fails_fails_alone)
 {
     union inf_message message;
@@ -184,7 +188,8 @@ Test(serving_batch, outputs_go_to_the_regions_that_were_named)
     for (int i = 0; i < 4 * 64; i++)
         memory[i] = (float)i;
     occupy_worker(&raw);
-    // Four requests of two rows: a and b are the same range, and the outputs follow each other.
+    // Send four requests of two rows. a and b use the same range, and the outputs follow each other
+    // in the region.
     for (uint64_t i = 0; i < 4; i++) {
         union inf_message message;
         inf_add_request(&message, 2);

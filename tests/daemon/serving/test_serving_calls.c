@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that end without a result: cancelled, too late, too many, or abandoned by their client.
+// Calls that end without a result, because the client cancels or disconnects, a deadline passes, or
+// there are too many requests.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 
 #include "tests/support/daemon/fixture.h"
 
-// The delay allowed for an answer. The goal is one millisecond, but test machines are busy. It is
-// less than the time of the model slow.
+// The delay allowed for an answer. The goal is one millisecond, but test machines are busy. The
+// limit is less than the run time of the model `slow`.
 #define LATE_MAX_US 700000
 
 static struct inf_fixture fixture;
@@ -84,7 +85,8 @@ Test(serving_calls, are_cancelled_in_the_queue_and_while_they_run)
     cancel_stream(&raw, waiting);
     expect_failure(&raw, waiting, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "queue");
-    cancel_stream(&raw, waiting); // again, and one that never was: nothing happens
+    // Cancel it again, and cancel a stream that never existed: expect no effect.
+    cancel_stream(&raw, waiting);
     cancel_stream(&raw, 99999);
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     int64_t begin = now_us();
@@ -92,13 +94,14 @@ Test(serving_calls, are_cancelled_in_the_queue_and_while_they_run)
     expect_failure(&raw, running, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "exec");
     cr_assert_lt(now_us() - begin, LATE_MAX_US, "cancelling waits for the run");
-    // The worker stops between two steps, and runs the next job.
+    // Expect that the worker stops the cancelled job between two steps, and runs the next job.
     inf_raw_expect_infer(&raw, last);
     inf_raw_wait_for(&raw, 0, 0);
     cr_assert_not(inf_raw_next(&raw, 100), "a second final reply");
 }
 
-// Sends a request for add, on a device that the model slow does not use.
+// Sends a request for the model `add` with an order key, on a device that the model `slow` does not
+// use.
 static uint64_t send_ordered(uint64_t key, bool wrong)
 {
     union inf_message message;
@@ -128,10 +131,10 @@ Test(serving_calls, of_one_order_key_are_answered_in_order)
                                     &message, inf_slow_data());
     uint64_t behind[3];
     for (int i = 0; i < 3; i++)
-        behind[i] = send_ordered(7, i == 1); // the second is refused at once
+        behind[i] = send_ordered(7, i == 1); // the second request is refused at once
     uint64_t other[2] = {send_ordered(8, false), send_ordered(8, true)};
     uint64_t without = send_ordered(0, true);
-    // Replies with another key, or none, do not wait for it.
+    // Given another order key, or none, expect the replies before that of the slow request.
     bool came[3] = {false, false, false};
     for (int i = 0; i < 3; i++) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
@@ -152,7 +155,7 @@ Test(serving_calls, whose_replies_wait_for_earlier_ones_use_credit)
 {
     union inf_message message;
     enum {
-        BLOCKERS = 8 // in front of it, so that its turn does not come before the test is over
+        BLOCKERS = 8 // requests ahead of it, so that it does not start before the end of the test
     };
     for (int i = 0; i < BLOCKERS; i++)
         send_slow(&raw, 0);
@@ -162,7 +165,7 @@ Test(serving_calls, whose_replies_wait_for_earlier_ones_use_credit)
                                     &message, inf_slow_data());
     uint64_t last = 0;
     for (uint32_t i = BLOCKERS + 1; i < INF_LIMIT_STREAMS; i++)
-        last = send_ordered(7, true); // answered, but not yet sent
+        last = send_ordered(7, true); // the daemon has the answer, but must not send it yet
     uint64_t beyond = send_ordered(0, false);
     expect_stream(beyond, true);
     inf_raw_check_failure(&raw, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS);
@@ -228,7 +231,8 @@ Test(serving_calls, end_at_their_deadline_although_the_device_is_busy)
     uint64_t next = send_add(&raw, "ref");
     inf_raw_expect_infer(&raw, next);
     cr_assert_not(inf_raw_next(&raw, 100), "a reply too many");
-    // A deadline far away or beyond the range of the clock never passes.
+    // Given a deadline far in the future or beyond the range of the clock, expect that it never
+    // passes.
     union inf_message message;
     inf_add_request(&message, 2);
     message.infer_request.timeout_ns = UINT64_MAX;
@@ -237,7 +241,7 @@ Test(serving_calls, end_at_their_deadline_although_the_device_is_busy)
     inf_raw_expect_infer(&raw, stream);
 }
 
-// As send_slow(), with a timeout for the queue.
+// Sends a slow request like send_slow(), with an additional timeout for the time in the queue.
 static uint64_t send_impatient(uint64_t queue_timeout_ns, uint64_t timeout_ns)
 {
     union inf_message message;
@@ -260,8 +264,8 @@ Test(serving_calls, must_start_in_time_and_may_then_take_longer)
     cr_assert_str_eq(raw.message.status.phase, "queue");
     int64_t took = now_us() - begin;
     cr_assert(took >= 100000 && took < 100000 + LATE_MAX_US, "after %ld us", (long)took);
-    // The queue timeout of the first one has passed too, but it has started; the third has no
-    // timeout.
+    // The queue timeout of the first request has passed too, but that request has already started.
+    // The third request has no queue timeout.
     cancel_stream(&raw, patient);
     expect_failure(&raw, patient, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "queue");
@@ -284,14 +288,14 @@ Test(serving_calls, with_no_time_at_all_end_at_once)
     cancel_stream(&raw, 1);
 }
 
-// A daemon with other settings.
+// Starts a daemon with a short queue. Expect that requests beyond the queue limit are refused.
 Test(serving_queue, is_bounded, .timeout = 120)
 {
     static const char *const arguments[] = {"--queue-requests-max=2", NULL};
     start_with(arguments);
     uint64_t streams[5];
-    // One job with the worker and two in the queue: the worker has this time to take the first one,
-    // which runs for more than a second.
+    // One job runs and two are queued. Wait here until the worker has taken the first job, which
+    // runs for more than a second.
     streams[0] = send_slow(&raw, 0);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     for (int i = 1; i < 5; i++)
@@ -299,7 +303,7 @@ Test(serving_queue, is_bounded, .timeout = 120)
     expect_failure(&raw, streams[3], INF_EXHAUSTED, INF_REASON_QUEUE_FULL);
     cr_assert_gt(raw.message.status.retry_after_ms, 0);
     expect_failure(&raw, streams[4], INF_EXHAUSTED, INF_REASON_QUEUE_FULL);
-    // Other devices have queues of their own.
+    // Expect that a request on another device is accepted, because each device has its own queue.
     uint64_t other = send_add(&raw, "");
     inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     cr_assert_eq(raw.frame.header.stream_id, other);
@@ -324,7 +328,7 @@ Test(serving_calls, of_a_client_that_vanishes_are_dropped)
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         inf_raw_close(&other);
     }
-    // A hundred slow requests would take minutes.
+    // The requests must be dropped without running, because a hundred slow runs would take minutes.
     int64_t begin = now_us();
     inf_raw_wait_for(&raw, 0, 0);
     cr_assert_lt(now_us() - begin, 5000000);
@@ -336,7 +340,7 @@ Test(serving_calls, of_a_client_that_vanishes_are_dropped)
     inf_raw_expect_infer(&raw, next);
 }
 
-// Opens session 1, which keeps a sum.
+// Opens session 1, which keeps a running sum.
 static void open_sum(struct inf_raw *client)
 {
     const union inf_message message = {
@@ -349,7 +353,7 @@ static void open_sum(struct inf_raw *client)
     cr_assert_eq(client->frame.header.flags, INF_FRAME_FINAL);
 }
 
-// Sends a request with an order key, or of the session, or both; it may be too late.
+// Sends a request with an order key, in the session, or both. At random, its deadline is too short.
 static void send_tied(struct inf_raw *client, unsigned *seed)
 {
     union inf_message message;
@@ -367,7 +371,7 @@ static void send_tied(struct inf_raw *client, unsigned *seed)
                     (struct inf_span){(const uint8_t *)rows, request->input_count == 1 ? 32 : 96});
 }
 
-// What may be sent at random, on one of several connections.
+// Performs one random action on one of several connections.
 static void do_something(struct inf_raw *client, unsigned *seed, uint32_t *sent)
 {
     unsigned what = (unsigned)rand_r(seed) % 16;

@@ -6,7 +6,8 @@
 
 #include "tests/support/daemon/fixture.h"
 
-// Rows of 16 bytes: a and b of a request take 3 MiB together, the reply takes half of that.
+// Number of rows of 16 bytes each. The inputs a and b of one request take 3 MiB together, and the
+// reply half of that.
 #define ROWS        (int64_t)(96 << 10)
 #define SIDE_BYTES  ((size_t)ROWS * 16)
 #define TOTAL_BYTES (2 * SIDE_BYTES)
@@ -52,7 +53,7 @@ static void send_piece(struct inf_raw *client, uint64_t stream, uint64_t total, 
                  (struct inf_span){(const uint8_t *)sides + from, size}, -1);
 }
 
-// Sends pieces of `piece` bytes until `left` bytes are still to come.
+// Sends DATA frames of `piece` bytes until `left` bytes of the data remain.
 static void send_pieces(struct inf_raw *client, uint64_t stream, size_t piece, size_t left)
 {
     for (size_t at = 0; TOTAL_BYTES - at > left;) {
@@ -62,7 +63,8 @@ static void send_pieces(struct inf_raw *client, uint64_t stream, size_t piece, s
     }
 }
 
-// Sends the REQUEST for add on this stream, with the last `size` bytes.
+// Sends the REQUEST for the model `add` on this stream, together with the last `size` bytes of its
+// data.
 static void send_request(struct inf_raw *client, uint64_t stream, size_t size)
 {
     union inf_message message;
@@ -73,7 +75,7 @@ static void send_request(struct inf_raw *client, uint64_t stream, size_t size)
                  (struct inf_span){(const uint8_t *)sides + TOTAL_BYTES - size, size}, -1);
 }
 
-// Reads the reply of that request, in pieces, and checks every number.
+// Reads the reply of that request, which comes in several DATA frames, and checks every number.
 static void expect_sum(struct inf_raw *client, uint64_t stream)
 {
     float *sum = malloc(SIDE_BYTES);
@@ -168,7 +170,8 @@ Test(serving_data, that_is_not_what_was_announced_is_refused_with_its_request)
         {{1000, 1000}, {500, 500}, 1, INF_INVALID, INF_REASON_SIZE_MISMATCH},
         {{1000, 1000}, {500, 499}, 0, INF_INVALID, INF_REASON_SIZE_MISMATCH},
         {{1000, 1001}, {500, 500}, 1, INF_INVALID, INF_REASON_SIZE_MISMATCH},
-        {{1000, 1000}, {500, 500}, 0, INF_RANGE, INF_REASON_REGION_BOUNDS}, // add wants more
+        // The model `add` needs more bytes.
+        {{1000, 1000}, {500, 500}, 0, INF_RANGE, INF_REASON_REGION_BOUNDS},
         {{0, 0}, {0, 0}, 0, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE},
         {{INF_LIMIT_STREAM_DATA_BYTES + 1, INF_LIMIT_STREAM_DATA_BYTES + 1},
          {10, 10},
@@ -200,14 +203,15 @@ Test(serving_data, of_a_cancelled_request_is_dropped_and_skipped)
     stream = ++raw.last_stream;
     send_pieces(&raw, stream, 1 << 20, 0);
     send_request(&raw, stream, 0);
-    expect_sum(&raw, stream); // and nothing came for the first
+    expect_sum(&raw, stream); // expect no reply for the first request
     send_request(&raw, stream - 1, 8);
     inf_raw_expect_error(&raw, INF_INVALID, INF_REASON_BAD_FRAME);
 }
 
 Test(serving_data, of_clients_that_vanish_or_are_refused_is_not_charged)
 {
-    // A user may have 8 MiB: four requests of 3 MiB would not fit if any of them stayed charged.
+    // The limit of a user is 8 MiB, so four requests of 3 MiB succeed only if each is refunded
+    // before the next.
     for (int i = 0; i < 4; i++) {
         struct inf_raw gone;
         open_with(&gone, "inferd.data");
@@ -218,7 +222,7 @@ Test(serving_data, of_clients_that_vanish_or_are_refused_is_not_charged)
     open_with(&greedy, "inferd.data");
     for (uint64_t stream = 1; stream <= 3; stream++)
         send_pieces(&greedy, stream, 1 << 20, 1000);
-    send_request(&greedy, 3, 1000); // the third was too much
+    send_request(&greedy, 3, 1000); // the third upload exceeds the limit of the user
     expect_refused(&greedy, 3, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES);
     send_request(&greedy, 1, 1000);
     expect_sum(&greedy, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon whose event loop takes no further event and whose process has no descriptor left, for a
-// while: it serves again afterwards, and it ends when it is asked to.
+// A daemon whose event loop cannot add events, and whose process has no free descriptor, for a
+// while. Expect that it serves again afterwards, and that it still ends on request.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 static struct inf_fixture fixture;
 static struct inf_raw raw;
-static char path[64]; // as long as it exists, calls fail
+static char path[64]; // while this file exists, the preloaded library makes calls fail
 
 static void start_failing(void)
 {
@@ -68,7 +68,7 @@ Test(serving_exhausted, ends_on_sigterm)
     usleep(300000);
     inf_raw_close(&other);
     inf_raw_close(&raw);
-    // The fixture fails if the daemon does not end with status 0.
+    // Restarting ends the old daemon; the fixture fails if its exit status is not 0.
     inf_fixture_restart(&fixture, NULL);
     unlink(path);
     inf_raw_open(&raw, fixture.socket);

@@ -36,7 +36,7 @@ static struct inf_span add_data(void)
     return (struct inf_span){(const uint8_t *)rows, 96};
 }
 
-// Encodes a request for add on the next stream into `bytes`.
+// Encodes a request for the model `add` on the next stream into `bytes`. Returns its size.
 static size_t encode_add(struct inf_raw *from)
 {
     union inf_message message;
@@ -48,7 +48,7 @@ static size_t encode_add(struct inf_raw *from)
                           sizeof bytes);
 }
 
-// Checks that the daemon and this connection work.
+// Checks that the daemon still answers on this connection.
 static void check_serves(struct inf_raw *client)
 {
     inf_raw_send_bytes(client, bytes, encode_add(client), -1);
@@ -134,7 +134,7 @@ Test(serving_frames, too_large_are_refused_and_skipped)
     inf_raw_expect_error(&raw, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE);
 }
 
-// Sends one header on a fresh connection that has said HELLO, and waits for the ERROR.
+// Sends one frame header on a new connection after HELLO, and expects an ERROR frame.
 static void check_header_breaks(const struct inf_frame_header *header, size_t at, uint8_t byte)
 {
     struct inf_raw other;
@@ -150,9 +150,9 @@ static void check_header_breaks(const struct inf_frame_header *header, size_t at
 Test(serving_frames, with_impossible_headers_end_the_connection)
 {
     const struct inf_frame_header ping = {.type = INF_FRAME_PING};
-    check_header_breaks(&ping, 16, 0);  // type
-    check_header_breaks(&ping, 18, 8);  // flags
-    check_header_breaks(&ping, 22, 1);  // reserved
+    check_header_breaks(&ping, 16, 0);  // wrong frame type
+    check_header_breaks(&ping, 18, 8);  // wrong flags
+    check_header_breaks(&ping, 22, 1);  // reserved field not 0
     check_header_breaks(&ping, 17, 1);  // a descriptor with PING
     check_header_breaks(&ping, 17, 17); // too many descriptors
     const struct inf_frame_header unknown = {.type = 99, .flags = INF_FRAME_CRITICAL};
@@ -263,8 +263,8 @@ static void send_meta(const uint8_t *meta, size_t size)
 Test(serving_frames, with_protobuf_bombs_are_refused_cheaply)
 {
     static uint8_t meta[INF_LIMIT_META_BYTES];
-    // reliability.md 8.5: unknown varint, repeated scalar, repeated bytes, repeated sub-message
-    // (inputs, field 5), a map entry (field 4).
+    // Patterns for section 8.5 of reliability.md: an unknown varint, a repeated scalar, repeated
+    // bytes, a repeated sub-message (inputs, field 5), and a map entry (field 4).
     static const uint8_t patterns[][2] = {{0x78, 0x01}, {0x10, 0x01}, {0x1a, 0x00},
                                           {0x2a, 0x00}, {0x22, 0x00}, {0xff, 0xff}};
     uint64_t before = inf_raw_server_status(&raw).resident_bytes;
@@ -277,7 +277,7 @@ Test(serving_frames, with_protobuf_bombs_are_refused_cheaply)
             inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_BAD_FRAME);
         }
     }
-    // Nested: each level is field 5 with the rest inside.
+    // Nested messages: each level is a field 5 that contains all deeper levels.
     for (size_t size = 0; size + 4 < 60000; size += 4) {
         uint8_t level[4] = {0x2a, (uint8_t)(0x80 | ((59996 - size) & 0x7f)),
                             (uint8_t)(0x80 | ((59996 - size) >> 7 & 0x7f)),
@@ -312,7 +312,8 @@ Test(serving_frames, must_be_complete_in_time)
                  INF_MESSAGE_DATA, &upload, add_data(), -1);
     size_t size = encode_add(&trickling);
     cr_assert_gt(size, 40);
-    // Send one byte now and one more every 300 ms: the frame is never complete.
+    // Send one byte now and one more every 300 ms, so that the frame is never complete. Expect the
+    // daemon to close the connection.
     for (size_t i = 0; i < 40 && now_ms() - begin < 9000; i++) {
         inf_raw_send_bytes(&trickling, bytes + i, 1, -1);
         nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
@@ -342,7 +343,8 @@ Test(serving_frames, that_are_not_read_end_the_connection)
         .type = INF_FRAME_REQUEST, .stream_id = 1, .method = INF_METHOD_MODEL_INFER};
     size_t size = inf_raw_encode(&deaf, header, INF_MESSAGE_INFER_REQUEST, &message,
                                  (struct inf_span){data, sizeof data}, bytes, sizeof bytes);
-    // Send until the daemon stops reading, because 16 MiB of its replies are unread.
+    // Send requests until the daemon stops reading, which it does when 16 MiB of its replies are
+    // unread.
     int flags = fcntl(deaf.fd, F_GETFL);
     fcntl(deaf.fd, F_SETFL, flags | O_NONBLOCK);
     int64_t begin = now_ms();

@@ -26,7 +26,7 @@ static void stop_server(void)
 
 TestSuite(serving_infer, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// Two rows of a, padding to 64, two rows of b.
+// Two rows of input a, padding to 64 bytes, and two rows of input b.
 static const float ab[32] = {1, 2, 3, 4, 5, 6, 7, 8, [16] = 10, 20, 30, 40, 50, 60, 70, 80};
 #define AB_BYTES (24 * sizeof(float))
 
@@ -35,7 +35,7 @@ static struct inf_span ab_data(void)
     return (struct inf_span){(const uint8_t *)ab, AB_BYTES};
 }
 
-// Sends a request for add with the data above, and checks that it fails with this error, naming the
+// Sends a request for the model `add` with the data above. Expects this error, with the name of the
 // tensor.
 static void check_refused(const union inf_message *message, enum inf_code code,
                           enum inf_reason reason, const char *tensor)
@@ -47,7 +47,7 @@ static void check_refused(const union inf_message *message, enum inf_code code,
     cr_assert_str_eq(raw.message.status.tensor, tensor, "%s", raw.message.status.message);
 }
 
-// Checks that the connection works after a refusal.
+// Checks that the connection still works after a refused request.
 static void check_still_serves(void)
 {
     union inf_message message;
@@ -71,7 +71,8 @@ Test(serving_infer, adds_and_reports_times)
     cr_assert_str_eq(reply->id, "my id");
     cr_assert_str_eq(reply->precision, "fp32");
     cr_assert_gt(strlen(reply->device), 0);
-    cr_assert(reply->batch_size == 1 || reply->batch_size == 2); // alone, or as two rows
+    // The request ran alone, or in a batch of two rows.
+    cr_assert(reply->batch_size == 1 || reply->batch_size == 2);
     cr_assert_eq(reply->credit_return, 1);
     cr_assert_gt(reply->timing.queue_ns, 0);
     cr_assert_gt(reply->timing.compute_ns, 0);
@@ -105,7 +106,8 @@ Test(serving_infer, takes_inputs_in_any_order_and_a_pinned_device)
 
 Test(serving_infer, computes_a_convolution)
 {
-    // One pixel of weight at a time: the header of tfjs_writer says what y is.
+    // Set one pixel of x at a time. The comment at the top of tfjs_writer says which y the model
+    // computes for it.
     static float x[8 * 8 * 3];
     for (int i = 0; i < 8 * 8 * 3; i++)
         x[i] = (float)(i % 7) - 3.0f;
@@ -251,7 +253,7 @@ Test(serving_infer, answers_empty_tensors)
 
 Test(serving_infer, refuses_a_reply_too_large_for_a_frame)
 {
-    // This client wants no more than 64 bytes with a frame; five rows are 80.
+    // This client accepts at most 64 bytes of data per frame, and five rows take 80 bytes.
     struct inf_raw small;
     union inf_message hello = {.hello = {.major = INF_PROTOCOL_MAJOR,
                                          .client_name = "small",
@@ -273,8 +275,8 @@ Test(serving_infer, refuses_a_reply_too_large_for_a_frame)
     inf_raw_close(&small);
 }
 
-// x FP32 [-1]; y INT32 [k,1] = the indices of positive x, z FP32 [-1] = x + x: the size of y is
-// known only after the run.
+// Loads a model with x FP32 [-1]; y INT32 [k,1] = the indices of positive x; z FP32 [-1] = x + x.
+// The size of y is known only after the run.
 static void load_where(void)
 {
     char path[160];
@@ -345,7 +347,7 @@ Test(serving_infer, answers_with_outputs_whose_size_depends_on_values)
         for (int64_t i = 0; i < count; i++)
             cr_assert_eq(z[i], x[i] + x[i]);
     }
-    // Into a region, and into one that is too small.
+    // Write the output into a region, first one that is large enough, then one that is too small.
     inf_raw_register(&raw, 1, inf_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 4096,
                      true);
     where_request(&message, 5);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many clients that cancel, miss deadlines, send nonsense, disconnect and are killed, at random:
-// every accepted request gets exactly one final reply, by the counts of both sides. Each client
-// records every request as sent and then as answered. The daemon's count of accepted requests must
-// equal its count of final replies, and be at least the count of answers that clients saw.
-// $INF_LEDGER_REQUESTS is the number of requests (100000).
+// Many clients cancel, miss deadlines, send invalid bytes, disconnect and are killed, at random.
+// Expect that every accepted request gets exactly one final reply, according to the counts on both
+// sides. Each client records every request as sent and then as answered. The daemon's count of
+// accepted requests must equal its count of final replies, and be at least the number of answers
+// that clients received. $INF_LEDGER_REQUESTS is the number of requests (default 100000).
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,10 +17,10 @@
 #include "tests/support/daemon/fixture.h"
 
 #define CLIENTS 8
-// The most requests of one connection before it ends.
+// The highest number of requests on one connection before the client ends it.
 #define STREAMS 2000
-// Requests in flight on one connection. All connections together stay below the limit of a user,
-// including what killed clients leave behind, so that every refusal is intended.
+// Requests in flight on one connection. The sum over all connections, including requests of killed
+// clients, stays below the limit of a user, so that every refusal is intended.
 #define WINDOW 50
 
 static struct inf_fixture fixture;
@@ -46,7 +46,7 @@ enum entry {
 
 struct client {
     struct inf_raw raw;
-    uint64_t first; // stream of entries[0]
+    uint64_t first; // stream id of entries[0]
     uint32_t sent, answered, limit;
     enum entry entries[STREAMS];
 };
@@ -61,7 +61,7 @@ static uint32_t roll_dice(uint32_t sides)
 
 static void open_client(struct client *client)
 {
-    // Replies of more than 16 bytes come in pieces.
+    // A reply with more than 16 bytes of data comes in several frames.
     const struct inf_hello hello = {.major = INF_PROTOCOL_MAJOR,
                                     .limits = {.streams = INF_LIMIT_STREAMS, .data_bytes = 16},
                                     .feature_count = 1,
@@ -76,7 +76,7 @@ static void open_client(struct client *client)
     client->limit = 1 + roll_dice(STREAMS);
 }
 
-// Records a final reply. A second reply, or one without a request, fails the test.
+// Records a final reply. Fails the test if the request is unknown or already has a reply.
 static void note_reply(struct client *client)
 {
     const struct inf_frame_header *header = &client->raw.frame.header;
@@ -113,7 +113,7 @@ static void read_until(struct client *client, uint32_t in_flight)
     }
 }
 
-// Sends a part of the next request's data.
+// Sends a part of the next request's data in DATA frames, before its REQUEST.
 static void send_ahead(struct client *client, struct inf_span *data)
 {
     const union inf_message message = {.data = {.total_bytes = data->size}};
@@ -131,7 +131,7 @@ static void send_one(struct client *client)
     struct inf_span data = {(const uint8_t *)zeros, 96};
     inf_add_request(&message, 2);
     if (roll_dice(500) == 0) {
-        inf_slow_request(&message); // keeps a device busy, so that the others wait
+        inf_slow_request(&message); // this request keeps a device busy, so that later ones wait
         message.infer_request.model_name = "brief";
         message.infer_request.timeout_ns = 1000000 + roll_dice(20000000);
         data = inf_slow_data();
@@ -158,7 +158,7 @@ static void send_one(struct client *client)
     total_sent++;
 }
 
-// Returns one of the last streams, answered or not, or one that was not used.
+// Cancels one of the last streams, which may be answered, unanswered or never used.
 static void cancel_one(struct client *client)
 {
     uint64_t stream = client->first + client->sent;
@@ -167,7 +167,7 @@ static void cancel_one(struct client *client)
     inf_raw_send(&client->raw, header, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
 }
 
-// Half of the connections end when everything is answered, half earlier.
+// Ends a connection: in half of the cases when all requests are answered, otherwise earlier.
 static void end_client(struct client *client)
 {
     if (roll_dice(2) == 0) {
@@ -191,7 +191,7 @@ static void run_step(struct client *client)
     }
 }
 
-// Reads the counters of the daemon when it is idle.
+// Waits until the daemon is idle, then reads its counters and compares them.
 static void check_books(uint64_t answered_least)
 {
     struct inf_raw raw;
@@ -204,17 +204,17 @@ static void check_books(uint64_t answered_least)
     inf_raw_close(&raw);
 }
 
-// --- clients that are killed ---
+// --- client processes that are killed ---
 
 #define VICTIMS 4
 
-// A process that sends requests until it is killed. Its records are in shared memory. If a reply is
-// wrong, it exits by itself.
+// A process that sends requests until the test kills it. Its records are in shared memory. If it
+// receives a wrong reply, it exits by itself.
 struct victim {
     pid_t pid;
     struct victim_books {
         uint64_t sent, answered, failed, pieces;
-    } * books; // shared with the process
+    } * books; // records in memory shared with the process
 };
 
 static void ask_for_ever(struct victim_books *books)
@@ -249,7 +249,7 @@ static void start_victim(struct victim *victim)
         ask_for_ever(victim->books);
 }
 
-// Kills the process at any point, and reads its records.
+// Kills the process at an arbitrary point, and reads its records.
 static void kill_victim(struct victim *victim)
 {
     int status;
@@ -292,7 +292,7 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
             "killed\n",
             (unsigned long long)total_sent, (unsigned long long)total_answered,
             (unsigned long long)total_failed, (unsigned long long)total_pieces, killed);
-    // Make sure that each case occurred.
+    // Make sure that each kind of event occurred often enough.
     cr_assert_gt(total_pieces, wanted / 10);
     cr_assert_gt(total_failed, wanted / 20);
     cr_assert_gt(total_answered - total_failed, wanted / 4);
@@ -300,7 +300,7 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
 }
 
 // With one request in flight per connection, workers reply directly while the loop handles cancels,
-// deadlines and disconnects.
+// deadlines and disconnects. Expect one final reply per request.
 Test(serving_ledger, answers_of_workers_are_the_only_ones)
 {
     static struct client clients[CLIENTS];

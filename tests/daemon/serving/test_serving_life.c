@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon itself: roles, models, limits of connections, shutdown.
+// The daemon as a whole: roles, models, connection limits, shutdown.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -110,7 +110,7 @@ Test(serving_life, reports_its_metadata)
     message.model.name = "absent";
     call_method(&raw, INF_METHOD_MODEL_METADATA, INF_MESSAGE_MODEL_METADATA_REQUEST, &message);
     inf_raw_check_failure(&raw, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
-    // Data with a method that takes none.
+    // Send data with a method that takes none, and expect an error.
     inf_raw_call(&raw, INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, NULL,
                  (struct inf_span){(const uint8_t *)rows, 4});
     inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_SIZE_MISMATCH);
@@ -135,7 +135,7 @@ Test(serving_life, lets_only_admins_load_and_unload)
     inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     cr_assert_eq(raw.frame.header.flags, INF_FRAME_FINAL | INF_FRAME_FLAG_ERROR);
 
-    // A load reports progress, and then its end.
+    // Expect progress events from a load, and then its end.
     uint64_t stream =
         inf_raw_request(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST,
                         &message, (struct inf_span){0});
@@ -156,7 +156,7 @@ Test(serving_life, lets_only_admins_load_and_unload)
     const union inf_message absent = {.model = {.name = "absent"}};
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &absent);
     inf_raw_check_failure(&admin, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
-    // The failure stays listed until the model is unloaded.
+    // Expect that the failed model stays in the list until it is unloaded.
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
                 &absent);
     cr_assert_eq(admin.frame.header.flags, INF_FRAME_FINAL);
@@ -229,7 +229,7 @@ Test(serving_life, creates_sockets_with_the_right_permissions)
     cr_assert_eq(file.st_mode & 0777, 0600);
 }
 
-// Starts a second daemon in the same directory. Returns its exit status.
+// Starts a second daemon in the directory of the first. Returns the exit status of the second.
 static int run_second(void)
 {
     char runtime[128];
@@ -257,7 +257,7 @@ Test(serving_life, never_takes_a_socket_from_a_living_daemon)
     inf_raw_close(&other);
 }
 
-// A daemon with other settings.
+// Starts a daemon with a low limit of connections. Expect that further connections are refused.
 Test(serving_limit, of_connections_is_kept, .timeout = 120)
 {
     static const char *const arguments[] = {"--connections-max=4", NULL};
@@ -289,7 +289,8 @@ Test(serving_life, serves_on_without_descriptors_for_new_clients)
         inf_raw_connect(&others[i], fixture.socket);
     for (int i = 0; i < 100; i++)
         inf_raw_expect_infer(&raw, send_add(&raw));
-    // A descriptor that cannot be received fails its connection, not the daemon.
+    // If the daemon cannot receive a descriptor, expect that the connection fails and the daemon
+    // survives.
     int fd = inf_memfd(4096, 0);
     const union inf_message message = {.region = {.region_id = 1, .size = 4096}};
     const struct inf_frame_header header = {.type = INF_FRAME_MEM_REGISTER, .stream_id = 1000};
@@ -320,7 +321,7 @@ Test(serving_life, survives_a_storm_of_connections)
     for (int i = 0; i < 1000 && inf_raw_server_status(&raw).connections > 1; i++)
         ;
     cr_assert_eq(inf_raw_server_status(&raw).connections, 1);
-    // Another thread closes the sockets.
+    // Wait, because another thread of the daemon closes the sockets.
     for (int i = 0; i < 1000 && inf_fixture_fds(&fixture) > fds; i++)
         usleep(10000);
     cr_assert_eq(inf_fixture_fds(&fixture), fds);
@@ -345,7 +346,8 @@ Test(serving_end, loses_nothing, .timeout = 120)
     uint64_t first = raw.last_stream + 1;
     for (int i = 0; i < COUNT; i++)
         send_add(&raw);
-    // Wait until all requests are accepted; replies of add come before that of slow.
+    // Wait until all requests are accepted. The replies of the model `add` may come before that of
+    // `slow`.
     bool answered[COUNT] = {false};
     for (int i = 0; i < 10; i++) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);

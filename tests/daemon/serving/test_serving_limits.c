@@ -35,7 +35,7 @@ static void send_limits(struct inf_raw *client, const struct inf_limit_entry *se
                     (struct inf_span){0});
 }
 
-// Reads the reply, after a CREDIT frame that the administrator's own connection may get too.
+// Reads the reply. The administrator's own connection may receive a CREDIT frame before it.
 static void expect_limits(struct inf_raw *client)
 {
     do
@@ -133,7 +133,7 @@ Test(serving_limits, of_requests_are_sent_to_the_connection)
 Test(serving_limits, of_queues_users_and_connections_hold_at_once)
 {
     set_limit("queue_requests_max", 3);
-    // One request runs as soon as a worker takes it; three may wait.
+    // One request runs as soon as a worker takes it; three more fit into the queue.
     uint64_t last = 0;
     for (int i = 0; i < 5; i++)
         last = ask_slow();
@@ -156,7 +156,7 @@ Test(serving_limits, of_queues_users_and_connections_hold_at_once)
     inf_raw_close(&third);
 }
 
-// Reads the flag of this name from the daemon.
+// Reads the flag called `name` from the daemon.
 static const struct inf_flag_entry *flag_of(const char *name)
 {
     inf_raw_request(&admin, INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});

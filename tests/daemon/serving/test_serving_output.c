@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that do not read their replies, or too slowly.
+// Clients that do not read their replies, or read them too slowly.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 
 #include "tests/support/daemon/fixture.h"
 
-// The size of one reply: rows of 16 bytes.
+// The data size of one reply, which has rows of 16 bytes.
 #define REPLY_BYTES (64 << 10)
 
 static struct inf_fixture fixture;
@@ -31,8 +31,8 @@ static void stop_server(void)
 
 TestSuite(serving_output, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// Requests so many replies at once. All wait behind a slow one, so that the daemon has read the
-// requests before the first reply is ready.
+// Sends `count` requests at once. All of them wait behind a slow request, so that the daemon has
+// read them before the first reply is ready.
 static void send_request(struct inf_raw *client, uint32_t count)
 {
     static uint8_t data[2 * REPLY_BYTES];
@@ -50,7 +50,7 @@ static void send_request(struct inf_raw *client, uint32_t count)
     }
 }
 
-// Reads replies until the ERROR, and returns how many there were.
+// Reads replies until an ERROR frame arrives. Returns the number of replies.
 static uint32_t count_replies(struct inf_raw *client)
 {
     uint32_t count = 0;
@@ -97,7 +97,7 @@ Test(serving_output, beyond_the_soft_limit_for_long_ends_the_connection)
     struct inf_raw slow;
     inf_raw_open(&slow, fixture.socket);
     send_request(&slow, 50);
-    // At most one MiB per second: bytes are always read, but too few.
+    // Read at most one MiB per second, which is too slow for the daemon's limit.
     size_t got = 0;
     ssize_t part;
     do {
@@ -111,8 +111,9 @@ Test(serving_output, beyond_the_soft_limit_for_long_ends_the_connection)
     cr_assert_eq(inf_raw_server_status(&raw).connections, 1);
 }
 
-// Each request is the only one in flight, so workers reply directly until the socket is full in the
-// middle of a reply. The loop writes the rest and all that follows.
+// Only one request is in flight at a time, so workers reply directly until the socket is full in
+// the middle of a reply. Then the loop writes the rest and all later replies. Expect complete
+// replies.
 Test(serving_output, of_single_requests_stays_complete_for_a_slow_reader)
 {
     static float data[2 * REPLY_BYTES / sizeof(float)];
@@ -127,7 +128,7 @@ Test(serving_output, of_single_requests_stays_complete_for_a_slow_reader)
         inf_add_request(&message, REPLY_BYTES / 16);
         inf_raw_request(&lazy, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
                         (struct inf_span){(const uint8_t *)data, sizeof data});
-        // Each status request counts too, once it is answered.
+        // The counter includes the status requests of this loop, each once it is answered.
         while (inf_raw_server_status(&raw).requests_ok < before + ++asked + i + 1)
             ;
     }

@@ -64,15 +64,16 @@ Test(serving_quota, requests_of_all_connections_count_and_are_refunded)
     inf_raw_open(&other, fixture.socket);
     for (int i = 0; i < 4; i++)
         ask_slow(i < 2 ? &raw : &other);
-    // The frames of a connection are handled in order. A status request is one of the four, but is
-    // refunded at once because it is answered at once.
+    // Wait for the PONG, because the frames of a connection are handled in order. The status
+    // request counts as one of the four at first, but is refunded at once because it is answered at
+    // once.
     inf_raw_send(&other, (struct inf_frame_header){.type = INF_FRAME_PING, .stream_id = 1},
                  INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
     inf_raw_expect(&other, INF_FRAME_PONG);
     expect_refused(&raw, ask_slow(&raw), INF_REASON_QUOTA_REQUESTS);
     cr_expect_gt(raw.message.status.retry_after_ms, 0);
-    // Requests of a closed client are refunded: the queued one at once, the running one when its
-    // worker returns it.
+    // Requests of a closed client are refunded: a queued one at once, a running one when its worker
+    // returns it.
     inf_raw_close(&other);
     for (uint64_t stream = 1; stream <= 2; stream++)
         inf_raw_send(&raw, (struct inf_frame_header){.type = INF_FRAME_CANCEL, .stream_id = stream},
@@ -99,7 +100,7 @@ Test(serving_quota, regions_of_all_connections_count_and_are_refunded)
     inf_raw_close(&other);
     inf_raw_wait_for(&raw, 0, 2);
     inf_raw_register(&raw, 3, fd, 4096, true);
-    // The limit of bytes: two pages less than one mebibyte are left.
+    // Test the limit of bytes. Two pages less than one MiB are left.
     struct inf_raw third;
     inf_raw_open(&third, fixture.socket);
     message.region = (struct inf_region_message){.region_id = 1};
@@ -142,12 +143,12 @@ Test(serving_quota, device_time_is_refused_until_the_debt_is_paid)
     inf_fixture_restart(&fixture, (const char *const[]){"--device-ms-per-uid-max=100", NULL});
     inf_raw_open(&raw, fixture.socket);
     union inf_message message;
-    inf_slow_request(&message); // brief: an eighth of a second and more
+    inf_slow_request(&message); // the model `brief`, which runs for an eighth of a second or longer
     message.infer_request.model_name = "brief";
     inf_raw_expect_infer(&raw,
                          inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
                                          &message, inf_slow_data()));
-    // Reconnecting does not clear the debt.
+    // Expect that reconnecting does not clear the user's debt of device time.
     inf_raw_close(&raw);
     inf_raw_open(&raw, fixture.socket);
     expect_refused(&raw, ask_slow(&raw), INF_REASON_QUOTA_TIME);
@@ -168,7 +169,7 @@ Test(serving_quota, file_descriptors_count)
     uint32_t fds = inf_fixture_fds(&fixture);
     for (int i = 0; i < 14; i++)
         inf_raw_open(&others[i], fixture.socket);
-    // A further descriptor of a frame is closed at once; a further connection would stay.
+    // Another descriptor in a frame is closed at once, but another connection would stay open.
     inf_raw_register(&raw, 1, inf_memfd(4096, 7), 4096, true);
     inf_raw_register(&raw, 2, inf_memfd(4096, 7), 4096, true);
     inf_raw_open(&others[14], fixture.socket);
@@ -179,7 +180,8 @@ Test(serving_quota, file_descriptors_count)
         inf_raw_close(&others[i]);
     for (int i = 0; i < 1000 && inf_raw_server_status(&raw).connections > 1; i++)
         usleep(10000);
-    // Another thread closes the sockets, and the user is charged for them until then.
+    // Wait, because another thread of the daemon closes the sockets and the user is charged until
+    // then.
     for (int i = 0; i < 1000 && inf_fixture_fds(&fixture) > fds; i++)
         usleep(10000);
     inf_raw_register(&raw, 3, inf_memfd(4096, 7), 4096, true);

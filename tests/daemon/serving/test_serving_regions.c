@@ -29,7 +29,7 @@ static void stop_server(void)
 
 TestSuite(serving_regions, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// Tries to register `fd` and checks the error. Closes `fd`.
+// Tries to register `fd` and expects this error. Closes `fd`.
 static void check_refused(uint64_t id, int fd, uint64_t size, bool writable, enum inf_code code,
                           enum inf_reason reason)
 {
@@ -52,7 +52,8 @@ static void unregister_region(uint64_t id)
     inf_raw_send(&raw, header, INF_MESSAGE_REGION_UNREGISTER, &message, (struct inf_span){0}, -1);
 }
 
-// Makes a request for two rows of add whose tensors are in region 1: a at 0, b at 64, y at 128.
+// Fills in a request for two rows of the model `add` with all tensors in region 1: a at 0, b at 64,
+// y at 128.
 static void region_request(union inf_message *message)
 {
     inf_add_request(message, 2);
@@ -72,7 +73,7 @@ static void check_infer_refused(const union inf_message *message, enum inf_code 
     inf_raw_check_failure(&raw, code, reason);
 }
 
-// Requests a region that the daemon creates.
+// Sends a request for a region that the daemon creates.
 static void send_alloc(uint64_t id, uint64_t size)
 {
     const union inf_message message = {.region = {.region_id = id, .size = size}};
@@ -93,8 +94,8 @@ Test(serving_regions, are_made_by_the_daemon_and_work_as_others_do)
     inf_raw_decode(&raw, INF_MESSAGE_REGION_REGISTERED);
     cr_assert_eq(raw.message.region.region_id, 1);
     cr_assert_eq(raw.message.region.size, 5000);
-    // The region cannot be shrunk, neither by the client nor by other processes with the
-    // descriptor.
+    // Expect seals that prevent the client and any other process with the descriptor from shrinking
+    // the region.
     cr_assert_eq(fcntl(fd, F_GET_SEALS) & SEALS, SEALS);
     cr_assert_eq(ftruncate(fd, 0), -1);
     float *memory = mmap(NULL, 5000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -164,7 +165,7 @@ Test(serving_regions, of_the_daemons_own_have_the_limits_of_others)
     inf_raw_wait_for(&raw, 0, 1);
 }
 
-// Creates region 1 of 4096 bytes, and maps it here too.
+// Creates region 1 of 4096 bytes, and also maps it into the test process.
 static float *make_region(bool writable)
 {
     int fd = inf_memfd(4096, SEALS);
@@ -197,7 +198,8 @@ Test(serving_regions, carry_inputs_and_outputs)
             cr_assert_eq(memory[32 + i], (float)(i + round) + 100.0f * (float)i);
         cr_assert_eq(memory[40], 0);
     }
-    // The last bytes of a region can be used, although kernels read past their operands.
+    // Expect that tensors at the very end of a region work, although kernels read past the end of
+    // their operands.
     for (int i = 0; i < 8; i++)
         memory[1016 + i] = 7;
     region_request(&message);
@@ -250,7 +252,8 @@ Test(serving_regions, must_be_sealed_memfds_of_their_size)
     check_refused(1, inf_memfd(4096, SEALS), UINT64_MAX, false, INF_INVALID,
                   INF_REASON_BAD_PARAMETER);
 
-    // A hole of 256 MiB costs the client nothing; reading it would cost the daemon all of it.
+    // Expect that a sparse file is refused. A hole of 256 MiB costs the client nothing, but reading
+    // it would allocate all pages for the daemon.
     int sparse = memfd_create("inferd-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     cr_assert_eq(ftruncate(sparse, 256 << 20), 0);
     cr_assert_eq(fcntl(sparse, F_ADD_SEALS, SEALS), 0);
@@ -286,7 +289,7 @@ Test(serving_regions, come_with_exactly_one_descriptor)
     inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
     inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_BAD_PARAMETER);
 
-    // One descriptor is announced and none comes; and one comes that was not announced.
+    // First announce one descriptor and send none; then send one that was not announced.
     cr_assert_eq(inf_message_encode(&message, INF_MESSAGE_REGION_REGISTER,
                                     bytes + INF_FRAME_HEADER_BYTES, 200, &meta_bytes, raw.scratch,
                                     &err),
@@ -331,7 +334,7 @@ Test(serving_regions, are_used_within_their_bounds)
     request->inputs[1].location.region_id = 2;
     check_infer_refused(&message, INF_NOT_FOUND, INF_REASON_REGION_NOT_FOUND);
 
-    // The output over an input, and too little room for it: nothing is written.
+    // Place the output over an input, then in too little space. Expect that nothing is written.
     region_request(&message);
     request->outputs[0].location.offset = 64;
     check_infer_refused(&message, INF_INVALID, INF_REASON_BAD_PARAMETER);
@@ -367,7 +370,7 @@ Test(serving_regions, belong_to_one_connection)
     munmap(memory, 4096);
 }
 
-// A request for slow, or brief, whose input lies in region 1.
+// Sends a request for the model `slow` or `brief` with its input in region 1.
 static uint64_t send_slow(struct inf_raw *client, const char *model)
 {
     union inf_message message;

@@ -10,7 +10,8 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-// The model brief belongs to `own` and may run on `other` too, from its next load on.
+// Writes settings for the model `brief`: main device `own` and replica `other`. They apply from its
+// next load on.
 static void write_settings(const char *own, const char *other)
 {
     char path[160];
@@ -47,7 +48,7 @@ static void send_brief(const char *device)
                     inf_slow_data());
 }
 
-// Waits for `count` answers; how many of them the device gave.
+// Waits for `count` answers. Returns how many of them came from `device`.
 static unsigned count_answers(unsigned count, const char *device)
 {
     unsigned found = 0;
@@ -79,8 +80,9 @@ Test(serving_replicas, requests_run_on_the_device_that_finishes_first)
         cr_expect_eq(count_answers(1, fast), 1u, "both are idle: cpu %.1f ms, ref %.1f ms", cpu_ms,
                      ref_ms);
     }
-    // So many that the slower one is done with one long before the faster is with all, also where
-    // what was measured is not what will be.
+    // Choose a number of requests that is large enough for the slower device to finish at least one
+    // of them long before the faster device finishes all, even if run times differ from the
+    // measured ones.
     unsigned count = (unsigned)INF_MIN(6 * ratio + 8, 600);
     for (unsigned i = 0; i < count; i++)
         send_brief("");

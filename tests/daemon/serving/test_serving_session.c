@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: what a connection keeps between its requests. The model add with the pair y -> b is a
-// running sum: every expected value is one.
+// Sessions: the tensors that a connection keeps between its requests. With the state pair y -> b,
+// the model `add` computes a running sum, so every expected value below is such a sum.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,10 +31,10 @@ static void stop_server(void)
 
 TestSuite(serving_session, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// --- requests ---
+// --- sending requests ---
 
-// Opens a session that keeps a sum: y is the next b, and the first b is zeros of this shape if it
-// has a rank.
+// Opens a session that keeps a sum: output y becomes the next input b. If `first` has a rank, the
+// first b is zeros of that shape.
 static void open_sum(uint64_t id, struct inf_shape first)
 {
     union inf_message message = {.session = {.session_id = id, .state_count = 1}};
@@ -52,7 +52,7 @@ static void close_session(uint64_t id)
                  (struct inf_span){0});
 }
 
-// A request for add in a session, with one row of a alone.
+// Fills in a request for the model `add` in a session, with one row of a and without b.
 static void a_request(union inf_message *message, uint64_t session_id)
 {
     inf_add_request(message, 1);
@@ -83,7 +83,7 @@ static void expect_sum(uint64_t stream, float sum)
                      (double)(sum * (float)(i + 1)));
 }
 
-// Adds to the sum of a session, and checks the sum.
+// Adds `value` to the sum of a session, and checks that the result is `sum`.
 static void send_add(uint64_t session_id, float value, float sum)
 {
     union inf_message message;
@@ -118,7 +118,7 @@ static void wait_for_no_sessions(struct inf_raw *from)
     cr_assert_eq(info.session_bytes, 0);
 }
 
-// --- what they keep ---
+// --- values that sessions keep ---
 
 Test(serving_session, a_pair_keeps_an_output_for_the_next_request)
 {
@@ -128,7 +128,7 @@ Test(serving_session, a_pair_keeps_an_output_for_the_next_request)
     send_add(7, 100, 111);
     struct inf_memory_info info = memory_info(&raw);
     cr_assert_eq(info.sessions, 1);
-    // Two buffers for a value of 16 bytes.
+    // Expect at least the two buffers of a value of 16 bytes.
     cr_assert(info.session_bytes >= 32 && info.session_bytes <= 1024, "%llu",
               (unsigned long long)info.session_bytes);
     close_session(7);
@@ -177,7 +177,7 @@ Test(serving_session, tensors_are_taken_and_kept_by_name)
                                                INF_MESSAGE_INFER_REQUEST, &message,
                                                (struct inf_span){(const uint8_t *)ab, sizeof ab}));
     cr_assert_eq(raw.message.infer_reply.output_count, 0);
-    // Both inputs are the same tensor, and only the answer is transferred.
+    // Both inputs use the same session tensor, and only the answer is transferred.
     for (int i = 0; i < 2; i++)
         request->inputs[i] =
             (struct inf_tensor_entry){.name = i == 0 ? "a" : "b", .session_tensor = "eleven"};
@@ -239,7 +239,7 @@ Test(serving_session, answers_are_those_of_feeding_by_hand_to_the_bit)
     }
 }
 
-// --- life ---
+// --- opening, closing and order ---
 
 Test(serving_session, dies_with_its_connection)
 {
@@ -273,7 +273,7 @@ Test(serving_session, belongs_to_one_connection_alone)
     send_add(1, 10, 11);
 }
 
-// Sends a run of the model slow in a session that it feeds back to itself.
+// Sends a request for the model `slow` in a session that feeds its output back to its input.
 static uint64_t send_slow(uint64_t session_id, uint64_t timeout_ns)
 {
     union inf_message message;
@@ -305,11 +305,11 @@ Test(serving_session, closing_lets_what_was_asked_before_finish)
     a_request(&message, 1);
     want_y(&message);
     uint64_t behind = send_a(&message, 3);
-    close_session(1); // its answer comes first: nothing waits for it
+    close_session(1); // its answer comes first, because it does not wait for the running request
     check_refused(&message, INF_ABORTED, INF_REASON_SESSION_LOST);
-    open_sum(1, INF_SHAPE(1, 4)); // the id is free
+    open_sum(1, INF_SHAPE(1, 4)); // the id may be used again
     send_add(1, 1, 1);
-    cancel_stream(slow); // its result is not needed
+    cancel_stream(slow); // the test does not need its result
     expect_cancelled(slow);
     expect_sum(behind, 3);
     close_session(1);
@@ -340,9 +340,9 @@ Test(serving_session, a_request_that_waits_can_be_cancelled_or_run_out_of_time)
         inf_raw_check_failure(&raw, was_cancelled ? INF_CANCELLED : INF_DEADLINE,
                               was_cancelled ? INF_REASON_BY_CLIENT : INF_REASON_IN_QUEUE);
     }
-    cancel_stream(slow); // its result is not needed
+    cancel_stream(slow); // the test does not need its result
     expect_cancelled(slow);
-    expect_sum(last, 7); // none of the three left a trace
+    expect_sum(last, 7); // expect that none of the three requests changed the sum
 }
 
 Test(serving_session, leaving_with_requests_of_all_kinds_leaves_nothing)
@@ -364,13 +364,13 @@ Test(serving_session, leaving_with_requests_of_all_kinds_leaves_nothing)
     inf_raw_close(&other);
 }
 
-// --- errors and limits ---
+// --- errors and limits of one session ---
 
 Test(serving_session, errors_give_the_reason)
 {
     union inf_message message;
     open_sum(1, (struct inf_shape){0});
-    a_request(&message, 1); // nothing kept, and add takes any number of rows
+    a_request(&message, 1); // the session keeps nothing yet, and `add` accepts any number of rows
     check_refused(&message, INF_INVALID, INF_REASON_TENSOR_MISSING);
     cr_assert_str_eq(raw.message.status.tensor, "b");
 
@@ -392,7 +392,7 @@ Test(serving_session, errors_give_the_reason)
     message.infer_request.session_id = 9;
     check_refused(&message, INF_ABORTED, INF_REASON_SESSION_LOST);
 
-    open_sum(2, INF_SHAPE(1, 5)); // the model's are of four
+    open_sum(2, INF_SHAPE(1, 5)); // the rows of the model have four elements, not five
     a_request(&message, 2);
     check_refused(&message, INF_INVALID, INF_REASON_SHAPE_MISMATCH);
     cr_assert_str_eq(raw.message.status.tensor, "b");
@@ -413,7 +413,8 @@ Test(serving_session, a_request_that_fails_keeps_nothing)
         (struct inf_location){.present = true, .region_id = 5, .length = 8};
     check_refused(&message, INF_RANGE, INF_REASON_OUTPUT_TOO_SMALL);
     send_add(1, 1, 2);
-    // With room enough it is both written and kept.
+    // With enough space, expect that the output is both written to the region and kept in the
+    // session.
     message.infer_request.outputs[0].location.length = 16;
     inf_raw_expect_infer(&raw, send_a(&message, 1));
     cr_assert_eq(raw.message.infer_reply.outputs[0].location.region_id, 5);
@@ -437,7 +438,7 @@ Test(serving_session, a_connection_has_so_many_and_no_more)
     cr_assert_eq(raw.frame.header.flags, INF_FRAME_FINAL);
 }
 
-// --- of a user ---
+// --- limit of a user ---
 
 static void start_small(void)
 {
@@ -446,7 +447,7 @@ static void start_small(void)
 
 TestSuite(serving_session_quota, .init = start_small, .fini = stop_server, .timeout = 120);
 
-// Keeps y of 20000 rows, 320,000 bytes, under a name.
+// Runs a request that keeps y of 20000 rows (320,000 bytes) under this name.
 static void keep_large(const char *name)
 {
     static uint8_t data[640000];

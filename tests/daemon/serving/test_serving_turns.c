@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of requests under overload: priorities, shares, and deadlines that cannot be met.
+// The order of requests under overload: priorities, fair shares, and deadlines that cannot be met.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +32,8 @@ enum kind {
     BRIEF
 };
 
-// What the model brief takes at least, and where it runs: on the first device, which has
-// one slot.
+// The shortest run time of the model `brief`, and its device: the first one, which has one slot
+// (one concurrent run).
 static uint64_t brief_ns;
 static char device[64];
 
@@ -69,7 +69,7 @@ static void teach_run_time(void)
     snprintf(device, sizeof device, "%s", raw.message.infer_reply.device);
 }
 
-// Waits for a final reply that is OK, and returns its stream.
+// Waits for a final reply with status OK, and returns its stream.
 static uint64_t next_done(struct inf_raw *client)
 {
     inf_raw_expect(client, INF_FRAME_RESPONSE);
@@ -77,7 +77,8 @@ static uint64_t next_done(struct inf_raw *client)
     return client->frame.header.stream_id;
 }
 
-// Requests that wait for the device, as another connection sees it.
+// Returns the number of requests that wait for the device, as another connection reads it from the
+// daemon.
 static uint32_t queue_depth(struct inf_raw *client)
 {
     inf_raw_call(client, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});
@@ -90,8 +91,8 @@ static uint32_t queue_depth(struct inf_raw *client)
     return 0;
 }
 
-// Sends one request of each priority, the least urgent first, while the device is busy, and reads
-// all four replies. Returns false if the device was not busy at that time.
+// Sends one request of each priority, the least urgent first, while the device is busy. Reads the
+// four replies. Returns false if the device was not busy at that time.
 static bool ask_three(struct inf_raw *observer, uint64_t asked[3], uint64_t done[3])
 {
     static const enum inf_wire_priority priorities[] = {
@@ -116,7 +117,7 @@ Test(serving_turns, urgent_requests_overtake_the_others)
     teach_run_time();
     inf_raw_open(&observer, fixture.socket);
     bool waited = false;
-    // On a busy machine the test may be too slow to send while the model runs.
+    // Repeat, because on a busy machine the test may be too slow to send while the model runs.
     for (int round = 0; round < 50 && !waited; round++)
         waited = ask_three(&observer, asked, done);
     cr_assert(waited);
@@ -146,7 +147,8 @@ Test(serving_turns, a_cheap_model_does_not_wait_for_all_of_a_dear_one)
         uint64_t *wait_ns = is_dear ? &dear_wait_ns : &cheap_wait_ns;
         *wait_ns = INF_MAX(*wait_ns, raw.message.infer_reply.timing.queue_ns);
     }
-    // The cheap ones came last, and would have waited longest; as it is, for one run or two.
+    // The cheap requests were sent last. In order of arrival they would wait longest; expect that
+    // they wait for one or two runs only.
     cr_expect_lt(cheap_wait_ns, dear_wait_ns / 2);
 }
 
@@ -169,7 +171,7 @@ Test(serving_turns, a_deadline_that_cannot_be_kept_is_refused_at_once)
     cr_expect_lt(before, AHEAD / 4, "%d were done before it was refused", before);
     cr_expect_str_eq(raw.message.status.phase, "queue");
     cr_expect_gt(raw.message.status.retry_after_ms, 0);
-    // One that has time enough is let in.
+    // Expect that a request with enough time before its deadline is accepted.
     for (int i = before; i < AHEAD; i++)
         cr_expect_lt(next_done(&raw), stream);
     cr_expect_eq(next_done(&raw), patient);
@@ -183,7 +185,7 @@ Test(serving_turns, a_priority_that_is_none_is_refused)
     inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_BAD_PARAMETER);
 }
 
-// Connects as another user, which only root may.
+// Connects as another user. Only root can do this.
 static void open_as(struct inf_raw *client, uid_t uid)
 {
     cr_assert_eq(chmod(fixture.directory, 0755), 0);
@@ -193,7 +195,7 @@ static void open_as(struct inf_raw *client, uid_t uid)
     cr_assert_eq(seteuid(0), 0);
 }
 
-// The longest that one of `count` replies waited.
+// Returns the longest waiting time among `count` replies.
 static uint64_t longest_wait_ns(struct inf_raw *client, int count)
 {
     uint64_t longest_ns = 0;
@@ -223,7 +225,8 @@ Test(serving_turns, one_user_does_not_wait_for_all_that_another_has_asked_for)
         send_request(&modest, BRIEF, INF_WIRE_PRIORITY_LOW, 0);
     uint64_t modest_ns = longest_wait_ns(&modest, 2);
     uint64_t greedy_ns = longest_wait_ns(&greedy, MANY);
-    // The users alternate, so the second request of the modest user is about the fourth of all.
+    // The daemon alternates between the users, so the second request of the modest user runs about
+    // fourth.
     cr_expect_lt(modest_ns, greedy_ns / 2);
     inf_raw_close(&greedy);
     inf_raw_close(&modest);

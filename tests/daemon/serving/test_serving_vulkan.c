@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon whose GPU fails, or is not there: clients are served all the same. The GPU is llvmpipe
-// behind a layer that fails when told to.
+// A daemon whose GPU fails or is missing. Expect that clients are served all the same. The GPU is
+// llvmpipe behind a Vulkan layer that injects failures when the test requests them.
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ TestSuite(serving_vulkan, .timeout = 240);
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-// One row of a, padding to 64, one row of b.
+// One row of input a, padding to 64 bytes, and one row of input b.
 static const float ab[32] = {1, 2, 3, 4, [16] = 10, 20, 30, 40};
 static const float sums[4] = {11, 22, 33, 44};
 
@@ -39,7 +39,8 @@ static void stop_server(void)
     inf_fixture_stop(&fixture);
 }
 
-// Asks for a sum on a device ("": wherever the model is); the answer is in raw.message.
+// Sends a request for a sum on a device ("": the device that the model is placed on). The answer is
+// in raw.message.
 static void send_request(const char *device)
 {
     union inf_message message;
@@ -49,7 +50,7 @@ static void send_request(const char *device)
                  (struct inf_span){(const uint8_t *)ab, 20 * sizeof(float)});
 }
 
-// Asks, checks the sum, and returns who computed it.
+// Sends a request, checks the sum, and returns the name of the device that computed it.
 static const char *served_by(const char *device)
 {
     send_request(device);
@@ -62,7 +63,7 @@ static const char *served_by(const char *device)
     return raw.message.infer_reply.device;
 }
 
-// What the daemon says of a device's health; NULL where there is no such device.
+// Returns the health of a device as the daemon reports it; NULL if there is no such device.
 static const char *find_health(const char *device)
 {
     inf_raw_call(&raw, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});
@@ -73,7 +74,7 @@ static const char *find_health(const char *device)
     return NULL;
 }
 
-// Loads add onto the GPU.
+// Places the model `add` on the GPU.
 static void place_model(void)
 {
     struct inf_raw admin;
@@ -91,7 +92,8 @@ static void place_model(void)
     inf_raw_close(&admin);
 }
 
-// Starts the daemon with add on a GPU that can be made to fail; skips the test where there is none.
+// Starts the daemon with the model `add` on a GPU whose failures the test controls. Skips the test
+// if there is no GPU.
 static struct vulkan_faults *start_on_gpu(void)
 {
     struct vulkan_faults *faults = vulkan_faults_install();
@@ -115,11 +117,12 @@ Test(serving_vulkan, requests_move_off_a_lost_device_and_back_once_it_is_made_an
 {
     struct vulkan_faults *faults = start_on_gpu();
     faults->wait = DEVICE_LOST;
-    // In flight while it is lost: moved. Right after: it is known to be lost.
+    // The request in flight when the GPU is lost moves to another device. The next request avoids
+    // the GPU at once.
     cr_assert_str_neq(served_by(""), "vulkan0");
     cr_assert_eq(raw.message.infer_reply.flags, INF_INFER_MOVED);
     cr_assert_eq(faults->devices, 1u);
-    // Who names the device wants that one or none.
+    // If a request names the lost GPU, expect an error instead of another device.
     send_request("vulkan0");
     inf_raw_check_failure(&raw, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST);
     cr_assert_str_neq(served_by(""), "vulkan0");
@@ -155,12 +158,12 @@ Test(serving_vulkan, a_device_lost_time_and_again_is_quarantined)
     stop_server();
 }
 
-// --- in place ---
+// --- tensors that the GPU reads in place ---
 
 #define ROWS      ((int64_t)1 << 16)
-#define ROW_BYTES ((uint64_t)ROWS * 4 * sizeof(float)) // of an input: 1 MiB
+#define ROW_BYTES ((uint64_t)ROWS * 4 * sizeof(float)) // bytes of one input: 1 MiB
 
-// What vulkan0 has counted under a name.
+// Returns the counter called `what` of device vulkan0.
 static uint64_t find_count(const char *what)
 {
     char name[64];
@@ -175,7 +178,7 @@ static uint64_t find_count(const char *what)
     return 0;
 }
 
-// Has a and b added in region 1, whose memory is `memory`, and checks the sums.
+// Sends a request that adds a and b in region 1, which is mapped at `memory`, and checks the sums.
 static void add_in_region(float *memory, float first)
 {
     union inf_message message;
@@ -215,16 +218,18 @@ Test(serving_vulkan, large_inputs_in_regions_are_read_where_they_are)
         add_in_region(memory, 2);
         cr_expect_eq(find_count("in_place_bytes") - before, 4 * ROW_BYTES);
         munmap(memory, 3 * ROW_BYTES);
-        // The region goes with its client, and the device's import with it.
+        // When the client disconnects, expect that its region and the device's import of it are
+        // released.
         inf_raw_close(&raw);
         inf_raw_open(&raw, fixture.socket);
     }
     stop_server();
 }
 
-// --- no GPU ---
+// --- daemon without a GPU ---
 
-// Starts the daemon with its log in `log`, checks that it serves without a GPU, and ends it.
+// Starts the daemon with its log going to `log`, checks that it serves without a GPU, and stops the
+// daemon.
 static void serve_without(const char *log)
 {
     static const char *const arguments[] = {"--backends=vulkan,cpu", "--log-level=info",
@@ -273,7 +278,8 @@ Test(serving_vulkan, serves_from_the_cpu_where_there_is_no_loader)
     char loader[64];
     close(mkstemp(log));
     cr_assert_not_null(mkdtemp(folder));
-    // What is found first under the loader's name is no library.
+    // The first file found under the loader's name is not a library. Expect the daemon to ignore
+    // it.
     snprintf(loader, sizeof loader, "%s/libvulkan.so.1", folder);
     close(open(loader, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     setenv("LD_LIBRARY_PATH", folder, 1);
@@ -283,9 +289,10 @@ Test(serving_vulkan, serves_from_the_cpu_where_there_is_no_loader)
     expect_line(log, "backend left out backend=vulkan reason=\"it finds no device\"");
 }
 
-// --- where the loader is ---
+// --- paths of the Vulkan loader ---
 
-// Whether a daemon that is told this much of Vulkan has a GPU; it serves in any case.
+// Returns whether a daemon started with these paths of loader and drivers has a GPU. Checks that it
+// serves in any case.
 static bool has_gpu(const char *loader, const char *drivers)
 {
     inf_fixture_start(&fixture,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Automatic placement on devices that are slow, wrong, refuse models, or compute in less than fp32,
-// at the first start and at the second.
+// at the first start of the daemon and at the second. A race is a timing comparison of the devices.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <poll.h>
@@ -47,7 +47,7 @@ static void end_test(void)
 
 TestSuite(model_race, .init = start_test, .fini = end_test, .timeout = 120);
 
-// --- models and devices ---
+// --- test models and test devices ---
 
 static const char *path_of(const char *name)
 {
@@ -56,7 +56,7 @@ static const char *path_of(const char *name)
     return path;
 }
 
-// y = -x * x * factors[0] * factors[1] ..., for x of shape [4].
+// Writes a model of y = -x * x * factors[0] * factors[1] ..., for x of shape [4].
 static void make_model(const char *name, const float *factors, int count)
 {
     char node[16] = "square", factor[24];
@@ -79,7 +79,7 @@ static void make_model(const char *name, const float *factors, int count)
     inf_tfjs_writer_end(writer);
 }
 
-// Opens the devices that race: these, as far as they exist, and ref.
+// Opens the devices that race: those of `backends` that exist, and the reference device `ref`.
 static void open_devices(const struct inf_backend *const *backends, uint32_t count)
 {
     inf_device_list_close(&devices);
@@ -97,7 +97,7 @@ static void open_devices(const struct inf_backend *const *backends, uint32_t cou
                  sizeof((const struct inf_backend *const[]){__VA_ARGS__}) /                        \
                      sizeof(struct inf_backend *))
 
-// --- a store ---
+// --- a model store ---
 
 static struct inf_model_store *make_store(void)
 {
@@ -108,13 +108,13 @@ static struct inf_model_store *make_store(void)
                                                     .rules = {.races = INF_PLACE_RACES_ALWAYS},
                                                     .cache_directory = root,
                                                     .log = &sink};
-    inf_role_leave(); // a daemon's loop does not run yet, either
+    inf_role_leave(); // create the store without a role, as a daemon does before its loop runs
     cr_assert_eq(inf_model_store_create(&store, &options, &err), INF_OK, "%s", err.text);
     inf_role_enter_loop();
     return store;
 }
 
-// Waits until nothing is pending. Returns the error of a load, if one failed.
+// Waits until no job is pending. Returns the error of a load, if one failed.
 static struct inf_error wait_until_settled(struct inf_model_store *store) INF_ON_LOOP
 {
     struct inf_error failure = {.code = INF_OK};
@@ -140,7 +140,7 @@ static struct inf_served *find_model(struct inf_model_store *store, const char *
     return served;
 }
 
-// Loads a model, waits until it is served and has run `races` races. Returns a reference.
+// Loads a model, and waits until it is served and `races` races have run. Returns a reference.
 static struct inf_served *load_model(struct inf_model_store *store, const char *name,
                                      bool races) INF_ON_LOOP
 {
@@ -176,7 +176,7 @@ static struct inf_error place_model(struct inf_model_store *store, const char *d
     return wait_until_settled(store);
 }
 
-// Runs a served model through the result guard. Returns the answer and its precision.
+// Runs a served model through the result guard. Writes the answer to `y` and returns its precision.
 static enum inf_precision run_inference(struct inf_served *served, const float x[4], float y[4])
 {
     const struct inf_shape shape = INF_SHAPE(4);
@@ -186,7 +186,7 @@ static enum inf_precision run_inference(struct inf_served *served, const float x
     float input[4 + 16] = {x[0], x[1], x[2], x[3]};
     const struct inf_execution execution = {.inputs = (const void *[]){input},
                                             .outputs = (void *[]){y}};
-    inf_role_leave(); // as a worker
+    inf_role_leave(); // run without a role, like a worker
     cr_assert_eq(inf_model_acquire(served->model, served->device, &shape, &executable, &err),
                  INF_OK, "%s", err.text);
     cr_assert_eq(
@@ -217,7 +217,7 @@ static void expect_on(const struct inf_served *served, const char *device,
     cr_expect_eq(served->placement.source, source, "%s", served->placement.reason);
 }
 
-// --- devices ---
+// --- races between devices ---
 
 Test(model_race, faulty_devices_lose_in_spite_of_their_priority_and_the_reason_is_recorded)
 {
@@ -237,7 +237,7 @@ Test(model_race, faulty_devices_lose_in_spite_of_their_priority_and_the_reason_i
     cr_expect_geq(entry_of(served, "slow", INF_PRECISION_FP32)->median_ns, 5000000u);
     inf_served_unref(&served);
     inf_model_store_destroy(&store);
-    // At the second start the result is used at once.
+    // At the second start, expect that the saved result is used at once.
     store = make_store();
     served = load_model(store, "m", false);
     cr_expect_eq(inf_model_store_races(store), 0u);
@@ -247,7 +247,8 @@ Test(model_race, faulty_devices_lose_in_spite_of_their_priority_and_the_reason_i
     inf_model_store_destroy(&store);
 }
 
-// The prior prefers this device, but it cannot compile anything.
+// The prior prefers this device, but the device cannot compile any model. Expect that it is skipped
+// at once.
 Test(model_race, a_device_that_refuses_the_model_is_skipped_at_once)
 {
     OPEN(&inf_refusing_backend);
@@ -267,7 +268,7 @@ Test(model_race, serves_by_the_prior_until_the_daemon_is_idle)
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
     struct inf_idle_gate *idle_gate = inf_model_store_idle_gate(store);
-    inf_idle_gate_begin_request(idle_gate); // a request that runs
+    inf_idle_gate_begin_request(idle_gate); // imitates a running request
     struct inf_served *served = load_model(store, "m", false);
     expect_on(served, "slow", INF_PRECISION_FP32, INF_PLACE_RULE);
     cr_expect(served->placement.race_due);
@@ -280,14 +281,15 @@ Test(model_race, serves_by_the_prior_until_the_daemon_is_idle)
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     struct inf_served *now = find_model(store, "m");
     expect_on(now, "ref", INF_PRECISION_FP32, INF_PLACE_RACE);
-    run_inference(served, (const float[]){1, 2, 3, 4}, y); // requests on the old model end there
+    // Requests that use the old model still end there.
+    run_inference(served, (const float[]){1, 2, 3, 4}, y);
     cr_expect_eq(y[2], -9.f);
     inf_served_unref(&served);
     inf_served_unref(&now);
     inf_model_store_destroy(&store);
 }
 
-// A client whose requests are so frequent that no slow run ends between two of them.
+// A client that sends requests so frequently that no slow run fits between two of them.
 struct asking {
     struct inf_idle_gate *idle_gate;
     atomic_bool enough;
@@ -334,20 +336,21 @@ Test(model_race, ends_although_requests_are_always_in_flight)
     inf_idle_gate_begin_request(inf_model_store_idle_gate(store));
     struct inf_served *served = load_model(store, "m", false);
     inf_served_unref(&served);
-    inf_model_store_destroy(&store); // a race waits
+    inf_model_store_destroy(&store); // a race is still waiting at this time
     cr_expect_null(store);
 }
 
-// --- precision ---
+// --- races between precisions ---
 
-// In fp32 the device takes 5 ms longer.
+// In fp32 the device takes 5 ms longer. Expect that the lower precision wins if its answer is
+// close.
 Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
 {
     OPEN(&inf_half_backend);
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    // The device that only has fp32 is faster than this one in fp32.
+    // The other device, which has only fp32, is faster than this one is in fp32.
     struct inf_served *served = load_model(store, "m", true);
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
     const struct inf_race_entry *brain = entry_of(served, "half", INF_PRECISION_BF16);
@@ -356,7 +359,7 @@ Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
     cr_expect_eq(brain->verdict, INF_RACE_REFUSED, "8 bits are too few: %s", brain->why);
     cr_expect_eq(entry_of(served, "half", INF_PRECISION_FP32)->verdict, INF_RACE_SLOWER);
     inf_served_unref(&served);
-    // If the precision is named, exactly that one is used and reported.
+    // If the request names the precision, expect that exactly this one is used and reported.
     struct inf_error err = place_model(store, "auto", "", "fp16");
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     served = find_model(store, "m");
@@ -368,7 +371,7 @@ Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
                  INF_PRECISION_FP16);
     cr_expect_eq(y[0], -1.001953125f);
     inf_served_unref(&served);
-    // Policy stability never uses a lower precision.
+    // Given the policy `stability`, expect that no lower precision is used.
     err = place_model(store, "auto", "stability", "auto");
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     served = find_model(store, "m");
@@ -380,7 +383,8 @@ Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
     inf_model_store_destroy(&store);
 }
 
-// An intermediate value overflows in fp16; the result does not.
+// An intermediate value overflows in fp16, but the result fits. Expect a correct answer and no
+// fp16.
 Test(model_race, a_model_that_overflows_answers_correctly_and_is_refused_if_fp16_is_named)
 {
     OPEN(&inf_half_backend);
@@ -395,7 +399,7 @@ Test(model_race, a_model_that_overflows_answers_correctly_and_is_refused_if_fp16
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
     cr_expect_neq(half->verdict, INF_RACE_WRONG, "what overflows is pinned: %s", half->why);
     inf_served_unref(&served);
-    // If it is named, the plan is mixed, and the answer is correct too.
+    // If fp16 is named, expect a plan with mixed precisions, and a correct answer too.
     struct inf_error err = place_model(store, "half", "", "fp16");
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     served = find_model(store, "m");
@@ -405,7 +409,7 @@ Test(model_race, a_model_that_overflows_answers_correctly_and_is_refused_if_fp16
     cr_expect_float_eq(y[0], -9.f, 0.1);
     cr_expect_float_eq(y[3], -81.f, 1);
     inf_served_unref(&served);
-    // A device without the precision is refused, and the served model continues.
+    // Given a device without the precision, expect an error, and that the served model continues.
     err = place_model(store, "ref", "", "fp16");
     cr_expect_eq(err.code, INF_PRECONDITION);
     cr_expect(strstr(err.text, "device 'ref' does not compute in it") != NULL, "%s", err.text);
@@ -452,11 +456,13 @@ static void expect_guarded(const struct inf_backend *backend)
     float y[4];
     cr_expect_eq(run_inference(served, (const float[]){1, 2, 3, 4}, y), INF_PRECISION_FP16);
     cr_expect_eq(atomic_load(&served->recomputed), 0u);
-    // 300 squared overflows in fp16. The precision check never saw such inputs.
+    // 300 squared overflows in fp16, and the precision check never saw such inputs. Expect a repair
+    // in fp32.
     cr_expect_eq(run_inference(served, (const float[]){300, 2, 3, 4}, y), INF_PRECISION_FP32);
     cr_expect_eq(y[0], -90000.f);
     cr_expect_eq(atomic_load(&served->recomputed), 1u);
-    // A NaN in the input is not a fault of the precision.
+    // A NaN in the input also makes the output NaN in fp32. Expect that the precision is not
+    // blamed.
     cr_expect_eq(run_inference(served, (const float[]){NAN, 2, 3, 4}, y), INF_PRECISION_FP32);
     cr_expect(isnan(y[0]));
     cr_expect_eq(atomic_load(&served->recomputed), 1u);
@@ -475,7 +481,7 @@ Test(model_race, guard_repairs_answers_that_overflow)
     expect_guarded(&inf_half_backend);
 }
 
-// y = exp(-(x * x)): the overflow inside is not visible in the output, but the device reports it.
+// y = exp(-(x * x)): the output does not show the overflow inside, but the device reports it.
 Test(model_race, guard_uses_the_overflow_report_of_the_device)
 {
     OPEN(&inf_telling_backend);
@@ -495,7 +501,7 @@ Test(model_race, guard_uses_the_overflow_report_of_the_device)
     inf_model_store_destroy(&store);
 }
 
-// y = -(x * x) / 10000: nearly 0 for the inputs of the check, so that the check proves nothing.
+// y = -(x * x) / 10000 is nearly 0 for the inputs of the check, so the check proves nothing.
 Test(model_race, a_model_with_negligible_outputs_stays_in_fp32)
 {
     OPEN(&inf_half_backend);
@@ -510,7 +516,7 @@ Test(model_race, a_model_with_negligible_outputs_stays_in_fp32)
     inf_model_store_destroy(&store);
 }
 
-// --- the database ---
+// --- the tune database ---
 
 static size_t read_file(char *text, size_t size)
 {
@@ -529,7 +535,7 @@ static void write_file(const char *text, size_t size)
     fclose(file);
 }
 
-// Loads the model at a new start. Returns true if the saved result was found.
+// Loads the model after a new start. Returns true if the saved result of the race was found.
 static bool is_recalled(void) INF_ON_LOOP
 {
     struct inf_model_store *store = make_store();
@@ -550,7 +556,7 @@ Test(model_race, a_damaged_or_foreign_database_is_replaced)
     cr_expect(!is_recalled());
     cr_expect(is_recalled());
     size_t size = read_file(whole, sizeof whole);
-    memcpy(damaged, whole, size); // a digit of the verdicts
+    memcpy(damaged, whole, size); // then a digit of the saved results is changed
     damaged[size / 2] ^= 1;
     const struct {
         const char *what, *text;
@@ -564,7 +570,8 @@ Test(model_race, a_damaged_or_foreign_database_is_replaced)
         write_file(cases[i].text, cases[i].size);
         warnings = 0;
         cr_expect(!is_recalled(), "%s", cases[i].what);
-        // After an update, a file of another version is expected, and not reported.
+        // A file of another version is normal after an update, so expect no warning for the last
+        // case.
         bool warns = i + 1 < sizeof cases / sizeof cases[0];
         cr_expect_eq(warnings > 0, warns, "%s", cases[i].what);
         cr_expect(is_recalled(), "%s: written again", cases[i].what);
@@ -576,7 +583,7 @@ Test(model_race, a_database_that_cannot_be_written_costs_a_race_at_each_start)
     OPEN(&inf_wrong_backend);
     inf_role_enter_loop();
     make_model("m", NULL, 0);
-    // A directory in its place cannot be written, not even by root.
+    // Put a directory in place of the file, because not even root can write a directory as a file.
     cr_assert_eq(mkdir(path_of("tune.db"), 0500), 0);
     warnings = 0;
     cr_expect(!is_recalled());

@@ -6,7 +6,7 @@
 
 static const struct inf_batch_ladder ladder = {
     .count = 4,
-    .rungs = {{1, 1000}, {2, 1400}, {4, 2000}, {8, 3800}}, // a row takes 1000, 700, 500, 475
+    .rungs = {{1, 1000}, {2, 1400}, {4, 2000}, {8, 3800}}, // time per row: 1000, 700, 500, 475
     .bytes = 1,
 };
 
@@ -22,10 +22,11 @@ Test(batch_ladder, chooses_the_rung_with_the_highest_throughput)
 {
     expect_choice(1, 1, 1);
     expect_choice(2, 2, 2);
-    // Three padded to four take 667 each, two take 700.
+    // Three rows padded to four cost 667 each, and two rows 700 each. Expect the rung of four.
     expect_choice(3, 4, 3);
     expect_choice(4, 4, 4);
-    // Five in a run of eight would take 760 each, four alone 500; seven 543: not either.
+    // Five rows in a run of eight cost 760 each, and seven 543 each, but four alone cost 500 each.
+    // Expect the rung of four.
     expect_choice(5, 4, 4);
     expect_choice(7, 4, 4);
     expect_choice(8, 8, 8);

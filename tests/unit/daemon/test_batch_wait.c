@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a worker waits for more rows: a batch of 8 rows takes hardly longer than one row.
+// When a worker waits for more rows. In these tests a batch of 8 rows takes hardly longer than one
+// row.
 #include <criterion/criterion.h>
 
 #include "daemon/policy/batch_wait.h"
@@ -14,7 +15,8 @@ static const struct inf_batch_ladder ladder = {
 
 static uint64_t rows_wanted;
 
-// Plans the wait of a worker that arrives at `now_us`. A run of 6 rows of model 1 ended at 1000.
+// Plans the wait of a worker that looks for work at `now_us`. The last run had 6 rows of model 1
+// and ended at 1000 us.
 static uint64_t plan_wait(struct inf_batch_wait *wait, struct inf_batch_waiting waiting,
                           uint64_t now_us)
 {
@@ -26,12 +28,12 @@ static uint64_t plan_wait(struct inf_batch_wait *wait, struct inf_batch_waiting 
 Test(batch_wait, waits_for_clients_that_were_just_answered)
 {
     struct inf_batch_wait wait = {0};
-    // 2 and 6 rows take 3100 + 3700 separately and 3700 together: half of the saving may be spent
-    // waiting.
+    // Separate runs of 2 and 6 rows take 3100 + 3700, and a common run takes 3700. Expect a wait of
+    // at most half of the saving.
     cr_expect_eq(plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 2}, 1001),
                  1550 * US);
     cr_expect_eq(rows_wanted, 8);
-    // One of the six has come back: 3 rows wait, and 5 are still expected.
+    // One of the six rows has come back: 3 rows wait, and 5 more are expected.
     cr_expect_gt(
         plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 3, .fresh = 1}, 1001), 0);
     cr_expect_eq(rows_wanted, 8);
@@ -55,7 +57,8 @@ Test(batch_wait, does_not_wait_past_a_deadline)
 {
     struct inf_batch_wait wait = {0};
     struct inf_batch_waiting waiting = {.model = 1, .rows = 2, .deadline_ns = 6200 * US};
-    cr_expect_eq(plan_wait(&wait, waiting, 1001), 0); // 1001 + 1550 + 3700
+    // 0, because waiting (1001 + 1550) and running (3700) would end after the deadline.
+    cr_expect_eq(plan_wait(&wait, waiting, 1001), 0);
     waiting.deadline_ns = 6300 * US;
     cr_expect_gt(plan_wait(&wait, waiting, 1001), 0);
 }

@@ -148,7 +148,7 @@ static void make_file(const char *directory, const char *name, const char *text)
     fclose(file);
 }
 
-// Returns the origin of a flag in a run with these sources; `file` and file.d are read.
+// Returns the origin of a flag in a run with these sources. `file` and file.d are always read.
 static enum inf_code read_all(struct inf_config *config, const char *file, const char *argument,
                               struct inf_error *err)
 {
@@ -188,7 +188,7 @@ Test(config, each_origin_overrides_those_before_it)
     cr_assert_eq(read_all(&config, file, "--device=e", &err), INF_OK, "%s", err.text);
     cr_expect_str_eq(config.device, "e");
     cr_expect_eq(config.origins[INF_FLAG_ID_device], INF_ORIGIN_ARGUMENT);
-    // Errors name their place.
+    // Expect that errors name the file and line, or the argument.
     static const char *const faults[][2] = {
         {"devise=d", "INFERD_FLAGS: 'devise'"}, {"race=x", "INFERD_FLAGS: race=x: wanted auto"},
         {"race_tolerance=inf", "from 0 to 1"},  {"race_tolerance=0x1p-3", "from 0 to 1"},
@@ -255,7 +255,7 @@ Test(config, errors_in_the_file_name_their_line)
 {
     static const struct {
         const char *text;
-        const char *wanted[3]; // all of them in the error's text
+        const char *wanted[3]; // expected parts of the error text; all must occur
     } cases[] = {
         {"device = cpu\nqueue_request_max = 3\n",
          {":2:", "'queue_request_max'", "'queue_requests_max'"}},

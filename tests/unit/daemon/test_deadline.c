@@ -7,7 +7,7 @@
 #include "backends/base/clock.h"
 #include "daemon/policy/deadline.h"
 
-// The tests take the role of the loop.
+// The tests call these functions in the role of the loop.
 static struct inf_deadlines *make_deadline(uint32_t capacity)
 {
     struct inf_deadlines *deadlines = NULL;
@@ -38,7 +38,8 @@ Test(deadline, comes_in_order_whatever_the_order_of_adding)
     }
     for (int i = 0; i < COUNT; i += 3, kept--) {
         inf_deadlines_remove(deadlines, &items[i]);
-        inf_deadlines_remove(deadlines, &items[i]); // again: nothing
+        // Removing a deadline a second time does nothing.
+        inf_deadlines_remove(deadlines, &items[i]);
     }
     cr_assert(is_readable(deadlines, 1000));
     uint64_t last_ns = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device queue with the test as its loop and worker: what it accepts, in which order, and what it
-// learns.
+// A device queue with the test as its loop and worker: which jobs the queue accepts, in which order
+// it returns them, and which run times it learns.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static void open_queue(uint32_t workers, uint32_t requests_max, uint64_t bytes_m
     cr_assert_eq(inf_device_queue_init(&queue, &options, &err), INF_OK);
 }
 
-// Makes a job of a user for the model that the key identifies.
+// Makes a job of one user. `model` is the key that identifies the model.
 static struct inf_job *make_job(uint64_t model, uint64_t timeout_ms)
 {
     struct inf_job *job = calloc(1, sizeof *job);
@@ -36,7 +36,7 @@ static struct inf_job *make_job(uint64_t model, uint64_t timeout_ms)
     return job;
 }
 
-static uint64_t last_wait_ns; // what the last push said
+static uint64_t last_wait_ns; // expected wait that the last push returned
 
 static enum inf_device_queue_verdict push_job(struct inf_job *job)
     INF_ATTR(no_thread_safety_analysis)
@@ -59,7 +59,7 @@ static void finish_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
     free(job);
 }
 
-// Ends a popped job with the time that it took.
+// Finishes a popped job with this run time.
 static void settle_job(struct inf_job *job, uint64_t took_ms)
 {
     job->result.start_ns = job->result.begin_ns = inf_clock_ns();
@@ -87,7 +87,7 @@ Test(queue, is_bounded_in_requests_and_in_bytes)
     struct inf_job *jobs[4];
     for (int i = 0; i < 4; i++)
         jobs[i] = make_job(1, 0);
-    jobs[0]->data_bytes = 1000; // alone, anything may
+    jobs[0]->data_bytes = 1000; // an empty queue accepts a job of any size
     jobs[1]->data_bytes = 60;
     jobs[2]->data_bytes = 50;
     cr_expect_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
@@ -114,11 +114,12 @@ Test(queue, refuses_jobs_that_would_be_late)
 {
     open_queue(1, 32, 1000);
     teach_run_time(1, 1000);
-    // The worker is free, so every job is accepted.
+    // While the worker is free, expect that every job is accepted.
     struct inf_job *running = make_job(1, 10);
     cr_expect_eq(push_job(running), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(pop_job(), running);
-    // One second for the running job, one for the new one, and one for each queued job.
+    // The expected end is one second for the running job, one for the new one, and one for each
+    // queued job.
     struct inf_job *hopeless = make_job(1, 1500);
     cr_expect_eq(push_job(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
@@ -128,7 +129,7 @@ Test(queue, refuses_jobs_that_would_be_late)
     hopeless = make_job(1, 3500);
     cr_expect_eq(push_job(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
-    // The same for the queue deadline.
+    // Expect the same for the queue deadline.
     struct inf_job *impatient = make_job(1, 0);
     impatient->queue_deadline.at_ns = impatient->accepted_ns + 2500 * MS;
     cr_expect_eq(push_job(impatient), INF_DEVICE_QUEUE_LATE_START);
@@ -137,11 +138,11 @@ Test(queue, refuses_jobs_that_would_be_late)
     cr_expect(withdraw_job(impatient));
     cr_expect(withdraw_job(impatient), "it is the loop's already");
     free(impatient);
-    // A more urgent job goes before these.
+    // A more urgent job runs before the queued ones, so expect that it is accepted.
     struct inf_job *urgent = make_job(1, 2500);
     urgent->queue_entry.priority = INF_PRIORITY_HIGH;
     cr_expect_eq(push_job(urgent), INF_DEVICE_QUEUE_ACCEPTED);
-    // Without an estimate no prediction is possible.
+    // A job without an estimate is accepted, because the queue cannot predict its end.
     struct inf_job *strange = make_job(2, 1);
     cr_expect_eq(push_job(strange), INF_DEVICE_QUEUE_ACCEPTED);
     settle_job(running, 1000);
@@ -162,13 +163,13 @@ Test(queue, estimates_the_time_of_queued_jobs)
     inf_device_queue_fini(&queue);
 }
 
-// Pops all jobs of one batch.
+// Pops all jobs of one batch. Returns their number.
 static uint32_t take_all(struct inf_job **jobs) INF_ATTR(no_thread_safety_analysis)
 {
     return inf_device_queue_pop(&queue, jobs);
 }
 
-// A model that runs up to four rows in twice the time of one.
+// A model that runs up to four rows in twice the time of one row.
 static struct inf_served shared = {
     .ladder = {.count = 3, .rungs = {{1, 100}, {2, 140}, {4, 200}}, .bytes = 1}};
 
@@ -191,9 +192,9 @@ Test(queue, pops_queued_jobs_of_one_model_together)
         made[i] = make_rows(i % 2, rows[i]);
         cr_assert_eq(push_job(made[i]), INF_DEVICE_QUEUE_ACCEPTED);
     }
-    struct inf_job *other = make_job(2, 0); // of another model, which runs alone
+    struct inf_job *other = make_job(2, 0); // a job of another model, which must run alone
     cr_assert_eq(push_job(other), INF_DEVICE_QUEUE_ACCEPTED);
-    // Four rows of the first user, who is next, before those of the other.
+    // Expect four rows of the first user, who is next, before the rows of the other user.
     cr_expect_eq(take_all(jobs), 3);
     cr_expect_eq(jobs[0], made[0]);
     cr_expect_eq(jobs[1], made[2]);
@@ -239,7 +240,8 @@ Test(queue, loses_no_job_between_polling_and_sleeping_workers)
     for (int i = 0; i < 2; i++)
         cr_assert_eq(inf_thread_start(&threads[i], "worker", take_until_closed, &taken[i], NULL),
                      INF_OK);
-    // Waits around the spin limit, so that spinning ends both with and without a job.
+    // Vary the time between pushes around the spin limit, so that spinning ends sometimes with a
+    // job and sometimes without.
     for (uint32_t i = 0; i < 2000; i++) {
         struct inf_job *job = make_job(1, 0);
         if (push_job(job) == INF_DEVICE_QUEUE_ACCEPTED)
@@ -251,7 +253,8 @@ Test(queue, loses_no_job_between_polling_and_sleeping_workers)
             ;
     }
     while (inf_device_queue_count(&queue) > 0)
-        inf_spin_wait_yield(); // a job without a wake-up would stay queued
+        // If the queue misses a wake-up, a job stays queued and this loop does not end.
+        inf_spin_wait_yield();
     inf_device_queue_close(&queue);
     for (int i = 0; i < 2; i++)
         inf_thread_join(&threads[i]);
@@ -265,13 +268,13 @@ Test(queue, skips_jobs_that_would_end_too_late_if_others_wait)
     open_queue(1, 32, 1000);
     teach_run_time(1, 1000);
     struct inf_job *first = make_job(1, 0);
-    struct inf_job *late = make_job(2, 100); // nothing is known of it, so that it gets in
+    struct inf_job *late = make_job(2, 100); // accepted, because its run time is not known
     struct inf_job *last = make_job(1, 0);
     late->queue_entry.model = 1;
     cr_expect_eq(push_job(first), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(push_job(late), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(push_job(last), INF_DEVICE_QUEUE_ACCEPTED);
-    late->expected.run_ns = 1000 * MS; // and was learnt meanwhile
+    late->expected.run_ns = 1000 * MS; // imitates a run time that was learnt meanwhile
     cr_expect_eq(pop_job(), first);
     settle_job(first, 1000);
     cr_expect_eq(pop_job(), late);
@@ -328,7 +331,8 @@ Test(queue, estimates_when_a_job_would_be_done)
     cr_expect_eq(push_job(running), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(pop_job(), running);
     cr_expect_eq(push_job(waiting), INF_DEVICE_QUEUE_ACCEPTED);
-    // One second for the running job, minus the time that has passed, and one for the queued job.
+    // The expected wait is one second for the running job, minus the time that has passed, and one
+    // for the queued job.
     asked->accepted_ns = inf_clock_ns();
     cr_expect_leq(finish_ns(asked, 0), 2050 * MS);
     cr_expect_gt(finish_ns(asked, 0), 1550 * MS);

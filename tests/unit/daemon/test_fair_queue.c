@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of requests; the tests provide the time.
+// The order of requests in the fair queue. The tests pass the time.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static void add_entry(struct inf_fair_queue *fair_queue, struct inf_fair_queue_e
     inf_fair_queue_add(fair_queue, entry);
 }
 
-// Runs the next entry for `took_ns`.
+// Runs the next entry for `took_ns`. Returns the entry.
 static struct inf_fair_queue_entry *run_next(struct inf_fair_queue *fair_queue, uint64_t now_ns,
                                              uint64_t took_ns)
 {
@@ -51,8 +51,8 @@ Test(fair_queue, one_users_requests_of_one_model_go_in_the_order_they_came)
     inf_fair_queue_destroy(&fair_queue);
 }
 
-// Returns the share of time that the first of two users gets who always have entries waiting, with
-// these costs.
+// Two users always have entries waiting, with these costs per user and model. Returns the first
+// user's share of the device time.
 static double share_of_first(uint64_t user_a, uint64_t model_a, uint64_t user_b, uint64_t model_b,
                              uint64_t cost_a, uint64_t cost_b)
 {
@@ -118,7 +118,8 @@ Test(fair_queue, an_idle_user_neither_gains_nor_loses)
         struct inf_fair_queue_entry *next = run_next(fair_queue, i, MS);
         add_entry(fair_queue, next, 1, 1, INF_PRIORITY_NORMAL, i);
     }
-    // If the user had saved 97 ms, all three entries would go before those of user 1.
+    // If the idle user could save time, 97 ms would be saved and all three entries would run before
+    // those of user 1.
     for (uint64_t i = 0; i < 3; i++)
         add_entry(fair_queue, &back[i], 2, 2, INF_PRIORITY_NORMAL, 100 + i);
     int of_back = 0;
@@ -137,7 +138,8 @@ Test(fair_queue, charges_the_time_that_was_really_taken)
         add_entry(fair_queue, &a[i], 1, 1, INF_PRIORITY_NORMAL, 1 + i);
     for (uint64_t i = 0; i < 4; i++)
         add_entry(fair_queue, &b[i], 2, 1, INF_PRIORITY_NORMAL, 10 + i);
-    // The entry was expected to take 1 ms and took 3, so three entries of the other user follow.
+    // The entry was expected to take 1 ms and took 3 ms. Expect three entries of the other user
+    // next.
     cr_expect_eq(run_next(fair_queue, 20, 3 * MS), &a[0]);
     for (int i = 0; i < 3; i++)
         cr_expect_eq(run_next(fair_queue, 20, MS), &b[i]);
@@ -155,7 +157,8 @@ Test(fair_queue, urgent_requests_of_a_user_go_first_and_old_ones_become_urgent)
     add_entry(fair_queue, &high, 1, 3, INF_PRIORITY_HIGH, 3);
     cr_expect_eq(run_next(fair_queue, 4, MS), &high);
     cr_expect_eq(run_next(fair_queue, 5, MS), &normal);
-    // After two steps of ageing it is as urgent as a new one, and older.
+    // After two steps of ageing the entry is as urgent as a new one, and it is older, so it runs
+    // first.
     add_entry(fair_queue, &late, 1, 1, INF_PRIORITY_HIGH, 2 * aging);
     cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging), &late);
     cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging + 1), &low);
@@ -190,8 +193,8 @@ Test(fair_queue, estimates_the_time_ahead)
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_HIGH), 0, "they go before");
     for (uint64_t i = 2; i < 6; i++)
         add_entry(fair_queue, &entries[i], 2, 1, INF_PRIORITY_NORMAL, i);
-    // The two entries of the first user, and as much of the other's in between; never more than
-    // all.
+    // The wait is the two entries of the first user, plus the same time of the other user's
+    // entries, but never more than all entries.
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_NORMAL), 4 * MS);
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 2, INF_PRIORITY_NORMAL), 6 * MS);
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 3, INF_PRIORITY_NORMAL), 0,
@@ -199,8 +202,8 @@ Test(fair_queue, estimates_the_time_ahead)
     inf_fair_queue_destroy(&fair_queue);
 }
 
-// With any number of users and models there is room for the promised number of entries, each entry
-// comes out once, and the sums are consistent.
+// Given random users and models, expect that there is room for the promised number of entries, that
+// each entry is returned once, and that the sums are consistent.
 Test(fair_queue, stays_consistent_with_random_users_and_models)
 {
     enum {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about the host, read from imitated and real systems.
+// Facts about the host, read from imitated system files and from the real system.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "daemon/system/host_info.h"
 
-// Files of an imitated system.
+// Directory with the files of an imitated system.
 static char root[] = "/tmp/inferd-facts-XXXXXX";
 
 static void make_file(const char *path, const char *text)

@@ -37,7 +37,7 @@ Test(latency_watch, ignores_a_short_slowdown)
     cr_expect(!run_window(&latency_watch, 5000, 1 * SECOND));
     cr_expect(!run_window(&latency_watch, 1000, 30 * SECOND));
     cr_expect(!run_window(&latency_watch, 5000, 62 * SECOND), "it started again");
-    // Single runs that are slow do not count.
+    // Given single slow runs, expect no report.
     for (uint32_t i = 0; i < INF_LATENCY_WATCH_WINDOW; i++)
         cr_expect(!inf_latency_watch_note(&latency_watch, &limits, 7, i % 3 == 0 ? 90000 : 1000,
                                           200 * SECOND));

@@ -21,7 +21,7 @@ static struct inf_log_writer *make_writer(int fd, enum inf_log_level level)
     return writer;
 }
 
-// Reads everything from a pipe whose writing end is closed; the caller frees it.
+// Reads everything from a pipe whose writing end is closed. The caller frees the result.
 static char *read_all(int fd)
 {
     size_t size = 0;
@@ -42,7 +42,7 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-// Sums up the numbers of dropped lines that a log reports.
+// Returns the sum of the counts in all messages about dropped lines.
 static uint64_t told_of(const char *text)
 {
     static const char part[] = "warning log lines dropped count=";
@@ -111,7 +111,7 @@ Test(log, journal_gets_syslog_levels)
     cr_expect_str_eq(text, "<3>e\n<7>d\n");
     free(text);
 
-    // JOURNAL_STREAM names the stderr of another process.
+    // JOURNAL_STREAM names the stderr of another process, so expect the plain format.
     cr_assert_eq(pipe(fds), 0);
     setenv("JOURNAL_STREAM", "1:1", 1);
     writer = make_writer(fds[1], INF_LOG_INFO);
@@ -145,7 +145,7 @@ Test(log, an_unread_pipe_blocks_no_thread, .timeout = 30)
     close(fds[1]);
     char *text = read_all(fds[0]);
     size_t written = count_of(text, "info line number=");
-    cr_expect_eq(text[strlen(text) - 1], '\n'); // whole lines only
+    cr_expect_eq(text[strlen(text) - 1], '\n'); // expect only whole lines
     cr_expect_leq(written + dropped, (size_t)LINES);
     cr_expect_geq(written + dropped + INF_LOG_RING_LINES + 1, (size_t)LINES);
     free(text);
@@ -160,7 +160,8 @@ Test(log, dropped_lines_are_reported, .timeout = 30)
     for (int i = 0; i < 20000; i++)
         inf_log(log, INF_LOG_INFO, "line number=%d of a length that fills the pipe", i);
     uint64_t dropped = inf_log_writer_dropped(writer);
-    // There is room again: the rest and the count are written.
+    // After the pipe was emptied, expect that the remaining lines and the count of dropped lines
+    // are written.
     char *text = calloc(1, 4u << 20);
     for (size_t size = 0;
          told_of(text) < dropped || count_of(text, "info line number=") + dropped < 20000;) {

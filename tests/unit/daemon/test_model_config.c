@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a model, shapes in texts, and device lists.
+// Settings of a model, shapes written as text, and lists of devices.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,9 +96,9 @@ Test(model_config, admins_override_the_file)
     cr_expect_eq(inf_model_config_origin(&config, INF_MODEL_FLAG_ID_policy), INF_ORIGIN_MODEL);
 }
 
-// --- shapes ---
+// --- parsing shapes ---
 
-// Writes the sets that a text contains: "name[1,2] name[]; ...".
+// Parses all sets in a text and compares them with `wanted`, written as "name[1,2] name[]; ...".
 static void expect_shapes(const char *text, const char *wanted)
 {
     char got[512] = "", shape[INF_SHAPE_TEXT_SIZE];
@@ -208,7 +208,7 @@ Test(model_shapes, fill_the_inputs_they_name)
     inf_graph_destroy(&graph);
 }
 
-// --- devices ---
+// --- allowed and denied devices ---
 
 static const struct inf_device_info discrete = {.name = "vulkan0",
                                                 .kind = INF_DEVICE_GPU,
@@ -243,7 +243,7 @@ Test(model_devices, are_those_that_lists_and_power_allow)
     expect_allowed(&(struct inf_allow_rules){.allowed = "vulkan"}, "");
     expect_allowed(&(struct inf_allow_rules){.power = INF_POWER_LOW}, "vulkan1 cpu ref ");
     expect_allowed(&(struct inf_allow_rules){.power = INF_POWER_HIGH}, "vulkan0 cpu ref ");
-    // If there is no device of the preferred kind, another one is used.
+    // If there is no device of the preferred kind, expect another one.
     expect_allowed(&(struct inf_allow_rules){.denied = "vulkan1", .power = INF_POWER_LOW},
                    "vulkan0 cpu ref ");
     expect_allowed(&(struct inf_allow_rules){.allowed = "vulkan1", .power = INF_POWER_HIGH},

@@ -163,7 +163,7 @@ Test(model_repository, onnx_files_are_models)
     expect_refused("linked", INF_INVALID, "'linked': holds no model file");
 }
 
-// Returns true if the settings that were found are those in `file`; NULL: none may be found.
+// Checks that the settings file of the model is `file`. NULL: the model must have none.
 static void expect_config(const char *name, const char *file)
 {
     struct inf_model_location location;
@@ -245,7 +245,7 @@ Test(model_repository, errors_name_what_the_daemon_may_not_read)
     cr_assert_eq(chmod(root, 0755), 0);
     bool privileged = geteuid() == 0;
     if (privileged)
-        cr_assert_eq(seteuid(65534), 0); // root may read everything
+        cr_assert_eq(seteuid(65534), 0); // drop root rights, because root may read every file
     expect_refused("closed", INF_DENIED, "'closed' in the repository: Permission denied; wanted");
     expect_refused("version", INF_DENIED, "'version/4': Permission denied; wanted one that");
     expect_refused("file", INF_INVALID, "'file/1': holds no model file");
@@ -345,7 +345,7 @@ Test(model_repository, scan_lists_models_sorted_and_once)
     make_file(".json", MODEL);
     make_file("x.json.bak", MODEL);
     char name[80] = "";
-    memset(name, 'n', 65); // one more than a name may have
+    memset(name, 'n', 65); // one character more than a model name may have
     make_directory(name);
     name[64] = '\0';
     make_directory(name);

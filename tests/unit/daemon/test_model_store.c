@@ -16,7 +16,7 @@
 static char root[] = "/tmp/inferd-store-XXXXXX";
 static struct inf_device_list devices;
 
-// --- a repository ---
+// --- a model repository ---
 
 static const char *path_of(const char *name)
 {
@@ -33,7 +33,7 @@ static void make_file(const char *name, const void *data, size_t size)
     fclose(file);
 }
 
-// A model of y = x + [1, 2], whose input has the shape of `dims` (JSON), in `directory`.
+// Writes a model of y = x + [1, 2] into `directory`. `dims` is the shape of the input as JSON.
 static void make_model(const char *directory, const char *dims)
 {
     static const char format[] =
@@ -88,7 +88,7 @@ static void end_test(void)
 
 TestSuite(model_store, .init = start_test, .fini = end_test, .timeout = 60);
 
-// --- a store ---
+// --- a model store ---
 
 static struct inf_model_store *make_store(void)
 {
@@ -169,7 +169,7 @@ static struct inf_model_row row_of(struct inf_model_store *store, const char *na
     return (struct inf_model_row){0};
 }
 
-// --- tests ---
+// --- loading, placing and unloading ---
 
 Test(model_store, loaded_model_is_found_and_answers)
 {
@@ -331,7 +331,7 @@ Test(model_store, unloading_lets_requests_in_flight_finish)
     cr_expect_str_eq(inf_model_graph(served->model)->inputs[0].name, "x");
     inf_served_unref(&served);
 
-    // A running load is cancelled; one that is requested after the unload counts.
+    // Unloading cancels a running load. A load that is requested after the unload is carried out.
     load_model(store, "m", 8);
     cr_expect_eq(inf_model_store_unload(store, "m", "", &err), INF_OK, "%s", err.text);
     load_model(store, "m", 9);
@@ -420,7 +420,7 @@ Test(model_store, a_load_by_path_that_fails_leaves_no_row)
     cr_assert_eq(inf_model_store_load(store, &request, NULL), INF_OK);
     cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
     cr_expect_eq(inf_model_store_list(store, NULL, 0), 0u);
-    // A model of the repository stays listed with its reason.
+    // Expect that a model of the repository that failed to load stays in the list with the reason.
     load_model(store, "absent", 1);
     cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
     cr_expect_eq(row_of(store, "absent").state, INF_MODEL_FAILED);
@@ -436,7 +436,8 @@ Test(model_store, the_end_of_a_scan_is_an_event_because_less_is_pending)
     cr_expect_eq(inf_model_store_pending(store), 1u);
     (void)next_end(store);
     cr_expect(!inf_model_store_reads_repository(store));
-    cr_expect_eq(inf_model_store_pending(store), 0u); // the repository is empty
+    // No load is pending, because the repository is empty.
+    cr_expect_eq(inf_model_store_pending(store), 0u);
     inf_model_store_destroy(&store);
 }
 
@@ -478,7 +479,8 @@ Test(model_store, invalid_loads_are_refused_at_once)
     cr_expect_null(store);
 }
 
-// Loads the model m with a store that saves races in `root`, on devices that race if they can.
+// Loads the model m with a store that saves races in `root`, on devices that race if `races`
+// allows, and checks the device.
 static void expect_placed(enum inf_place_races races, const char *device,
                           enum inf_place_source source)
 {
@@ -489,7 +491,7 @@ static void expect_placed(enum inf_place_races races, const char *device,
                                                     .default_device = device,
                                                     .rules = {.races = races},
                                                     .cache_directory = root};
-    inf_role_leave(); // a daemon's loop does not run yet, either
+    inf_role_leave(); // create the store without a role, as a daemon does before its loop runs
     cr_assert_eq(inf_model_store_create(&store, &options, NULL), INF_OK);
     inf_role_enter_loop();
     load_model(store, "m", 1);
@@ -506,7 +508,7 @@ static void expect_placed(enum inf_place_races races, const char *device,
 
 Test(model_store, places_models_by_rule_race_memory_or_name)
 {
-    // A second device to race with.
+    // Add a second device to race with.
     struct inf_device_list more = {0};
     cr_assert_eq(inf_device_list_open(&more, "ref", NULL, NULL), INF_OK);
     devices.devices[devices.count++] = inf_device_ref(more.devices[0]);
@@ -548,13 +550,14 @@ Test(model_store, queued_loads_are_limited_and_may_be_abandoned)
     for (int i = 0; i < 3; i++)
         cr_assert_eq(next_end(store).err.code, INF_OK);
     cr_expect_eq(inf_model_store_pending(store), 253u);
-    inf_model_store_destroy(&store); // with loads waiting, running, and finished but not reported
+    // Some loads are waiting, some running, and some finished but not reported.
+    inf_model_store_destroy(&store);
 }
 
 // --- references from many threads ---
 
 struct user {
-    struct inf_served *served; // a reference
+    struct inf_served *served; // each thread holds a reference
     atomic_bool *stop;
 };
 

@@ -15,7 +15,8 @@
 #include "daemon/system/notify.h"
 #include "proto/core/attributes.h"
 
-// A service manager: a socket that takes notifications, by path or by abstract name.
+// Creates an imitated service manager: a socket that receives notifications, by path or by abstract
+// name.
 static int make_manager(bool abstract)
 {
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -125,7 +126,7 @@ Test(notify, refuses_malformed_addresses)
     const struct inf_notify_options options = {.base = base};
     cr_expect_eq(inf_notify_create(&notify, &options, &err), INF_INVALID);
     unsetenv("WATCHDOG_USEC");
-    notify = make_notify(&options); // no receiver, which is not an error
+    notify = make_notify(&options); // no process receives notifications, which is not an error
     tell_all(notify);
     inf_notify_destroy(&notify);
     event_base_free(base);
@@ -136,7 +137,7 @@ static bool return_true(void *context)
     return *(const bool *)context;
 }
 
-// Runs the loop for 200 ms with a watchdog of 20 ms and returns how many pings came.
+// Runs the loop for 200 ms with a watchdog of 20 ms. Returns how many pings arrived.
 static int count_pings(bool healthy)
 {
     int manager = make_manager(false);
@@ -176,7 +177,7 @@ Test(notify, a_slow_manager_blocks_nothing_and_gets_the_last_status, .timeout = 
     struct event_base *base = event_base_new();
     struct inf_notify *notify = make_notify(&(struct inf_notify_options){.base = base});
     inf_role_enter_loop();
-    for (int i = 0; i < 20000; i++) // many times what the socket's queue takes
+    for (int i = 0; i < 20000; i++) // many times more than the queue of the socket holds
         inf_notify_status(notify, "x");
     inf_notify_stopping(notify, "end");
     char text[1024];
@@ -204,9 +205,9 @@ struct passed {
     bool listening[3];
 };
 
-// Returns how a process that systemd started with these sockets assigns them: 10 * data + admin,
-// where -1 counts as 0; or 200 + the code of the error. Runs in a child process, whose descriptors
-// 3 to 5 are its own.
+// A child process takes the sockets as if systemd had started it with them; there, descriptors 3 to
+// 5 are free. Returns the assignment as 10 * data + admin, where -1 counts as 0; or 200 + the error
+// code.
 static int take_in_child(const struct passed *passed)
 {
     fflush(NULL);
@@ -215,7 +216,8 @@ static int take_in_child(const struct passed *passed)
         int made[3];
         for (int i = 0; i < passed->count; i++) {
             int fd = socket(AF_UNIX, passed->types[i], 0);
-            const struct sockaddr_un address = {.sun_family = AF_UNIX}; // autobind
+            // An address without a name makes the kernel choose one (autobind).
+            const struct sockaddr_un address = {.sun_family = AF_UNIX};
             if (bind(fd, (const struct sockaddr *)&address, sizeof(sa_family_t)) != 0)
                 _exit(99);
             if (passed->listening[i] && listen(fd, 8) != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output queue of a connection, and its buffers.
+// The output queue of a connection, and the buffer pool.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,9 +35,9 @@ static void end_test(void)
 
 TestSuite(output, .init = start_test, .fini = end_test);
 
-static uint8_t next_byte; // of the stream that is written
+static uint8_t next_byte; // next byte of the test stream
 
-// Queues a frame whose bytes continue those of the last one.
+// Queues a frame whose bytes continue the test stream.
 static void push_frame(size_t head_bytes, size_t data_bytes) INF_ON_LOOP
 {
     static uint8_t head[70000];
@@ -55,7 +55,7 @@ static void push_frame(size_t head_bytes, size_t data_bytes) INF_ON_LOOP
     cr_assert_eq(inf_output_push(&output, &store, &item, &err), INF_OK);
 }
 
-// Reads `size` bytes, flushing whenever there is room, and checks them.
+// Reads `size` bytes and checks them. Flushes the queue whenever the socket has room.
 static void drain_output(size_t size) INF_ON_LOOP
 {
     uint8_t bytes[1777];
@@ -119,15 +119,16 @@ Test(output, pool_keeps_buffers_and_their_alignment)
         uint8_t *buffer = inf_pool_acquire(pool, sizes[i]);
         cr_assert_not_null(buffer);
         cr_assert_eq((uintptr_t)buffer % 64, 0);
-        memset(buffer, 0xff, sizes[i] + 64); // the slack, too: ASan would complain
+        // Also write the slack behind the buffer: ASan reports it if it does not exist.
+        memset(buffer, 0xff, sizes[i] + 64);
         inf_pool_release(pool, buffer, sizes[i]);
         cr_assert_eq(inf_pool_acquire(pool, sizes[i]), buffer, "not used again");
         inf_pool_release(pool, buffer, sizes[i]);
     }
 }
 
-// Frames that share one buffer, which the last one owns: the frame that is partly written keeps the
-// buffer when the others are dropped. ASan checks this.
+// Several frames share one buffer, which the last frame owns. Given that the others are dropped,
+// expect that the partly written frame keeps the buffer. ASan checks this.
 Test(output, drop_unsent_keeps_the_partly_written_frame_and_its_buffer)
 {
     static const uint8_t head[24];

@@ -13,7 +13,7 @@ Test(rate_limit, allows_one_second_in_advance)
     inf_rate_limit_take(&rate_limit, 499 * MS, 500, 0);
     cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 500, 0), 0u);
     inf_rate_limit_take(&rate_limit, 501 * MS, 500, 0);
-    // 500 ms too much, at a rate of 500 ms per second.
+    // The user took 500 ms too much, at a rate of 500 ms per second.
     uint64_t wait_ns = inf_rate_limit_wait_ns(&rate_limit, 500, 0);
     cr_expect(wait_ns > 1000 * MS && wait_ns < 1001 * MS, "%llu", (unsigned long long)wait_ns);
     cr_expect_gt(inf_rate_limit_wait_ns(&rate_limit, 500, 999 * MS), 0u);
@@ -43,6 +43,7 @@ Test(rate_limit, does_not_wrap)
     inf_rate_limit_take(&rate_limit, UINT64_MAX, 1000000, 7);
     inf_rate_limit_take(&rate_limit, UINT64_MAX, 1000000, 7);
     cr_expect_gt(inf_rate_limit_wait_ns(&rate_limit, 1000000, 8), 0u);
-    // At most one hour, which a thousand devices work off in seconds.
+    // Expect a wait of at most one hour, because the content of the bucket is limited. A thousand
+    // devices could otherwise create a longer debt within seconds.
     cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 1000000, UINT64_MAX), 0u);
 }

@@ -17,7 +17,7 @@
 static struct inf_pool *pool;
 static struct inf_reply_writer_returns *returns;
 static struct inf_reply_writer *writer;
-static int ends[2]; // of the writer, and of the client
+static int ends[2]; // the socket of the writer, and that of the client
 static int owner;
 
 static void start_test(void)
@@ -194,15 +194,15 @@ Test(writer, ignores_a_disconnected_client)
     cr_expect_not(inf_reply_writer_busy(writer));
 }
 
-// --- many threads ---
+// --- tests with many threads ---
 
 #define WORKERS 3
 #define FRAMES  4000
-#define FRAME   600 // bytes, all alike
+#define FRAME   600 // bytes of a frame, all of the same value
 
 static atomic_uint written;
 
-// Writes frames whenever it can enter.
+// Writes a frame whenever the writer can be entered.
 static void write_frames(void *context)
 {
     struct inf_reply_writer *shared = context;
@@ -233,7 +233,8 @@ static void read_frames(void *context)
     }
 }
 
-// Frames of workers and of the loop arrive complete, whichever of them the socket blocks.
+// Several workers and the loop write frames, and any of them may find the socket full. Expect that
+// every frame arrives complete.
 Test(writer, never_mixes_frames_of_several_threads)
 {
     struct inf_thread threads[WORKERS + 1];
@@ -264,7 +265,7 @@ Test(writer, never_mixes_frames_of_several_threads)
             cr_assert_eq(inf_output_push(&output, &store, &item, &err), INF_OK);
             own++;
         }
-        // As a connection does: enters only if frames are queued.
+        // Enter only if frames are queued, as a connection does.
         bool in = inf_reply_writer_enter_loop(writer);
         if (in && inf_output_flush(&output, &store, ends[0]) == INF_OUTPUT_EMPTY)
             inf_reply_writer_leave_loop(writer);

@@ -28,7 +28,8 @@ Test(estimate, follows_the_run_times)
     inf_estimates_note(&estimates, 7, &(struct inf_estimate){.run_ns = 8000, .share_ns = 800});
     cr_expect_eq(inf_estimates_find(&estimates, 7).run_ns, 8000);
     cr_expect_eq(inf_estimates_find(&estimates, 7).share_ns, 800);
-    // One outlier moves the mean by an eighth; many runs make a new mean, upwards and downwards.
+    // One outlier moves the mean by an eighth. After many runs with another time, the mean has that
+    // time, upwards and downwards.
     inf_estimates_note(&estimates, 7, &(struct inf_estimate){.run_ns = 16000, .share_ns = 0});
     cr_expect_eq(inf_estimates_find(&estimates, 7).run_ns, 9000);
     cr_expect_eq(inf_estimates_find(&estimates, 7).share_ns, 700);
@@ -40,7 +41,8 @@ Test(estimate, follows_the_run_times)
 
 Test(estimate, replaces_the_least_recently_used_entry)
 {
-    // More keys than ways in one set (chosen by the upper half), one of which is used all the time.
+    // Insert more keys into one set (chosen by the upper half of the key) than the set has ways.
+    // One of them is used all the time and must stay.
     for (uint64_t i = 1; i <= 100; i++) {
         inf_estimates_note(&estimates, i, &(struct inf_estimate){.run_ns = i, .share_ns = i});
         cr_expect_eq(inf_estimates_find(&estimates, i).run_ns, i);

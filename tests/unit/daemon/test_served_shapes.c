@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes that models served, and the file that keeps them.
+// Shapes that models served, and the file in which they are saved.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -103,7 +103,7 @@ Test(served_shapes, damaged_lines_are_skipped_and_the_rest_is_kept)
     char *text = read_file(&size);
     char *digit = strstr(text, "1x2");
     cr_assert_not_null(digit);
-    *digit = '9'; // as the checksum tells
+    *digit = '9'; // the checksum no longer matches
     write_file(text, size);
     expect_kept(1, "", 1);
     expect_kept(2, "5x6", 1);
@@ -159,7 +159,7 @@ Test(served_shapes, an_unwritable_directory_loses_the_shapes_only)
     inf_served_shapes_keep(seen, 1, "1x2");
     cr_expect_str_eq(inf_served_shapes_find(seen, 1), "1x2", "as long as it runs");
     inf_served_shapes_close(&seen);
-    // A directory in the place of the file cannot be read or written as a file, not even by root.
+    // A directory in place of the file can be neither read nor written as a file, not even by root.
     cr_assert_eq(mkdir(make_path(), 0700), 0);
     seen = open_seen();
     cr_expect_eq(warnings, 1u);
@@ -184,7 +184,7 @@ Test(served_shapes, the_oldest_models_are_replaced)
     inf_served_shapes_close(&seen);
 }
 
-// --- shapes of one model ---
+// --- shape sets of one model ---
 
 static bool note_shapes(struct inf_served_shape_set *seen, int64_t rows, uint64_t now_ns)
 {
@@ -214,7 +214,7 @@ Test(served_shapes, the_last_sets_are_kept_and_written_with_pauses)
     inf_served_shapes_take(&copy, text);
     char again[INF_SERVED_SHAPES_TEXT];
     cr_expect_str_eq(inf_served_shapes_print(&copy, again), text);
-    // A set that does not fit is not saved.
+    // Given a set whose text is too long, expect that it is not saved.
     struct inf_shape many[64];
     for (int i = 0; i < 64; i++)
         many[i] = (struct inf_shape){.rank = 2, .dims = {1000, 1000}};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// State pairs that are named, and those that are guessed.
+// State pairs that the settings name, and those that are guessed from names.
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "daemon/model/state_pairs.h"
 
-// Makes a graph that has only ports, from a text "name FP32 1,2; ...".
+// Makes a graph that has only inputs and outputs, from a text "name FP32 1,2; ...".
 struct port {
     const char *name;
     enum inf_dtype dtype;
@@ -68,7 +68,7 @@ static void check_pairs(uint32_t index, uint32_t output, uint32_t input)
 Test(state_pairs, follow_from_names_if_type_and_shape_agree)
 {
     find_pairs("");
-    cr_assert_eq(count, 3); // next_sr is FP32, sr is INT64
+    cr_assert_eq(count, 3); // "next_sr" and "sr" do not pair, because their data types differ
     check_pairs(0, 1, 1);
     check_pairs(1, 2, 2);
     check_pairs(2, 3, 3);
