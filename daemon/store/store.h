@@ -67,8 +67,8 @@ struct inf_load_request {
 // VERSION (daemon/model/repository.h has the whole list). Only one version of a model is served at
 // a time.
 //
-// INF_INVALID      the name is not a valid model name, or the path is too long. INF_NOT_FOUND
-//                  (NO_DEVICE) there is no such device.
+// INF_INVALID      the name is not a valid model name, or the path is too long.
+// INF_NOT_FOUND    (NO_DEVICE) there is no such device.
 // INF_UNAVAILABLE  too many loads are queued.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_model_store_load(struct inf_model_store *store,
