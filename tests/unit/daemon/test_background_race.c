@@ -383,8 +383,7 @@ Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
     inf_model_store_destroy(&store);
 }
 
-// An intermediate value overflows in fp16, but the result fits. Expect a correct answer and no
-// fp16.
+// An intermediate value overflows in fp16, but the result fits. Expect a correct answer.
 Test(model_race, a_model_that_overflows_answers_correctly_and_is_refused_if_fp16_is_named)
 {
     OPEN(&inf_half_backend);

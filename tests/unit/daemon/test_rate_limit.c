@@ -43,7 +43,7 @@ Test(rate_limit, does_not_wrap)
     inf_rate_limit_take(&rate_limit, UINT64_MAX, 1000000, 7);
     inf_rate_limit_take(&rate_limit, UINT64_MAX, 1000000, 7);
     cr_expect_gt(inf_rate_limit_wait_ns(&rate_limit, 1000000, 8), 0u);
-    // The bucket contains at most one hour of device time, which drains within seconds at the rate of
-    // a thousand devices. Expect no wait.
+    // The bucket contains at most one hour of device time, which drains within seconds at the rate
+    // of a thousand devices. Expect no wait.
     cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 1000000, UINT64_MAX), 0u);
 }
