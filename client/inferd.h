@@ -38,7 +38,7 @@ extern "C" {
 #define INFERD_API
 #endif
 
-// What kind of failure it was. The numbers are those of google.rpc.Code.
+// The class of a failure. The numbers are those of google.rpc.Code.
 enum inferd_code {
     INFERD_OK = 0,
     INFERD_CANCELLED = 1,
@@ -56,12 +56,12 @@ enum inferd_code {
     INFERD_UNAVAILABLE = 14
 };
 
-// A failure.
+// Describes a failure.
 struct inferd_error {
     int code; // enum inferd_code
     char reason
         [32]; // for programs: "SHAPE_MISMATCH", "QUEUE_FULL", ...; docs/PROTOCOL.md lists them
-    char text[1024];         // for people: one line
+    char text[1024];         // one line, for people
     uint32_t retry_after_ms; // how long to wait before trying again; 0: unknown
 };
 
@@ -90,7 +90,7 @@ typedef struct inferd_client inferd_client;
 typedef struct inferd_result inferd_result;
 // Memory shared with the daemon. Tensors in it are not copied.
 typedef struct inferd_memory inferd_memory;
-// Tensors that the daemon keeps from one request to the next: the state of a recurrent model.
+// Tensors that the daemon keeps between two requests of one client: the state of a recurrent model.
 typedef struct inferd_session inferd_session;
 
 // A tensor: its elements are contiguous, in row-major order.
@@ -99,12 +99,14 @@ typedef struct inferd_tensor {
     inferd_dtype dtype;
     int rank;
     int64_t shape[INFERD_RANK_MAX];
-    void *data;            // the elements; the library only reads those of inputs
-    size_t size;           // of the elements, in bytes
-    inferd_memory *memory; // the shared memory that `data` points into; NULL: other memory
-    // Only in a request with a session. An input is taken from the session, where it was kept under
-    // this name; its dtype, shape and data are ignored. An output is kept in the session under this
-    // name and not returned. NULL: neither.
+    void *data;  // the elements; the library does not write to inputs
+    size_t size; // size of the elements in bytes
+    // The shared memory that `data` points into; NULL: `data` is other memory.
+    inferd_memory *memory;
+    // Used only in a request with a session. For an input: the daemon reads the tensor that the
+    // session keeps under this name, and ignores dtype, shape and data. For an output: the session
+    // keeps the tensor under this name, and the result does not contain it. NULL: the session is
+    // not used.
     const char *session_tensor;
 } inferd_tensor;
 
@@ -115,7 +117,7 @@ INFERD_API size_t inferd_dtype_size(inferd_dtype dtype);
 // Returns the dtype with this name, or 0 if there is none. `name` may be NULL.
 INFERD_API inferd_dtype inferd_dtype_parse(const char *name);
 
-// --- connection ---
+// --- connecting, and settings of a connection ---
 
 // Connects to the daemon's socket: `path` or, if that is NULL, $INFERD_SOCKET or
 // /run/inferd/inferd.sock. Blocks until the daemon has answered the greeting, at most 10 s. *client
@@ -125,49 +127,51 @@ INFERD_API int inferd_connect(inferd_client **client, const char *path, struct i
 // Closes the connection and frees the client, its memory and its results. Requests in flight are
 // cancelled, and their callbacks are not called. NULL is allowed.
 //
-// A callback may close its client: it is freed when the function that called the callback returns.
-// With a thread (inferd_start_thread()), any thread may close the client: the call waits for a
-// running callback, calls of other threads end with CANCELLED, and no further call may begin.
+// A callback may close its client: then the client is freed when the library function that ran the
+// callback returns. If the client has a thread (inferd_start_thread()), any thread may close the
+// client. inferd_close() then waits for a running callback, and calls of other threads end with
+// CANCELLED. No further call may begin.
 INFERD_API void inferd_close(inferd_client *client);
 
 // Starts a thread that serves the client until inferd_close(): it reads answers, calls callbacks,
-// and reconnects as inferd_set_retry() says. Any thread may then use the client, and everything
-// that belongs to it, at any time.
+// and reconnects if inferd_set_retry() allows it. Any thread may then use the client, and
+// everything that belongs to it, at any time.
 //
-// All callbacks run on this thread, one after the other, so that a slow callback delays the others.
+// All callbacks run on this thread, one after the other, so a slow callback delays the others.
 // Callbacks may call any function. The application's signals are blocked on the thread. Other
 // threads can use the client while a call waits for an answer, except while inferd_reconnect()
 // waits. The thread cannot be stopped without closing the client.
 INFERD_API int inferd_start_thread(inferd_client *client, struct inferd_error *err);
 
-// Returns a number that the daemon chooses at each start. If it differs from the one before, the
-// daemon has restarted, and its counters began again with 0.
+// Returns a number that the daemon chooses at each start. If the number has changed, the daemon has
+// restarted, and its counters began again with 0.
 INFERD_API void inferd_epoch(const inferd_client *client, uint64_t epoch[2]);
 
 // Closes the connection and connects to the same path again. Blocks until a daemon answers, at most
-// `timeout_ms`; while the daemon restarts there may be none. Requests in flight are waited for
-// while the old connection works; otherwise they end with UNAVAILABLE. Memory of
+// `timeout_ms`, because no daemon may be running during a restart. If the old connection works, the
+// function first waits for the requests in flight; otherwise they end with UNAVAILABLE. Memory of
 // inferd_memory_alloc() keeps its contents. Sessions are lost.
 INFERD_API int inferd_reconnect(inferd_client *client, uint64_t timeout_ms,
                                 struct inferd_error *err);
 
-// Sets for how long failed requests and questions are sent again; 0, the default: never.
+// Sets for how many milliseconds the library sends a failed request or question again. With 0, the
+// default, the library never does.
 //
 // A request is sent again only if it was certainly not started: the daemon was shutting down or had
 // no room for it, or the connection had failed before. The client reconnects if necessary. Retrying
 // ends after `limit_ms`, or after the request's own timeout. A request that may have been started
 // fails with UNAVAILABLE.
 //
-// This holds for inferd_infer(), for all functions that ask the daemon and wait for its answer, and
-// for inferd_infer_async() except for requests with a session or an order key. For asynchronous
-// requests inferd_process() reconnects, without blocking.
+// The setting applies to inferd_infer(), for all functions that ask the daemon and wait for its
+// answer, and for inferd_infer_async() except for requests with a session or an order key. For
+// asynchronous requests inferd_process() reconnects, without blocking.
 //
-// A model that is still loading is waited for without this function too: by a request until its
-// timeout, by a question for 10 s or `limit_ms`.
+// Calls wait for a model that is still loading even without this setting: a request waits until its
+// timeout, a question waits 10 s or `limit_ms`.
 INFERD_API void inferd_set_retry(inferd_client *client, uint64_t limit_ms);
 
-// Sets how later requests of this client are computed; NULL, the default: as the model is placed.
-// The strings are copied.
+// Sets how later requests of this client are computed; NULL, the default, stands for the options of
+// the model's placement. The strings are copied.
 //
 // `precision`: "fp32", "fp16", "bf16" or "int8", which the device must support. If a reduced
 // precision gives non-finite values, the daemon computes the answer again in fp32;
@@ -179,17 +183,18 @@ INFERD_API int inferd_set_run_options(inferd_client *client, const char *precisi
                                       const char *mode, struct inferd_error *err);
 
 // Sets how long later requests of this client may wait in the daemon before they start, in
-// milliseconds; 0, the default: as long as their timeout allows. A request that waits longer, or is
-// expected to when it arrives, fails with DEADLINE_EXCEEDED. A request that has started in time may
-// take as long as its timeout allows.
+// milliseconds; 0, the default, stands for the whole timeout of the request. A request that waits
+// longer, or is expected to wait longer when it arrives, fails with DEADLINE_EXCEEDED. A request
+// that has started in time may take as long as its timeout allows.
 INFERD_API void inferd_set_queue_timeout(inferd_client *client, uint64_t timeout_ms);
 
 // What a client has done since inferd_connect().
 typedef struct inferd_statistics {
-    uint64_t requests;  // inferences that were started by the application
-    uint64_t succeeded; // those of them that ended with a result
-    uint64_t failed;    // those of them that ended with an error
-    uint64_t resent; // inferences sent again: with more room for outputs, or by inferd_set_retry()
+    uint64_t requests;  // inferences that the application started
+    uint64_t succeeded; // started inferences that ended with a result
+    uint64_t failed;    // started inferences that ended with an error
+    // Inferences sent again, with more room for outputs or because of inferd_set_retry().
+    uint64_t resent;
     uint64_t reconnects;     // attempts to reconnect
     uint64_t bytes_sent;     // through the socket
     uint64_t bytes_received; // through the socket
@@ -206,80 +211,84 @@ INFERD_API void inferd_client_statistics(const inferd_client *client,
 
 // --- inference ---
 
-// How tensors travel: tensors of 16 KiB and more through shared memory, smaller ones through the
-// socket. Tensors in inferd_memory are not copied at all.
+// Tensors of 16 KiB and more are sent through shared memory, smaller tensors through the socket.
+// Tensors in inferd_memory are not copied at all.
 //
 // The library learns how much room the outputs of a model need. The first request with large
 // outputs takes one or two more round trips; the model still runs only once.
 //
-// If the daemon refuses shared memory, or there is none, tensors go through the socket and are
-// copied; inferd_statistics.without_shared_memory counts that. A request with a session or an order
-// key that is in flight when the daemon refuses its memory fails.
+// If the daemon refuses shared memory, or no shared memory is available, the library copies tensors
+// through the socket, and inferd_statistics.without_shared_memory counts the request. A request
+// with a session or an order key that is in flight when the daemon refuses its memory fails.
 
-// The order among waiting requests of the same user.
+// Requests of the same user start in the order of their priorities.
 typedef enum inferd_priority {
     INFERD_PRIORITY_NORMAL,
     INFERD_PRIORITY_HIGH,
     INFERD_PRIORITY_LOW
 } inferd_priority;
 
-// One inference. Zero-initialise, then set what is needed.
+// One inference. Zero-initialise, then set the fields that are needed.
 typedef struct inferd_request {
     const char *model;
-    const char *version; // NULL: the newest
-    const char *device;  // NULL: where the model is placed
+    const char *version; // NULL: the newest version
+    const char *device;  // NULL: the device on which the model is placed
     const char *id;      // any text, returned with the result; NULL: none
     const inferd_tensor *inputs;
     size_t input_count;
-    // The outputs that are wanted, by name. If `memory` and `data` of one are set, the daemon
-    // writes it there; otherwise the library provides memory. NULL: all outputs, in memory of the
-    // library.
+    // The names of the outputs to return. If `memory` and `data` of an output are set, the daemon
+    // writes the output there; otherwise the library provides the memory. NULL: all outputs, in
+    // memory of the library.
     const inferd_tensor *outputs;
     size_t output_count;
-    uint64_t timeout_ms; // from the call to the answer; 0: none
+    uint64_t timeout_ms; // from the call to the answer; 0: no timeout
     inferd_priority priority;
-    // NULL: none. Outputs that belong to a pair of the session are returned only if `outputs` names
-    // them, and need `memory` if they do not fit an answer.
+    // NULL: no session. Outputs that belong to a pair of the session are returned only if `outputs`
+    // names them, and need `memory` if they do not fit an answer.
     inferd_session *session;
     uint64_t
-        order_key; // requests with the same key are answered in the order they were sent; 0: none
+        // Requests with the same key are answered in the order in which they were sent; 0: no key.
+        order_key;
 } inferd_request;
 
-// Checks whether a request fits its model: the names, types and shapes of its tensors. Asks the
-// daemon for a description of the model the first time, after another version has answered, and
-// after a restart of the daemon; blocks then, at most 10 s. Afterwards, as after
-// inferd_model_describe(), requests that do not fit fail before they are sent.
+// Checks whether a request fits its model: the names, types and shapes of its tensors. At the first
+// call, after another version has answered, and after a restart of the daemon, the function asks
+// the daemon for a description of the model, which blocks for at most 10 s. Once the library has a
+// description (also from inferd_model_describe()), requests that do not fit the model fail before
+// they are sent.
 INFERD_API int inferd_check(inferd_client *client, const inferd_request *request,
                             struct inferd_error *err);
 
-// Runs a model and blocks until the answer has come. The caller frees *result with
+// Runs a model and blocks until the answer has arrived. The caller frees *result with
 // inferd_result_free().
 INFERD_API int inferd_infer(inferd_client *client, const inferd_request *request,
                             inferd_result **result, struct inferd_error *err);
 
 // Receives the answer to an asynchronous request: `result`, which the callback must free, or NULL
 // and `err`. Runs in inferd_process(), in a blocking function with the same client or, if the
-// client has a thread, on that thread. It may call any function.
+// client has a thread, on that thread. The callback may call any function.
 typedef void (*inferd_callback)(void *context, inferd_result *result,
                                 const struct inferd_error *err);
 
 // Sends a request and returns at once; `callback` receives the answer. Inputs outside of shared
-// memory have been copied when the function returns; those in shared memory must not be written
-// before the answer. *stream identifies the request for inferd_cancel(); `stream` may be NULL.
+// memory have been copied when the function returns. The caller must not write to inputs in shared
+// memory until the answer has arrived. *stream identifies the request for inferd_cancel(); `stream`
+// may be NULL.
 //
-// Fails with RESOURCE_EXHAUSTED if the daemon allows no further request in flight: process answers
-// first, or call inferd_wait_credit(). If the function fails, the callback is not called.
+// Fails with RESOURCE_EXHAUSTED if the daemon allows no further request in flight; the caller then
+// processes answers or calls inferd_wait_credit(). If the function fails, the callback is not
+// called.
 INFERD_API int inferd_infer_async(inferd_client *client, const inferd_request *request,
                                   inferd_callback callback, void *context, uint64_t *stream,
                                   struct inferd_error *err);
 
-// Cancels an asynchronous request. Its callback is still called: with CANCELLED, or with the answer
-// if that came first.
+// Cancels an asynchronous request. The callback is still called: with the answer if the answer
+// arrived before the cancellation, otherwise with CANCELLED.
 INFERD_API int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *err);
 
 // Blocks until the daemon allows another request with `bytes` of data in its frames, at most
-// `timeout_ms`; fails with RESOURCE_EXHAUSTED if it does not. Tensors in shared memory, and those
-// of 16 KiB and more, do not count as data. Without a thread, answers are processed meanwhile.
+// `timeout_ms`; then fails with RESOURCE_EXHAUSTED. Tensors in shared memory, and tensors of 16 KiB
+// and more, do not count as data. Without a thread, answers are processed meanwhile.
 INFERD_API int inferd_wait_credit(inferd_client *client, size_t bytes, uint64_t timeout_ms,
                                   struct inferd_error *err);
 
@@ -288,37 +297,38 @@ INFERD_API int inferd_wait_credit(inferd_client *client, size_t bytes, uint64_t 
 // blocks.
 //
 // After inferd_process() has failed, the client can only be closed or reconnected. With
-// inferd_set_retry(), call the first three functions before each poll, because the connection may
-// be another one. If the client has a thread, there is nothing to poll for (they return -1, 0, -1),
-// and inferd_process() only reports whether the connection works.
+// inferd_set_retry(), call the first three functions before each poll, because the client may have
+// opened a new connection. If the client has a thread, the application has nothing to poll for, so
+// the three functions return -1, 0 and -1, and inferd_process() only reports whether the connection
+// works.
 INFERD_API int inferd_fd(const inferd_client *client);
 INFERD_API short inferd_events(const inferd_client *client);
 INFERD_API int inferd_timeout(const inferd_client *client);
 INFERD_API int inferd_process(inferd_client *client, struct inferd_error *err);
 
 // Blocks until no request is in flight and, if the client has a thread, no callback is running.
-// Without a thread it processes answers.
+// Without a thread, the call processes answers.
 INFERD_API int inferd_wait(inferd_client *client, struct inferd_error *err);
 
 // --- results ---
 
 // Times of one inference in nanoseconds.
 typedef struct inferd_timing {
-    uint64_t queue_ns;   // in the daemon's queue
+    uint64_t queue_ns;   // the request waited in the daemon's queue
     uint64_t input_ns;   // the daemon prepared the inputs
     uint64_t compute_ns; // the model ran
     uint64_t output_ns;  // the daemon wrote the outputs
     uint64_t total_ns;   // from the call to the answer, measured by the library
 } inferd_timing;
 
-// Everything that these functions return is valid until the result is freed.
+// Everything that these functions return stays valid until the result is freed.
 
 // Returns the number of outputs.
 INFERD_API size_t inferd_result_output_count(const inferd_result *result);
-// Returns an output, in the order of the model or, if the request names outputs, of the request.
-// NULL: `index` is too large.
+// Returns the output with this index, or NULL if `index` is too large. The outputs are in the order
+// of the request if the request names outputs, otherwise in the order of the model.
 INFERD_API const inferd_tensor *inferd_result_output(const inferd_result *result, size_t index);
-// Returns the output with this name, or NULL.
+// Returns the output with this name, or NULL if there is none.
 INFERD_API const inferd_tensor *inferd_result_find(const inferd_result *result, const char *name);
 // Returns the version of the model that answered.
 INFERD_API const char *inferd_result_model_version(const inferd_result *result);
@@ -335,14 +345,15 @@ INFERD_API inferd_timing inferd_result_timing(const inferd_result *result);
 INFERD_API unsigned inferd_result_batch_size(const inferd_result *result);
 // Returns how many rows were computed, padding included; at least inferd_result_batch_size().
 INFERD_API unsigned inferd_result_padded_size(const inferd_result *result);
-// How a request was computed.
+// How the daemon computed a request. The flags can be combined.
 enum inferd_result_flag {
-    INFERD_PADDED = 1,     // with padding rows, because that batch size is faster
-    INFERD_SPLIT = 2,      // its rows were computed in several runs
-    INFERD_RECOMPUTED = 4, // again in fp32, because the reduced precision gave non-finite values
-    INFERD_MOVED = 8       // on another device, because the first one failed
+    INFERD_PADDED = 1, // padding rows were added, because the larger batch size is faster
+    INFERD_SPLIT = 2,  // the rows were computed in several runs
+    // Computed again in fp32, because the reduced precision gave non-finite values.
+    INFERD_RECOMPUTED = 4,
+    INFERD_MOVED = 8 // computed on another device, because the first device failed
 };
-// Returns bits of enum inferd_result_flag. Later daemons may set other bits.
+// Returns a combination of bits of enum inferd_result_flag. Later daemons may set other bits.
 INFERD_API unsigned inferd_result_flags(const inferd_result *result);
 // Frees the result. NULL is allowed.
 INFERD_API void inferd_result_free(inferd_result *result);
@@ -350,26 +361,27 @@ INFERD_API void inferd_result_free(inferd_result *result);
 // --- shared memory ---
 
 // Allocates `size` bytes of memory that the daemon reads and writes without copies. The memory is
-// aligned to a page; tensors in it must start at multiples of 64 bytes. Never waits for the daemon.
-// Free *memory with inferd_memory_free(), or let inferd_close() do so.
+// aligned to a page; tensors in it must start at multiples of 64 bytes. The function never waits
+// for the daemon. The caller frees *memory with inferd_memory_free(); inferd_close() frees memory
+// that is left.
 INFERD_API int inferd_memory_alloc(inferd_client *client, size_t size, inferd_memory **memory,
                                    struct inferd_error *err);
-// Returns the first byte.
+// Returns the address of the first byte.
 INFERD_API void *inferd_memory_data(const inferd_memory *memory);
-// Returns the size that was asked for, in bytes.
+// Returns the size in bytes that was passed to inferd_memory_alloc().
 INFERD_API size_t inferd_memory_size(const inferd_memory *memory);
 // Gives the memory back to the client, which reuses it. Requests in flight may still use it. NULL
 // is allowed.
 //
 // After a request has failed with DEADLINE_EXCEEDED or CANCELLED, a device may still write to its
-// memory for a while. Free that memory and do not use it again; the library does not reuse it
-// either.
+// memory for a while. The caller should free that memory and not use it again; the library does not
+// reuse it either.
 INFERD_API void inferd_memory_free(inferd_memory *memory);
 
 // --- sessions ---
 
-// A pair: an output of a model that is an input of the session's next request. It stays in the
-// daemon.
+// A pair consists of an output of a model and an input: the value of the output becomes the input
+// of the session's next request. The value stays in the daemon.
 //
 //   inferd_session_state state = {.output = "stateN", .input = "state", .rank = 3,
 //                                 .shape = {2, 1, 128}};
@@ -378,24 +390,25 @@ INFERD_API void inferd_memory_free(inferd_memory *memory);
 //   while (more audio) inferd_infer(client, &(inferd_request){.model = "silero_vad",
 //       .inputs = audio_and_rate, .input_count = 2, .session = session}, &result, &err);
 //
-// In the first request the input is zeros of this shape. Any request may send the input itself, to
-// start from other values.
+// In the first request the input is zeros of this shape. To start from other values, a request may
+// send the input itself.
 typedef struct inferd_session_state {
     const char *output, *input;
-    int rank; // -1: the shape is the model's, if that is known
+    int rank; // -1: the shape that the model declares, if it is known
     int64_t shape[INFERD_RANK_MAX];
 } inferd_session_state;
 
-// Opens a session with these pairs; there may be none (see inferd_tensor.session_tensor). Requests
-// of a session run one after the other, in the order they were sent. A request that fails changes
-// nothing in the session. A session ends with its connection. Blocks until the daemon has answered,
-// at most 10 s. The caller closes *session with inferd_session_close().
+// Opens a session with these pairs. A session without pairs is useful with
+// inferd_tensor.session_tensor. Requests of a session run one after the other, in the order in
+// which they were sent. A request that fails changes nothing in the session. A session ends with
+// its connection. Blocks until the daemon has answered, at most 10 s. The caller closes *session
+// with inferd_session_close().
 INFERD_API int inferd_session_open(inferd_client *client, const inferd_session_state *states,
                                    size_t count, inferd_session **session,
                                    struct inferd_error *err);
 
-// As inferd_session_open(), with the pairs of a model: those in its file (session_pairs), or those
-// that follow from the names of its tensors.
+// Does the same as inferd_session_open(), with the pairs of a model. The pairs are listed in the
+// model's file (session_pairs), or follow from the names of its tensors.
 INFERD_API int inferd_session_open_model(inferd_client *client, const char *model,
                                          const char *version, inferd_session **session,
                                          struct inferd_error *err);
@@ -432,10 +445,10 @@ typedef struct inferd_model_row {
     char name[65], version[24];
     char state[16];    // "UNKNOWN", "LOADING", "READY", "UNLOADING", "UNAVAILABLE"
     char reason[256];  // why it is not ready; "": it is
-    char device[32];   // where it is placed
+    char device[32];   // the device on which the model is placed
     char platform[48]; // the file format
     uint64_t memory_bytes;
-    uint64_t requests; // inferences since it was loaded
+    uint64_t requests; // inferences since the model was loaded
     uint64_t macs;     // multiply-adds of one inference; 0: unknown
 } inferd_model_row;
 
@@ -443,19 +456,20 @@ typedef struct inferd_model_row {
 INFERD_API int inferd_models(inferd_client *client, inferd_model_row **rows, size_t *count,
                              struct inferd_error *err);
 
-// Reports the progress of a load: `stage` says what is being done, and `percent` how much of the
-// load is done.
+// Reports the progress of a load: `stage` names the current step, and `percent` is the finished
+// part of the load.
 typedef void (*inferd_progress)(void *context, const char *stage, unsigned percent);
 
 // Loads or reloads a model, and blocks until it is ready or has failed, without a limit. `path` is
-// a model file or folder that the daemon can read; NULL: the daemon's repository. `device` NULL:
-// the daemon's default. `progress` may be NULL. Needs the admin socket.
+// a model file or folder that the daemon can read; if `path` is NULL, the daemon searches its
+// repository. If `device` is NULL, the daemon chooses its default device. `progress` may be NULL.
+// Needs the admin socket.
 INFERD_API int inferd_load(inferd_client *client, const char *name, const char *path,
                            const char *device, inferd_progress progress, void *context,
                            struct inferd_error *err);
 
-// Unloads a model; `version` NULL: every version. Blocks until its requests in flight have ended,
-// at most 120 s. Needs the admin socket.
+// Unloads a model; if `version` is NULL, every version. Blocks until its requests in flight have
+// ended, at most 120 s. Needs the admin socket.
 INFERD_API int inferd_unload(inferd_client *client, const char *name, const char *version,
                              struct inferd_error *err);
 
@@ -466,7 +480,7 @@ typedef struct inferd_device_row {
     int priority;    // devices of a higher priority are preferred
     unsigned slots;  // inferences that run at the same time
     unsigned threads;
-    unsigned queue_depth, queue_limit; // waiting requests, and how many may wait
+    unsigned queue_depth, queue_limit; // waiting requests, and the maximum of waiting requests
     uint64_t requests;                 // inferences since the daemon started
     uint64_t busy_ns;                  // time spent computing since the daemon started
     uint64_t memory_bytes;
@@ -481,11 +495,12 @@ INFERD_API int inferd_devices(inferd_client *client, inferd_device_row **rows, s
 typedef struct inferd_limit {
     char name[48];
     uint64_t value;
-    uint64_t min, max; // of allowed values
+    uint64_t min, max; // the smallest and the largest allowed value
 } inferd_limit;
 
-// Sets the limits in `set` (by name and value; NULL: none), either all of them or none, and lists
-// all limits. The caller frees *rows with free(). Needs the admin socket.
+// Sets the limits in `set`, which have a name and a value, and lists all limits. If one limit
+// cannot be set, none is changed. If `set` is NULL, the function only lists the limits. The caller
+// frees *rows with free(). Needs the admin socket.
 INFERD_API int inferd_limits(inferd_client *client, const inferd_limit *set, size_t set_count,
                              inferd_limit **rows, size_t *count, struct inferd_error *err);
 
@@ -496,25 +511,25 @@ typedef struct inferd_server_status {
     uint64_t uptime_ns;
     unsigned connections; // open at present
     unsigned requests_in_flight;
-    unsigned regions; // of shared memory
+    unsigned regions; // regions of shared memory
     unsigned models_ready;
-    uint64_t connections_total; // since the start
+    uint64_t connections_total; // connections since the daemon started
     uint64_t requests_accepted;
     uint64_t requests_ok;
     uint64_t requests_failed;
     uint64_t region_bytes;      // shared memory of all clients
     uint64_t resident_bytes;    // memory of the daemon's process
-    uint64_t log_lines_dropped; // because the log was too slow
+    uint64_t log_lines_dropped; // log lines that were dropped because the log was too slow
 } inferd_server_status;
 
 // The memory of one device, counted as tf.memory() of TensorFlow.js does.
 typedef struct inferd_memory_row {
     char device[32];
     unsigned num_tensors;      // constants of the models placed on it
-    unsigned num_data_buffers; // allocations: constants, packed weights, arenas
-    uint64_t num_bytes;        // the sum of the next three
-    uint64_t constant_bytes;   // constants as in the model file
-    uint64_t weight_bytes;     // packed weights
+    unsigned num_data_buffers; // allocations: constants, weights in kernel layouts, arenas
+    uint64_t num_bytes;        // the sum of constant_bytes, weight_bytes and buffer_bytes
+    uint64_t constant_bytes;   // constants in the format of the model file
+    uint64_t weight_bytes;     // weights in the layouts that kernels read
     uint64_t buffer_bytes;     // arenas and other buffers
     uint64_t budget_bytes;     // memory of the device; 0: it uses the memory of the host
     uint64_t peak_bytes;       // the maximum of num_bytes
@@ -524,7 +539,7 @@ typedef struct inferd_memory_row {
 typedef struct inferd_memory_total {
     uint64_t region_bytes;   // shared memory of all clients
     uint64_t resident_bytes; // memory of the daemon's process
-    uint64_t session_bytes;  // state kept in sessions of all clients
+    uint64_t session_bytes;  // session state of all clients
     unsigned sessions;
 } inferd_memory_total;
 
@@ -536,11 +551,12 @@ INFERD_API int inferd_memory_info(inferd_client *client, inferd_memory_row **row
 INFERD_API int inferd_status(inferd_client *client, inferd_server_status *status,
                              struct inferd_error *err);
 
-// Results of the daemon's checks of its own answers, since it started.
+// Results of the daemon's checks of its own answers since the daemon started.
 typedef struct inferd_checks {
-    uint64_t answers_checked;   // answers computed again on the reference device
-    uint64_t answers_drifted;   // those of them that differed
-    uint64_t answers_unchecked; // answers that were to be checked when the queue of checks was full
+    uint64_t answers_checked; // answers computed again on the reference device
+    uint64_t answers_drifted; // checked answers that differed from the reference device
+    // Answers that were not checked because the queue of checks was full.
+    uint64_t answers_unchecked;
     uint64_t
         models_demoted; // models set to fp32, because a reduced precision gave non-finite values
 } inferd_checks;
@@ -551,17 +567,17 @@ INFERD_API int inferd_status_checks(inferd_client *client, inferd_checks *checks
 
 // --- placement ---
 
-// A device that was considered for a model.
+// A device that the daemon considered for a model.
 typedef struct inferd_candidate {
     char device[32], backend[16], kind[16], precision[8];
     char verdict[16];   // "chosen", "slower", "wrong", "refused", "left out", "not asked"
-    char reason[192];   // why it was not chosen
+    char reason[192];   // why the daemon did not choose this device
     unsigned runs;      // timed runs
-    uint64_t prior_ns;  // expected time of a run, by the speed of the device; 0: unknown
-    uint64_t first_ns;  // time of the first run, which compiles; 0: not measured
-    uint64_t median_ns; // time of a run; 0: not measured
+    uint64_t prior_ns;  // run time expected from the speed of the device; 0: unknown
+    uint64_t first_ns;  // time of the first run, which includes compilation; 0: not measured
+    uint64_t median_ns; // median time of a run; 0: not measured
     uint64_t memory_bytes;
-    unsigned threads; // of one run
+    unsigned threads; // threads that one run uses
 } inferd_candidate;
 
 // An operator of the model that the chosen device does not support.
@@ -572,7 +588,7 @@ typedef struct inferd_declined {
     char reason[192];
 } inferd_declined;
 
-// A setting of a model: "device", "cpu", "model", ...
+// A setting of a model's placement: "device", "cpu", "model", ...
 typedef struct inferd_setting {
     char name[48], value[256];
     char origin[16]; // who set the value: "default", "model" (its file), "admin"
@@ -580,20 +596,20 @@ typedef struct inferd_setting {
     char allowed[128]; // the allowed values
 } inferd_setting;
 
-// Where a model runs, and why.
+// Where the daemon runs a model, and why.
 typedef struct inferd_placement {
     char name[65], version[24], device[32], backend[16], precision[8];
-    char precision_reason[192]; // why this precision
+    char precision_reason[192]; // why the daemon chose this precision
     char policy[16];            // "latency", "throughput", "stability", "memory"
     char source[16];            // "pinned", "rule", "race", "memory" (a race at an earlier start)
-    char reason[192];           // why this device
-    char rule_device[32], rule_reason[192]; // what would be chosen without measuring
+    char reason[192];           // why the daemon chose this device
+    char rule_device[32], rule_reason[192]; // the choice by rules alone, without measuring
     uint64_t macs;                          // multiply-adds of one inference
-    uint64_t const_bytes;                   // of the model's constants
-    unsigned steps;                         // of the compiled program
-    unsigned interpreted; // nodes that are run one by one, because shapes depend on values
-    // Nodes whose inputs have fewer than 128 and fewer than 1000 elements: TensorFlow.js would run
-    // them on the CPU.
+    uint64_t const_bytes;                   // bytes of the model's constants
+    unsigned steps;                         // steps of the compiled program
+    unsigned interpreted; // nodes that run one by one, because their shapes depend on values
+    // Counts of nodes whose inputs have fewer than 128 elements (WebGL) and fewer than 1000
+    // elements (WebGPU): TensorFlow.js would run these nodes on the CPU.
     unsigned small_ops_webgl, small_ops_webgpu;
     size_t candidate_count, declined_count;
     inferd_candidate *candidates;
@@ -601,8 +617,8 @@ typedef struct inferd_placement {
     size_t setting_count;
     inferd_setting *settings;
     uint64_t shadow_checked; // answers computed again on the reference device
-    uint64_t shadow_drifted; // those of them that differed
-    uint64_t shadow_dropped; // answers that were to be checked when the queue of checks was full
+    uint64_t shadow_drifted; // checked answers that differed from the reference device
+    uint64_t shadow_dropped; // answers that were not checked because the queue of checks was full
     uint64_t recomputed;     // answers computed again in fp32, because they were not finite
     char shadow_alarm[384];  // how the first of them differed; "": none did
 } inferd_placement;
@@ -613,50 +629,52 @@ INFERD_API int inferd_explain(inferd_client *client, const char *name, const cha
 // Frees the placement. NULL is allowed.
 INFERD_API void inferd_placement_free(inferd_placement *placement);
 
-// What to change about a model's placement. NULL: no change.
+// The changes to a model's placement. A field that is NULL changes nothing.
 typedef struct inferd_place_request {
-    const char *model;     // not NULL
-    const char *version;   // NULL: the newest
+    const char *model;     // must not be NULL
+    const char *version;   // NULL: the newest version
     const char *device;    // the name of a device, or "auto"
     const char *policy;    // "latency", "throughput", "stability", "memory"
     const char *precision; // "auto", "fp32", "fp16", "bf16", "int8"
     const char *mode;      // "normal", "debug", "prod"
 } inferd_place_request;
 
-// Changes the placement of a model. Requests are served by the old placement until the new one is
-// ready, so that none fails. Blocks until then, without a limit. `progress` may be NULL. Needs the
-// admin socket.
+// Changes the placement of a model. The old placement serves requests until the new placement is
+// ready, so no request fails. Blocks until the new placement is ready, without a limit. `progress`
+// may be NULL. Needs the admin socket.
 INFERD_API int inferd_place(inferd_client *client, const inferd_place_request *request,
                             inferd_progress progress, void *context, struct inferd_error *err);
 
 // Compiles a model for further input shapes before requests need them. Does not run the model.
 //
-// `shapes` is "x=1x3x224x224": inputs are separated by blanks, and sets of inputs by ';'. NULL: the
-// model's own shapes, with 1 for each open size. `device` NULL: where the model is placed. Blocks
-// until all shapes are compiled, without a limit. `progress` may be NULL. Needs the admin socket.
+// `shapes` has the form "x=1x3x224x224", with blanks between inputs and ';' between sets of inputs.
+// If `shapes` is NULL, the daemon compiles the model's own shapes, with 1 for each open size. If
+// `device` is NULL, the daemon compiles for the device on which the model is placed. Blocks until
+// all shapes are compiled, without a limit. `progress` may be NULL. Needs the admin socket.
 INFERD_API int inferd_precompile(inferd_client *client, const char *name, const char *version,
                                  const char *device, const char *shapes, inferd_progress progress,
                                  void *context, struct inferd_error *err);
 
 // --- inspecting a model ---
 
-// The report about one node. Nodes come in the order of the model's graph.
+// The report about one node. Reports arrive in the order of the model's graph.
 typedef struct inferd_node {
     char name[128], op[32], device[32];
     char kernel[48];   // the kernel that computes it; "": it is fused into another node
     char shape[96];    // of the output: "FP32 [1,8]"
-    char inputs[256];  // of all inputs, separated by commas
-    uint64_t start_ns; // from the start of the run
+    char inputs[256];  // shapes of all inputs, separated by commas
+    uint64_t start_ns; // nanoseconds from the start of the run to the start of the node
     uint64_t time_ns;
     uint64_t macs;      // multiply-adds
-    uint64_t bytes;     // of the outputs
+    uint64_t bytes;     // bytes of the outputs
     uint64_t nan_count; // elements of the output that are NaN
     uint64_t inf_count; // elements of the output that are infinite
-    double min, max;    // of the finite elements
+    double min, max;    // minimum and maximum of the finite elements
     double max_abs;     // "diff": the largest absolute difference between the devices
     double max_rel;     // "diff": the largest relative difference
-    // "debug": "made here" (the first node with non-finite values), "came in" (its inputs had
-    // them). "diff": "ok", "first" (the first node that differs), "differs". "": neither.
+    // In mode "debug": "made here" (the first node with non-finite values) or "came in" (the node's
+    // inputs had non-finite values). In mode "diff": "ok", "first" (the first node that differs) or
+    // "differs". Otherwise empty.
     char verdict[16];
 } inferd_node;
 
@@ -665,8 +683,8 @@ typedef void (*inferd_node_callback)(void *context, const inferd_node *node);
 
 // How to inspect a model.
 typedef struct inferd_inspect_request {
-    const char *model, *version; // version NULL: the newest
-    const char *device;          // NULL: where the model is placed
+    const char *model, *version; // version NULL: the newest version
+    const char *device;          // NULL: the device on which the model is placed
     // "profile": measure the nodes. "debug": look for NaN and infinities. "diff": compare two
     // devices.
     const char *mode;
@@ -674,19 +692,19 @@ typedef struct inferd_inspect_request {
     double tolerance;            // "diff": how much elements may differ; 0: 0.001
     const inferd_tensor *inputs; // all inputs, at most 1 MiB together; NULL: generated values
     size_t input_count;
-    const char *precision; // on `device`; NULL: as the model is placed
+    const char *precision; // precision on `device`; NULL: the precision of the model's placement
 } inferd_inspect_request;
 
 // Runs a model separately from all requests, and calls `callback` for each node. With "debug" and
-// "diff" every value is kept, so that no nodes are fused. Blocks until the run has ended, without a
-// limit. Needs the admin socket.
+// "diff" the daemon keeps every value, so it fuses no nodes. Blocks until the run has ended,
+// without a limit. Needs the admin socket.
 INFERD_API int inferd_inspect(inferd_client *client, const inferd_inspect_request *request,
                               inferd_node_callback callback, void *context,
                               struct inferd_error *err);
 
 // --- environment ---
 
-// What the daemon found out about the machine: "cpu.isa" is "avx2 fma".
+// A fact that the daemon found out about the machine, such as "cpu.isa" with the value "avx2 fma".
 typedef struct inferd_host_fact {
     char name[64], value[192];
 } inferd_host_fact;
@@ -695,8 +713,8 @@ typedef struct inferd_host_fact {
 typedef struct inferd_flag {
     char name[48], value[256], default_value[256];
     char type[8]; // "bool", "int", "real", "string", "enum"
-    // Who set the value: "default", "facts" (the machine), "derived", "file", "drop-in",
-    // "environment", "argument", "admin".
+    // The source of the value: "default", "facts" (detected on the machine), "derived" (computed
+    // from other flags), "file", "drop-in", "environment", "argument" or "admin".
     char origin[16];
     char stability[16]; // "public", "internal"
     bool live;          // inferd_flag_set() can change it
@@ -717,7 +735,7 @@ INFERD_API int inferd_environment_read(inferd_client *client, inferd_environment
 // Frees the environment. NULL is allowed.
 INFERD_API void inferd_environment_free(inferd_environment *environment);
 
-// Changes a flag until the daemon ends. Needs the admin socket.
+// Changes a flag; the new value lasts until the daemon ends. Needs the admin socket.
 INFERD_API int inferd_flag_set(inferd_client *client, const char *name, const char *value,
                                struct inferd_error *err);
 

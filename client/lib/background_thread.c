@@ -2,8 +2,9 @@
 // The background thread of a client: it runs rounds of the event loop until the client is closed.
 //
 // inferd_close() may be called by a thread of the caller, which then waits until the background
-// thread has ended, or by a callback, which runs on the background thread: then the thread finishes
-// its round, waits until no other thread is in the library, and destroys the client itself.
+// thread has ended, or by a callback. A callback runs on the background thread itself, so in that
+// case the background thread finishes its round, waits until no other thread is in the library, and
+// destroys the client.
 #include "client/lib/background_thread.h"
 
 #include <pthread.h>
@@ -52,10 +53,12 @@ static enum inf_code start_thread(inferd_client *client, struct inf_error *err)
     if (error != 0)
         return fail_start(err, error);
     struct inf_client_lock *lock = client->lock;
-    // Signal handlers of the application run on the application's threads.
+    // The thread blocks all signals, so that signal handlers of the application run on the
+    // application's threads.
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    inf_client_lock_reacquire(lock, 1); // the thread waits for the lock until lock->thread is set
+    // The new thread waits for the lock until lock->thread is set.
+    inf_client_lock_reacquire(lock, 1);
     error = pthread_create(&lock->thread, NULL, run_thread, client);
     (void)inf_client_lock_release(lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -27,7 +27,8 @@ void inf_client_destroy(inferd_client *client)
     inf_client_lock_destroy(client);
     if (client->connection.fd >= 0)
         close(client->connection.fd);
-    inf_client_result_pool_fini(client); // before the regions and data that results refer to
+    // Release results before the regions and data that they refer to.
+    inf_client_result_pool_fini(client);
     inf_client_call_table_fini(client);
     inf_client_region_table_fini(client);
     inf_client_metadata_cache_fini(&client->metadata);
@@ -98,7 +99,7 @@ void inferd_set_queue_timeout(inferd_client *client, uint64_t timeout_ms)
 {
     uint64_t timeout_ns;
     if (__builtin_mul_overflow(timeout_ms, (uint64_t)1000000, &timeout_ns))
-        timeout_ns = 0; // more than 500 years: no limit
+        timeout_ns = 0; // more than 500 years counts as no limit
     inf_client_enter(client);
     client->options.queue_timeout_ns = timeout_ns;
     inf_client_leave(client);
@@ -123,7 +124,8 @@ int inferd_set_run_options(inferd_client *client, const char *precision, const c
     return INFERD_OK;
 }
 
-// Takes the lock to read a client that is const for the caller: the lock changes nevertheless.
+// Takes the lock to read a client that is const for the caller. The const is cast away, because
+// taking the lock changes the lock.
 static void enter_to_read(const inferd_client *client)
 {
     inf_client_enter((inferd_client *)client);

@@ -54,17 +54,18 @@ struct inf_client_sessions {
     uint64_t last_id;
 };
 
-// What each request of the client asks for. Zero-initialise.
+// Options that each request of the client sends. Zero-initialise.
 struct inf_client_run_options {
     char precision[16], mode[16]; // "": as the model is placed
-    uint64_t queue_timeout_ns;    // 0: none
+    uint64_t queue_timeout_ns;    // 0: no queue timeout
 };
 
 struct inferd_client {
     struct inf_client_lock *lock; // NULL: the client has no background thread
     uint32_t depth;               // calls of the library on the stack, over all threads
     bool closing;                 // inferd_close() was called
-    inferd_statistics statistics; // memory_bytes and in_flight are filled when they are read
+    // Memory_bytes and in_flight are computed only when the caller reads the statistics.
+    inferd_statistics statistics;
     struct inf_client_run_options options;
     struct inf_client_connection connection;
     struct inf_client_credit credit;
@@ -78,7 +79,7 @@ struct inferd_client {
     struct inf_client_metadata_cache metadata;
     struct inf_client_result_pool results;
     struct inf_client_sessions sessions;
-    // Messages are too large for the stack.
+    // The two messages are members, because they are too large for the stack.
     struct inf_scratch *scratch; // memory for encoding and decoding
     union inf_message message;   // the message that was decoded last, or an inference to be encoded
     union inf_message control;   // any other message to be encoded
@@ -93,8 +94,8 @@ enum inf_code inf_client_create(inferd_client **client, const char *path,
 // Frees the client and everything that belongs to it. No other thread may be in the library.
 void inf_client_destroy(inferd_client *client);
 
-// Takes the client's lock, if it has one, and counts the nesting of calls. Blocks while another
-// thread holds the lock.
+// Takes the client's lock, if the client has a lock, and counts the nesting of calls. Blocks while
+// another thread holds the lock.
 void inf_client_enter(inferd_client *client);
 
 // Undoes inf_client_enter(). If a callback has closed the client, the outermost inf_client_leave()

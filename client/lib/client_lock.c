@@ -4,14 +4,15 @@
 // One mutex guards the client and everything that belongs to it. A thread holds it while it is in
 // the library, except while it waits and while a callback of the caller runs. The lock is
 // recursive, because callbacks and public functions call public functions; `owner` and `depth`
-// count that. A condition variable cannot be used with a recursive mutex, hence the own count.
+// count the nesting. The mutex itself is not recursive, because a condition variable cannot be used
+// with a recursive mutex.
 //
 // Only the background thread reads the socket, checks timeouts and calls callbacks. Other threads
-// queue frames, write what the socket takes, and wait for `changed` until the background thread has
-// received their answer. While the background thread is in poll(), it has published in `socket` and
-// `until_ns` what it waits for. A thread that leaves the library compares that with the client's
-// state and writes to `wake_fd` only if the poll would miss something: most requests cost no
-// wake-up.
+// queue frames, write as much as the socket accepts, and wait for `changed` until the background
+// thread has received their answer. While the background thread is in poll(), the events and the
+// time that it waits for are in `socket` and `until_ns`. A thread that leaves the library compares
+// these two fields with the client's state, and writes to `wake_fd` only if poll() would miss an
+// event. So most requests cost no wake-up.
 #include "client/lib/client_lock.h"
 
 #include <errno.h>
@@ -63,8 +64,8 @@ void inf_client_lock_sleep(struct inf_client_lock *lock, uint64_t until_ns)
     lock->depth = depth;
 }
 
-// Returns whether the background thread sleeps longer, or for other events, than the client's state
-// asks for.
+// Returns whether the background thread must be woken, because it sleeps longer or waits for other
+// events than the client's state requires.
 static bool must_wake(inferd_client *client)
 {
     const struct inf_client_lock *lock = client->lock;
@@ -72,7 +73,7 @@ static bool must_wake(inferd_client *client)
     uint64_t wake_ns = inf_client_poll_state_wake_ns(client);
     if (!lock->asleep)
         return false;
-    // A client that is not greeted may have a new socket with the number of the old one.
+    // A client that is not greeted may have a new socket that reuses the number of the old one.
     return client->closing || !client->connection.greeted || client->calls.ended_head != NULL ||
            now.fd != lock->socket.fd || (now.events & ~lock->socket.events) != 0 ||
            (wake_ns != 0 && (lock->until_ns == 0 || wake_ns < lock->until_ns));
@@ -89,8 +90,8 @@ void inf_client_lock_enter(inferd_client *client)
     struct inf_client_lock *lock = client->lock;
     if (lock == NULL)
         return;
-    // Relaxed is enough: only this thread writes its own id to `owner`, so that another value is
-    // never mistaken for it.
+    // Relaxed order is enough, because only this thread writes its own id to `owner`. A stale value
+    // is never this thread's id.
     if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == find_self()) {
         lock->depth++;
         return;
@@ -166,7 +167,8 @@ void inf_client_lock_poll(inferd_client *client, int timeout_ms)
     struct inf_client_lock *lock = client->lock;
     struct pollfd polled[2] = {inf_client_poll_state_socket(client), {.events = POLLIN}};
     if (lock == NULL) {
-        (void)poll(polled, 1, timeout_ms); // after EINTR the caller does a round as well
+        // Errors are ignored: after EINTR the caller does a round as well.
+        (void)poll(polled, 1, timeout_ms);
         return;
     }
     polled[1].fd = lock->wake_fd;
@@ -186,7 +188,8 @@ static void init_mutex(struct inf_client_lock *lock)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); // the clock of inf_client_now_ns()
+    // The same clock as inf_client_now_ns().
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&lock->mutex, NULL);
     pthread_cond_init(&lock->changed, &attributes);
     pthread_condattr_destroy(&attributes);

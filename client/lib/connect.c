@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connecting, reconnecting and closing, blocking (public functions).
+// Functions that connect, reconnect and close, and block meanwhile (public functions).
 #include "client/lib/connect.h"
 
 #include <poll.h>
@@ -77,7 +77,8 @@ static enum inf_code connect_once(inferd_client *client, uint64_t until_ns, stru
     client->connection.attempt_ns = inf_client_now_ns();
     INF_TRY(inf_client_connection_open(client, client->connection.path, until_ns, err));
     INF_TRY(exchange_greeting(client, client->connection.path, until_ns, err));
-    // A round may have registered the regions already, to send queued requests again.
+    // A round of the event loop may have registered the regions already, because it sends queued
+    // requests again.
     bool registered = !client->connection.needs_registration;
     client->connection.needs_registration = false;
     return registered ? INF_OK : inf_client_region_table_register(client, err);
@@ -85,7 +86,7 @@ static enum inf_code connect_once(inferd_client *client, uint64_t until_ns, stru
 
 enum inf_code inf_client_reconnect(inferd_client *client, uint64_t until_ns, struct inf_error *err)
 {
-    // Requests in flight are answered on the old connection.
+    // First wait for requests in flight, because the daemon answers them on the old connection.
     while (client->connection.failure.code == INF_OK && client->calls.open_count > 0 &&
            inf_client_event_loop_wait(client, until_ns))
         ;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connecting and reconnecting, blocking.
+// Functions that connect and reconnect, and block meanwhile.
 #ifndef INF_CLIENT_LIB_CONNECT_H
 #define INF_CLIENT_LIB_CONNECT_H
 
@@ -10,7 +10,7 @@
 
 // Reconnects as inferd_reconnect() does.
 //
-// INF_UNAVAILABLE  no daemon has answered by `until_ns`.
+// INF_UNAVAILABLE  no daemon answered by `until_ns`.
 enum inf_code inf_client_reconnect(inferd_client *client, uint64_t until_ns,
                                    struct inf_error *err) INF_NODISCARD;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public element types, which have the values of the internal ones.
+// The public element types. Their numeric values are the same as those of the internal types.
 #include <stddef.h>
 
 #include "client/inferd.h"

@@ -11,7 +11,7 @@
 // Returns the time of CLOCK_MONOTONIC in nanoseconds.
 uint64_t inf_client_now_ns(void);
 
-// Copies an internal error to the caller's error struct (NULL: it is not copied) and returns its
+// Copies an internal error to the caller's error struct, unless that is NULL, and returns the error
 // code.
 int inf_client_report_error(struct inferd_error *err, const struct inf_error *error);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds: read frames, end calls that waited too long, send retries, write, call callbacks.
+// The rounds that drive a client: each round reads frames, ends calls that waited too long, sends
+// retries, writes to the socket and calls callbacks.
 //
 // Without a background thread, inferd_process() and the blocking functions run rounds on the
-// caller's thread; with one, the background thread runs all of them, and blocking functions wait
-// for it.
+// caller's thread; with a background thread, that thread runs all rounds, and blocking functions
+// wait for it.
 #include "client/lib/event_loop.h"
 
 #include <stddef.h>
@@ -52,7 +53,8 @@ bool inf_client_event_loop_dispatch(inferd_client *client)
     return any;
 }
 
-// Ends calls whose give_up_ns has passed, because the daemon hangs. They stay in the table.
+// Ends calls whose give_up_ns has passed, because the daemon hangs. The calls stay in the table
+// until the daemon answers.
 static void end_hung_calls(inferd_client *client)
 {
     if (client->calls.next_give_up_ns == 0)
@@ -95,7 +97,8 @@ bool inf_client_event_loop_wait(inferd_client *client, uint64_t until_ns)
     if (inf_client_lock_is_served_elsewhere(client))
         return inf_client_lock_wait(client, until_ns);
     if (inf_client_event_loop_dispatch(client))
-        return true; // a callback may have delivered what the caller waits for
+        // Return true, because a callback may have received the answer that the caller waits for.
+        return true;
     bool over = client->connection.failure.code != INF_OK;
     if (client->closing || (over && client->retry.head == NULL))
         return false;

@@ -8,16 +8,16 @@
 
 #include "client/inferd.h"
 
-// Calls the callbacks of calls that have ended. Returns false if there were none.
+// Calls the callbacks of calls that have ended. Returns false if no call had ended.
 bool inf_client_event_loop_dispatch(inferd_client *client);
 
-// Does one round. Never blocks.
+// Runs one round. Never blocks.
 void inf_client_event_loop_run_once(inferd_client *client);
 
-// Blocks until the socket has something, or until `until_ns` (0: no limit), and does a round. If a
-// background thread serves the client, blocks until that thread has done a round. Returns false if
-// there is nothing to wait for: the time is over, the connection has failed, or the client has been
-// closed.
+// Blocks until the socket is ready, or until `until_ns` (0: no limit), and runs a round. If a
+// background thread serves the client, blocks until that thread has run a round. Returns false if
+// there is nothing to wait for, because the time is over, the connection has failed, or the client
+// has been closed.
 bool inf_client_event_loop_wait(inferd_client *client, uint64_t until_ns);
 
 #endif

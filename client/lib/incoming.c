@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each frame from the daemon does. Frames are checked against the state of the connection: an
-// answer to no call, or a frame that only clients send, is a breach of the protocol, and the
-// connection ends.
+// Handles the frames from the daemon. Each frame is checked against the state of the connection. An
+// answer to no call, or a frame that only clients send, is a protocol violation, so the connection
+// ends.
 #include "client/lib/incoming.h"
 
 #include <string.h>
@@ -72,7 +72,7 @@ static bool handle_call_failure(inferd_client *client, struct inf_client_call *c
     return true;
 }
 
-// DATA: a part of an answer's data, sent before the answer.
+// Handles a DATA frame: a part of an answer's data, sent before the answer.
 static bool handle_data(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
     struct inf_client_call *call = inf_client_call_find(client, frame->header.stream_id);
@@ -94,13 +94,15 @@ static bool handle_data(inferd_client *client, struct inf_frame *frame, struct i
     if (call->partial_size == 0)
         call->partial = inf_client_data_pool_alloc(&client->data_pool, INF_MAX((size_t)total, 1));
     call->partial_size = (size_t)total;
-    if (call->partial != NULL && frame->data != NULL) // without memory, join_data() fails later
+    // If the allocation failed, join_data() fails later.
+    if (call->partial != NULL && frame->data != NULL)
         memcpy(call->partial + call->partial_received, frame->data, frame->header.data_bytes);
     call->partial_received += frame->header.data_bytes;
     return true;
 }
 
-// Appends the data of the final frame to those of the DATA frames, and makes them the frame's data.
+// Appends the data of the final frame to the data of the DATA frames, and makes the sum the frame's
+// data.
 static bool join_data(inferd_client *client, struct inf_client_call *call, struct inf_frame *frame,
                       struct inf_error *err)
 {
@@ -136,7 +138,7 @@ static bool handle_response(inferd_client *client, struct inf_frame *frame, stru
             inf_client_region_handle_reply(client, frame, &refusal))
             return true;
         if (client->connection.draining && frame->header.stream_id > client->connection.last_stream)
-            return true; // not started: GOAWAY has ended the call
+            return true; // the request was not started, because GOAWAY has ended the call
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
                         "an answer on stream %llu, which is not open",
                         (unsigned long long)frame->header.stream_id);
@@ -186,8 +188,8 @@ static bool handle_hello_ack(inferd_client *client, struct inf_frame *frame, str
     return true;
 }
 
-// CREDIT: replaces the credit. If more requests are in flight than it allows, none may be sent
-// until enough of them are answered.
+// Handles CREDIT, which replaces the credit. If more requests are in flight than the new credit
+// allows, the client sends no request until enough of them are answered.
 static bool handle_credit(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
     if (decode_message(client, INF_MESSAGE_CREDIT, frame, err) != INF_OK)
@@ -209,7 +211,7 @@ static bool handle_goaway(inferd_client *client, struct inf_frame *frame, struct
     return true;
 }
 
-// ERROR: the daemon closes the connection because of a fault of this client.
+// Handles ERROR: the daemon closes the connection because of a fault of this client.
 static bool handle_error(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
     struct inf_error failure;
@@ -291,7 +293,8 @@ static bool handle_frame(inferd_client *client, struct inf_frame *frame, struct 
                         inf_frame_type_name(type));
         return false;
     default:
-        return true; // a frame of a later version; the assembler refuses those marked critical
+        // Ignore a frame of a later version; the assembler refuses such frames if they are critical.
+        return true;
     }
 }
 
@@ -304,5 +307,6 @@ void inf_client_incoming_handle_frame(inferd_client *client, struct inf_frame *f
         inf_client_connection_fail(client, &err);
     }
     inf_client_data_pool_free(&client->data_pool, frame->data,
-                              frame->header.data_bytes); // NULL if a result has taken it
+                              // NULL if a result has taken ownership of the data
+                              frame->header.data_bytes);
 }

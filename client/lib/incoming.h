@@ -6,7 +6,8 @@
 #include "client/inferd.h"
 #include "proto/wire/assembler.h"
 
-// Handles one frame and owns its data. The connection ends if the frame breaks the protocol.
+// Handles one frame and takes ownership of its data. The connection ends if the frame breaks the
+// protocol.
 void inf_client_incoming_handle_frame(inferd_client *client, struct inf_frame *frame);
 
 #endif

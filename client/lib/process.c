@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an application drives a client: its own poll loop, or waiting (public functions).
+// Public functions by which an application runs a client: from its own poll loop, or by waiting.
 #include <stddef.h>
 
 #include "client/inferd.h"

@@ -46,7 +46,8 @@ static enum inf_code handle_nodes(void *context, const union inf_message *messag
     const struct inf_load_progress *progress = &message->load_progress;
     if (final)
         return INF_OK;
-    // Copied, because the callback may use the client and so overwrite client->message.
+    // The nodes are copied, because the callback may use the client and so overwrite
+    // client->message.
     inferd_node *nodes = calloc(INF_MAX(progress->node_count, 1u), sizeof *nodes);
     uint32_t count = progress->node_count;
     if (nodes == NULL)
@@ -61,7 +62,8 @@ static enum inf_code handle_nodes(void *context, const union inf_message *messag
     return INF_OK;
 }
 
-// Fills the inputs of the message and their places in the data segment. Returns the size of that.
+// Fills the inputs of the message and their offsets in the data segment. Returns the size of the
+// data segment.
 static size_t describe_inputs(struct inf_infer_request *infer,
                               const inferd_inspect_request *request)
 {

@@ -13,7 +13,7 @@
 #include "proto/core/shape.h"
 #include "proto/core/span.h"
 
-// How long to wait for an unload, which waits for requests in flight.
+// How long inferd_unload() waits, because the daemon first finishes the requests in flight.
 #define UNLOAD_NS ((uint64_t)120 * 1000 * 1000 * 1000)
 
 static size_t sum_name_sizes(const struct inf_tensor_entry *entries, uint32_t count)
@@ -190,7 +190,7 @@ int inferd_load(inferd_client *client, const char *name, const char *path, const
 {
     struct inf_client_progress progress_state = {
         .client = client, .callback = progress, .context = context};
-    char absolute[PATH_MAX]; // the daemon has its own working directory
+    char absolute[PATH_MAX]; // an absolute path, because the daemon has another working directory
     if (!inf_client_question_is_model_name(name))
         return inf_client_question_refuse_name(err, name);
     if (path != NULL && path[0] != '/' && realpath(path, absolute) == NULL) {

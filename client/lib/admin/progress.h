@@ -9,14 +9,15 @@
 #include "proto/core/status.h"
 #include "proto/wire/message.h"
 
-// Set the first three fields; the others begin with zero. A callback that uses the client may
-// receive further progress while it runs: the last of it is passed on when the callback returns.
+// State of progress reporting. Set the first three fields; the others begin with zero. A callback
+// that uses the client may receive further progress messages while it runs. Only the newest of
+// these is passed on, when the callback returns.
 struct inf_client_progress {
     inferd_client *client;
-    inferd_progress callback; // NULL: none
+    inferd_progress callback; // NULL: progress is not reported
     void *context;
-    bool running; // the callback runs
-    bool pending; // `stage` and `percent` have not been passed on
+    bool running; // the callback is running
+    bool pending; // `stage` and `percent` have not been passed to the callback yet
     char stage[64];
     unsigned percent;
 };

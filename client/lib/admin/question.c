@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions and orders: encode, send as soon as there is credit, and block until the final answer.
+// Questions and orders to the daemon: a function encodes the message, sends it as soon as there is
+// credit, and blocks until the final answer arrives.
 #include "client/lib/admin/question.h"
 
 #include <limits.h>
@@ -91,7 +92,7 @@ static int ask_once(inferd_client *client, const struct inf_client_question *que
         return inf_client_report_error(err, &error);
     while (!waiter.done && inf_client_event_loop_wait(client, 0))
         ;
-    if (!waiter.done) // a callback has closed the client
+    if (!waiter.done) // not done if a callback has closed the client
         inf_client_report_error(err,
                                 &(struct inf_error){.code = INF_CANCELLED,
                                                     .reason = INF_REASON_BY_CLIENT,

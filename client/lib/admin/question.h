@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A question to the daemon, or an order, and its answer: for functions that block until it is
-// there.
+// Questions and orders to the daemon, for functions that block until the answer has arrived.
 #ifndef INF_CLIENT_LIB_ADMIN_QUESTION_H
 #define INF_CLIENT_LIB_ADMIN_QUESTION_H
 
@@ -12,7 +11,7 @@
 #include "proto/core/status.h"
 #include "proto/wire/message.h"
 
-// The message of a question that is small; the members are those of union inf_message.
+// The message of a small question; the members have the same names as in union inf_message.
 union inf_client_question_body {
     struct inf_model_request model;
     struct inf_placement_request placement_request;
@@ -25,7 +24,7 @@ struct inf_client_question {
     enum inf_message_kind kind;
     union inf_client_question_body
         body; // unused if the kind has no fields, or one of the next three is set
-    // Large messages, instead of `body`; NULL: none.
+    // Messages that are too large for `body`; at most one of them is set instead of `body`.
     const struct inf_session_message *session;
     const struct inf_limit_list *limits;
     const struct inf_infer_request *infer;
@@ -33,26 +32,27 @@ struct inf_client_question {
     size_t data_bytes;
     enum inf_message_kind reply_kind;
     uint64_t limit_ns; // how long to wait for an answer; 0: without a limit
-    // Called with each answer: several with `final` false may come before the last one. NULL:
-    // answers are ignored.
+    // Called with each answer. Several answers with `final` false may come before the last one.
+    // NULL: answers are ignored.
     enum inf_code (*on_reply)(void *context, const union inf_message *message, bool final,
                               struct inf_error *err);
     void *context;
 };
 
-// Sends the question as soon as there is credit, and blocks until the answer has come. Sends it
-// again as retry_wait.h says; the deadline is after `limit_ns` (0: 10 s), or after the limit of
-// inferd_set_retry() if that is longer. Returns a code of enum inferd_code.
+// Sends the question as soon as there is credit, and blocks until the answer has come. Sends the
+// question again if retry_wait.h allows it. The deadline is `limit_ns` after the call (0: 10 s), or
+// the limit of inferd_set_retry() if that is longer. Returns a code of enum inferd_code.
 int inf_client_question_ask(inferd_client *client, const struct inf_client_question *question,
                             struct inferd_error *err);
 
-// Fails because `name` (which may be NULL) is not the name of a model. Returns the code.
+// Reports the error that `name` (which may be NULL) is not the name of a model. Returns the error
+// code.
 int inf_client_question_refuse_name(struct inferd_error *err, const char *name);
 
 // Returns whether `name` (which may be NULL) can be the name of a model.
 bool inf_client_question_is_model_name(const char *name);
 
-// Fails because there is no memory for the answer. Returns the code.
+// Reports that there is no memory for the answer. Returns the error code.
 enum inf_code inf_client_question_fail_memory(struct inf_error *err);
 
 // Copies a string to a fixed array, and truncates it if it is too long.

@@ -66,7 +66,7 @@ int inferd_devices(inferd_client *client, inferd_device_row **rows, size_t *coun
 struct memory_list {
     inferd_memory_row **rows;
     size_t *count;
-    inferd_memory_total *total; // NULL: not wanted
+    inferd_memory_total *total; // NULL: the caller does not want the total
 };
 
 static enum inf_code copy_memory_info(void *context, const union inf_message *message, bool final,

@@ -68,7 +68,8 @@ void inf_client_call_send(inferd_client *client, struct inf_client_call *call,
     if (inf_client_send_queue_push_request(client, outgoing, header, &err) == INF_OK)
         inf_client_send_queue_flush(client);
     else
-        inf_client_connection_fail(client, &err); // a part of the request may have been sent
+        // The connection must end, because a part of the request may have been sent.
+        inf_client_connection_fail(client, &err);
 }
 
 void inf_client_call_remove(inferd_client *client, struct inf_client_call *call, uint32_t credit)
@@ -108,7 +109,7 @@ void inf_client_call_recycle(inferd_client *client, struct inf_client_call *call
     client->calls.unused = call;
 }
 
-// Frees the data of an answer that came in DATA frames.
+// Drops the data that arrived in DATA frames before the answer.
 static void drop_partial(inferd_client *client, struct inf_client_call *call)
 {
     inf_client_data_pool_free(&client->data_pool, call->partial, call->partial_size);
@@ -140,7 +141,7 @@ void inf_client_call_send_cancel(inferd_client *client, struct inf_client_call *
         .type = INF_FRAME_CANCEL,
         .stream_id = call->stream,
     };
-    struct inf_error ignored; // without memory for the frame, the request runs to its end
+    struct inf_error ignored; // ignored: without a CANCEL frame, the request runs to its end
     if (inf_client_send_queue_push_control(client, header, INF_MESSAGE_EMPTY, -1, &ignored) ==
         INF_OK)
         inf_client_send_queue_flush(client);
@@ -168,7 +169,7 @@ void inf_client_call_table_visit(inferd_client *client,
 static void fail_call(inferd_client *client, struct inf_client_call *call, const void *context)
 {
     inf_client_call_remove(client, call, 0);
-    // The daemon starts a request only if it has received all of it.
+    // The daemon cannot have started a request that it has not received completely.
     if (call->frame != NULL && call->frame->sent < call->frame->size &&
         inf_client_retry_queue_push(client, call, context, 0))
         return;
@@ -224,7 +225,8 @@ static void free_call(inferd_client *client, struct inf_client_call *call)
 
 void inf_client_call_table_fini(inferd_client *client)
 {
-    // A call may be in the queue of callbacks, in the table, or in both; it is freed once.
+    // A call may be in the queue of callbacks, in the table, or in both, but it must be freed only
+    // once.
     for (struct inf_client_call *call = client->calls.ended_head; call != NULL;) {
         struct inf_client_call *next = call->next_ended;
         call->in_ended = false;

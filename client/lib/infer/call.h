@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls: requests of this client, from sending to the caller's callback.
 //
-// A call has two ends, in either order:
+// A call ends in two ways, and either may happen first:
 //
 //   the daemon's final answer      the call leaves the table     inf_client_call_remove()
 //   the caller is informed         the callback is queued        inf_client_call_end()
 //
-// They differ if the client stops waiting first (a timeout passed, the connection hangs): the call
-// then stays in the table, because until the final answer the daemon may use the memory that the
-// call refers to. Callbacks are queued and run by inf_client_event_loop_dispatch() only, so that a
+// If the client stops waiting first, because a timeout passed or the connection hangs, the call
+// stays in the table, because until the final answer the daemon may use the memory that the call
+// refers to. Callbacks are queued and run by inf_client_event_loop_dispatch() only, so that a
 // callback may call any function of the library.
 #ifndef INF_CLIENT_LIB_INFER_CALL_H
 #define INF_CLIENT_LIB_INFER_CALL_H
@@ -34,60 +34,68 @@ enum inf_client_call_phase {
     INF_CLIENT_CALL_METADATA, // an inference that first asks for the sizes of the outputs
 };
 
-// Where an output belongs that comes through the socket although the caller gave it shared memory.
+// The place for an output that arrives through the socket although the caller gave shared memory
+// for it.
 struct inf_client_output_target {
-    uint32_t index;        // among the outputs of the answer
+    uint32_t index;        // position among the outputs of the answer
     size_t size;           // room at `data`, in bytes
-    uint8_t *data;         // inside of `memory`
-    inferd_memory *memory; // the caller's; the call holds a reference
+    uint8_t *data;         // an address inside `memory`
+    inferd_memory *memory; // the caller's memory; the call holds a reference
 };
 
 struct inf_client_call {
     // --- every call ---
-    struct inf_client_call *next; // in a bucket, in the retry queue, or in the list of unused calls
-    struct inf_client_call *next_ended; // in the queue of callbacks
-    uint64_t stream;                    // on the wire; a new one each time the request is sent
-    uint64_t handle;                    // the number that the caller was given
+    // next call in a bucket, in the retry queue, or in the list of unused calls
+    struct inf_client_call *next;
+    struct inf_client_call *next_ended; // next call in the queue of callbacks
+    // Stream number on the wire; a new one each time the request is sent.
+    uint64_t stream;
+    uint64_t handle; // the number that the caller received
     enum inf_client_call_phase phase;
-    bool in_table;          // the daemon still owes an answer
-    bool ended;             // the caller has been informed, or the callback is queued
-    bool in_ended;          // the callback is queued
-    bool cancelled;         // by the caller
-    bool internal_callback; // of a blocking function of the library: it only stores the result
+    bool in_table;  // the daemon still owes an answer
+    bool ended;     // the caller has been informed, or the callback is queued
+    bool in_ended;  // the callback is queued
+    bool cancelled; // the caller has cancelled the call
+    // The callback belongs to a blocking function of the library and only stores the result.
+    bool internal_callback;
     uint64_t start_ns;
-    uint64_t deadline_ns; // 0: none
-    uint64_t give_up_ns;  // when to stop waiting for a daemon that hangs; 0: never
+    uint64_t deadline_ns; // 0: no deadline
+    uint64_t give_up_ns;  // when to stop waiting for a daemon that hangs; 0: never stop
     inferd_callback callback;
     void *context;
-    inferd_result *result;       // NULL: none, or it failed
-    struct inferd_error failure; // if there is no result
+    inferd_result *result;       // NULL: no result yet, or the call failed
+    struct inferd_error failure; // valid if there is no result
 
     // --- INF_CLIENT_CALL_CONTROL ---
     enum inf_message_kind reply_kind;
-    // Called with each decoded answer; NULL: the answer is ignored.
+    // Called with each decoded answer; NULL: answers are ignored.
     enum inf_code (*on_reply)(void *context, const union inf_message *message, bool final,
                               struct inf_error *err);
     void *reply_context;
 
     // --- inferences ---
     uint8_t *partial; // data of the answer that came in DATA frames, from the data pool; NULL: none
-    size_t partial_size;      // of all data of the answer, as announced; 0: no DATA frame came
-    size_t partial_received;  // bytes of `partial` that are filled
-    size_t data_bytes;        // data of the request, counted in credit.bytes_in_flight
-    uint64_t retry_until_ns;  // when retrying by inferd_set_retry() ends; 0: never retried
-    uint64_t queued_until_ns; // in the retry queue: when it ends if it could not be sent again
-    uint64_t retry_at_ns;     // in the retry queue: when it may be sent again
+    // Announced size of all data of the answer; 0: no DATA frame has arrived.
+    size_t partial_size;
+    size_t partial_received; // bytes of `partial` that are filled
+    size_t data_bytes;       // bytes of the request's data, counted in credit.bytes_in_flight
+    // When the retries of inferd_set_retry() end; 0: the call is not retried.
+    uint64_t retry_until_ns;
+    // In the retry queue: when the call fails if it could not be sent again.
+    uint64_t queued_until_ns;
+    uint64_t retry_at_ns; // in the retry queue: the earliest time to send the call again
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_CLIENT_VERSION_BYTES];
-    struct inf_client_outgoing *frame; // the encoded request, with one reference
-    bool no_resend;       // order matters: a request sent again would be overtaken by later ones
-    bool default_outputs; // the caller named no outputs ...
-    bool outputs_listed;  // ... and the library listed them, to give them shared memory
-    uint32_t attempts;    // how often it was sent
-    inferd_memory *input_region, *output_region; // the library's; NULL: none
-    inferd_memory **memories;                    // the caller's, with one reference each
+    struct inf_client_outgoing *frame; // the encoded request, on which the call holds one reference
+    // Not sent again, because later requests would overtake it and the order matters.
+    bool no_resend;
+    bool default_outputs; // the caller named no outputs
+    bool outputs_listed;  // the library listed all outputs, to give them shared memory
+    uint32_t attempts;    // how many times the request was sent
+    inferd_memory *input_region, *output_region; // regions of the library; NULL: none
+    inferd_memory **memories;                    // memory of the caller, with one reference each
     size_t memory_count, memory_capacity;
-    struct inf_client_output_target *targets; // of outputs that come through the socket
+    struct inf_client_output_target *targets; // outputs that arrive through the socket
     size_t target_count;
     bool without_memory; // some tensors go through the socket because shared memory was refused
 };
@@ -99,24 +107,24 @@ struct inf_client_call_table {
     struct inf_client_call *ended_head, **ended_tail; // calls whose callback is queued
     uint32_t open_count;                              // calls in the buckets
     uint32_t waiting_count;   // inferences whose callback has not been called
-    uint64_t next_give_up_ns; // the earliest give_up_ns, or earlier; 0: none
+    uint64_t next_give_up_ns; // a lower bound of all give_up_ns; 0: no call has one
 };
 
-// Returns an empty call, to be filled and sent, or given back with inf_client_call_release().
-// Returns NULL and fills *err if there is no memory.
+// Returns an empty call. The caller fills and sends it, or releases it with
+// inf_client_call_release(). Returns NULL and fills *err if there is no memory.
 struct inf_client_call *inf_client_call_acquire(inferd_client *client, struct inf_error *err);
 
-// Puts the call in the table under a new stream number, queues its frame and writes what the socket
-// takes. The connection fails if only a part of the request could be queued.
+// Puts the call in the table under a new stream number, queues its frame and writes as much as the
+// socket accepts. The connection fails if only a part of the request could be queued.
 void inf_client_call_send(inferd_client *client, struct inf_client_call *call,
                           struct inf_client_outgoing *outgoing, uint16_t method);
 
-// Takes the call out of the table, because the final answer has come; adds `credit` requests to the
-// credit.
+// Removes the call from the table when the final answer has arrived, and adds `credit` requests to
+// the credit.
 void inf_client_call_remove(inferd_client *client, struct inf_client_call *call, uint32_t credit);
 
-// Queues the callback with call->result, or with `error` (NULL: call->failure is set, or there is a
-// result). Only the first call of this function has an effect.
+// Queues the callback with call->result, or with `error` (NULL: call->failure or call->result is
+// set already). Only the first invocation for a call has an effect.
 void inf_client_call_end(inferd_client *client, struct inf_client_call *call,
                          const struct inf_error *error, uint32_t retry_after_ms);
 
@@ -127,7 +135,7 @@ void inf_client_call_release(inferd_client *client, struct inf_client_call *call
 // Sends CANCEL if the call is in the table.
 void inf_client_call_send_cancel(inferd_client *client, struct inf_client_call *call);
 
-// Returns the call on a stream, or NULL.
+// Returns the call on a stream, or NULL if there is none.
 struct inf_client_call *inf_client_call_find(inferd_client *client, uint64_t stream);
 
 // Calls `visit` with each call in the table. `visit` may remove the call from the table.
@@ -137,18 +145,18 @@ void inf_client_call_table_visit(inferd_client *client,
                                  const void *context);
 
 // Ends the connection: each call in flight is queued for a retry if the daemon has not received all
-// of it, or else ends with UNAVAILABLE and the text of `error`. No effect if the connection has
+// of it, or else ends with UNAVAILABLE and the text of `error`. Does nothing if the connection has
 // failed already.
 void inf_client_connection_fail(inferd_client *client, const struct inf_error *error);
 
-// Handles GOAWAY: no further requests are sent, and those on streams after `last_stream` end or are
+// Handles GOAWAY: no further requests are sent. Requests on streams after `last_stream` end or are
 // queued for a retry, because the daemon will not start them.
 void inf_client_connection_drain(inferd_client *client, uint64_t last_stream);
 
-// Gives a call back that nothing refers to.
+// Returns a call that nothing refers to to the list of unused calls.
 void inf_client_call_recycle(inferd_client *client, struct inf_client_call *call);
 
-// Frees every call, those of the retry queue too.
+// Frees every call, including the calls of the retry queue.
 void inf_client_call_table_fini(inferd_client *client);
 
 #endif

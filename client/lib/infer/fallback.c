@@ -22,7 +22,7 @@ static const inferd_memory *find_memory(const struct inf_client_call *call, uint
     return NULL;
 }
 
-// Returns the region that `location` is in if the daemon has refused that region; else NULL.
+// Returns the region of `location` if the daemon has refused that region; otherwise NULL.
 static const inferd_memory *find_refused_at(const struct inf_client_call *call,
                                             const struct inf_location *location)
 {
@@ -79,7 +79,8 @@ enum inf_code inf_client_fallback_move_outputs(struct inf_client_call *call,
         answer_index += output->session_tensor == NULL;
         if (memory == NULL)
             continue;
-        // Outputs in a region of the library are not copied back: the caller did not place them.
+        // Outputs in a region of the library are not copied back, because the caller did not choose
+        // their address.
         if (memory != call->output_region) {
             struct inf_client_output_target *targets =
                 realloc(call->targets, (call->target_count + 1) * sizeof *targets);

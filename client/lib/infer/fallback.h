@@ -14,15 +14,15 @@ const inferd_memory *inf_client_fallback_find_refused(const struct inf_client_ca
 // Counts the call in statistics.without_shared_memory, once.
 void inf_client_fallback_count(inferd_client *client, struct inf_client_call *call);
 
-// Gives inputs in refused regions a place behind the `data_bytes` of the frame's data, and returns
-// the new number of bytes. Sets sources[i] to the elements of input i, to be copied to that place;
-// NULL: input i stays where it is.
+// Assigns inputs in refused regions an offset after the `data_bytes` of the frame's data, and
+// returns the new number of bytes. Sets sources[i] to the elements of input i, which the caller
+// copies to that offset; NULL: input i is not moved.
 size_t inf_client_fallback_move_inputs(const struct inf_client_call *call,
                                        struct inf_infer_request *message, size_t data_bytes,
                                        const uint8_t *sources[INF_LIMIT_TENSORS]);
 
-// Requests outputs that belong in refused regions through the socket, and notes in call->targets
-// where to copy them.
+// Requests outputs of refused regions through the socket, and records in call->targets where to
+// copy them.
 enum inf_code inf_client_fallback_move_outputs(struct inf_client_call *call,
                                                struct inf_infer_request *message,
                                                struct inf_error *err) INF_NODISCARD;

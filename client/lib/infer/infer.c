@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a request of the caller to a frame, and sending that frame again.
+// Encodes a request of the caller as a frame, and sends the frame again if necessary.
 //
-// The encoded request is kept until the answer has come. Sending it again decodes it, changes the
-// locations of the tensors, and encodes it again: the caller's structs are gone by then.
+// The encoded request is kept until the answer has come. To send it again, the library decodes it,
+// changes the locations of the tensors and encodes it again, because the caller's structs may no
+// longer exist.
 #include "client/lib/infer/infer.h"
 
 #include <stdio.h>
@@ -18,8 +19,8 @@
 #include "client/lib/io/credit.h"
 #include "proto/core/span.h"
 
-// Upper bounds of encoded metadata: of a tensor beside its name (type, shape of rank 8, location),
-// and of the other fields.
+// Upper bounds of the encoded metadata: for one tensor without its name (type, shape of rank 8,
+// location), and for the other fields.
 #define TENSOR_META_BYTES  160u
 #define REQUEST_META_BYTES 256u
 
@@ -90,7 +91,7 @@ static void fill_request(inferd_client *client, struct inf_client_call *call,
     message->session_id = request->session != NULL ? request->session->id : 0;
     message->mode = client->options.mode;
     message->precision = client->options.precision;
-    message->against = NULL; // used by inferd_inspect() only
+    message->against = NULL; // a field that only inferd_inspect() uses
     message->tolerance = 0;
     fill_inputs(message, request);
     message->output_count = (uint32_t)request->output_count;
@@ -120,7 +121,7 @@ static enum inf_code keep_memories(struct inf_client_call *call, const inferd_re
     return INF_OK;
 }
 
-// Encodes client->message as call->frame, with room for `data_bytes` behind it.
+// Encodes client->message as call->frame, with room for `data_bytes` after the metadata.
 static enum inf_code encode_frame(inferd_client *client, struct inf_client_call *call,
                                   size_t data_bytes, struct inf_error *err)
 {
@@ -146,7 +147,8 @@ static enum inf_code build_frame(inferd_client *client, struct inf_client_call *
     INF_TRY(inf_client_tensor_placement_place_inputs(client, call, request, &data_bytes, err));
     const struct inf_client_metadata *metadata =
         inf_client_metadata_cache_find(&client->metadata, call->model, call->version);
-    // A request with a session returns only a part of the outputs: the sizes are not remembered.
+    // The sizes are not remembered for a request with a session, because the answer contains only a
+    // part of the outputs.
     call->no_resend = request->session != NULL || request->order_key != 0;
     call->default_outputs = request->output_count == 0 && request->session == NULL;
     if (call->default_outputs)
@@ -181,13 +183,14 @@ enum inf_code inf_client_infer_start(inferd_client *client, const inferd_request
     call->start_ns = start_ns;
     call->attempts = 1;
     snprintf(call->model, sizeof call->model, "%s",
-             request->model); // request_check.c has checked that they fit
+             request->model); // request_check.c has checked that the texts fit
     snprintf(call->version, sizeof call->version, "%s",
              request->version != NULL ? request->version : "");
     uint64_t timeout_ns;
     if (request->timeout_ms != 0 &&
         !__builtin_mul_overflow(request->timeout_ms, (uint64_t)1000000, &timeout_ns) &&
-        timeout_ns < UINT64_MAX / 2) { // else more than 200 years: no limit
+        // A longer timeout, more than 200 years, is treated as no limit.
+        timeout_ns < UINT64_MAX / 2) {
         call->deadline_ns = start_ns + timeout_ns;
         call->give_up_ns = call->deadline_ns + INF_CLIENT_GRACE_NS;
     }
@@ -278,8 +281,8 @@ enum inf_code inf_client_infer_resend(inferd_client *client, struct inf_client_c
         inf_client_metadata_cache_find(&client->metadata, call->model, call->version);
     if (call->default_outputs)
         inf_client_tensor_placement_list_outputs(message, call, metadata);
-    // If the outputs did not fit the answer, they need a region; if a region was refused, they do
-    // not.
+    // If the outputs did not fit the answer, they need a region. If a region was refused, they do
+    // not need one.
     INF_TRY(inf_client_tensor_placement_place_outputs(client, call, metadata, !refused, err));
     call->frame = NULL;
     enum inf_code code = encode_frame(client, call, data_bytes, err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocking inferences: sent as soon as there is credit, and sent again as retry_wait.h says.
+// Blocking inferences. They are sent as soon as there is credit, and sent again if retry_wait.h
+// allows it.
 #include <stddef.h>
 
 #include "client/inferd.h"
@@ -15,7 +16,7 @@
 struct waiter {
     bool done;
     inferd_result *result;
-    struct inferd_error *err; // the caller's, or NULL
+    struct inferd_error *err; // error struct of the caller, or NULL
     int code;
 };
 
@@ -66,7 +67,7 @@ static int infer_once(inferd_client *client, const inferd_request *request, infe
         return inf_client_report_error(err, &error);
     while (!waiter.done && inf_client_event_loop_wait(client, 0))
         ;
-    if (!waiter.done) // a callback has closed the client
+    if (!waiter.done) // not done if a callback has closed the client
         inf_client_report_error(err,
                                 &(struct inf_error){.code = INF_CANCELLED,
                                                     .reason = INF_REASON_BY_CLIENT,
@@ -75,7 +76,8 @@ static int infer_once(inferd_client *client, const inferd_request *request, infe
     return waiter.code;
 }
 
-// As infer_once(), and sends the request again as long as it was certainly not started.
+// Does the same as infer_once(), and sends the request again as long as it was certainly not
+// started.
 static int infer_with_retry(inferd_client *client, const inferd_request *request,
                             inferd_result **result, struct inferd_error *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client has learned about models, in order of use: a lookup moves its entry to the front
-// of a list, and a full cache replaces the last entry.
+// What the client knows about models, in order of use. A lookup moves its entry to the front of the
+// list, and a new entry replaces the last one if the cache is full.
 #include "client/lib/infer/metadata_cache.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct inf_client_metadata *inf_client_metadata_cache_find(struct inf_client_met
         struct inf_client_metadata *metadata = *place;
         if (strcmp(metadata->model, model) != 0 || strcmp(metadata->version_asked, version) != 0)
             continue;
-        *place = metadata->next; // to the front
+        *place = metadata->next; // move the entry to the front
         metadata->next = cache->models;
         cache->models = metadata;
         return metadata;

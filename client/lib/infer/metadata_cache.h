@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client has learned about models: the sizes of their outputs, and their descriptions.
+// What the client knows about models: the sizes of their outputs, and their descriptions.
 //
 // The sizes let the library reserve shared memory for large outputs before the daemon computes
 // them. The cache is a list in order of use; at most INF_CLIENT_METADATA_MODELS models are kept.
@@ -14,12 +14,12 @@
 #include "proto/core/limits.h"
 
 #define INF_CLIENT_METADATA_MODELS 64u
-// A version's text with its NUL.
+// Size of a version's text including its NUL.
 #define INF_CLIENT_VERSION_BYTES 24u
 
 struct inf_client_metadata_output {
     char name[INF_LIMIT_TENSOR_NAME + 1];
-    size_t bytes; // the largest size that was seen
+    size_t bytes; // the largest size seen so far
 };
 
 // One model. The key is the model's name and the version that requests ask for ("": any).
@@ -28,9 +28,9 @@ struct inf_client_metadata {
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version_asked[INF_CLIENT_VERSION_BYTES];
     char version_got[INF_CLIENT_VERSION_BYTES]; // the version that answered; "": none yet
-    inferd_model_info *info; // the daemon's description; NULL: not asked for, or outdated
-    uint64_t info_ns;        // when the description came
-    bool complete;           // `outputs` are all of the model's outputs, in its order
+    inferd_model_info *info; // the daemon's description; NULL: not requested yet, or outdated
+    uint64_t info_ns;        // when the description arrived
+    bool complete;           // `outputs` has all outputs of the model, in the model's order
     uint32_t count;
     uint32_t capacity;
     struct inf_client_metadata_output *outputs;
@@ -38,30 +38,30 @@ struct inf_client_metadata {
 
 // Zero-initialise.
 struct inf_client_metadata_cache {
-    struct inf_client_metadata *models; // the last used one first
+    struct inf_client_metadata *models; // the most recently used model first
 };
 
-// Returns what is known about a model, or NULL. Moves it to the front.
+// Returns the entry of a model and moves it to the front, or returns NULL if there is none.
 struct inf_client_metadata *inf_client_metadata_cache_find(struct inf_client_metadata_cache *cache,
                                                            const char *model, const char *version);
 
-// As inf_client_metadata_cache_find(), but adds an empty entry if there is none, in place of the
-// least recently used one if the cache is full. Returns NULL if there is no memory.
+// Does the same as inf_client_metadata_cache_find(), but adds an empty entry if the model has none.
+// A full cache reuses its least recently used entry. Returns NULL if there is no memory.
 struct inf_client_metadata *inf_client_metadata_cache_add(struct inf_client_metadata_cache *cache,
                                                           const char *model, const char *version);
 
-// Returns the output called `name`, or NULL.
+// Returns the output called `name`, or NULL if there is none.
 struct inf_client_metadata_output *
 inf_client_metadata_find_output(const struct inf_client_metadata *metadata, const char *name);
 
-// Records that an output takes `bytes`. Returns false if there is no memory.
+// Records that an output needs `bytes`. Returns false if there is no memory.
 bool inf_client_metadata_note_output(struct inf_client_metadata *metadata, const char *name,
                                      size_t bytes);
 
-// Forgets the outputs and the version.
+// Clears the outputs and the version.
 void inf_client_metadata_clear_outputs(struct inf_client_metadata *metadata);
 
-// Frees the description of one model, or of all models.
+// Free the description of one model, or of all models.
 void inf_client_metadata_drop_info(struct inf_client_metadata *metadata);
 void inf_client_metadata_cache_drop_infos(struct inf_client_metadata_cache *cache);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a request fits its model, by the description that the daemon gave earlier, so that a
+// Checks a request against the description of its model that the daemon sent earlier, so that a
 // request that does not fit fails before anything is sent. A description is dropped if an answer
 // comes from another version, or if the daemon has restarted.
 #include "client/lib/infer/model_check.h"
@@ -11,8 +11,8 @@
 #include "client/lib/error.h"
 #include "proto/core/shape.h"
 
-// A description that refuses a request and is older than this is dropped: the model may have been
-// loaded again.
+// If a description older than this refuses a request, the library drops the description, because
+// the model may have been reloaded.
 #define FRESH_NS ((uint64_t)1000 * 1000 * 1000)
 
 static const inferd_tensor *find_tensor(const inferd_tensor *tensors, size_t count,

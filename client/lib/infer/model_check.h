@@ -9,13 +9,13 @@
 // Checks a request against a description.
 //
 // INF_INVALID  (TENSOR_UNKNOWN, TENSOR_MISSING, DTYPE_MISMATCH, SHAPE_MISMATCH) the text names the
-//              tensor, what it is and what the model wants.
+//              tensor, its actual type or shape, and the one that the model requires.
 enum inf_code inf_client_model_check_info(const inferd_request *request,
                                           const inferd_model_info *info,
                                           struct inf_error *err) INF_NODISCARD;
 
-// As inf_client_model_check_info(), with the description in the metadata cache. Returns INF_OK if
-// there is none.
+// Does the same as inf_client_model_check_info() with the description in the metadata cache.
+// Returns INF_OK if the cache has none.
 enum inf_code inf_client_model_check_cached(inferd_client *client, const inferd_request *request,
                                             struct inf_error *err) INF_NODISCARD;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens with the answer to an inference: it becomes a result or a failure, or the inference
-// is sent again with more room for its outputs.
+// Handles the answer to an inference: the answer becomes a result or a failure, or the library
+// sends the inference again with more room for its outputs.
 //
 // The library does not know how large outputs are when it sends the first request for a model. The
 // daemon computes the sizes before it runs the model, and refuses a request whose outputs do not
-// fit; so a second try costs no inference. Either the refusal names the output and the size that it
-// needs, or the library asks for the model's metadata, or it doubles the room. The sizes are
-// remembered (metadata_cache.h): later requests succeed the first time.
+// fit; so a second try costs no inference. If the refusal names the output and its size, the
+// library uses that size. Otherwise it asks for the model's metadata, or doubles the room. The
+// sizes are remembered (metadata_cache.h): later requests succeed the first time.
 #include "client/lib/infer/reply.h"
 
 #include <errno.h>
@@ -21,13 +21,14 @@
 #include "proto/core/shape.h"
 #include "proto/core/span.h"
 
-// Room for an output of unknown size; the data segment of an answer is not larger.
+// Room for an output of unknown size. The data segment of an answer is never larger.
 #define UNKNOWN_OUTPUT_BYTES ((size_t)1 << 20)
-// Each attempt learns the size of at least one output.
+// A limit that is never reached in practice, because each attempt learns the size of at least one
+// output.
 #define ATTEMPTS_MAX (INF_LIMIT_TENSORS + 8)
 
 // Returns the bytes of an output at `location`: in the answer's data, or in a region of the call.
-// Returns NULL if the call has no such region. Sets *memory if the region is the caller's.
+// Returns NULL if the call has no such region. Sets *memory if the region belongs to the caller.
 static uint8_t *find_output_data(const inferd_client *client, const struct inf_client_call *call,
                                  uint8_t *data, const struct inf_location *location,
                                  inferd_memory **memory)
@@ -86,7 +87,7 @@ static void fill_properties(inferd_result *result, const struct inf_client_call 
         result->outputs[i].name = append_text(&text, reply->outputs[i].name);
 }
 
-// Fills the outputs except for their names.
+// Fills the outputs of a result, except for their names.
 static enum inf_code fill_outputs(inferd_client *client, const struct inf_client_call *call,
                                   inferd_result *result, uint8_t *data, struct inf_error *err)
 {
@@ -109,7 +110,8 @@ static enum inf_code fill_outputs(inferd_client *client, const struct inf_client
     return INF_OK;
 }
 
-// Records the sizes of the outputs in the metadata cache. A lack of memory is ignored.
+// Records the sizes of the outputs in the metadata cache. If there is no memory, nothing is
+// recorded.
 static void remember_sizes(inferd_client *client, const struct inf_client_call *call)
 {
     const struct inf_infer_reply *reply = &client->message.infer_reply;
@@ -131,10 +133,11 @@ static void remember_sizes(inferd_client *client, const struct inf_client_call *
                                              reply->outputs[i].location.length))
             metadata->complete = false;
     if (all && metadata->count != reply->output_count)
-        metadata->complete = false; // the names have changed: the next answer has all of them
+        // The names have changed, so the entry is complete again only after the next answer.
+        metadata->complete = false;
 }
 
-// A failure, copied from client->message, which sending again overwrites.
+// A failure, copied from client->message because sending again overwrites that.
 struct refusal {
     struct inf_error error;
     uint32_t retry_after_ms;
@@ -162,8 +165,8 @@ static bool is_too_small(const struct refusal *refusal)
             refusal->error.reason == INF_REASON_FRAME_TOO_LARGE);
 }
 
-// Enlarges the recorded sizes of the outputs that may have been too small. Returns false if there
-// are none: the caller's own memory is too small, or no output can be enlarged.
+// Enlarges the recorded sizes of the outputs that may have been too small. Returns false if no
+// output can be enlarged, for example because the caller's own memory is too small.
 static bool grow_outputs(inferd_client *client, struct inf_client_call *call,
                          const struct refusal *refusal)
 {
@@ -177,7 +180,7 @@ static bool grow_outputs(inferd_client *client, struct inf_client_call *call,
         return false;
     bool in_answer = refusal->error.reason == INF_REASON_FRAME_TOO_LARGE;
     bool grown = false;
-    // If the request lists no outputs, it has all of those in the metadata, none of them in a
+    // A request that lists no outputs returns all outputs in the metadata, none of them in a
     // region.
     uint32_t count = request->output_count == 0 ? metadata->count : request->output_count;
     for (uint32_t i = 0; i < count; i++) {
@@ -225,8 +228,8 @@ static bool ask_metadata(inferd_client *client, struct inf_client_call *call)
     return ok;
 }
 
-// Sends the inference again if that can succeed; otherwise returns false. The call is out of the
-// table.
+// Sends the inference again if that can succeed; otherwise returns false. The call must have left
+// the table.
 static bool resend_if_useful(inferd_client *client, struct inf_client_call *call,
                              struct refusal *refusal)
 {
@@ -256,8 +259,9 @@ static bool resend_if_useful(inferd_client *client, struct inf_client_call *call
     return false;
 }
 
-// Returns whether the daemon no longer uses the memory of a request that failed so. After a timeout
-// or a cancellation the device may still be running, unless the request was never started.
+// Returns whether the daemon no longer uses the memory of a request that failed with this error.
+// After a timeout or a cancellation the device may still be running, unless the request was never
+// started.
 static bool is_memory_released(const struct inf_error *error)
 {
     if (inf_client_retry_is_safe(error->code, error->reason))
@@ -276,8 +280,8 @@ static bool is_memory_released(const struct inf_error *error)
     }
 }
 
-// If the daemon does not know a region because it has refused it, replaces the error by the reason
-// of the refusal.
+// If the daemon does not know a region because it refused that region, replaces the error with the
+// reason for the refusal.
 static void explain_region(const struct inf_client_call *call, struct inf_error *error)
 {
     if (error->reason != INF_REASON_REGION_NOT_FOUND)
@@ -340,7 +344,7 @@ static bool handle_metadata(inferd_client *client, struct inf_client_call *call,
     return true;
 }
 
-// Returns whether the listed outputs came from another version of the model than the one that
+// Returns whether the listed outputs come from another version of the model than the version that
 // answered, which may have other outputs.
 static bool is_outdated(inferd_client *client, const struct inf_client_call *call)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a request is well-formed, as far as that can be decided without its model.
+// Checks whether a request is well-formed, as far as this is possible without knowledge of its
+// model.
 #include "client/lib/infer/request_check.h"
 
 #include <stddef.h>
@@ -16,7 +17,7 @@ static enum inf_code fail_parameter(struct inf_error *err, const char *what, con
                            wanted);
 }
 
-// Returns whether all bytes of the tensor are in the memory given with it.
+// Returns whether all bytes of the tensor are in the tensor's `memory`.
 static bool is_in_memory(const inferd_tensor *tensor)
 {
     const uint8_t *data = tensor->data;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results: a struct, its list of outputs and its strings are kept for the next result, so that a
-// warm client does not allocate.
+// Results of inferences. The struct, its list of outputs and its strings are kept for the next
+// result, so that after the first requests a client does not allocate memory.
 #include "client/lib/infer/result_pool.h"
 
 #include <stdbool.h>

@@ -14,7 +14,7 @@ struct inferd_result {
     inferd_result *next, **link; // in the list of used or of unused results
     uint8_t *data;               // data segment of the answer, from the data pool; NULL: none
     size_t data_size;
-    inferd_memory *output_region; // the library's region that outputs are in; NULL: none
+    inferd_memory *output_region; // region of the library that holds outputs; NULL: none
     inferd_tensor *outputs;
     size_t output_count, output_capacity;
     char *text; // holds every string below and the names of the outputs
@@ -32,7 +32,7 @@ struct inf_client_result_pool {
 // Returns in *result an empty result with room for `output_count` outputs and `text_size` bytes of
 // text.
 //
-// INF_EXHAUSTED  no memory.
+// INF_EXHAUSTED  there is no memory.
 enum inf_code inf_client_result_acquire(inferd_client *client, size_t output_count,
                                         size_t text_size, inferd_result **result,
                                         struct inf_error *err) INF_NODISCARD;
@@ -40,7 +40,7 @@ enum inf_code inf_client_result_acquire(inferd_client *client, size_t output_cou
 // Gives a result, its data and its region back to their pools.
 void inf_client_result_release(inferd_result *result);
 
-// Frees all results, used or not.
+// Frees all results, whether in use or not.
 void inf_client_result_pool_fini(inferd_client *client);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sending queued requests again, on a new connection if the old one is over.
+// Sending queued requests again, on a new connection if the old one has failed.
 //
-// A request gets here if it has certainly not been started (retry_queue.c). Each round of the event
-// loop goes one step further: open a socket, wait for the greeting, register the regions again,
-// send. If a step fails, the next attempt begins CONNECT_EVERY_NS later. A request that has no time
-// left ends with the error it failed with last.
+// The queue has only requests that were certainly not started (retry_queue.c). Each round of the
+// event loop does one step: open a socket, wait for the greeting, register the regions again, send.
+// If a step fails, the next attempt begins CONNECT_EVERY_NS later. A request that has no time left
+// ends with its last error.
 #include "client/lib/infer/retry.h"
 
 #include <stddef.h>
@@ -19,8 +19,8 @@
 
 #define CONNECT_EVERY_NS ((uint64_t)10 * 1000 * 1000)
 
-// Removes a call from the queue and ends it, with `error` or, if that is NULL, with its last
-// failure.
+// Removes a call from the queue and ends it, with `error` or, if `error` is NULL, with the last
+// failure of the call.
 static void end_queued(inferd_client *client, struct inf_client_call **place,
                        const struct inf_error *error)
 {
@@ -44,7 +44,8 @@ bool inf_client_retry_cancel(inferd_client *client, uint64_t handle)
     return false;
 }
 
-// Goes one step towards a connection that accepts requests. Returns whether there is one.
+// Does one step towards a connection that accepts requests. Returns whether there is such a
+// connection.
 static bool advance_connection(inferd_client *client, uint64_t now_ns)
 {
     struct inf_error err;
@@ -72,8 +73,8 @@ static bool advance_connection(inferd_client *client, uint64_t now_ns)
     return inf_client_credit_check_request(client, NULL) == INF_OK;
 }
 
-// The connection is over: ends each call that waits for its model, unless inferd_set_retry() covers
-// it.
+// Called if the connection has failed. Ends each call that waits for its model to load, unless
+// inferd_set_retry() covers the call.
 static void end_uncovered(inferd_client *client, uint64_t now_ns)
 {
     for (struct inf_client_call **place = &client->retry.head; *place != NULL;) {

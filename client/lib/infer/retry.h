@@ -11,7 +11,7 @@
 // Ends a queued call as cancelled. Returns false if no queued call has this handle.
 bool inf_client_retry_cancel(inferd_client *client, uint64_t handle);
 
-// Sends the queued calls whose time has come, and reconnects if that is necessary. Never blocks.
+// Sends the queued calls that are due, and reconnects if necessary. Never blocks.
 void inf_client_retry_send(inferd_client *client);
 
 #endif

@@ -12,16 +12,17 @@
 // Zero-initialise.
 struct inf_client_retry_queue {
     struct inf_client_call
-        *head;         // linked by `next`; at most a few, so that appending may walk the list
-    uint64_t limit_ns; // how long requests are sent again (inferd_set_retry()); 0: never
+        *head; // linked by `next`; at most a few, so that appending may walk the list
+    // How long requests are sent again (inferd_set_retry()); 0: they are not sent again.
+    uint64_t limit_ns;
 };
 
 // Returns whether a request that failed with `code` and `reason` was certainly not started, so that
 // sending it again cannot run it twice.
 bool inf_client_retry_is_safe(enum inf_code code, enum inf_reason reason);
 
-// Appends a call that is out of the table and was not started. Returns false, and leaves the call
-// as it was, if it must not be sent again or there is no time left for it.
+// Appends a call that has left the table and was not started. Returns false, and does not change
+// the call, if the call must not be sent again or has no time left.
 bool inf_client_retry_queue_push(inferd_client *client, struct inf_client_call *call,
                                  const struct inf_error *error, uint32_t retry_after_ms);
 

@@ -21,8 +21,8 @@
 #include "client/lib/infer/fallback.h"
 #include "proto/core/span.h"
 
-// Sets the offsets of the inputs: those of at least `region_from` bytes in one region, the others
-// in the frame. The sums cannot overflow: there are at most 64 inputs of at most
+// Sets the offsets of the inputs: inputs of at least `region_from` bytes go into one region, the
+// others into the frame. The sums cannot overflow, because there are at most 64 inputs of at most
 // INF_LIMIT_TENSOR_BYTES.
 static void lay_out_inputs(struct inf_infer_request *message, const inferd_request *request,
                            size_t region_from, size_t *inline_bytes, size_t *region_bytes)
@@ -41,7 +41,7 @@ static void lay_out_inputs(struct inf_infer_request *message, const inferd_reque
             continue;
         }
         size_t *end = input->size >= region_from && input->size > 0 ? region_bytes : inline_bytes;
-        // UINT64_MAX stands for the region, whose id is not known yet.
+        // UINT64_MAX stands for the region until its id is known.
         location->region_id = end == region_bytes ? UINT64_MAX : 0;
         *end = inf_size_align(*end, INF_FRAME_DATA_ALIGNMENT);
         location->offset = *end;
@@ -88,7 +88,8 @@ void inf_client_tensor_placement_copy_inline(const struct inf_infer_request *mes
         const struct inf_location *location = &message->inputs[i].location;
         if (!location->present || location->region_id != 0 || request->inputs[i].size == 0)
             continue;
-        memset(data + end, 0, location->offset - end); // padding: the buffer has old contents
+        // Clear the padding, because the buffer has old contents.
+        memset(data + end, 0, location->offset - end);
         memcpy(data + location->offset, request->inputs[i].data, request->inputs[i].size);
         end = location->offset + request->inputs[i].size;
     }
@@ -131,7 +132,7 @@ enum inf_code inf_client_tensor_placement_place_outputs(inferd_client *client,
             continue;
         size_t offset = inf_size_align(end, INF_FRAME_DATA_ALIGNMENT);
         end = offset + known->bytes;
-        // UINT64_MAX stands for the region, whose id is not known yet.
+        // UINT64_MAX stands for the region until its id is known.
         output->location = (struct inf_location){true, UINT64_MAX, offset, known->bytes};
     }
     if (end == 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening the client's socket. The socket is not blocking; only connecting may block, while the
-// daemon's backlog is full. Reconnecting keeps the numbers of streams going, so that a late answer
-// cannot be mistaken for a new one.
+// Opens the client's socket. The socket is not blocking; only connecting may block, while the
+// daemon's backlog is full. Stream numbers continue after a reconnection, so that an answer to an
+// old request cannot be mistaken for an answer to a new one.
 #include "client/lib/io/connection.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define CONNECT_WAIT_MS 10
 
-// Fails because the system does not let this user connect, and says which users it lets.
+// Reports that the system does not let this user connect, and which users may connect.
 static enum inf_code fail_permission(const char *path, struct inf_error *err)
 {
     struct stat status;
@@ -66,7 +66,8 @@ enum inf_code inf_client_connection_open(inferd_client *client, const char *path
     client->connection.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (client->connection.fd < 0)
         return inf_fail(err, INF_EXHAUSTED, "cannot make a socket: %s", strerror(errno));
-    // EAGAIN: the daemon's backlog of new connections is full. No event announces a free place.
+    // EAGAIN means that the daemon's backlog of new connections is full. No event announces free
+    // space, so the loop sleeps and retries.
     while (connect(client->connection.fd, (const struct sockaddr *)&address, sizeof address) < 0) {
         if (errno == EINTR)
             continue;
@@ -91,7 +92,7 @@ enum inf_code inf_client_connection_send_hello(inferd_client *client, struct inf
     return inf_client_send_queue_push_control(client, header, INF_MESSAGE_HELLO, -1, err);
 }
 
-// Forgets what was being sent and received.
+// Drops all data that was being sent or received.
 static void reset_buffers(inferd_client *client)
 {
     inf_client_send_queue_reset(client);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection of a client to the daemon's socket: its state, and the steps that open it. Nothing
-// in here waits for the daemon's greeting; connect.c (blocking) and retry.c (asynchronous) do.
+// The connection of a client to the daemon's socket: its state, and the steps that open it. This
+// module does not wait for the daemon's greeting; connect.c (blocking) and retry.c (asynchronous)
+// do.
 #ifndef INF_CLIENT_LIB_IO_CONNECTION_H
 #define INF_CLIENT_LIB_IO_CONNECTION_H
 
@@ -11,21 +12,21 @@
 #include "proto/core/status.h"
 #include "proto/wire/message.h"
 
-// How long the client waits for the greeting, and for questions that the daemon answers without
+// How long the client waits for the greeting, and for answers to questions that cost the daemon no
 // work.
 #define INF_CLIENT_ANSWER_NS ((uint64_t)10 * 1000 * 1000 * 1000)
 
 struct inf_client_connection {
-    int fd;            // the socket; -1: none
+    int fd;            // the socket; -1: closed
     char *path;        // of the socket; owned
     uint64_t epoch[2]; // a number that the daemon chooses at each start
-    // code != INF_OK: the connection has failed, and this is why.
+    // If failure.code is not INF_OK, the connection has failed for this reason.
     struct inf_error failure;
     bool greeted;            // HELLO_ACK was received
     bool needs_registration; // regions are not registered with this connection yet
     bool draining;           // GOAWAY was received: the daemon takes no new requests
     uint64_t last_stream;    // from GOAWAY: requests on later streams were not started
-    uint64_t next_stream;    // the next unused stream number; goes on over reconnects
+    uint64_t next_stream;    // the next unused stream number, which is not reset by reconnecting
     uint64_t attempt_ns; // when the last attempt to connect began, or when the next one may begin
     struct inf_limits_message limits; // from HELLO_ACK
 };
@@ -42,11 +43,11 @@ enum inf_code inf_client_connection_open(inferd_client *client, const char *path
 enum inf_code inf_client_connection_send_hello(inferd_client *client,
                                                struct inf_error *err) INF_NODISCARD;
 
-// Closes the socket and drops all state that depends on the connection. No request may be in
-// flight.
+// Closes the socket and drops all state that depends on the connection. The caller makes sure that
+// no request is in flight.
 void inf_client_connection_reset(inferd_client *client);
 
-// Resets the connection and begins another: afterwards HELLO is queued, or connection.failure is
+// Resets the connection and opens another one. Afterwards HELLO is queued, or connection.failure is
 // set. Never blocks.
 void inf_client_connection_begin(inferd_client *client, uint64_t now_ns);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credit: how many requests, and how many bytes of their data, the daemon allows to be in flight.
+// Credit: how many requests, and how many bytes of request data, the daemon allows in flight.
 //
 // HELLO_ACK grants the first credit. Each request that is sent takes one unit, each final answer
-// returns some (one, or as many as credit_return of the answer says), and a CREDIT frame replaces
-// the total.
+// returns one unit, or as many as credit_return of the answer says, and a CREDIT frame replaces the
+// total.
 #ifndef INF_CLIENT_LIB_IO_CREDIT_H
 #define INF_CLIENT_LIB_IO_CREDIT_H
 
@@ -15,9 +15,9 @@
 
 // Zero-initialise.
 struct inf_client_credit {
-    uint32_t requests;        // that may still be sent
-    uint64_t bytes;           // of data that may be in flight; 0: no limit
-    uint64_t bytes_in_flight; // of data of requests that were sent and not answered
+    uint32_t requests;        // requests that may still be sent
+    uint64_t bytes;           // limit of the data in flight, in bytes; 0: no limit
+    uint64_t bytes_in_flight; // data of the requests that were sent and not answered
 };
 
 // Checks whether a request may be sent now. `err` may be NULL.
@@ -28,8 +28,8 @@ struct inf_client_credit {
 enum inf_code inf_client_credit_check_request(const inferd_client *client,
                                               struct inf_error *err) INF_NODISCARD;
 
-// Checks whether another `bytes` of data may be in flight. A request that exceeds the limit by
-// itself passes if nothing else is in flight: the daemon decides about it.
+// Checks whether another `bytes` of data may be in flight. A request that alone exceeds the limit
+// passes if nothing else is in flight, and the daemon decides about it.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the sum with the data in flight exceeds the limit.
 enum inf_code inf_client_credit_check_bytes(const inferd_client *client, size_t bytes,

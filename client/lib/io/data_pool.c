@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of buffers in twelve size classes, each a power of two. A buffer's class follows from the
-// size that it was allocated with, so that buffers need no header; larger ones are not pooled. An
-// unused buffer stores the link to the next one in its first bytes.
+// A pool of buffers in twelve size classes, each a power of two. The class of a buffer is computed
+// from its size, so buffers need no header. Larger buffers are not pooled. An unused buffer stores
+// the link to the next one in its first bytes.
 #include "client/lib/io/data_pool.h"
 
 #include <stdint.h>

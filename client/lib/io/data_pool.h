@@ -7,7 +7,8 @@
 
 // Buffers of 512 bytes, 1 KiB, ... 1 MiB are kept for reuse.
 #define INF_CLIENT_DATA_CLASSES 12u
-// Unused buffers beyond this are freed. The same limit holds for the pool of outgoing frames.
+// Limit of the unused bytes in the pool; buffers beyond it are freed. The same limit applies to the
+// pool of outgoing frames.
 #define INF_CLIENT_POOL_BYTES ((size_t)8 << 20)
 
 // Zero-initialise.

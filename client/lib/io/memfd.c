@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in memory (memfd_create()). Their size is sealed and all of their pages are allocated, so
-// that the daemon, which maps them, cannot be made to fault by a client that shrinks them or by a
-// lack of memory.
+// Files in memory (memfd_create()). The library seals the size of a file and allocates all of its
+// pages. Otherwise a client that shrinks the file, or a lack of memory, could cause a fault in the
+// daemon, which maps the file.
 #include "client/lib/io/memfd.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static enum inf_code fail_map(struct inf_error *err, size_t size)
 int inf_client_memfd_create(size_t size, struct inf_error *err)
 {
     int fd = memfd_create("inferd", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL_FLAG);
-    if (fd < 0 && errno == EINVAL) // before Linux 6.3
+    if (fd < 0 && errno == EINVAL) // the kernel is older than Linux 6.3
         fd = memfd_create("inferd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
         inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cannot make shared memory: %s",

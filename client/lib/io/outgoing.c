@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers of frames to the daemon. Unused ones are kept, up to INF_CLIENT_POOL_BYTES; each grows to
-// the largest frame that it was used for.
+// Buffers of frames to the daemon. Unused buffers are kept for reuse, up to INF_CLIENT_POOL_BYTES.
+// A buffer grows to the size of the largest frame that it has held.
 #include "client/lib/io/outgoing.h"
 
 #include <assert.h>

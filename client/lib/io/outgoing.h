@@ -15,20 +15,21 @@
 
 struct inf_client_outgoing {
     struct inf_client_outgoing *next; // in the send queue or in the pool
-    uint8_t *bytes;                   // header, metadata, data
+    uint8_t *bytes;                   // header, metadata and data of the frame
     size_t capacity;                  // of `bytes`
     size_t size;                      // used bytes
-    size_t sent;                      // bytes that the socket took
+    size_t sent;                      // bytes that were written to the socket
     size_t meta_size;                 // bytes of metadata
-    int fd;                           // sent with the first byte and then closed; -1: none
+    // A descriptor that is sent with the first byte and then closed; -1: none.
+    int fd;
     uint32_t references;
     // A request whose data exceed one frame is sent as several slices. A slice has a header and
     // metadata of its own in `bytes`; its data are those of `whole`, so that nothing is copied.
     struct inf_client_outgoing
         *whole;           // the frame whose data this slice sends, with a reference; NULL: none
-    const uint8_t *slice; // the data, inside of whole->bytes
+    const uint8_t *slice; // the slice's data, inside whole->bytes
     size_t slice_size;
-    size_t whole_bytes; // how much whole->sent grows when this slice has been sent
+    size_t whole_bytes; // number of bytes to add to whole->sent when this slice has been sent
 };
 
 // Zero-initialise.
@@ -44,20 +45,20 @@ enum inf_code inf_client_outgoing_acquire(inferd_client *client, size_t capacity
                                           struct inf_client_outgoing **outgoing,
                                           struct inf_error *err) INF_NODISCARD;
 
-// Gives one reference back and sets the pointer to NULL. A NULL frame is allowed.
+// Releases one reference and sets the pointer to NULL. A NULL frame is allowed.
 void inf_client_outgoing_release(inferd_client *client, struct inf_client_outgoing **outgoing);
 
-// Encodes `message` behind the room for the header and sets meta_size and size.
+// Encodes `message` after the space for the header, and sets meta_size and size.
 enum inf_code inf_client_outgoing_encode(inferd_client *client,
                                          struct inf_client_outgoing *outgoing,
                                          const union inf_message *message,
                                          enum inf_message_kind kind,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Returns the bytes of data behind the metadata in `outgoing->bytes`.
+// Returns the bytes of data after the metadata in `outgoing->bytes`.
 size_t inf_client_outgoing_data_size(const struct inf_client_outgoing *outgoing);
 
-// Returns the first byte behind the metadata.
+// Returns the address of the first byte after the metadata.
 uint8_t *inf_client_outgoing_data(const struct inf_client_outgoing *outgoing);
 
 // Frees the pool.

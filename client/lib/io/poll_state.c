@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client waits for. These functions only read the client's state, so that any thread that
-// holds the lock may call them.
+// The events and times that a client waits for. These functions only read the client's state, so
+// any thread that holds the lock may call them.
 #include "client/lib/io/poll_state.h"
 
 #include "client/lib/client.h"
@@ -26,7 +26,7 @@ uint64_t inf_client_poll_state_wake_ns(const inferd_client *client)
 {
     uint64_t wake_ns = client->calls.next_give_up_ns;
     for (const struct inf_client_call *call = client->retry.head; call != NULL; call = call->next) {
-        uint64_t next_ns = UINT64_MAX; // without credit: when an answer comes
+        uint64_t next_ns = UINT64_MAX; // without credit, retries wait for an answer, not for a time
         if (inf_client_poll_state_needs_connection(client))
             next_ns = INF_MAX(client->connection.attempt_ns, 1);
         else if (!client->connection.greeted)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading from the socket.
+// Reads from the socket.
 //
 // recvmsg() reads into two places: directly into the tensor memory that the assembler is filling,
-// and, behind it, into a buffer, from which the assembler takes headers and metadata. Tensors that
-// are larger than the buffer are so copied once, by the kernel.
+// and, after that, into a buffer from which the assembler takes headers and metadata. So the kernel
+// copies a tensor that is larger than the buffer only once.
 //
-// A handler of a frame may call the library again, and that call may read: the bytes that are left
-// in the buffer are handled first, by the next read.
+// A handler of a frame may call the library again, and that call may read. Such a read first
+// handles the bytes that are left in the buffer.
 #include "client/lib/io/receive.h"
 
 #include <errno.h>
@@ -19,14 +19,15 @@
 #include "client/lib/incoming.h"
 #include "proto/core/span.h"
 
-#define RECEIVE_MAX_BYTES ((size_t)4 << 20) // per round, so that a round ends
+// limit of one round, so that a round ends even if the daemon never stops sending
+#define RECEIVE_MAX_BYTES ((size_t)4 << 20)
 
 static void take_frame(inferd_client *client)
 {
     struct inf_frame frame;
     inf_assembler_take(&client->input.assembler, &frame);
     for (uint32_t i = 0; i < frame.fd_count; i++)
-        close(frame.fds[i]); // the library uses no descriptors of the daemon
+        close(frame.fds[i]); // the daemon sends no descriptors that the library uses
     inf_client_incoming_handle_frame(client, &frame);
 }
 
@@ -37,7 +38,8 @@ static void fail_protocol(inferd_client *client, struct inf_error *err)
     inf_client_connection_fail(client, err);
 }
 
-// Ends the connection because the assembler is in the state BROKEN; feeding it returns the error.
+// Ends the connection because the assembler is in the state BROKEN. Passing bytes to the assembler
+// returns the error.
 static void fail_broken(inferd_client *client)
 {
     struct inf_error err = {.code = INF_OK};
@@ -47,7 +49,7 @@ static void fail_broken(inferd_client *client)
         fail_protocol(client, &err);
 }
 
-// Passes the bytes in the buffer to the assembler, and handles each frame that gets complete.
+// Passes the bytes in the buffer to the assembler, and handles each frame that becomes complete.
 static void handle_bytes(inferd_client *client)
 {
     struct inf_error err;
@@ -64,7 +66,8 @@ static void handle_bytes(inferd_client *client)
     }
 }
 
-// Passes the descriptors of a message to the assembler, which refuses those that no frame declares.
+// Passes the descriptors of a message to the assembler, which refuses descriptors that no frame
+// declares.
 static enum inf_code take_descriptors(inferd_client *client, struct msghdr *message,
                                       struct inf_error *err)
 {
@@ -83,8 +86,9 @@ static enum inf_code take_descriptors(inferd_client *client, struct msghdr *mess
     return INF_OK;
 }
 
-// Does one recvmsg(): into the tensor memory that is being filled, and from there on into the
-// buffer. Returns its result. Sets *full if there may be more bytes in the socket.
+// Calls recvmsg() once. The bytes go into the tensor memory that the assembler is filling, and the
+// rest into the buffer. Returns the result of recvmsg(). Sets *full if there may be more bytes in
+// the socket.
 static ssize_t receive_some(inferd_client *client, bool *full)
 {
     uint8_t *room = NULL;
@@ -125,7 +129,8 @@ static ssize_t receive_some(inferd_client *client, bool *full)
 
 void inf_client_receive_frames(inferd_client *client)
 {
-    handle_bytes(client); // left if a handler has called the library, which read from here
+    // Bytes are left if a handler has called the library and that call has read from the socket.
+    handle_bytes(client);
     size_t total = 0;
     bool full = true;
     while (client->connection.failure.code == INF_OK && full && total < RECEIVE_MAX_BYTES) {
@@ -137,7 +142,8 @@ void inf_client_receive_frames(inferd_client *client)
         if (size <= 0) {
             struct inf_error err;
             if (size == 0 ||
-                errno == ECONNRESET) // reset: the daemon closed without reading everything
+                // ECONNRESET: the daemon closed the connection without reading everything
+                errno == ECONNRESET)
                 inf_fail_reason(&err, INF_UNAVAILABLE, INF_REASON_DISCONNECT,
                                 "the daemon closed the connection");
             else

@@ -7,9 +7,9 @@
 // size class of the request. There are four classes per power of two, so that sizes that are nearly
 // equal share regions.
 //
-// A region that the daemon may still write to must not be reused. The last unref says so
-// (`daemon_done`), and the region is retired instead: unmapped here, MEM_UNREGISTER sent, and
-// forgotten when MEM_RELEASED has come.
+// A region that the daemon may still write to must not be reused. In that case the last unref
+// passes `daemon_done` as false, and the client retires the region: it unmaps the region, sends
+// MEM_UNREGISTER, and frees the region's entry when MEM_RELEASED arrives.
 //
 //   acquire -> in use -> unref -> idle -> acquire ...
 //                          |        |
@@ -17,12 +17,12 @@
 //                          +-- tainted or refused ------------------------------------> retired
 //                                                       retired -> MEM_RELEASED --> forgotten
 //
-// A registration is not waited for: requests that use the region follow it on the same socket. If
-// the daemon refuses it, those requests fail with REGION_NOT_FOUND and are sent again through the
-// socket (fallback.c).
+// The client does not wait for the answer to a registration, because requests that use the region
+// follow it on the same socket. If the daemon refuses it, those requests fail with REGION_NOT_FOUND
+// and are sent again through the socket (fallback.c).
 //
-// An id is `generation << SLOT_BITS | slot`: the slot finds the region, and the generation tells it
-// from earlier ones.
+// An id is `generation << SLOT_BITS | slot`: the slot is an index into the table, and the
+// generation distinguishes the region from earlier regions in the same slot.
 #include "client/lib/io/region.h"
 
 #include <assert.h>
@@ -42,8 +42,8 @@
 
 _Static_assert(INF_CLIENT_REGION_SLOTS == 1u << SLOT_BITS, "a slot's number fits the id");
 
-// Rounds a size up to one of four classes per power of two, so that idle regions fit other
-// requests.
+// Rounds a size up to one of four classes per power of two, so that idle regions can serve requests
+// of similar sizes.
 static size_t round_to_class(size_t size)
 {
     if (size <= CLASS_MIN_BYTES)
@@ -74,9 +74,9 @@ static void forget_region(inferd_memory *memory)
     free(memory);
 }
 
-// Unmaps a region without references and asks the daemon to release it. The daemon does that before
-// it handles the next frame, unless a request still uses the region: only then (`tainted`) it still
-// counts.
+// Unmaps a region without references and asks the daemon to release it. The daemon releases the
+// region before it handles the next frame, so the region no longer counts against the limits. Only
+// a region that a request still uses (`tainted`) continues to count.
 static void retire_region(inferd_memory *memory)
 {
     inferd_client *client = memory->client;
@@ -92,7 +92,8 @@ static void retire_region(inferd_memory *memory)
         .type = INF_FRAME_MEM_UNREGISTER,
         .stream_id = client->connection.next_stream++,
     };
-    struct inf_error ignored; // without memory for the frame, the daemon keeps the region
+    // Ignored: if there is no memory for the frame, the daemon keeps the region.
+    struct inf_error ignored;
     memory->release_stream = header.stream_id;
     enum inf_code code = inf_client_send_queue_push_control(
         client, header, INF_MESSAGE_REGION_UNREGISTER, -1, &ignored);
@@ -111,8 +112,8 @@ static bool is_idle(const inferd_memory *memory)
     return memory != NULL && memory->references == 0 && !memory->retired;
 }
 
-// Returns the most recently used idle region whose capacity is `capacity`; if that is 0, the least
-// recently used idle region. NULL: there is none.
+// Returns the most recently used idle region whose capacity is `capacity`. If `capacity` is 0,
+// returns the least recently used idle region. Returns NULL if there is none.
 static inferd_memory *find_idle(const inferd_client *client, size_t capacity)
 {
     inferd_memory *best = NULL;
@@ -133,7 +134,7 @@ static bool is_within_limits(const inferd_client *client, size_t capacity)
            inf_range_ok(client->regions.bytes, capacity, bytes_max);
 }
 
-// Retires idle regions until the daemon's limits allow another one of `capacity` bytes.
+// Retires idle regions until the daemon's limits allow a further region of `capacity` bytes.
 static enum inf_code make_room(inferd_client *client, size_t capacity, struct inf_error *err)
 {
     while (!is_within_limits(client, capacity)) {
@@ -151,7 +152,7 @@ static enum inf_code make_room(inferd_client *client, size_t capacity, struct in
     return INF_OK;
 }
 
-// Queues the registration with the descriptor, which it owns from then on.
+// Queues the registration with the descriptor, and takes ownership of the descriptor.
 static enum inf_code send_register(inferd_memory *memory, int fd, struct inf_error *err)
 {
     inferd_client *client = memory->client;
@@ -173,7 +174,8 @@ static enum inf_code send_register(inferd_memory *memory, int fd, struct inf_err
     return INF_OK;
 }
 
-// Puts the region into the table and registers it with the descriptor, which it owns from then on.
+// Puts the region into the table and registers it with the descriptor. Takes ownership of the
+// descriptor.
 static enum inf_code add_to_table(inferd_memory *memory, int fd, struct inf_error *err)
 {
     inferd_client *client = memory->client;
@@ -285,7 +287,7 @@ inferd_memory *inf_client_region_find(const inferd_client *client, uint64_t regi
     return memory != NULL && memory->region_id == region_id ? memory : NULL;
 }
 
-// Returns the region whose registration or release was sent on `stream`, or NULL.
+// Returns the region whose registration or release was sent on `stream`, or NULL if there is none.
 static inferd_memory *find_by_stream(const inferd_client *client, uint64_t stream)
 {
     for (uint32_t slot = 0; slot < client->regions.slots_used; slot++) {
@@ -334,7 +336,7 @@ void inf_client_region_table_reset(inferd_client *client)
         uncount_region(memory);
         memory->refused = false;
         if (is_idle(memory))
-            retire_idle(memory); // frees it, because the connection has failed
+            retire_idle(memory); // frees the region, because the connection has failed
         else if (memory->retired)
             forget_region(memory);
     }
@@ -347,7 +349,8 @@ enum inf_code inf_client_region_table_register(inferd_client *client, struct inf
         int fd;
         if (memory == NULL)
             continue;
-        // A device of the old daemon may still write to the old memfd, which is not read again.
+        // The region gets a new memfd, because a device of the old daemon may still write to the
+        // old one.
         INF_TRY(inf_client_memfd_replace(memory->data, memory->capacity, &fd, err));
         memory->tainted = false;
         INF_TRY(send_register(memory, fd, err));

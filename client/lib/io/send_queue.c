@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sending frames without blocking and without copying tensors.
+// Sends frames without blocking and without copying tensors.
 //
-// A flush hands several frames to one sendmsg(). The socket may take a part of them only: each
-// frame remembers how many of its bytes were sent, and the next flush goes on there.
+// A flush hands several frames to one sendmsg(). The socket may accept only a part of them, so each
+// frame records how many of its bytes were sent, and the next flush continues there.
 //
 // A request with more data than one frame may have is cut into slices. Each slice has its own
-// header and metadata, and refers to the data of the whole request, which it keeps alive by a
-// reference:
+// header and metadata, and refers to the data of the whole request. The slice holds a reference to
+// the request, which keeps the data alive:
 //
 //   whole    | header | metadata | data: slice 0, slice 1, slice 2 |
 //   queued   | DATA header, metadata | slice 0 |
 //            | DATA header, metadata | slice 1 |
 //            | header and metadata of whole | slice 2 |
 //
-// When a slice has been sent, whole->sent grows by the bytes it stands for, so that whole->sent ==
+// When a slice has been sent, whole->sent grows by the bytes of the slice, so that whole->sent ==
 // whole->size means that the daemon has all of the request (retrying depends on that).
 #include "client/lib/io/send_queue.h"
 
@@ -25,8 +25,8 @@
 
 #include "client/lib/client.h"
 
-#define SEND_FRAMES 16u // in one system call
-// The capacity of a frame without tensors; a path is the longest content.
+#define SEND_FRAMES 16u // frames in one system call
+// The capacity of a frame without tensors. The longest content of such a frame is a path.
 #define SMALL_FRAME_BYTES (8u << 10)
 
 void inf_client_send_queue_push(inferd_client *client, struct inf_client_outgoing *outgoing,
@@ -71,14 +71,14 @@ size_t inf_client_send_queue_frame_data_max(const inferd_client *client)
 
 size_t inf_client_send_queue_request_data_max(const inferd_client *client)
 {
-    // 0 if the daemon does not accept DATA frames.
+    // The number is 0 if the daemon does not accept DATA frames.
     size_t slices_max =
         (size_t)INF_MIN(client->connection.limits.stream_bytes, INF_LIMIT_STREAM_DATA_BYTES);
     return INF_MAX(inf_client_send_queue_frame_data_max(client), slices_max);
 }
 
-// Queues a slice: the header and metadata in `slice`, then `size` bytes at `data`, which is inside
-// of `whole`. Releases `slice`.
+// Queues a slice. It consists of the header and metadata in `slice` and of `size` bytes at `data`,
+// which points into `whole`. Releases `slice`.
 static void push_slice(inferd_client *client, struct inf_client_outgoing *slice,
                        struct inf_client_outgoing *whole, const uint8_t *data, size_t size,
                        struct inf_frame_header header)
@@ -137,7 +137,7 @@ static void drop_frames(inferd_client *client)
     client->output.tail = &client->output.head;
 }
 
-// Accounts for `size` bytes that the socket took: removes the frames that were sent completely.
+// Records that the socket accepted `size` bytes, and removes the frames that were sent completely.
 static void mark_sent(inferd_client *client, size_t size)
 {
     client->statistics.bytes_sent += size;
@@ -162,8 +162,8 @@ static void mark_sent(inferd_client *client, size_t size)
     }
 }
 
-// Does one sendmsg(). A frame with a file descriptor is sent alone: the daemon's read ends with the
-// bytes that a descriptor came with, and the frame must end there too.
+// Calls sendmsg() once. A frame with a file descriptor is sent alone: the daemon's read ends after
+// the bytes that were sent with a descriptor, and the frame must end at the same byte.
 static ssize_t send_some(inferd_client *client)
 {
     struct iovec parts[2 * SEND_FRAMES];
@@ -213,12 +213,13 @@ void inf_client_send_queue_flush(inferd_client *client)
         }
         if (size < 0 && errno == EINTR)
             continue;
-        // ENOBUFS, ENOMEM, ETOOMANYREFS: the kernel lacks memory, or too many descriptors are in
-        // flight.
+        // ENOBUFS, ENOMEM and ETOOMANYREFS mean that the kernel lacks memory, or that too many
+        // descriptors are in flight. The next flush tries again.
         if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == ETOOMANYREFS)
             return;
         client->output.failed = true;
-        shutdown(client->connection.fd, SHUT_RDWR); // what the daemon has sent can still be read
+        // Close only the sending direction: bytes that the daemon has sent can still be read.
+        shutdown(client->connection.fd, SHUT_RDWR);
         drop_frames(client);
     }
 }

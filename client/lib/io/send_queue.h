@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of frames that the socket has not taken yet.
+// The queue of frames that have not been written to the socket yet.
 #ifndef INF_CLIENT_LIB_IO_SEND_QUEUE_H
 #define INF_CLIENT_LIB_IO_SEND_QUEUE_H
 
@@ -14,24 +14,25 @@
 
 struct inf_client_send_queue {
     struct inf_client_outgoing *head, **tail;
-    bool failed; // the socket refuses further bytes; what is pushed is dropped
+    bool failed; // the socket accepts no further bytes, so new frames are dropped
 };
 
-// Writes the header in front of the metadata and appends the frame. Sizes and the number of
-// descriptors in `header` are set from the frame. Never writes to the socket.
+// Writes the header before the metadata and appends the frame to the queue. The sizes and the
+// number of descriptors in `header` are set from the frame. Never writes to the socket.
 void inf_client_send_queue_push(inferd_client *client, struct inf_client_outgoing *outgoing,
                                 struct inf_frame_header header);
 
-// Appends a request. If its data exceed one frame, all but the last part goes ahead in DATA frames.
+// Appends a request. If the data of the request exceed one frame, all parts but the last are queued
+// first, in DATA frames.
 //
-// INF_EXHAUSTED  no memory; a part of the request may have been queued.
+// INF_EXHAUSTED  there is no memory; a part of the request may have been queued.
 enum inf_code inf_client_send_queue_push_request(inferd_client *client,
                                                  struct inf_client_outgoing *outgoing,
                                                  struct inf_frame_header header,
                                                  struct inf_error *err) INF_NODISCARD;
 
-// Appends a small frame whose message is client->control. Owns `fd` from then on, also if it fails;
-// -1: none.
+// Appends a small frame whose message is client->control. Takes ownership of `fd` (-1: none), also
+// on failure.
 enum inf_code inf_client_send_queue_push_control(inferd_client *client,
                                                  struct inf_frame_header header,
                                                  enum inf_message_kind kind, int fd,
@@ -43,7 +44,7 @@ size_t inf_client_send_queue_frame_data_max(const inferd_client *client);
 // Returns the maximum bytes of data of one request in all its frames.
 size_t inf_client_send_queue_request_data_max(const inferd_client *client);
 
-// Writes as much as the socket takes. Never blocks.
+// Writes as many bytes as the socket accepts. Never blocks.
 void inf_client_send_queue_flush(inferd_client *client);
 
 // Drops all frames and clears `failed`.
