@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a model many times without waiting for each answer. A background thread of the library
-// receives the answers, so that the program is free to do other work (this one waits until the
-// daemon accepts more requests).
+// receives the answers, so the program is free to do other work. This example only waits until the
+// daemon accepts more requests.
 //
 //   background [--socket PATH] MODEL COUNT
 #include <getopt.h>
@@ -47,7 +47,8 @@ static void on_answer(void *context, inferd_result *result, const struct inferd_
     inferd_result_free(result);
 }
 
-// Makes inputs of zeros, in memory that the daemon reads without copies. Open dimensions become 1.
+// Makes inputs of zeros, in memory that the daemon reads without copies. A dimension of any size
+// becomes 1.
 static int make_inputs(inferd_client *client, inferd_model_info *info, struct inferd_error *err)
 {
     for (size_t i = 0; i < info->input_count; i++) {
@@ -82,7 +83,7 @@ static int send_requests(inferd_client *client, const char *model, unsigned long
             code = inferd_infer_async(client, &request, on_answer, answers, NULL, err);
     }
     if (code == INFERD_OK)
-        code = inferd_wait(client, err); // until the last callback has returned
+        code = inferd_wait(client, err); // blocks until the last callback has returned
     inferd_model_info_free(info);
     return code;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes the outputs of BlazeFace: the anchors are the centres of a grid, each output is relative
-// to its anchor, and of overlapping faces the one with the best score is kept.
+// Decodes the outputs of BlazeFace. The anchors are the centres of the cells of a grid, and each
+// output is relative to its anchor. If faces overlap, the face with the best score is kept.
 #include "client/examples/blazeface.h"
 
 #include <math.h>
@@ -19,7 +19,8 @@ static float measure_overlap(const struct face *a, const struct face *b)
     return shared / (area_a + area_b - shared);
 }
 
-// Inserts a candidate in the order of scores. If the list is full, the worst one is dropped.
+// Inserts a candidate into the list, which is sorted by score. If the list is full, the worst
+// candidate is dropped.
 static size_t insert_face(struct face *faces, size_t count, const struct face *face)
 {
     size_t at = count < BLAZEFACE_FACES_MAX ? count : BLAZEFACE_FACES_MAX - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes the raw outputs of BlazeFace: anchors, boxes, non-maximum suppression. The daemon runs
-// networks; interpreting their outputs is the application's work.
+// Decodes the raw outputs of BlazeFace: anchors, boxes, non-maximum suppression. The daemon only
+// runs the network; the application interprets the outputs.
 #ifndef INF_CLIENT_EXAMPLES_BLAZEFACE_H
 #define INF_CLIENT_EXAMPLES_BLAZEFACE_H
 
@@ -14,8 +14,8 @@ struct face {
     float x0, y0, x1, y1;
 };
 
-// One square grid of anchors, as the network returns it: `scores` [rows * columns * anchors] and
-// `boxes` [rows * columns * anchors, 16].
+// One square grid of anchors, in the form that the network returns: `scores` [rows * columns *
+// anchors] and `boxes` [rows * columns * anchors, 16].
 struct blazeface_grid {
     const float *scores; // logits
     const float *boxes;  // x and y of the centre relative to the anchor, width, height, 6 points

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds faces in a picture with BlazeFace, served by inferd: a complete client in one file. The
-// input of the network is 256x256 RGB in -1..1. Its outputs are a score and a box for each of 512 +
-// 384 anchors.
+// input of the network is 256x256 RGB with values from -1 to 1. Its outputs are a score and a box
+// for each of 512 + 384 anchors.
 //
 //   facedetect [--socket PATH] [--model NAME] PICTURE OUT.png
 #include <getopt.h>
@@ -39,7 +39,8 @@ static int report_failure(const struct inferd_error *err)
     return -1;
 }
 
-// Converts the picture to the input of the network: letterboxed, channels in -1..1.
+// Converts the picture to the input of the network: scaled with a border, and channels from -1 to
+// 1.
 static int prepare_input(const struct inf_picture *picture, float *input,
                          struct inf_picture_box *inside)
 {
@@ -55,8 +56,8 @@ static int prepare_input(const struct inf_picture *picture, float *input,
     return 0;
 }
 
-// Assigns the outputs to grids by their sizes (the last dimension of scores is 1, of boxes 16), and
-// decodes them.
+// Decodes the outputs. The size of an output tells which grid it belongs to, and its last dimension
+// is 1 for scores and 16 for boxes.
 static int find_faces(const inferd_result *result, struct face *faces)
 {
     struct blazeface_grid grids[2] = {{.anchor_count = 512, .anchors_per_cell = 2},
@@ -82,7 +83,7 @@ static int find_faces(const inferd_result *result, struct face *faces)
     return (int)blazeface_decode(grids, 2, SIDE, SCORE_MIN, OVERLAP_MAX, faces);
 }
 
-// Prints the faces in pixels of the picture, and draws them.
+// Prints the positions of the faces in pixels of the picture, and draws them.
 static void show_faces(struct inf_picture *picture, const struct inf_picture_box *inside,
                        const struct face *faces, int count)
 {
@@ -117,7 +118,7 @@ static int time_device(inferd_client *client, inferd_request request, const char
     double compute_ms[RUNS];
     int runs = strcmp(device, "ref") == 0 ? 3 : RUNS; // the reference is slow by design
     request.device = device;
-    for (int i = -1; i < runs; i++) { // the first run compiles for the device, and is not counted
+    for (int i = -1; i < runs; i++) { // the first run compiles for the device, so it is not timed
         inferd_result *result;
         if (inferd_infer(client, &request, &result, &err) != 0)
             return report_failure(&err);

@@ -10,8 +10,8 @@
 #include <inferd.h>
 
 #define RATE    16000
-#define CHUNK   512 // samples: 32 ms
-#define CONTEXT 64  // samples before a chunk that are part of its input
+#define CHUNK   512 // samples in a chunk, 32 ms
+#define CONTEXT 64  // samples before a chunk that are also part of the input
 
 static int print_usage(FILE *out, int code)
 {
@@ -31,7 +31,8 @@ static int report_failure(const struct inferd_error *err)
     return 1;
 }
 
-// Appends a chunk of standard input to the context. Returns false at the end of the input.
+// Moves the last samples to the context and reads the next chunk from standard input. Returns false
+// at the end of the input.
 static bool read_chunk(float audio[CONTEXT + CHUNK])
 {
     unsigned char bytes[2 * CHUNK];

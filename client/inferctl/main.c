@@ -58,7 +58,7 @@ static int run_command(int argc, char **argv)
         {"json", no_argument, NULL, 'j'},         {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},         {0}};
     struct context context = {0};
-    // "+" stops at the verb: the options behind it belong to the verb.
+    // "+" stops parsing at the verb, because the options after it belong to the verb.
     for (int c; (c = getopt_long(argc, argv, "+s:o:h", longs, NULL)) != -1;) {
         if (c == 's')
             context.socket = optarg;
@@ -78,7 +78,7 @@ static int run_command(int argc, char **argv)
         return EXIT_USAGE;
     int verb_argc = argc - optind;
     char **verb_argv = argv + optind;
-    verb_argv[0] = argv[0]; // the prefix of getopt's messages
+    verb_argv[0] = argv[0]; // getopt uses this as the prefix of its messages
     optind = 0;             // resets getopt
     return command_run(&context, command, verb_argc, verb_argv);
 }

@@ -64,7 +64,7 @@ struct inferd_client {
     struct inf_client_lock *lock; // NULL: the client has no background thread
     uint32_t depth;               // calls of the library on the stack, over all threads
     bool closing;                 // inferd_close() was called
-    // Memory_bytes and in_flight are computed only when the caller reads the statistics.
+    // The fields memory_bytes and in_flight are computed only when the caller reads the statistics.
     inferd_statistics statistics;
     struct inf_client_run_options options;
     struct inf_client_connection connection;

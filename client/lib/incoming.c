@@ -293,7 +293,7 @@ static bool handle_frame(inferd_client *client, struct inf_frame *frame, struct 
                         inf_frame_type_name(type));
         return false;
     default:
-        // Ignore a frame of a later version; the assembler refuses such frames if they are critical.
+        // Ignore a frame of a later version; the assembler refuses critical frames.
         return true;
     }
 }

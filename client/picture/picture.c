@@ -49,7 +49,8 @@ void inf_picture_destroy(struct inf_picture **picture)
     *picture = NULL;
 }
 
-// A sample along one axis: between the pixels `low` and `high`, at the fraction `weight`.
+// One sample along an axis: `weight` is its position between the pixels `low` and `high`, from 0 to
+// 1.
 struct sample {
     uint32_t low, high;
     double weight;
@@ -64,7 +65,8 @@ static struct sample sample_at(uint32_t index, uint32_t from, uint32_t to)
         .low = low, .high = INF_MIN(low + 1, from - 1), .weight = position - low};
 }
 
-// Resizes `from` to width x height, and writes it into `to` with its corner at (left, top).
+// Resizes `from` to width x height, and writes the result into `to` with the top left corner at
+// (left, top).
 static void resize_box(const struct inf_picture *from, struct inf_picture *to, uint32_t left,
                        uint32_t top, uint32_t width, uint32_t height)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing files of pictures, with libjpeg-turbo and libspng.
+// Reads and writes picture files, with libjpeg-turbo and libspng.
 #include <errno.h>
 #include <spng.h>
 #include <stdio.h>
@@ -48,7 +48,8 @@ static enum inf_code read_file(const char *path, uint8_t **out_data, size_t *out
 static enum inf_code decode_jpeg(tjhandle decoder, struct inf_picture **out_picture,
                                  const uint8_t *data, size_t size, struct inf_error *err)
 {
-    // A file with tables only is not reported as a failure, and leaves these unchanged.
+    // The variables need initial values, because for a file that has only tables the library
+    // reports success and does not set them.
     int width = 0, height = 0, subsampling, colorspace;
     if (tjDecompressHeader3(decoder, data, size, &width, &height, &subsampling, &colorspace) != 0)
         return inf_fail(err, INF_INVALID, "broken jpeg: %s", tjGetErrorStr2(decoder));
@@ -58,7 +59,7 @@ static enum inf_code decode_jpeg(tjhandle decoder, struct inf_picture **out_pict
                                (const uint8_t[3]){0}, err));
     int result = tjDecompress2(decoder, data, size, (*out_picture)->pixels, width, 0, height,
                                TJPF_RGB, TJFLAG_ACCURATEDCT);
-    // Files of cameras often cause warnings, which are ignored. A truncated file is refused.
+    // Warnings are ignored, because files of cameras often cause them. A truncated file is refused.
     if (result != 0 && (tjGetErrorCode(decoder) != TJERR_WARNING ||
                         strcasestr(tjGetErrorStr2(decoder), "premature end") != NULL)) {
         inf_picture_destroy(out_picture);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Round trips through a bare socket pair, with a thread at the other end that computes nothing.
-// They are the part of a request's time that no daemon can avoid.
+// Measures round trips through a bare socket pair to a thread that computes nothing. Every daemon
+// needs at least this part of a request's time.
 #include "client/inferctl/bench/comparison.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 struct echo {
     int fd;
     size_t read_bytes, write_bytes;
-    char *buffer; // for sending and for receiving
+    char *buffer; // one buffer for sending and for receiving
 };
 
 static double now_ms(void)
@@ -68,7 +68,8 @@ static int measure_round_trips(struct echo *here, struct echo *there, unsigned l
 int beside_socket(size_t send_bytes, size_t receive_bytes, unsigned long runs, double *total_ms)
 {
     int fds[2];
-    // At least one byte each way: with none, a side would not wait for the other.
+    // Send at least one byte in each direction, because with no bytes a side would not wait for the
+    // other.
     size_t out = send_bytes + 1, in = receive_bytes + 1;
     size_t room = out > in ? out : in;
     struct echo here = {.read_bytes = in, .write_bytes = out, .buffer = calloc(1, room)};

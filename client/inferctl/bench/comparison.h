@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a round trip without any computation: the same bytes through a bare socket.
+// Measures a round trip without any computation: the same number of bytes through a bare socket.
 #ifndef INF_CLIENT_INFERCTL_BENCH_COMPARISON_H
 #define INF_CLIENT_INFERCTL_BENCH_COMPARISON_H
 
 #include <stddef.h>
 
 // Sends `send_bytes` through a pair of Unix sockets to a thread that reads them and answers with
-// `receive_bytes`. Does that `runs` times, one after the other, and sets total_ms[0 ... runs - 1]
-// to the times. Returns 0, or -1 if memory, descriptors or threads are exhausted.
+// `receive_bytes`. Repeats that `runs` times, and sets total_ms[0 ... runs - 1] to the times.
+// Returns 0, or -1 if memory, descriptors or threads are exhausted.
 int beside_socket(size_t send_bytes, size_t receive_bytes, unsigned long runs, double *total_ms);
 
 #endif

@@ -20,8 +20,8 @@ const char *engine_program_path(void)
     return program != NULL && program[0] != '\0' ? program : INFERD_CHECK_PROGRAM;
 }
 
-// Returns the shapes of the inputs as text: "x=1x3x224x224 y=scalar". The caller frees it. NULL: no
-// memory.
+// Returns the shapes of the inputs as text: "x=1x3x224x224 y=scalar". The caller frees it. Returns
+// NULL if there is no memory.
 static char *write_shapes(const inferd_request *request)
 {
     char *text = NULL;
@@ -38,8 +38,8 @@ static char *write_shapes(const inferd_request *request)
     return fclose(file) == 0 ? text : NULL;
 }
 
-// Starts the program with its output in a pipe, and sets *fd to the reading end. Returns 0 or an
-// errno value.
+// Starts the program with its output in a pipe, and sets *fd to the reading end. Returns 0, or an
+// errno value on failure.
 static int start_program(const char *const *words, pid_t *pid, int *fd)
 {
     int ends[2];

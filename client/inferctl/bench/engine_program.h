@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timing the engine without the daemon, in the program inferd-check, so that inferctl need not link
-// the engine.
+// Times the engine without the daemon. The program inferd-check contains the engine, so that
+// inferctl need not link it.
 #ifndef INF_CLIENT_INFERCTL_BENCH_ENGINE_PROGRAM_H
 #define INF_CLIENT_INFERCTL_BENCH_ENGINE_PROGRAM_H
 
 #include "client/inferctl/cli/command.h"
 
-// Returns the path of the program: $INFERD_CHECK, or where it is installed.
+// Returns the path of the program: $INFERD_CHECK, or the path of the installed program.
 const char *engine_program_path(void);
 
-// What to time.
+// Which run to time.
 struct engine_timing {
-    const char *file;              // of the model
-    const inferd_request *request; // the shapes of its inputs
+    const char *file;              // path of the model file
+    const inferd_request *request; // the request whose input shapes the run uses
     const char *device, *precision;
-    unsigned threads; // 0: all of the device
+    unsigned threads; // threads of the run; 0: all threads of the device
     unsigned long runs;
 };
 
 // Runs the model in the program and sets total_ms[0 ... runs - 1] to the times. Returns an exit
-// code; the program prints why it failed.
+// code; on failure the program has printed the reason.
 int engine_program_time(const struct engine_timing *timing, double *total_ms);
 
 #endif

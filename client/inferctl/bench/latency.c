@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of measured times: they are sorted, then read at fixed positions.
+// Statistics of measured times. The times are sorted, so that a percentile is the element at a
+// fixed position.
 #include "client/inferctl/bench/latency.h"
 
 #include <stdlib.h>

@@ -10,8 +10,8 @@ struct latency {
 };
 
 // Sorts the `count` samples (at least one) and returns their statistics. The median of an even
-// count is the mean of the two in the middle. The p-th percentile is the smallest sample that at
-// least p percent of the samples do not exceed.
+// count is the mean of the two samples in the middle. The p-th percentile is the smallest sample
+// that at least p percent of the samples do not exceed.
 struct latency latency_of(double *samples, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open loop: requests are sent when they are scheduled. If the credit of all connections is used
+// An open loop sends each request at its scheduled time. If the credit of all connections is used
 // up, the loop waits for answers, and the latency of the delayed requests grows by that time.
 #include "client/inferctl/bench/open_loop.h"
 
@@ -12,13 +12,13 @@
 // The state of one run.
 struct loop {
     inferd_client *const *clients;
-    size_t client_count, turn; // `turn`: the client that sends next
+    size_t client_count, turn; // `turn` is the client that sends the next request
     const inferd_request *request;
-    struct pending *pending; // one for each request
+    struct pending *pending; // one element for each request
     double *total_ms, *refused_ms;
     struct open_loop_result *result;
     unsigned long wanted, sent, ended;
-    double next_ms; // when the next request is scheduled
+    double next_ms; // the time at which the next request is scheduled
 };
 
 struct pending {
@@ -37,7 +37,7 @@ double open_loop_gap_ms(double rate, bool poisson, uint64_t *state)
 {
     if (!poisson)
         return 1e3 / rate;
-    // splitmix64, scaled to (0, 1].
+    // The generator is splitmix64, and its values are scaled to (0, 1].
     uint64_t value = *state += 0x9e3779b97f4a7c15u;
     value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
     value = (value ^ value >> 27) * 0x94d049bb133111ebu;
@@ -72,8 +72,8 @@ static void on_answer(void *context, inferd_result *result, const struct inferd_
     inferd_result_free(result);
 }
 
-// Sends one request on the first connection that has credit, beginning with the next in turn.
-// Returns false if none has credit, or if sending fails.
+// Sends one request on the first connection that has credit, beginning with the connection `turn`.
+// Returns false if no connection has credit, or if sending fails.
 static bool send_one(struct loop *loop, struct pending *pending)
 {
     struct inferd_error err = {0};
@@ -148,7 +148,7 @@ int open_loop_run(inferd_client *const *clients, size_t client_count, const infe
                                             .text = "no memory for so many requests"};
     while (result->err.code == 0 && loop.ended < loop.wanted)
         wait_and_process(&loop, !send_due(&loop, options, &state));
-    // After a failure, wait for the answers in flight: their callbacks use this loop.
+    // After a failure, wait for the answers in flight, because their callbacks use this loop.
     struct inferd_error ignored;
     for (size_t i = 0; i < client_count && result->err.code != 0; i++)
         (void)inferd_wait(clients[i], &ignored);

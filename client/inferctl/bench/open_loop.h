@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open loop: requests are sent by a schedule, whether or not earlier ones were answered, as many
-// independent users do.
+// An open loop sends requests by a schedule, whether or not earlier requests were answered. Many
+// independent users send requests in this way.
 //
 // A closed loop (send, wait, send) hides stalls: while the daemon stalls for a second, the loop
-// sends nothing, so that one request is slow instead of the thousand that users would have sent in
+// sends nothing, so only one request is slow, instead of the thousand that users would have sent in
 // that second. This error is called coordinated omission. An open loop avoids it by measuring each
-// latency from the time at which the request was scheduled, not from when it could be sent:
+// latency from the time at which the request was scheduled, not from the time at which it was sent:
 //
 //   scheduled   1 2 3 4 5 6          latency of 3 = answer 3 - scheduled 3,
 //   sent        1 2 3 . . . 4 5 6    also if sending was late
 //   answered     1 2 . . . 3 4 5 6
 //
-// late_ms reports how late requests were sent: if it is large, this program was too slow, and not
-// the daemon.
+// late_ms reports how late requests were sent: if it is large, this program was too slow, not the
+// daemon.
 #ifndef INF_CLIENT_INFERCTL_BENCH_OPEN_LOOP_H
 #define INF_CLIENT_INFERCTL_BENCH_OPEN_LOOP_H
 
@@ -27,27 +27,30 @@
 
 struct open_loop_options {
     double rate;            // requests per second, above 0
-    bool poisson;           // random intervals (exponential); otherwise all are equal
+    bool poisson;           // random (exponential) intervals; otherwise all intervals are equal
     unsigned long requests; // 1 or more
     uint64_t seed;
-    // Array of `requests` elements for the times from schedule to refusal; NULL: not wanted.
+    // Array of `requests` elements for the times from schedule to refusal. NULL: the caller does
+    // not want these times.
     double *refused_ms;
 };
 
 struct open_loop_result {
     unsigned long answered;
-    unsigned long refused;   // at once: RESOURCE_EXHAUSTED, or a deadline that could not be kept
-    unsigned long expired;   // later: DEADLINE_EXCEEDED
+    // Requests refused at once: RESOURCE_EXHAUSTED, or a deadline that could not be met.
+    unsigned long refused;
+    unsigned long expired;   // requests that failed later with DEADLINE_EXCEEDED
     double elapsed_ms;       // from the first scheduled request to the last answer
     double late_ms;          // the maximum delay between schedule and sending
-    struct inferd_error err; // any other failure, which ends the loop; code 0: none
+    struct inferd_error err; // any other failure, which ends the loop; code 0: no such failure
 };
 
 // Returns the milliseconds to the next request: 1000 / rate, or with `poisson` a random value with
-// that mean. *state is the seed at first, and the state of the generator later.
+// that mean. The caller sets *state to a seed; the function replaces it with the state of the
+// generator.
 double open_loop_gap_ms(double rate, bool poisson, uint64_t *state);
 
-// Sends the requests, each on the next of `client_count` connections that has credit. Sets
+// Sends the requests, each on the next connection that has credit, among `client_count`. Sets
 // total_ms[0 ... answered - 1] to the latencies, in the order of the answers. Returns 0, or the
 // failure in result->err. No other request may be in flight on the clients. With more than one
 // client, inputs must not be in inferd_memory.

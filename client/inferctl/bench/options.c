@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of inferctl bench: parsing them, and refusing combinations that exclude each other.
+// Parses the options of inferctl bench, and refuses options that exclude each other.
 #include "client/inferctl/bench/options.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define STREAMS_MAX  1024
 #define RATE_MAX     1000000
 
-// Parses "1,2,4": the load of each row.
+// Parses "1,2,4" into the loads of the rows.
 static int take_loads(struct bench_loads *loads, const char *name, const char *list,
                       unsigned long most)
 {

@@ -16,18 +16,19 @@ struct bench_loads {
 struct bench_options {
     struct request_options request;
     unsigned long runs, timeout_ms, queue_timeout_ms;
-    struct bench_loads streams, rates; // of closed loops; of open loops. Each load is a row
+    // Loads of closed loops, and of open loops; each load becomes a row.
+    struct bench_loads streams, rates;
     bool even, all_backends, beside;
-    unsigned long connections; // of an open loop
-    const char *plot;          // file; NULL: none
-    const char *direct;        // file of the model, to time the engine alone; NULL: not wanted
+    unsigned long connections; // connections of an open loop
+    const char *plot;          // file to write the plot to; NULL: no plot
+    const char *direct;        // model file to time the engine alone; NULL: the engine is not timed
 };
 
-// Fills the options from the arguments and the defaults. Prints what is wrong and returns an exit
-// code.
+// Fills the options from the arguments and the defaults. Returns an exit code, and prints a message
+// on failure.
 int bench_options_read(struct bench_options *options, const struct arguments *arguments);
 
-// For struct command.
+// The long options, to be set in struct command.
 extern const struct option bench_long_options[];
 #define BENCH_SHORT_OPTIONS REQUEST_SHORT_OPTIONS "n:c:aBD:R:A:C:p:t:q:"
 // clang-format off

@@ -28,14 +28,14 @@ struct scale {
     double y_min, y_max;
 };
 
-// Returns the nearest of 1, 2, 5, 10, 20, ... that is at least `value` or, if `down`, at most
-// `value`.
+// Returns the smallest of the numbers 1, 2, 5, 10, 20, ... that is at least `value` or, if `down`
+// is true, the largest one that is at most `value`.
 static double round_to(double value, bool down)
 {
     static const double factors[] = {1, 2, 5, 10};
     double step = pow(10, floor(log10(fmax(value, 1e-9))));
     double last = step;
-    // With a tolerance, because powers of ten are not exact.
+    // Compare with a tolerance, because computed powers of ten are not exact.
     for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
         double next = step * factors[i];
         if (next >= value * (1 - 1e-9))
@@ -141,7 +141,8 @@ static void write_curve(FILE *file, const struct scale *scale, const struct plot
                        to_y(scale, p99 ? points[i].p99_ms : points[i].median_ms), open, colour);
 }
 
-// Draws a thin line from the median of each load to its p99, so that one label serves both.
+// Draws a thin line from the median of each load to its p99, so that one label is enough for both
+// points.
 static void write_ties(FILE *file, const struct scale *scale, const struct plot_point *points,
                        size_t count)
 {
@@ -155,7 +156,7 @@ static void write_ties(FILE *file, const struct scale *scale, const struct plot_
 
 #define LETTER_WIDTH 6.6
 #define LINE_HEIGHT  12.0
-#define MARK_SIZE    5.0 // half
+#define MARK_SIZE    5.0 // half the width of a mark
 
 struct box {
     double left, top, right, bottom;
@@ -166,8 +167,8 @@ static bool boxes_overlap(const struct box *a, const struct box *b)
     return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
 }
 
-// The possible places of a label, the best one first: the offset of its middle from the point, in
-// widths of the label and in lines.
+// The possible positions of a label, the best one first: the offset of the label's centre from the
+// point, in units of the label's width and of the line height.
 static const struct place {
     double widths, lines;
 } places[] = {{0, -1},     {0.5, -0.7},  {-0.5, -0.7}, {0.5, 0.4}, {-0.5, 0.4},
@@ -193,8 +194,8 @@ static bool is_free(const struct box *box, const struct box *taken, size_t count
     return true;
 }
 
-// Labels each p99 with its load. Labels must not cover marks and other labels; a label without a
-// free place is left out.
+// Labels each p99 with its load. Labels must not cover marks and other labels; a label for which
+// there is no free place is not drawn.
 static void write_loads(FILE *file, const struct scale *scale, const struct plot_point *points,
                         size_t count)
 {
@@ -243,8 +244,8 @@ static FILE *begin_plot(const char *path, const char *title, double height)
     return file;
 }
 
-// Ends the file. Prints what is wrong and returns an exit code. `file` NULL: it could not be
-// opened.
+// Ends the file. Returns an exit code, and prints a message on failure. `file` is NULL if it could
+// not be opened.
 static int end_plot(FILE *file, const char *path)
 {
     if (file != NULL)
@@ -299,7 +300,7 @@ int plot_write(const char *path, const char *title, const struct plot_point *poi
 #define BAR_LEFT   110.0
 #define BAR_RIGHT  120.0
 
-// The powers of ten that enclose all times.
+// The smallest range of whole powers of ten that contains all times.
 struct decades {
     double first, last;
 };

@@ -10,16 +10,17 @@
 
 // One measurement.
 struct plot_point {
-    bool open; // of an open loop
+    bool open; // the point was measured by an open loop
     unsigned long
-        load; // requests in flight, of an open loop requests sent a second: the point's label
+        // The point's label: requests in flight or, for an open loop, requests sent per second.
+        load;
     double per_second;
     double median_ms, p99_ms;
 };
 
 // Writes a picture of 1 to PLOT_POINTS_MAX points. The points of closed loops are joined in the
-// order of the array, and so are those of open loops. Prints what is wrong and returns an exit
-// code.
+// order of the array, and likewise the points of open loops. Returns an exit code, and prints a
+// message on failure.
 int plot_write(const char *path, const char *title, const struct plot_point *points, size_t count);
 
 // The times of one device.
@@ -28,9 +29,9 @@ struct plot_bar {
     double median_ms, p99_ms;
 };
 
-// Writes a picture with a bar for each device: its length is the median, and a line goes up to the
-// p99. The scale is logarithmic, because devices differ by a factor of a hundred. Prints what is
-// wrong and returns an exit code.
+// Writes a picture with a bar for each device. The length of the bar is the median, and a thin line
+// extends to the p99. The scale is logarithmic, because the times of devices may differ by a factor
+// of a hundred. Returns an exit code, and prints a message on failure.
 int plot_write_bars(const char *path, const char *title, const struct plot_bar *bars, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of inferctl bench. Its columns are listed once, with the kinds of tables that have them
-// and their offset in struct bench_row.
+// The table of inferctl bench. The list of columns says which kinds of tables have a column, and at
+// which offset of struct bench_row its value is.
 #include "client/inferctl/bench/table.h"
 
 #include <stddef.h>
@@ -11,16 +11,17 @@ enum kind {
     TEXT,
     WHOLE,
     REAL,
-    BYTES // a whole number; 0: unknown
+    BYTES // a whole number of bytes; 0: unknown
 };
 
 // The columns in the order of the table.
 static const struct column {
     const char *name;
     unsigned
-        parts; // enum bench_part of the tables that have the column, and of the rows that fill it
+        // Bits of enum bench_part: the tables that have the column, and the rows that fill it.
+        parts;
     enum kind kind;
-    size_t offset; // in the row
+    size_t offset; // offset in struct bench_row
 } columns[] = {
     {"model", BOTH, TEXT, offsetof(struct bench_row, model)},
     {"device", BOTH, TEXT, offsetof(struct bench_row, device)},

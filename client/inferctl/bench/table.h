@@ -8,7 +8,7 @@
 #include "client/inferctl/bench/latency.h"
 #include "client/inferctl/text/table.h"
 
-// Groups of rows and columns that a table may have.
+// Groups of rows and columns that a table can have. Values can be combined.
 enum bench_part {
     BENCH_CLOSED = 1,
     BENCH_OPEN = 2,
@@ -20,22 +20,24 @@ enum bench_part {
 // The measurements of one load.
 struct bench_row {
     const char *model, *device;
-    const char *failure; // why it was not measured; NULL: it was
+    const char *failure; // why the load could not be measured; NULL: it was measured
     int64_t requests;
-    int64_t streams, rate; // of a closed loop, of an open one; the other is 0
-    int64_t refused;       // of an open loop
-    int64_t memory_bytes;  // 0: not known
+    int64_t streams, rate; // the load of a closed loop, or the load of an open loop; the other is 0
+    int64_t refused;       // only for an open loop
+    int64_t memory_bytes;  // 0: unknown
     double per_second;
     struct latency total;
-    double first_ms, queue_ms, compute_ms, added_ms; // of a closed loop; the last three are medians
-    double late_ms;                                  // of an open loop
-    double socket_ms, engine_ms;                     // medians
+    // Only for a closed loop; the last three are medians.
+    double first_ms, queue_ms, compute_ms, added_ms;
+    double late_ms;              // only for an open loop
+    double socket_ms, engine_ms; // medians
 };
 
-// Starts a table with the columns for these parts (of enum bench_part).
+// Starts a table with the columns of these parts (bits of enum bench_part).
 struct table *bench_table_start(unsigned parts);
 
-// Adds a row to a table with these parts. Values that its kind of loop does not have are null.
+// Adds a row to a table with these parts. Values that do not exist for the row's kind of loop are
+// null.
 void bench_table_add(struct table *table, unsigned parts, const struct bench_row *row);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all verbs of inferctl share: parsing of options and arguments, connecting to the daemon, and
-// error messages with their exit codes.
+// Code that all verbs of inferctl share: it parses options and arguments, connects to the daemon,
+// and prints error messages with their exit codes.
 #include "client/inferctl/cli/command.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define DATA_SOCKET  "/run/inferd/inferd.sock"
 #define ADMIN_SOCKET "/run/inferd/admin.sock"
 
-// Options that every verb has. Their values are not letters, so that verbs may use all letters.
+// Options that every verb has. Their values are no letters, so that verbs may use all letters.
 enum {
     OPTION_HELP = 0x1000,
     OPTION_JSON,
@@ -28,7 +28,7 @@ static const struct option common_options[] = {{"help", no_argument, NULL, OPTIO
 #define COMMON_COUNT     (sizeof common_options / sizeof common_options[0])
 #define LONG_OPTIONS_MAX 24
 
-// --- parsing ---
+// --- parsing options and arguments ---
 
 // Returns whether the verb has its own option -o.
 static bool has_own_output(const struct command *command)
@@ -58,7 +58,7 @@ static int print_usage(const struct command *command, bool asked)
     return EXIT_OK;
 }
 
-// The options for getopt_long(): those of the verb and those that every verb has.
+// The options for getopt_long(): the options of the verb and the common options.
 struct option_set {
     char shorts[64];
     struct option longs[LONG_OPTIONS_MAX];
@@ -80,8 +80,7 @@ static void collect_options(struct option_set *set, const struct command *comman
     set->longs[count] = (struct option){0};
 }
 
-// Handles an option that every verb has, and sets *code. Returns false if the option is the verb's
-// own.
+// Handles a common option and sets *code. Returns false if the option belongs to the verb.
 static bool take_common(struct context *context, const struct command *command, int option,
                         int *code)
 {
@@ -163,9 +162,9 @@ bool command_number(const char *option, const char *text, unsigned long low, uns
     return true;
 }
 
-// --- the daemon ---
+// --- connecting to the daemon and describing models ---
 
-// Returns whether the connection failed, and not the request.
+// Returns whether the connection failed, as opposed to the request.
 static bool is_gone(const struct inferd_error *err)
 {
     return err->code == INFERD_UNAVAILABLE &&
@@ -209,7 +208,8 @@ int command_connect(const struct context *context, bool admin, inferd_client **c
     return err.code == INFERD_UNAVAILABLE ? EXIT_NO_DAEMON : code;
 }
 
-// Returns the loaded model whose name is most similar to `name`, or NULL. The caller frees it.
+// Returns the loaded model whose name is most similar to `name`, or NULL if there is none. The
+// caller frees the string.
 static const char *nearest_model(inferd_client *client, const char *name, inferd_model_row **rows)
 {
     size_t count;

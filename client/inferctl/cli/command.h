@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs of inferctl: their description, their parsed arguments, and what they share.
+// Verbs of inferctl: how a verb is described, its parsed arguments, and the functions that all
+// verbs share.
 #ifndef INF_CLIENT_INFERCTL_CLI_COMMAND_H
 #define INF_CLIENT_INFERCTL_CLI_COMMAND_H
 
@@ -12,11 +13,11 @@
 // Exit codes, documented in inferctl.1.
 enum exit_code {
     EXIT_OK = 0,
-    EXIT_FAILED = 1,    // the daemon refused or the request failed
+    EXIT_FAILED = 1,    // the daemon refused the request, or the request failed
     EXIT_USAGE = 2,     // wrong arguments
-    EXIT_NO_DAEMON = 3, // no daemon listens on the socket, or it closed the connection
-    EXIT_NOT_FOUND = 4, // no such model, version, device or file
-    EXIT_DENIED = 5,    // needs the admin socket
+    EXIT_NO_DAEMON = 3, // no daemon listens on the socket, or the daemon closed the connection
+    EXIT_NOT_FOUND = 4, // there is no such model, version, device or file
+    EXIT_DENIED = 5,    // the verb needs the admin socket
     EXIT_DEADLINE = 6,  // the timeout passed
     EXIT_FILE = 7,      // a file could not be read or written
 };
@@ -27,18 +28,18 @@ enum output_format {
     OUTPUT_JSON,
 };
 
-// The options that every verb has.
+// The values of the options that every verb has.
 struct context {
-    const char *socket; // NULL: the verb's default
+    const char *socket; // NULL: the verb's default socket
     enum output_format format;
 };
 
 #define COMMAND_OPTIONS_MAX 128
 #define COMMAND_NAMES_MAX   16
 
-// The other arguments of a verb.
+// The remaining arguments of a verb.
 struct arguments {
-    const char *names[COMMAND_NAMES_MAX]; // arguments that are no options; NULL: not given
+    const char *names[COMMAND_NAMES_MAX]; // arguments that are not options; NULL: not present
     struct option_given {
         int option; // the `val` of struct option
         const char *value;
@@ -49,12 +50,13 @@ struct arguments {
 // One verb. `names`, `summary` and `help` are printed by --help.
 struct command {
     const char *name;
-    const char *names;                 // "MODEL [FILE]"
-    size_t names_least, names_most;    // minimum and maximum number; at most COMMAND_NAMES_MAX
+    const char *names; // "MODEL [FILE]"
+    // Minimum and maximum number of `names`; at most COMMAND_NAMES_MAX.
+    size_t names_least, names_most;
     const char *summary;               // one line
     const char *help;                  // help for its own options, as indented lines; "": none
-    const char *short_options;         // its own options for getopt_long(); NULL: none
-    const struct option *long_options; // NULL if and only if short_options is
+    const char *short_options;         // the verb's own options for getopt_long(); NULL: none
+    const struct option *long_options; // NULL if and only if short_options is NULL
     // Runs the verb and returns an exit code.
     int (*run)(const struct context *context, const struct arguments *arguments);
 };
@@ -84,26 +86,26 @@ extern const struct command command_profile;
 extern const struct command command_debug;
 extern const struct command command_diff;
 
-// Parses the arguments of a verb and runs it. argv[0] is the prefix of messages. Every verb
-// understands -o FORMAT, --json, --socket and --help, unless it has such an option itself.
+// Parses the arguments of a verb and runs it. argv[0] is the prefix of messages. Every verb accepts
+// -o FORMAT, --json, --socket and --help, unless the verb defines the same option itself.
 int command_run(struct context *context, const struct command *command, int argc, char **argv);
 
 // Parses "table" or "json". Otherwise prints a message and returns false.
 bool command_format(enum output_format *format, const char *text);
 
-// Connects to the daemon's data socket, or to its admin socket if `admin`. --socket and
-// $INFERD_SOCKET replace either. Prints why it failed and returns the exit code.
+// Connects to the daemon's data socket or, if `admin` is true, to its admin socket. --socket and
+// $INFERD_SOCKET override both paths. Returns an exit code, and prints a message on failure.
 int command_connect(const struct context *context, bool admin, inferd_client **client);
 
 // Returns the description of a model in *info, which the caller frees. If there is no such model,
-// prints that and the most similar name. Returns an exit code.
+// prints an error with the most similar name. Returns an exit code.
 int command_describe(inferd_client *client, const char *model, const char *version,
                      inferd_model_info **info);
 
-// Prints "inferctl: TEXT" and returns the exit code that goes with the error.
+// Prints "inferctl: TEXT" and returns the exit code for this error.
 int command_failed(const struct inferd_error *err);
 
-// Prints "inferctl: " and the text; returns `code`.
+// Prints "inferctl: " and the text, and returns `code`.
 int command_say(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Parses a whole number from `low` to `high`. Otherwise prints a message and returns false.

@@ -12,8 +12,8 @@ static size_t find_minimum(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-// Returns the edit distance: how many letters must be inserted, deleted or replaced, or neighbours
-// exchanged, to make `a` into `b`. Keeps three rows of the matrix.
+// Returns the edit distance: the number of insertions, deletions, replacements and exchanges of
+// neighbouring letters that turn `a` into `b`. Only three rows of the matrix are kept.
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[3][NAME_MAX_BYTES + 1];
@@ -44,7 +44,7 @@ void nearest_consider(struct nearest *nearest, const char *known)
 {
     size_t length = strlen(nearest->name);
     size_t known_length = strlen(known);
-    // Names of one letter are never similar: nothing of the name would be left.
+    // A name of one letter is never similar, because one edit replaces the whole name.
     if (length < 2 || length > NAME_MAX_BYTES || known_length > NAME_MAX_BYTES)
         return;
     size_t distance = edit_distance(nearest->name, length, known, known_length);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding the known name that is most similar to a misspelled one.
+// Finds the known name that is most similar to a misspelled one.
 #ifndef INF_CLIENT_INFERCTL_CLI_NEAREST_H
 #define INF_CLIENT_INFERCTL_CLI_NEAREST_H
 
 #include <stddef.h>
 
-// A search. `found` is the most similar name so far; NULL: none is similar enough.
+// A search. `found` is the most similar name so far, or NULL if no name is similar enough.
 struct nearest {
     const char *name;
     const char *found;
     size_t distance;
 };
 
-// Starts a search for names whose edit distance to `name` is at most a third of its letters, but at
-// least two.
+// Starts a search for names whose edit distance to `name` is at most a third of its length, or at
+// most two for short names.
 struct nearest nearest_start(const char *name);
 
 // Compares `name` with one known name.

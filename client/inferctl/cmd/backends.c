@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl backends: lists the backends that are built in, and why some are not used.
+// inferctl backends: lists the built-in backends, and for unused ones the reason why they are not
+// used.
 #include <stdlib.h>
 #include <string.h>
 

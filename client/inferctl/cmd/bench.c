@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl bench: measures how long a model takes through the daemon. In a closed loop, each of N
-// streams sends its next request when its answer has come. In an open loop, requests are sent at a
-// fixed rate (bench/open_loop.h).
+// streams sends its next request when the previous answer has arrived. In an open loop, requests
+// are sent at a fixed rate (bench/open_loop.h).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,21 +21,21 @@
 // The state of one benchmark.
 struct bench {
     inferd_client *client;
-    inferd_client *const *clients; // `client`, and the other connections of an open loop
+    inferd_client *const *clients; // `client`, and for an open loop further connections
     inferd_request request;
-    struct table *table;       // of `parts`
-    unsigned parts;            // of enum bench_part
-    struct plot_point *points; // measured so far
+    struct table *table;       // a table with the columns of `parts`
+    unsigned parts;            // bits of enum bench_part
+    struct plot_point *points; // the points measured so far
     size_t point_count;
-    double *total_ms, *queue_ms, *compute_ms, *added_ms; // by answer
-    double *engine_ms; // times of the engine alone; NULL: not wanted
-    double *socket_ms; // times of round trips through a bare socket; NULL: not wanted
-    size_t sent_bytes, received_bytes; // of tensors, in one request and its answer
+    double *total_ms, *queue_ms, *compute_ms, *added_ms; // one element for each answer
+    double *engine_ms; // times of the engine alone; NULL: not measured
+    double *socket_ms; // times of round trips through a bare socket; NULL: not measured
+    size_t sent_bytes, received_bytes; // bytes of the tensors in one request, and in its answer
     unsigned long sent, answered, wanted;
     double first_ms;
     char device[32], precision[16];
     struct progress progress;
-    struct inferd_error err; // the first failure; code 0: none
+    struct inferd_error err; // the first failure; code 0: no failure
 };
 
 static double now_ms(void)
@@ -85,8 +85,8 @@ static void note_sizes(struct bench *bench, const inferd_result *result)
         bench->received_bytes += inferd_result_output(result, i)->size;
 }
 
-// Sends the first request, which compiles, and a few more to warm up caches. They are not counted.
-// Returns false if one fails; bench->err says why.
+// Sends the first request, which compiles, and a few more to warm up caches. The table does not
+// include these requests. Returns false and sets bench->err if one fails.
 static bool warm_up(struct bench *bench)
 {
     progress_show(&bench->progress, "warm-up", 0);
@@ -106,7 +106,7 @@ static bool warm_up(struct bench *bench)
     return true;
 }
 
-// --- rows ---
+// --- rows of the table ---
 
 static unsigned parts_of(const struct bench_options *options)
 {
@@ -116,7 +116,7 @@ static unsigned parts_of(const struct bench_options *options)
            (options->all_backends ? BENCH_DEVICES : 0u);
 }
 
-// Returns the bytes that the model takes on the measured device; 0: unknown.
+// Returns the bytes of memory that the model needs on the measured device; 0: unknown.
 static int64_t find_memory(const struct bench *bench)
 {
     struct inferd_error err;
@@ -124,7 +124,7 @@ static int64_t find_memory(const struct bench *bench)
     uint64_t bytes = 0;
     if (inferd_explain(bench->client, bench->request.model, bench->request.version, &placement,
                        &err) == 0)
-        // A device may be listed with several precisions: use the largest.
+        // A device may be listed with several precisions, so use the largest value.
         for (size_t i = 0; i < placement->candidate_count; i++)
             if (strcmp(placement->candidates[i].device, bench->device) == 0 &&
                 placement->candidates[i].memory_bytes > bytes)
@@ -133,8 +133,8 @@ static int64_t find_memory(const struct bench *bench)
     return (int64_t)bytes;
 }
 
-// Adds the measurements to the table and to the points. `row` has the values that depend on the
-// kind of loop.
+// Adds the measurements to the table and to the points. The caller has set the fields of `row` that
+// depend on the kind of loop.
 static void add_row(struct bench *bench, struct bench_row row, double elapsed_ms)
 {
     row.model = bench->request.model;
@@ -156,7 +156,7 @@ static void add_row(struct bench *bench, struct bench_row row, double elapsed_ms
                             .p99_ms = row.total.p99};
 }
 
-// Adds a row for a device that does not run the model.
+// Adds a row for a device that cannot run the model.
 static void add_failure(const struct bench *bench)
 {
     bench_table_add(bench->table, bench->parts,
@@ -165,7 +165,7 @@ static void add_failure(const struct bench *bench)
                                         .failure = bench->err.text});
 }
 
-// --- comparisons ---
+// --- comparison with the engine alone and with a bare socket ---
 
 // Returns how many threads a run of the model uses on the measured device.
 static unsigned find_threads(struct bench *bench)
@@ -185,8 +185,8 @@ static unsigned find_threads(struct bench *bench)
     return threads;
 }
 
-// Measures the engine alone and the bare socket, if they are wanted. Prints why it failed and
-// returns an exit code.
+// Measures the engine alone and the bare socket, if the options ask for them. Returns an exit code,
+// and prints a message on failure.
 static int measure_beside(struct bench *bench, const struct bench_options *options)
 {
     if (bench->socket_ms != NULL && beside_socket(bench->sent_bytes, bench->received_bytes,
@@ -203,9 +203,9 @@ static int measure_beside(struct bench *bench, const struct bench_options *optio
     return engine_program_time(&timing, bench->engine_ms);
 }
 
-// --- loops ---
+// --- closed and open loops ---
 
-// Sends the requests of a closed loop. Returns false if one fails; bench->err says why.
+// Sends the requests of a closed loop. Returns false and sets bench->err if one fails.
 static bool send_all(struct bench *bench, unsigned long streams, double *elapsed_ms)
 {
     struct inferd_error err;
@@ -220,8 +220,8 @@ static bool send_all(struct bench *bench, unsigned long streams, double *elapsed
     return bench->err.code == 0;
 }
 
-// Measures a closed loop and adds a row. If it fails, returns false: bench->err says why, or *code
-// is an exit code and the reason has been printed.
+// Measures a closed loop and adds a row. On failure returns false and either sets bench->err, or
+// prints the reason and sets *code to an exit code.
 static bool measure_closed(struct bench *bench, const struct bench_options *options,
                            unsigned long streams, int *code)
 {
@@ -242,7 +242,7 @@ static bool measure_closed(struct bench *bench, const struct bench_options *opti
     return *code == EXIT_OK;
 }
 
-// As measure_closed(), for an open loop.
+// Does the same as measure_closed(), for an open loop.
 static bool measure_open(struct bench *bench, const struct bench_options *options,
                          unsigned long rate, int *code)
 {
@@ -285,12 +285,12 @@ static bool measure_all(struct bench *bench, const struct bench_options *options
 }
 
 // Measures on the device that the request names, and sets *out_point (all 0 if nothing was
-// measured). Prints why it failed; with --all-backends the failure becomes a row instead.
+// measured). On failure prints a message or, with --all-backends, adds a row with the reason.
 static int bench_device(struct table *table, inferd_client *const *clients,
                         const inferd_request *request, const struct bench_options *options,
                         struct plot_point *out_point)
 {
-    // Six values for each run.
+    // The array holds six values for each run.
     double *samples = calloc(options->runs, 6 * sizeof *samples);
     if (samples == NULL)
         return command_say(EXIT_FAILED, "no memory for %lu runs", options->runs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl check and inferctl inspect: examine a model file without the daemon. Both run the
-// program inferd-check, which contains the engine, so that inferctl need not link it. Nodes of a
+// program inferd-check, which contains the engine, so inferctl need not link the engine. Nodes of a
 // served model are reported by the verbs profile, debug and diff (nodes.c).
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "client/inferctl/bench/engine_program.h"
 
-// Replaces this process by that program.
+// Replaces this process with the program inferd-check.
 static int run_program(const struct context *context, const char *file, bool inspect)
 {
     const char *program = engine_program_path();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl explain prints where a model runs and why. inferctl advise compares rules of thumb with
-// what was measured.
+// measured times.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/table.h"
 
-// The thresholds in the documents of TensorFlow.js, as in backends/place/prior.h.
+// The thresholds in the documentation of TensorFlow.js; backends/place/prior.h has the same values.
 #define LITE_BYTES     ((uint64_t)3 << 20)
 #define LITE_MACS      ((uint64_t)60000000)
 #define WEBGL_HANDOFF  128
@@ -71,7 +71,8 @@ static struct table *list_declined(const inferd_placement *placement)
     return table;
 }
 
-// Returns a table of the settings of the model; `all`: also those with their default value.
+// Returns a table of the settings of the model. If `all` is true, the table includes settings with
+// their default value.
 static struct table *list_settings(const inferd_placement *placement, bool all)
 {
     static const char *const columns[] = {"setting", "value", "origin"};
@@ -265,7 +266,7 @@ static int print_advice(const struct context *context, const inferd_placement *p
     return EXIT_OK;
 }
 
-// --- the verbs ---
+// --- the two verbs ---
 
 static int run_with_placement(const struct context *context, const struct arguments *arguments,
                               int (*show)(const struct context *context,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl env prints what the daemon found out about the machine. inferctl flags prints or changes
-// its flags.
+// the daemon's flags.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

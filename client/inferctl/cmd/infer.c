@@ -14,9 +14,9 @@
 struct options {
     struct request_options request;
     unsigned long timeout_ms, queue_timeout_ms;
-    const char *mode; // NULL: the mode of the model
+    const char *mode; // NULL: the mode of the model's placement
     struct result_view view;
-    const char *trace; // file; NULL: none
+    const char *trace; // file to write the trace to; NULL: no trace
 };
 
 // Runs the model again, separately from all requests, to measure the time of each node.
@@ -122,7 +122,7 @@ static int run_infer(const struct context *context, const struct arguments *argu
     int code = EXIT_OK;
     for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
         code = take_option(&options, &arguments->options[i], &labels_path);
-    // Load files and check directories first, so that mistakes show before the model runs.
+    // Load files and check directories first, so that mistakes are reported before the model runs.
     if (code == EXIT_OK && labels_path != NULL)
         code = labels_load(&labels, labels_path);
     if (code == EXIT_OK && options.view.directory != NULL)

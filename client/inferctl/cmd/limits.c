@@ -8,7 +8,7 @@
 #include "client/inferctl/cli/command.h"
 #include "client/inferctl/text/table.h"
 
-// Parses decimal digits with at most one of K, M, G (powers of 1024), as in inferd.conf.
+// Parses decimal digits with an optional suffix K, M or G (powers of 1024), as in inferd.conf.
 static bool parse_value(const char *text, uint64_t *value)
 {
     static const char units[] = "KMG";

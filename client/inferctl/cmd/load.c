@@ -43,7 +43,7 @@ static int run_load(const struct context *context, const struct arguments *argum
     const char *device = NULL;
     for (size_t i = 0; i < arguments->option_count; i++)
         device = arguments->options[i].value;
-    // The daemon has another working directory, so that it needs an absolute path.
+    // The path must be absolute, because the daemon has another working directory.
     char path[PATH_MAX];
     if (file != NULL && realpath(file, path) == NULL)
         return command_say(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FILE, "'%s': %s", file,

@@ -130,7 +130,7 @@ static int show_diff(const struct node_list *list, enum output_format format)
     return EXIT_OK;
 }
 
-// --- the verbs ---
+// --- the three verbs ---
 
 struct verb {
     const char *mode;
@@ -144,7 +144,7 @@ static int load_inputs(inferd_client *client, const char *model, const struct op
     int code = command_describe(client, model, options->request.version, &info);
     if (code != EXIT_OK)
         return code;
-    if (options->request.input_count > 0) { // otherwise the daemon generates them
+    if (options->request.input_count > 0) { // without inputs, the daemon generates them
         code = request_options_load(inputs, &options->request, info);
         if (code == EXIT_OK)
             code = tensor_inputs_complete(inputs, info, TENSOR_RANDOM);

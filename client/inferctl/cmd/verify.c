@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl verify: runs the same input on every device in every precision, and compares the answers
-// with that of the reference device.
+// with the answer of the reference device `ref`.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "client/inferctl/text/fact.h"
 #include "client/inferctl/text/table.h"
 
-// The tolerance of the tests of TensorFlow.js.
+// The tolerance that the tests of TensorFlow.js use.
 #define TOLERANCE_DEFAULT 1e-3
 
 // The tolerance of the daemon for requested precisions (docs/reference/requirements.md, R44).
@@ -26,10 +26,10 @@
 
 struct options {
     struct request_options request;
-    double tolerance; // negative: depends on the precision
+    double tolerance; // negative: the tolerance depends on the precision
 };
 
-// The answer of one device in one precision; no result if the device refused.
+// The answer of one device in one precision. There is no result if the device refused the request.
 struct answer {
     const char *device;
     char precision[PRECISION_SIZE];
@@ -41,7 +41,7 @@ struct answers {
     inferd_environment *environment;
     inferd_device_row *devices;
     size_t device_count;
-    struct answer *answers; // the last is the reference
+    struct answer *answers; // the last element is the answer of the reference device
     size_t count;
 };
 
@@ -74,7 +74,7 @@ static void add_device(struct answers *answers, const inferd_device_row *device,
     }
 }
 
-// Removes entries that the options do not ask for, except for the reference.
+// Removes entries that the options do not select, except for the reference device.
 static int keep_asked(struct answers *answers, const struct request_options *request)
 {
     size_t kept = 0;
@@ -121,7 +121,8 @@ static int request_answers(struct answers *answers, inferd_client *client,
             inferd_infer(client, &pinned, &answer->result, &answer->error) == 0)
             continue;
         answer->result = NULL;
-        if (i + 1 == answers->count) // the reference failed: there is nothing to compare with
+        // The reference device failed, so there is nothing to compare with.
+        if (i + 1 == answers->count)
             return command_failed(&answer->error);
     }
     return EXIT_OK;
@@ -160,9 +161,9 @@ static bool add_difference(struct table *table, const inferd_tensor *got,
     return difference.within;
 }
 
-// Prints a row for each output of each answer. Returns whether all are within the tolerance. If an
-// answer has another precision than requested, it was computed again in fp32, or the model has no
-// operator for that precision.
+// Prints a row for each output of each answer. Returns whether all differences are within the
+// tolerance. If an answer has another precision than requested, it was computed again in fp32, or
+// the model has no operator for that precision.
 static bool print_comparison(const struct answers *answers, double tolerance,
                              enum output_format format)
 {

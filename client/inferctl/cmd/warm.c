@@ -27,7 +27,7 @@ static void print_outcome(const struct context *context, const char *name, const
     json_value_print(answer);
 }
 
-// Appends a set of shapes. Returns false if it does not fit.
+// Appends a set of shapes. Returns false if the set does not fit.
 static bool add_shapes(char shapes[SHAPES_SIZE], const char *set)
 {
     size_t used = strlen(shapes);

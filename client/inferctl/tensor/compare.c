@@ -7,7 +7,8 @@
 
 #include "client/inferctl/tensor/text.h"
 
-// Expected values below this are noise: the relative difference is not computed for them.
+// If the expected value is below this limit, it is treated as noise and the relative difference is
+// not computed.
 #define RELATIVE_LEAST 1e-6
 
 static double measure_distance(double got, double wanted)
@@ -18,7 +19,7 @@ static double measure_distance(double got, double wanted)
     return isnan(difference) ? (double)INFINITY : difference;
 }
 
-// The sums for the cosine, over finite elements only.
+// The sums from which the cosine is computed, over finite elements only.
 struct products {
     double both, got, wanted;
 };

@@ -10,9 +10,9 @@
 struct tensor_difference {
     // The largest |got - wanted|; infinite if only one of the two is NaN or infinite.
     double max_abs;
-    double max_rel; // the largest |got - wanted| / |wanted|, over wanted ones of 1e-6 and more
-    double cosine;  // of the angle between the two as vectors; 1 where both are zero
-    bool same_top;  // the largest element is at the same place
+    double max_rel; // the largest |got - wanted| / |wanted|, if |wanted| is at least 1e-6
+    double cosine;  // cosine of the angle between the tensors as vectors; 1 if both are zero
+    bool same_top;  // the largest element is at the same position in both tensors
     bool within;    // every |got - wanted| is at most tolerance * max(1, |wanted|)
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs from files. A picture is scaled to the size of the input, and each of its bytes becomes an
-// element by a table of 256 levels. Inputs that were not given are zeros or pseudo-random values.
+// Inputs from files. A picture is scaled to the size of the input, and a table of 256 levels
+// converts each of its bytes to an element. Inputs without a file are filled with zeros or
+// pseudo-random values.
 #include "client/inferctl/tensor/input.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ static bool is_given(const struct tensor_inputs *inputs, const char *name)
     return false;
 }
 
-// Finds the input of the model that an assignment names, and the start of its file name.
+// Finds the input of the model that an assignment names, and where the file name starts.
 static const inferd_tensor *find_input(const char *assignment, const inferd_model_info *model,
                                        const char **file)
 {
@@ -60,7 +61,7 @@ static const inferd_tensor *find_input(const char *assignment, const inferd_mode
             return &model->inputs[i];
         }
     }
-    // The name of a file may contain '=', too.
+    // The file name itself may contain '=', too.
     if (model->input_count == 1 &&
         (strchr(assignment, '=') == NULL || access(assignment, F_OK) == 0)) {
         *file = assignment;
@@ -75,10 +76,11 @@ static const inferd_tensor *find_input(const char *assignment, const inferd_mode
 
 enum file_kind {
     FILE_NPY,
-    FILE_PICTURE, // anything that is not .npy
+    FILE_PICTURE, // any file that does not start like .npy
 };
 
-// Finds the kind of a file by its first bytes. Prints what is wrong and returns an exit code.
+// Determines the kind of a file by its first bytes. Returns an exit code, and prints a message on
+// failure.
 static int look_at_file(const char *path, enum file_kind *kind)
 {
     *kind = FILE_PICTURE;
@@ -126,14 +128,14 @@ static int load_npy(inferd_tensor *tensor, const char *name, const char *path)
     return code;
 }
 
-// Which axes of an input are the rows, columns and channels of a picture.
+// Which axes of an input tensor are the rows, columns and channels of a picture.
 struct picture_layout {
-    int height, width, channel; // axes
+    int height, width, channel; // indices of the axes
     bool channels_first;
 };
 
 // Finds the layout of an input: its last three axes are a picture, and an axis before them is the
-// batch. Returns false if it is not a picture.
+// batch. Returns false if the input cannot be a picture.
 static bool find_layout(const inferd_tensor *wanted, struct picture_layout *layout)
 {
     int first = wanted->rank - 3;
@@ -154,7 +156,8 @@ struct element_range {
     double least, most;
 };
 
-// Returns the range of a dtype that pictures can be converted to; 0 to 0 for other dtypes.
+// Returns the range of elements of a dtype. The range is 0 to 0 if pictures cannot be converted to
+// the dtype.
 static struct element_range element_range(inferd_dtype dtype)
 {
     switch (dtype) {
@@ -171,7 +174,7 @@ static struct element_range element_range(inferd_dtype dtype)
     }
 }
 
-// Computes the element for each of the 256 values of a channel.
+// Computes the tensor element for each of the 256 values of a channel.
 static void fill_levels(double levels[256], inferd_dtype dtype,
                         const struct picture_options *options)
 {
@@ -249,7 +252,7 @@ static int picture_to_tensor(inferd_tensor *tensor, const inferd_tensor *wanted,
     memcpy(shape.dims, wanted->shape, sizeof shape.dims);
     if (shape.rank == 4)
         shape.dims[0] = 1;
-    if (shape.dims[layout.height] < 0) // any size: use that of the picture
+    if (shape.dims[layout.height] < 0) // the input accepts any size, so use the size of the picture
         shape.dims[layout.height] = picture->height;
     if (shape.dims[layout.width] < 0)
         shape.dims[layout.width] = picture->width;
@@ -304,7 +307,7 @@ int tensor_inputs_add(struct tensor_inputs *inputs, const char *assignment,
     return code;
 }
 
-// Marsaglia, "Xorshift RNGs", J. Statistical Software 8 (14), 2003.
+// Xorshift generator of Marsaglia, "Xorshift RNGs", J. Statistical Software 8 (14), 2003.
 static uint32_t next_random(uint32_t *state)
 {
     *state ^= *state << 13;

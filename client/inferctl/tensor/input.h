@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as inputs of a model: .npy files unchanged, pictures converted to the type and shape of the
-// input.
+// Reads files as inputs of a model. A .npy file is used unchanged; a picture is converted to the
+// type and shape of the input.
 #ifndef INF_CLIENT_INFERCTL_TENSOR_INPUT_H
 #define INF_CLIENT_INFERCTL_TENSOR_INPUT_H
 
@@ -15,7 +15,7 @@ struct picture_options {
     bool has_range;   // else 0:1 for floats, and for integers what a channel's byte is, 0:255
                       // (INT8: -128:127)
     double low, high; // the values of black and white
-    bool bgr;         // blue first
+    bool bgr;         // the blue channel comes first
     bool letterbox;   // keep the aspect ratio, with a black border; otherwise stretch
 };
 
@@ -26,18 +26,19 @@ struct tensor_inputs {
 };
 
 // Adds the input that `assignment` names: "NAME=FILE", or "FILE" if the model has one input. FILE
-// is .npy, JPEG or PNG, decided by its content. Prints what is wrong and returns an exit code.
+// is .npy, JPEG or PNG, decided by its content. Returns an exit code, and prints a message on
+// failure.
 int tensor_inputs_add(struct tensor_inputs *inputs, const char *assignment,
                       const inferd_model_info *model, const struct picture_options *options);
 
-// The elements of inputs that were not given.
+// How to fill the inputs for which the user gave no file.
 enum tensor_fill {
     TENSOR_ZEROS,
     TENSOR_RANDOM, // floats (FP32, FP64) of 0 to 1 and UINT8 of any value, the same each time; else
                    // zeros, since whole numbers often are indices
 };
 
-// Adds every input of the model that was not given. Unknown dimensions become 1. Returns an exit
+// Adds every input of the model that has no file yet. Unknown dimensions become 1. Returns an exit
 // code.
 int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info *model,
                            enum tensor_fill fill);

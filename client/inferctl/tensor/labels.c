@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads names of classes from a text file: one allocation for the text and one for the pointers.
+// Reads names of classes from a text file. The text is one allocation, and the pointers to the
+// names are another.
 #include "client/inferctl/tensor/labels.h"
 
 #include <errno.h>

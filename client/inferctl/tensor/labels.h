@@ -6,14 +6,14 @@
 #include <stddef.h>
 
 struct labels {
-    char *text; // the file, with NUL in place of line ends
+    char *text; // text of the file, with NUL in place of line ends
     size_t size;
 };
 
-// Reads the file; prints what is wrong and returns an exit code.
+// Reads the file. Returns an exit code, and prints a message on failure.
 int labels_load(struct labels *labels, const char *path);
 
-// Returns the name of class `index`, or "".
+// Returns the name of class `index`, or "" if there is none.
 const char *labels_get(const struct labels *labels, size_t index);
 
 // Frees the names.

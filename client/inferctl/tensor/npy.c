@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes NumPy's .npy files. The header is a Python dictionary as text; only the form
+// Reads and writes NumPy's .npy files. The header is the text of a Python dictionary. Only the form
 // that NumPy writes is accepted.
 #include "client/inferctl/tensor/npy.h"
 
@@ -36,7 +36,7 @@ static void skip_space(struct cursor *cursor)
         cursor->at++;
 }
 
-// Skips white space and `symbol`. Returns false if something else follows.
+// Skips white space and then `symbol`. Returns false if another character follows.
 static bool accept_symbol(struct cursor *cursor, char symbol)
 {
     skip_space(cursor);
@@ -46,7 +46,7 @@ static bool accept_symbol(struct cursor *cursor, char symbol)
     return true;
 }
 
-// Parses a quoted string without escapes, shorter than `size`.
+// Parses a quoted string without escapes. The string must be shorter than `size`.
 static bool take_string(struct cursor *cursor, char *text, size_t size)
 {
     char quote = accept_symbol(cursor, '\'') ? '\'' : '"';
@@ -110,8 +110,8 @@ static enum inf_dtype parse_description(const char *text)
         const char *known = descriptions[dtype];
         if (known == NULL || strcmp(known + 1, text + 1) != 0)
             continue;
-        // The byte order does not matter for elements of one byte. "=" is the order of the machine:
-        // little.
+        // The byte order does not matter for elements of one byte. "=" stands for the byte order of
+        // the machine, which is little-endian.
         bool single = inf_dtype_size(dtype) == 1;
         if (text[0] == known[0] || text[0] == '=' || (single && strchr("<>", text[0]) != NULL))
             return dtype;
@@ -236,7 +236,7 @@ enum inf_code inf_npy_format_header(char header[INF_NPY_HEADER_MAX], size_t *siz
     if ((unsigned)dtype >= INF_DTYPE_COUNT || descriptions[dtype] == NULL)
         return inf_fail(err, INF_UNSUPPORTED, ".npy has no element type for %s",
                         inf_dtype_name(dtype));
-    // 8 dimensions of 10 digits always fit.
+    // The buffer is large enough for 8 dimensions of 10 digits.
     char *text = header + MAGIC_SIZE + 4;
     size_t room = INF_NPY_HEADER_MAX - MAGIC_SIZE - 4;
     size_t used = (size_t)snprintf(text, room, "{'descr': '%s', 'fortran_order': False, 'shape': (",
@@ -258,7 +258,7 @@ enum inf_code inf_npy_format_header(char header[INF_NPY_HEADER_MAX], size_t *siz
     return INF_OK;
 }
 
-// --- files ---
+// --- reading and writing files ---
 
 static enum inf_code read_all(int fd, const char *path, uint64_t offset, void *buffer, size_t size,
                               struct inf_error *err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes outputs to .npy files whose names follow from the names of the outputs.
+// Writes outputs to .npy files that are named after the outputs.
 #include "client/inferctl/tensor/output_files.h"
 
 #include <errno.h>

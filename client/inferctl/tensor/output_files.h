@@ -7,17 +7,18 @@
 
 #include "client/inferd.h"
 
-// Creates the directory if it does not exist. Prints what is wrong and returns an exit code.
+// Creates the directory if it does not exist. Returns an exit code, and prints a message on
+// failure.
 int output_files_prepare(const char *directory);
 
 // Writes the path of the file for output `index` to `path`, and returns `path`. It is
-// DIRECTORY/NAME.npy, with '_' in place of all characters but letters, digits, '.', '-' and '_'. If
-// an earlier output has the same file, it is DIRECTORY/NAME-INDEX.npy.
+// DIRECTORY/NAME.npy, where '_' replaces all characters but letters, digits, '.', '-' and '_'. If
+// an earlier output has the same path, the path is DIRECTORY/NAME-INDEX.npy.
 const char *output_files_path(const char *directory, const inferd_result *result, size_t index,
                               char path[PATH_MAX]);
 
-// Writes every output to its file. BF16, which .npy does not have, is written as float32. Prints
-// what is wrong and returns an exit code.
+// Writes every output to its file. BF16, which .npy does not have, is written as float32. Returns
+// an exit code, and prints a message on failure.
 int output_files_save(const char *directory, const inferd_result *result);
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that all verbs share that send requests.
+// The options that are common to all verbs that send requests.
 #ifndef INF_CLIENT_INFERCTL_TENSOR_REQUEST_OPTIONS_H
 #define INF_CLIENT_INFERCTL_TENSOR_REQUEST_OPTIONS_H
 
 #include "client/inferctl/cli/command.h"
 #include "client/inferctl/tensor/input.h"
 
-// -i, -v, -d, -P, -r, --bgr and --letterbox.
+// The values of -i, -v, -d, -P, -r, --bgr and --letterbox.
 struct request_options {
-    const char *inputs[TENSOR_INPUTS_MAX]; // assignments
+    const char *inputs[TENSOR_INPUTS_MAX]; // the assignments "NAME=FILE" or "FILE" of -i
     size_t input_count;
     const char *version, *device, *precision;
     struct picture_options picture;
@@ -36,18 +36,18 @@ struct request_options {
     "  -d, --device NAME      run on this device (inferctl devices lists them)\n"                  \
     "  -P, --precision P      compute in fp32, fp16, bf16 or int8 if the device supports it\n"
 
-// Handles one option and sets *code: EXIT_OK, or EXIT_USAGE after a message. Returns false if it is
-// none of these options.
+// Handles one option and sets *code: EXIT_OK, or EXIT_USAGE after a message. Returns false if the
+// option is none of these.
 bool request_options_take(struct request_options *options, const struct option_given *given,
                           int *code);
 
-// Sets the run options of the client; `mode` may be NULL. Prints what is wrong and returns an exit
-// code.
+// Sets the run options of the client; `mode` may be NULL. Returns an exit code, and prints a
+// message on failure.
 int request_options_apply(const struct request_options *options, inferd_client *client,
                           const char *mode);
 
-// Loads the inputs that the options name. Prints what is wrong and returns an exit code. Call
-// tensor_inputs_fini() in any case.
+// Loads the inputs that the options name. Returns an exit code, and prints a message on failure.
+// The caller calls tensor_inputs_fini() in any case.
 int request_options_load(struct tensor_inputs *inputs, const struct request_options *options,
                          const inferd_model_info *model);
 

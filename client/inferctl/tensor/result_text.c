@@ -21,7 +21,7 @@ static const struct {
 };
 #define FLAGS (sizeof flag_texts / sizeof flag_texts[0])
 
-// --- for people ---
+// --- lines for people ---
 
 static void print_top(const inferd_tensor *tensor, const struct result_view *view)
 {
@@ -83,7 +83,7 @@ static void print_people(const inferd_result *result, const struct result_view *
             printf("computed %s\n", flag_texts[i].text);
 }
 
-// --- for programs ---
+// --- JSON for programs ---
 
 static json_t *flags_json(const inferd_result *result)
 {

@@ -8,15 +8,16 @@
 
 #define RESULT_TOP_MAX 100
 
-// What to print.
+// Which parts of the result to print.
 struct result_view {
-    unsigned long top;           // number of best classes, at most RESULT_TOP_MAX
-    const struct labels *labels; // of classes
-    const char *directory;       // where output_files_save() wrote the outputs; NULL: nowhere
+    unsigned long top;           // number of best classes to print, at most RESULT_TOP_MAX
+    const struct labels *labels; // names of the classes
+    // Directory in which output_files_save() wrote the outputs; NULL: no files were written.
+    const char *directory;
 };
 
 // Prints name, dtype, shape and a summary of each output and, for a vector of class scores, the
-// best classes; then the device and the times.
+// best classes. After the outputs, prints the device and the times.
 void result_print(const inferd_result *result, const struct result_view *view,
                   enum output_format format);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as text. Elements of every type are read as doubles.
+// Converts tensors to text. Elements of every type are read as doubles.
 #include "client/inferctl/tensor/text.h"
 
 #include <math.h>
@@ -38,7 +38,8 @@ size_t tensor_count(const inferd_tensor *tensor)
     return element == 0 ? 0 : tensor->size / element;
 }
 
-// Returns the value of a binary16: sign, 5 bits of exponent, 10 bits of mantissa.
+// Returns the value of a binary16 number, which has a sign, 5 bits of exponent and 10 bits of
+// mantissa.
 static double half_value(uint16_t bits)
 {
     int exponent = bits >> 10 & 0x1f;

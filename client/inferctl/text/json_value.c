@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON values that are always valid: text of the daemon may not be UTF-8, and numbers may not be
-// finite.
+// Makes valid JSON values from any input: text of the daemon may not be UTF-8, and numbers may not
+// be finite.
 #include "client/inferctl/text/json_value.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ json_t *json_value_text(const char *text)
     json_t *json = json_string(text);
     if (json != NULL)
         return json;
-    // Not UTF-8: replace all characters that are not ASCII.
+    // The text is not UTF-8, so replace all characters that are not ASCII.
     char *plain = json_value_must(strdup(text));
     for (char *at = plain; *at != '\0'; at++)
         *at = (*at & 0x80) != 0 ? '?' : *at;

@@ -43,7 +43,8 @@ uint64_t node_list_total_ns(const struct node_list *list)
     return total_ns;
 }
 
-// Returns the index of the first node on the same device, which serves as the number of the device.
+// Returns the index of the first node that runs on the same device. This index serves as the number
+// of the device.
 static int device_number(const struct node_list *list, const inferd_node *node)
 {
     size_t i = 0;
@@ -92,7 +93,7 @@ int node_list_trace(const struct node_list *list, const char *model, const char 
     for (size_t i = 0; i < list->count; i++) {
         const inferd_node *node = &list->nodes[i];
         if (node->kernel[0] == '\0')
-            continue; // fused into another node
+            continue; // the node is fused into another node
         if (device_number(list, node) == (int)i)
             json_array_append_new(events, make_name("thread_name", node->device, (int)i));
         json_array_append_new(events, make_event(list, node));

@@ -24,7 +24,7 @@ void progress_show(struct progress *progress, const char *stage, unsigned percen
 {
     if (!progress->wanted)
         return;
-    // Truncated so that the line never wraps: only one line can be cleared.
+    // Truncate the text so that it never wraps, because only one line can be cleared.
     fprintf(stderr, "\r\033[K%.40s: %.20s %u %%", progress->what, stage, percent);
     progress->shown_ns = now_ns();
 }

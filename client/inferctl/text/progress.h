@@ -13,16 +13,16 @@ struct progress {
     uint64_t shown_ns; // when the line was last written; 0: never
 };
 
-// Starts the progress of `what`.
+// Starts to show the progress of the activity `what`.
 struct progress progress_start(const char *what);
 
 // Replaces the line by "WHAT: STAGE 40 %".
 void progress_show(struct progress *progress, const char *stage, unsigned percent);
 
-// As progress_show(), but at most ten times per second.
+// Does the same as progress_show(), but at most ten times per second.
 void progress_tick(struct progress *progress, const char *stage, unsigned percent);
 
-// Clears the line.
+// Clears the progress line.
 void progress_end(struct progress *progress);
 
 #endif

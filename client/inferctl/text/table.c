@@ -59,7 +59,7 @@ void table_whole(struct table *table, int64_t number, const char *shown)
 
 void table_real(struct table *table, double number, const char *shown)
 {
-    char text[336]; // 309 digits before the point
+    char text[336]; // enough for a double, which has up to 309 digits before the point
     snprintf(text, sizeof text, "%.3f", number);
     add_cell(table, shown != NULL ? shown : text, json_value_real(number));
 }
@@ -99,7 +99,7 @@ static void print_json(const struct table *table, bool single)
     }
 }
 
-// Returns how many columns of a terminal a text takes: one for each character.
+// Returns how many terminal columns a text occupies: one for each character.
 static size_t columns_of(const char *text)
 {
     size_t count = 0;

@@ -13,30 +13,31 @@
 
 struct table;
 
-// Starts a table with `count` columns of these names. table_print() frees it. Ends the program if
-// there is no memory, as all functions here do.
+// Starts a table with `count` columns of these names. table_print() frees the table. All functions
+// of this file end the program if there is no memory.
 struct table *table_create(const char *const *columns, unsigned count);
 
-// Adds the next cell, row by row: a text. Control characters become "?".
+// Adds the next cell of the current row: a text. Control characters become "?".
 void table_text(struct table *table, const char *text);
 
-// Adds the next cell: a whole number; `shown` is what the table shows for it (NULL: the number).
+// Adds the next cell: a whole number. `shown` is the text in the table (NULL: the number itself).
 void table_whole(struct table *table, int64_t number, const char *shown);
 
-// Adds the next cell: a number; `shown` is its text in the table (NULL: three decimals).
+// Adds the next cell: a number. `shown` is the text in the table (NULL: the number with three
+// decimals).
 void table_real(struct table *table, double number, const char *shown);
 
-// Adds the next cell: any JSON value, owned by the table, with its text in the table.
+// Adds the next cell: any JSON value, which the table then owns. `shown` is the text in the table.
 void table_value(struct table *table, json_t *value, const char *shown);
 
 // Prints the table with aligned columns or, with OUTPUT_JSON, as an array of objects (if `single`,
-// as one object). Frees it.
+// as one object). Frees the table.
 void table_print(struct table *table, enum output_format format, bool single);
 
 // Returns the rows as an array of objects, which the caller owns. Frees the table.
 json_t *table_json(struct table *table);
 
-// Frees a table that is not printed. NULL is fine.
+// Frees a table that is not printed. NULL is allowed.
 void table_free(struct table *table);
 
 // Writes a size such as "1.2 MiB" to `text` and returns it.
