@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and sizes of element types, in one table.
+// The names and sizes of element types, in one table.
 #include "proto/core/dtype.h"
 
 #include <string.h>

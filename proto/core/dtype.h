@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum inf_dtype {
-    INF_DTYPE_NONE, // unset or unknown
+    INF_DTYPE_NONE, // the type is not set or unknown
     INF_DTYPE_BOOL, // one byte, 0 or 1
     INF_DTYPE_U8,
     INF_DTYPE_U16,
@@ -24,7 +24,7 @@ enum inf_dtype {
     INF_DTYPE_COUNT
 };
 
-// Returns the bytes of one element; 0 for NONE and for numbers that are no dtype.
+// Returns the size of one element in bytes, or 0 for NONE and for numbers that are no dtype.
 size_t inf_dtype_size(enum inf_dtype dtype);
 
 // Returns the name in the Open Inference Protocol ("FP32", "INT64", "BOOL"), or "NONE".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every hard limit on data from outside, each with its reason. Configurable limits are in
+// Every hard limit on data from outside, with the reason for each limit. Configurable limits are in
 // daemon/config/config.h; they cannot exceed these.
 #ifndef INF_PROTO_CORE_LIMITS_H
 #define INF_PROTO_CORE_LIMITS_H
@@ -7,51 +7,57 @@
 // --- frames --- Metadata of an inference is a few hundred bytes; 64 KiB holds 16 tensors with long
 // names.
 #define INF_LIMIT_META_BYTES (64u << 10)
-// Above 16 KiB a region is faster (measured); 1 MiB inline keeps simple clients simple.
+// Data of one frame. Shared memory is faster above 16 KiB (measured), but a limit of 1 MiB lets
+// simple clients send all tensors in frames.
 #define INF_LIMIT_DATA_BYTES (1u << 20)
-// Data of one request or reply in all its frames. More than two pictures of 1920 x 1080 x 3 in
-// FP32, and little enough to be copied.
+// Data of one request or reply in all its frames. Two FP32 pictures of 1920 x 1080 x 3 fit, and
+// copying this amount is still acceptable.
 #define INF_LIMIT_STREAM_DATA_BYTES (64u << 20)
-// An oversize frame up to this size is answered and skipped; beyond it the connection is closed.
+// A frame that is too large is skipped and answered with an error if its size is at most this
+// limit. For larger frames the connection is closed.
 #define INF_LIMIT_SKIP_BYTES (64u << 20)
-// File descriptors with one frame; the kernel's own limit (SCM_MAX_FD) is 253.
+// File descriptors sent with one frame. The kernel's own limit (SCM_MAX_FD) is 253.
 #define INF_LIMIT_FRAME_FDS 16u
-// Milliseconds from the first byte of a frame to its last: a client that sends slowly must not hold
-// a buffer for ever.
+// Milliseconds from the first byte of a frame to its last. The limit exists because a client that
+// sends slowly must not hold a buffer for ever.
 #define INF_LIMIT_FRAME_MS 10000u
 
 // --- protobuf metadata --- The schema itself nests 4 deep; protobuf-c has no limit of its own and
 // overruns the stack.
 #define INF_LIMIT_META_DEPTH 16u
-// Fields in one metadata block; bounds the sub-messages protobuf-c allocates.
+// Fields in one metadata block. The limit bounds the number of sub-messages that protobuf-c
+// allocates.
 #define INF_LIMIT_META_FIELDS 4096u
 // Bytes that unpacking one metadata block may allocate. The worst block within the two limits above
-// (thousands of empty tensors, and one shape of 57000 dimensions) would take a little more.
+// (thousands of empty tensors, and one shape of 57000 dimensions) would need a little more.
 #define INF_LIMIT_META_UNPACK_BYTES (16u * INF_LIMIT_META_BYTES)
 
 // --- names and tensors ---
-#define INF_LIMIT_MODEL_NAME   64u // [A-Za-z0-9._-]{1,64}, no leading dot
+#define INF_LIMIT_MODEL_NAME   64u // [A-Za-z0-9._-]{1,64}, with no dot at the start
 #define INF_LIMIT_TENSOR_NAME  256u
 #define INF_LIMIT_REQUEST_ID   256u
 #define INF_LIMIT_RANK         8
-#define INF_LIMIT_DIM          ((int64_t)1 << 31)  // exclusive: a dimension fits int32
-#define INF_LIMIT_TENSOR_BYTES ((uint64_t)4 << 30) // one tensor
-#define INF_LIMIT_TENSORS      64u                 // inputs, or outputs, of one request
+#define INF_LIMIT_DIM          ((int64_t)1 << 31)  // exclusive, so that a dimension fits int32
+#define INF_LIMIT_TENSOR_BYTES ((uint64_t)4 << 30) // size of one tensor
+// Number of inputs, or of outputs, of one request.
+#define INF_LIMIT_TENSORS 64u
 
 // --- connections ---
 #define INF_LIMIT_STREAMS      1024u               // requests in flight on one connection
 #define INF_LIMIT_REGIONS      256u                // memory regions registered by one connection
-#define INF_LIMIT_REGION_BYTES ((uint64_t)4 << 30) // all regions of one connection together
+#define INF_LIMIT_REGION_BYTES ((uint64_t)4 << 30) // sum of all regions of one connection
 
 // --- sessions ---
-#define INF_LIMIT_SESSIONS        256u // open on one connection
-#define INF_LIMIT_SESSION_TENSORS 64u  // kept in one session: all the state of a model
-#define INF_LIMIT_SESSION_BYTES   ((uint64_t)1 << 30) // of one session, next values included
+#define INF_LIMIT_SESSIONS 256u // sessions open on one connection
+// Tensors in one session, which hold all of the model's state.
+#define INF_LIMIT_SESSION_TENSORS 64u
+// Bytes of one session, including the values that the running request computes.
+#define INF_LIMIT_SESSION_BYTES ((uint64_t)1 << 30)
 
 // --- model files ---
 #define INF_LIMIT_MODEL_JSON_BYTES   ((uint64_t)256 << 20)
 #define INF_LIMIT_MODEL_WEIGHT_BYTES ((uint64_t)16 << 30)
-// The maximum of protobuf itself; larger models have their weights in separate files.
+// 2 GiB is the maximum of protobuf itself. Larger models store their weights in separate files.
 #define INF_LIMIT_MODEL_ONNX_BYTES ((uint64_t)2 << 30)
 #define INF_LIMIT_MODEL_SHARDS     4096u
 #define INF_LIMIT_JSON_DEPTH       64u
@@ -68,16 +74,17 @@
 // three times for each visit of the outer one.
 #define INF_LIMIT_GRAPH_DEPTH 8u
 
-// Missing operators in one report: more than any file format has.
+// Missing operators in one report. No file format has this many operators.
 #define INF_LIMIT_REPORTED_OPERATORS 4096u
 
-// Intermediate tensors and outputs of one run: a file of a few bytes can ask for any amount.
+// Bytes of the intermediate tensors and outputs of one run. The limit is needed because a file of a
+// few bytes can require any amount.
 #define INF_LIMIT_ARENA_BYTES ((uint64_t)2 << 30)
 
 // --- models whose shapes depend on values --- Iterations of one loop: a model that never ends must
 // not hold a worker for ever.
 #define INF_LIMIT_LOOP_ITERATIONS (1u << 20)
-// Bytes of tensors whose size is known at run time only, at any moment of one run.
+// Bytes of tensors whose size is known only at run time, at any moment of one run.
 #define INF_LIMIT_DYNAMIC_BYTES ((uint64_t)2 << 30)
 
 #endif

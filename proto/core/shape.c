@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes: comparing, counting, broadcasting and printing. Products are checked for overflow here
-// and nowhere else.
+// Compares, counts, broadcasts and prints shapes. Only this file multiplies dimensions, and it
+// checks each product for overflow.
 #include "proto/core/shape.h"
 
 #include <stdio.h>

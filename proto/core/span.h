@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of bytes, and the only arithmetic that is allowed on sizes from outside.
+// Spans of bytes, and functions for arithmetic on sizes from outside, which must not use plain
+// operators.
 #ifndef INF_PROTO_CORE_SPAN_H
 #define INF_PROTO_CORE_SPAN_H
 
@@ -9,7 +10,7 @@
 
 #include "proto/core/attributes.h"
 
-// Bytes that the holder of the span does not own. `data` may be NULL if `size` is 0.
+// A reference to bytes that the holder of the span does not own. `data` may be NULL if `size` is 0.
 struct inf_span {
     const uint8_t *data;
     size_t size;

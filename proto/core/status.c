@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors: formatting their text, and the names of codes and reasons. The texts may quote names from
-// model files and clients, so that control characters and invalid UTF-8 are replaced.
+// Errors: formatting their text, and the names of codes and reasons. Control characters and invalid
+// UTF-8 in the texts are replaced, because the texts may quote names from model files and clients.
 #include "proto/core/status.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ enum inf_code inf_error_vset(struct inf_error *err, enum inf_code code, enum inf
     err->line = line;
     vsnprintf(err->text, sizeof err->text, format, arguments);
     inf_text_trim(err->text);
-    // The text may quote a name from a file or a client.
+    // Replace invalid bytes, because the text may quote a name from a file or a client.
     inf_text_clean(err->text);
     return code;
 }
@@ -62,7 +62,7 @@ enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const 
 void inf_text_trim(char *text)
 {
     size_t size = strlen(text);
-    size_t tail = 0; // continuation bytes at the end
+    size_t tail = 0; // number of continuation bytes at the end
     while (tail < size && tail < 3 && ((unsigned char)text[size - 1 - tail] & 0xc0) == 0x80)
         tail++;
     if (tail == size)

@@ -7,27 +7,29 @@
 
 #include "proto/core/attributes.h"
 
-// The numbers are those of google.rpc.Code and go over the wire as they are: append only.
+// The numbers are those of google.rpc.Code. They are sent on the wire, so codes may only be
+// appended.
 enum inf_code {
     INF_OK = 0,
-    INF_CANCELLED = 1,    // The client or an admin cancelled the request.
-    INF_INVALID = 3,      // The request is wrong in any state: do not retry.
-    INF_DEADLINE = 4,     // The client's timeout passed.
-    INF_NOT_FOUND = 5,    // The named thing does not exist.
-    INF_EXISTS = 6,       // The named thing exists already.
-    INF_DENIED = 7,       // The caller's role does not allow it.
-    INF_EXHAUSTED = 8,    // A limit was reached, or memory: retry later or with less.
-    INF_PRECONDITION = 9, // The request is right in another state: change the state.
-    INF_ABORTED = 10,     // Something concurrent interfered: retry from the beginning.
-    INF_RANGE = 11,       // An offset or size beyond what it points into.
-    INF_UNSUPPORTED = 12, // Not implemented: an operator, a method, a feature.
-    INF_INTERNAL = 13,    // A bug or a broken backend.
-    INF_UNAVAILABLE = 14, // Not at this time (loading, draining, device lost): retry.
+    INF_CANCELLED = 1, // The client or an admin cancelled the request.
+    INF_INVALID = 3,   // The request is wrong in every state of the daemon: do not retry.
+    INF_DEADLINE = 4,  // The client's timeout passed.
+    INF_NOT_FOUND = 5, // The named thing does not exist.
+    INF_EXISTS = 6,    // The named thing exists already.
+    INF_DENIED = 7,    // The caller's role does not allow the operation.
+    // A limit was reached or memory is exhausted: retry later, or with less data.
+    INF_EXHAUSTED = 8,
+    INF_PRECONDITION = 9, // The request is valid only in another state: change the state first.
+    INF_ABORTED = 10,     // Another request interfered: retry from the beginning.
+    INF_RANGE = 11,       // An offset or size is beyond the end of its buffer.
+    INF_UNSUPPORTED = 12, // An operator, method or feature is not implemented.
+    INF_INTERNAL = 13,    // There is a bug, or a backend is broken.
+    INF_UNAVAILABLE = 14, // Temporarily not available (loading, draining, device lost): retry.
 };
 
-// The detail that a program can act on. The numbers are on the wire: append only.
-// docs/reference/protocol.md says which reasons belong to which code, and which of them can be
-// retried.
+// A detailed reason that a program can act on. The numbers are sent on the wire, so reasons may
+// only be appended. docs/reference/protocol.md says which reasons belong to which code, and which
+// of them can be retried.
 enum inf_reason {
     INF_REASON_NONE = 0,
     INF_REASON_TENSOR_MISSING = 1,
@@ -81,29 +83,29 @@ enum inf_reason {
     INF_REASON_COUNT,
 };
 
-// One failure. Nothing in it needs to be freed. The text is one lower-case line that names the
-// object, the wrong value and what was wanted. Clients see it unchanged, so that it must not
+// Describes one failure. The struct owns no memory. The text is one lower-case line that names the
+// object, the wrong value and the expected one. Clients receive the text unchanged, so it must not
 // contain a path of the server or an address.
 struct inf_error {
     enum inf_code code;
     enum inf_reason reason;
     char text[1024];  // long enough to name every operator that a model lacks
-    const char *file; // where it was raised
+    const char *file; // source file that reported the failure
     int line;
 };
 
-// Fills *err (NULL is allowed) and returns `code`. Call it where a failure is detected, not to
-// forward one. Control characters in the text become '?'.
+// Fills *err (NULL is allowed) and returns `code`. Call this function at the place that detects a
+// failure; use INF_TRY() to forward a failure. Control characters in the text become '?'.
 enum inf_code inf_error_set(struct inf_error *err, enum inf_code code, enum inf_reason reason,
                             const char *file, int line, const char *format, ...) INF_PRINTF(6, 7);
 
-// As inf_error_set(), with the arguments in a va_list.
+// Does the same as inf_error_set(), with the arguments in a va_list.
 enum inf_code inf_error_vset(struct inf_error *err, enum inf_code code, enum inf_reason reason,
                              const char *file, int line, const char *format, va_list arguments)
     INF_PRINTF(6, 0);
 
-// Puts "<prefix>: " in front of the text of an error that is set, to say what was being done.
-// Returns err->code, or `code` if `err` is NULL.
+// Inserts "<prefix>: " before the text of an error, to name the operation that failed. Returns
+// err->code, or `code` if `err` is NULL.
 enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const char *format, ...)
     INF_PRINTF(3, 4);
 
@@ -112,7 +114,7 @@ enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const 
 #define inf_fail_reason(err, code, reason, ...)                                                    \
     inf_error_set((err), (code), (reason), __FILE__, __LINE__, __VA_ARGS__)
 
-// Forwards a failure to the caller.
+// Evaluates `expression`, and returns its code from the calling function if it is a failure.
 #define INF_TRY(expression)                                                                        \
     do {                                                                                           \
         enum inf_code inf_try_code_ = (expression);                                                \
@@ -120,8 +122,8 @@ enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const 
             return inf_try_code_;                                                                  \
     } while (0)
 
-// Removes an incomplete UTF-8 character from the end of a text that was truncated. Protobuf readers
-// of clients refuse incomplete characters.
+// Removes an incomplete UTF-8 character from the end of a text that was truncated. The protobuf
+// readers of clients refuse incomplete characters.
 void inf_text_trim(char *text);
 
 // Returns the name of a code as google.rpc spells it ("INVALID_ARGUMENT"), or "CODE_UNKNOWN".

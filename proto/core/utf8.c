@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8 by the table of the Unicode standard: each lead byte fixes the size of the character and,
-// for four lead bytes, the range of the second byte.
+// Checks UTF-8 by the table of the Unicode standard. Each lead byte determines the size of the
+// character. Four lead bytes also restrict the range of the second byte.
 #include "proto/core/utf8.h"
 
 #include <string.h>
@@ -16,7 +16,8 @@ size_t inf_utf8_character_size(const uint8_t *at, size_t room)
     for (size_t i = 1; i < size; i++)
         if ((at[i] & 0xc0) != 0x80)
             return 0;
-    // The second byte of these lead bytes decides: overlong forms, surrogates, and above U+10FFFF.
+    // For these lead bytes the second byte must be checked too: it shows overlong forms,
+    // surrogates, and characters above U+10FFFF.
     if ((lead == 0xe0 && at[1] < 0xa0) || (lead == 0xed && at[1] > 0x9f) ||
         (lead == 0xf0 && at[1] < 0x90) || (lead == 0xf4 && at[1] > 0x8f))
         return 0;

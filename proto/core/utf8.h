@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from outside: checking that it is UTF-8, and making it printable in one line.
+// Text from outside: functions that check whether it is UTF-8, and make it printable on one line.
 #ifndef INF_PROTO_CORE_UTF8_H
 #define INF_PROTO_CORE_UTF8_H
 
@@ -9,7 +9,7 @@
 
 #include "proto/core/span.h"
 
-// Returns the size in bytes of the character at `at`, or 0 if it is not a valid UTF-8 character.
+// Returns the size in bytes of the UTF-8 character at `at`, or 0 if the bytes are not valid UTF-8.
 // `room` is the number of readable bytes, at least 1.
 size_t inf_utf8_character_size(const uint8_t *at, size_t room);
 
@@ -17,16 +17,16 @@ size_t inf_utf8_character_size(const uint8_t *at, size_t room);
 // NUL.
 bool inf_utf8_valid(struct inf_span bytes);
 
-// Replaces the bytes of control characters, and bytes that are not UTF-8, by '?'.
+// Replaces control characters and bytes that are not UTF-8 by '?'.
 void inf_text_clean(char *text);
 
-// A part of a text, printable in the line of an error.
+// The beginning of a text, in a form that can be printed in an error message.
 struct inf_quoted {
     char text[68];
 };
 
-// Returns the text, truncated between characters to at most 64 bytes (with "..." behind), with '?'
-// in place of control characters and invalid bytes.
+// Returns the beginning of the text: at most 64 bytes, without a partial character, followed by
+// "..." if the text is longer. '?' replaces control characters and invalid bytes.
 struct inf_quoted inf_quote(const char *text);
 
 #endif

@@ -5,8 +5,8 @@
 // several whole frames and a part of a header. The peer may be hostile: it may announce gigabytes,
 // or send nonsense.
 //
-// The states are the parts of a frame. Each part has a size and a destination; a part that is full
-// leads to the next one:
+// The states are the parts of a frame. Each part has a size and a destination. When a part is full,
+// the next one begins:
 //
 //               24 bytes            meta_bytes          data_bytes
 //   HEADER -> header_bytes -> META -> meta -> DATA -> memory.alloc() -> READY -> take() -> HEADER
@@ -14,10 +14,10 @@
 //     |            +-- larger than limits, no memory --> SKIP (dropped)+  (frame.rejected is set)
 //     +-- invalid header, wrong number of descriptors, larger than INF_LIMIT_SKIP_BYTES --> BROKEN
 //
-// Memory is bounded by the limits, not by the headers: nothing is allocated before the sizes in the
-// header have been checked; the metadata buffer is reused for all frames and grows to at most
+// The limits bound the memory, whatever the headers say: nothing is allocated before the sizes in
+// the header have been checked; the metadata buffer is reused for all frames and grows to at most
 // limits.meta_bytes; and at most one data segment exists at a time. A frame that is too large is
-// skipped without being stored, so that the client gets an answer instead of a closed connection.
+// skipped without being stored, so the client gets an answer and the connection stays open.
 //
 // File descriptors: on Linux, a read of a stream socket that returns descriptors ends with the last
 // byte of the sendmsg() that they were sent with. Bytes of earlier sends may come first in the same
@@ -27,9 +27,9 @@
 //   reads:  [ A ... | B ... ] + fd                   [ C ... ]
 //                           ^ the read ends with the last byte of B
 //
-// If the peer sends nothing behind the frame in the same sendmsg(), the descriptors of a read
-// belong to the frame in which the read ends. So inf_assembler_add_fds() appends them to `fds`, and
-// they are bound to a frame (`bound_fds`) when the last byte of the read is consumed.
+// If the peer sends nothing after the frame in the same sendmsg(), the descriptors of a read belong
+// to the frame in which the read ends. So inf_assembler_add_fds() appends them to `fds`, and they
+// are bound to a frame (`bound_fds`) when the last byte of the read is consumed.
 #include "proto/wire/assembler.h"
 
 #include <assert.h>
@@ -37,7 +37,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// The size of the first allocation for metadata. It is enough for common requests.
+// The size of the first allocation for metadata. Metadata of common requests fits.
 #define META_CAPACITY_FIRST 1024u
 
 static void close_fd(const struct inf_assembler *assembler, int fd)
@@ -65,7 +65,7 @@ static void free_data(struct inf_assembler *assembler)
     assembler->data = NULL;
 }
 
-// Ends the stream with the failure in `rejected`.
+// Ends the stream with the error `rejected`.
 static enum inf_code break_stream(struct inf_assembler *assembler, struct inf_error *err)
 {
     assembler->state = INF_ASSEMBLER_BROKEN;
@@ -102,7 +102,7 @@ static void enter_state(struct inf_assembler *assembler, enum inf_assembler_stat
     assembler->got = 0;
 }
 
-// Starts skipping the rest of the frame; `rejected` says why.
+// Starts to skip the rest of the frame; `rejected` has the reason.
 static void skip_rest(struct inf_assembler *assembler, uint64_t size)
 {
     enter_state(assembler, INF_ASSEMBLER_SKIP);
@@ -116,8 +116,8 @@ static void reject_no_memory(struct inf_assembler *assembler, size_t size, uint6
     skip_rest(assembler, rest);
 }
 
-// Makes room for the metadata. The buffer doubles and never shrinks, so that a connection soon
-// stops allocating. Returns false if there is no memory.
+// Makes room for the metadata. The buffer doubles and never shrinks, so a connection soon needs no
+// further allocation. Returns false if there is no memory.
 static bool reserve_meta(struct inf_assembler *assembler)
 {
     size_t wanted = assembler->header.meta_bytes;
@@ -145,8 +145,8 @@ static void begin_data(struct inf_assembler *assembler)
         reject_no_memory(assembler, size, size);
 }
 
-// Decodes the complete header, and decides whether the frame is stored, skipped, or breaks the
-// stream.
+// Decodes the complete header, and decides whether the frame is stored or skipped, or ends the
+// stream with an error.
 static enum inf_code begin_frame(struct inf_assembler *assembler, struct inf_error *err)
 {
     struct inf_frame_header *header = &assembler->header;
@@ -172,7 +172,7 @@ static enum inf_code begin_frame(struct inf_assembler *assembler, struct inf_err
     return INF_OK;
 }
 
-// Handles the last byte of the frame. `last`: it is also the last byte of the read.
+// Handles the last byte of the frame. `last` is true if this is also the last byte of the read.
 static enum inf_code complete_frame(struct inf_assembler *assembler, bool last,
                                     struct inf_error *err)
 {
@@ -189,7 +189,8 @@ static enum inf_code complete_frame(struct inf_assembler *assembler, bool last,
     return INF_OK;
 }
 
-// Returns the size of the current part, and sets *part to its destination (NULL: it is dropped).
+// Returns the size of the current part, and sets *part to its destination (NULL: the bytes are
+// dropped).
 static uint64_t current_part(struct inf_assembler *assembler, uint8_t **part)
 {
     switch (assembler->state) {
@@ -208,7 +209,7 @@ static uint64_t current_part(struct inf_assembler *assembler, uint8_t **part)
     }
 }
 
-// If the current part is full, goes on to the next part that is not empty, or to READY.
+// If the current part is full, continues with the next part that is not empty, or with READY.
 static enum inf_code advance_parts(struct inf_assembler *assembler, bool last,
                                    struct inf_error *err)
 {
@@ -289,7 +290,8 @@ void inf_assembler_advance(struct inf_assembler *assembler, size_t size)
         return;
     assembler->got += size;
     assembler->bound_fds = assembler->fd_count;
-    // After a failure the state is BROKEN, and the next inf_assembler_feed() returns the error.
+    // The result can be ignored, because after a failure the state is BROKEN and the next
+    // inf_assembler_feed() returns the error.
     (void)!advance_parts(assembler, true, NULL);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 24-byte header of a frame. Each frame type has a row in a table that says what the rest of
-// its header must look like, so that a header is checked before any memory is allocated for the
-// frame. Types that are not in the table belong to later versions: they are skipped, unless they
-// are marked critical.
+// The 24-byte header of a frame. Each frame type has a row in a table that describes the valid
+// values of the other header fields, so that a header can be checked before any memory is allocated
+// for the frame. Frames whose type is not in the table come from later versions. They are skipped,
+// unless they are marked critical.
 #include "proto/wire/frame.h"
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 struct type_row {
     const char *name;
-    bool on_stream; // the frame belongs to a stream, so that the stream id must not be 0
+    bool on_stream; // the frame belongs to a stream, so the stream id must not be 0
     bool may_carry_fds;
 };
 
@@ -110,7 +110,7 @@ static const struct type_row *find_type(uint8_t type)
     return NULL;
 }
 
-// Checks the fields of the header that the type prescribes.
+// Checks the fields of the header whose values depend on the type.
 static enum inf_code check_type(const struct inf_frame_header *header, struct inf_error *err)
 {
     const struct type_row *row = find_type(header->type);

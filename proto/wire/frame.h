@@ -15,28 +15,34 @@
 #define INF_PROTOCOL_MAJOR     1
 #define INF_PROTOCOL_MINOR     0
 
-// Tensors in the data segment start at multiples of this, counted from the segment's start.
+// Tensors in the data segment start at multiples of this number of bytes, counted from the start of
+// the segment.
 #define INF_FRAME_DATA_ALIGNMENT 64
 
-// Wire numbers: append only.
+// The numbers are sent on the wire, so types may only be appended.
 enum inf_frame_type {
-    INF_FRAME_HELLO = 1,          // client: the first frame
-    INF_FRAME_HELLO_ACK = 2,      // server: the answer to HELLO
-    INF_FRAME_REQUEST = 3,        // client: calls `method` on a new stream
-    INF_FRAME_RESPONSE = 4,       // server: any number of them, the last one with INF_FRAME_FINAL
+    INF_FRAME_HELLO = 1,     // client: the first frame of a connection
+    INF_FRAME_HELLO_ACK = 2, // server: the answer to HELLO
+    INF_FRAME_REQUEST = 3,   // client: calls `method` on a new stream
+    // Server: any number of responses; the last one has INF_FRAME_FINAL.
+    INF_FRAME_RESPONSE = 4,
     INF_FRAME_CANCEL = 5,         // client: cancels the request on the stream
     INF_FRAME_MEM_REGISTER = 6,   // client: registers the memfd that is sent with it
-    INF_FRAME_MEM_REGISTERED = 7, // server: the answer, on the same stream_id
+    INF_FRAME_MEM_REGISTERED = 7, // server: the answer to MEM_REGISTER, on the same stream_id
     INF_FRAME_MEM_UNREGISTER = 8, // client: releases a region
-    INF_FRAME_MEM_RELEASED = 9,   // server: the answer, when no request uses the region
-    INF_FRAME_PING = 10,          // client or server
-    INF_FRAME_PONG = 11,          // the answer to PING
-    INF_FRAME_GOAWAY = 12,        // server: takes no new streams
-    INF_FRAME_ERROR = 13,         // server: closes the connection because of a fault of the client
-    INF_FRAME_MEM_ALLOC = 14,     // client: asks for a memfd, which comes with MEM_REGISTERED
-    INF_FRAME_CREDIT = 15,        // server: replaces the credit of HELLO_ACK
+    // Server: the answer to MEM_UNREGISTER, sent when no request uses the region.
+    INF_FRAME_MEM_RELEASED = 9,
+    INF_FRAME_PING = 10,   // client or server
+    INF_FRAME_PONG = 11,   // the answer to PING
+    INF_FRAME_GOAWAY = 12, // server: takes no new streams
+    INF_FRAME_ERROR = 13,  // server: closes the connection because of a fault of the client
+    // Client: asks the server for a memfd, which MEM_REGISTERED brings.
+    INF_FRAME_MEM_ALLOC = 14,
+    INF_FRAME_CREDIT = 15, // server: replaces the credit of HELLO_ACK
     INF_FRAME_DATA =
-        16, // client or server: a part of the data of a request or reply, sent before it
+        // Client or server: a part of the data of a request or reply, sent before the REQUEST or
+        // RESPONSE.
+        16,
 };
 
 // Flags of a header. A frame with an unknown flag is an error. A frame of an unknown type is
@@ -48,7 +54,8 @@ enum {
     INF_FRAME_FLAGS_KNOWN = 7u,
 };
 
-// Methods of REQUEST and RESPONSE. Wire numbers: append only.
+// Methods of REQUEST and RESPONSE. The numbers are sent on the wire, so methods may only be
+// appended.
 enum inf_method {
     INF_METHOD_NONE = 0,
     INF_METHOD_SERVER_LIVE = 1,
@@ -80,10 +87,10 @@ struct inf_frame_header {
     uint32_t meta_bytes;
     uint32_t data_bytes;
     uint64_t stream_id;
-    uint8_t type; // enum inf_frame_type, or one not known here
+    uint8_t type; // enum inf_frame_type, or a type that this version does not know
     uint8_t fd_count;
     uint16_t flags;
-    uint16_t method; // enum inf_method, or one not known here
+    uint16_t method; // enum inf_method, or a method that this version does not know
 };
 
 // Writes the 24 bytes of a header.
@@ -93,7 +100,7 @@ void inf_frame_header_encode(const struct inf_frame_header *header,
 // Reads a header and checks everything except the lengths, which the assembler checks: flags, the
 // reserved field, the number of descriptors, and the stream id if the type needs one.
 //
-// INF_INVALID  (BAD_FRAME) the text names the field, its value and the expected value.
+// INF_INVALID  (BAD_FRAME) the error text names the field, its value and the expected value.
 enum inf_code inf_frame_header_decode(struct inf_frame_header *header,
                                       const uint8_t bytes[INF_FRAME_HEADER_BYTES],
                                       struct inf_error *err) INF_NODISCARD;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tensors of a frame are in its data segment. Tensors without a location follow each
-// other in the order of the message, at aligned offsets; tensors with a location in the segment are
-// checked. Together they must fill the segment, apart from padding.
+// Determines the offsets of a frame's tensors in its data segment. Tensors without a location
+// follow each other in the order of the message, at aligned offsets; tensors with a location in the
+// segment are checked. All tensors together must fill the segment, apart from padding.
 #include "proto/wire/message.h"
 
 #include <inttypes.h>
@@ -14,11 +14,11 @@
 struct walk {
     const char *what; // "input" or "output"
     uint64_t data_bytes;
-    uint64_t next; // the offset of the next tensor without a location; aligned
-    uint64_t end;  // the end of the last byte that any tensor uses
+    uint64_t next; // the aligned offset of the next tensor without a location
+    uint64_t end;  // end of the bytes that the tensors so far use
 };
 
-// Sets the location of a tensor that has none in the message.
+// Assigns a location to a tensor for which the message gives none.
 static enum inf_code place_tensor(struct walk *walk, struct inf_tensor_entry *entry, size_t size,
                                   struct inf_error *err)
 {
@@ -35,7 +35,7 @@ static enum inf_code place_tensor(struct walk *walk, struct inf_tensor_entry *en
     return INF_OK;
 }
 
-// Checks a location in the data segment that the message has.
+// Checks a location in the data segment that the message gives.
 static enum inf_code check_inline(const struct walk *walk, const struct inf_tensor_entry *entry,
                                   struct inf_error *err)
 {
@@ -75,7 +75,8 @@ static enum inf_code resolve_tensor(struct walk *walk, struct inf_tensor_entry *
         return INF_OK;
     INF_TRY(check_inline(walk, entry, err));
     if (size > 0) {
-        // Cannot overflow: the end is inside of the segment, which is in memory.
+        // The sum cannot overflow, because the location ends inside the segment, which is in
+        // memory.
         uint64_t end = entry->location.offset + entry->location.length;
         walk->next = inf_size_align(end, INF_FRAME_DATA_ALIGNMENT);
         walk->end = INF_MAX(walk->end, end);

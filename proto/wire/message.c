@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding and encoding of metadata: a table of codecs, one for each kind of message. Decoding is
-// prescan, protobuf-c, and the codec's own checks, in this order.
+// Decodes and encodes metadata with a table of codecs, one for each kind of message. Decoding has
+// three steps: the prescan, the unpacking by protobuf-c, and the checks of the codec.
 #include "proto/wire/message.h"
 
 #include "proto/wire/message_codec.h"
@@ -26,7 +26,8 @@ static enum inf_code encode_empty(const union inf_message *message, void *wire,
     return INF_OK;
 }
 
-// Any message without fields serves as the descriptor: fields in the bytes are skipped as unknown.
+// A message without fields needs any descriptor without fields. Fields in the bytes are skipped as
+// unknown.
 static const struct inf_message_codec codec_empty = {
     .descriptor = &inference__server_live_request__descriptor,
     .decode = decode_empty,

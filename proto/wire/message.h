@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metadata of frames as C structs. Decoding checks everything that can be checked without models
-// and regions: the protobuf itself (prescan.h), names, element types, ranks, dimensions, locations.
+// Metadata of frames as C structs. Decoding checks everything that does not depend on models and
+// regions: the protobuf encoding (prescan.h), names, element types, ranks, dimensions, locations.
 // proto/wire is the only user of protobuf-c.
 #ifndef INF_PROTO_WIRE_MESSAGE_H
 #define INF_PROTO_WIRE_MESSAGE_H
@@ -14,13 +14,13 @@
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
-// Memory for decoding and encoding. Strings and lists of a decoded message are in it until the next
-// message is decoded with the same scratch. Encoding uses other memory in it, so that a decoded
-// message can be encoded. One scratch per thread is enough.
+// Memory for decoding and encoding. The scratch holds the strings and lists of a decoded message
+// until the next message is decoded with the same scratch. Encoding uses another part of the
+// scratch, so that a decoded message can be encoded. One scratch per thread is enough.
 struct inf_scratch;
 
-// Creates a scratch with INF_LIMIT_META_UNPACK_BYTES for decoding and as much for encoding. Pages
-// that are not used do not become resident. The caller destroys *out_scratch.
+// Creates a scratch with INF_LIMIT_META_UNPACK_BYTES for decoding and the same size for encoding.
+// Unused pages do not become resident. The caller destroys *out_scratch.
 enum inf_code inf_scratch_create(struct inf_scratch **out_scratch,
                                  struct inf_error *err) INF_NODISCARD;
 
@@ -30,12 +30,12 @@ void inf_scratch_destroy(struct inf_scratch **scratch);
 // Strings in the structs below end with NUL. In a decoded message they are never NULL and belong to
 // the scratch. In a message to be encoded they belong to the caller, and NULL means "".
 
-// Where the bytes of a tensor are.
+// The position of a tensor's bytes.
 struct inf_location {
     bool present;
     uint64_t region_id; // 0: the frame's data segment
     uint64_t offset;
-    uint64_t length; // in bytes; of an output in a request: the room for it
+    uint64_t length; // in bytes; for an output in a request: the available room
 };
 
 // A tensor of a request or a reply.
@@ -44,12 +44,12 @@ struct inf_tensor_entry {
     enum inf_dtype dtype;
     struct inf_shape shape;
     struct inf_location location;
-    // In a request: the tensor is in the session under this name; NULL: it is not. The dtype of
-    // such an input is NONE.
+    // In a request: the session keeps the tensor under this name, and the dtype of such an input is
+    // NONE. NULL: the tensor is not in the session.
     const char *session_tensor;
 };
 
-// The order among waiting requests of the same user.
+// Requests of the same user start in the order of their priorities.
 enum inf_wire_priority {
     INF_WIRE_PRIORITY_NORMAL,
     INF_WIRE_PRIORITY_HIGH,
@@ -57,32 +57,32 @@ enum inf_wire_priority {
     INF_WIRE_PRIORITY_COUNT
 };
 
-// How a request was computed: bits of inf_infer_reply.flags.
+// How the daemon computed a request: bits of inf_infer_reply.flags.
 enum inf_infer_flag {
-    INF_INFER_PADDED = 1,     // with padding rows
-    INF_INFER_SPLIT = 2,      // its rows were computed in several runs
-    INF_INFER_RECOMPUTED = 4, // again in fp32, because the first result was not finite
-    INF_INFER_MOVED = 8       // on another device, because the first one failed
+    INF_INFER_PADDED = 1,     // padding rows were added
+    INF_INFER_SPLIT = 2,      // the rows were computed in several runs
+    INF_INFER_RECOMPUTED = 4, // computed again in fp32, because the first result was not finite
+    INF_INFER_MOVED = 8       // computed on another device, because the first device failed
 };
 
 struct inf_infer_request {
     const char *model_name;
     const char *model_version; // "": the server's choice
-    const char *id;            // returned in the reply
+    const char *id;            // the reply contains the same text
     const char *device;        // "": where the model is placed
-    uint64_t timeout_ns;       // 0: none
-    uint64_t queue_timeout_ns; // 0: none
+    uint64_t timeout_ns;       // 0: no timeout
+    uint64_t queue_timeout_ns; // 0: no timeout
     enum inf_wire_priority priority;
-    uint64_t session_id;   // 0: none
-    uint64_t order_key;    // 0: none
-    const char *mode;      // ModelInspect, ModelInfer
+    uint64_t session_id;   // 0: no session
+    uint64_t order_key;    // 0: no key
+    const char *mode;      // used by ModelInspect and ModelInfer
     const char *against;   // ModelInspect only
     double tolerance;      // ModelInspect only
     const char *precision; // "": as the model is placed
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
-    uint32_t output_count;                              // 0: all
-    struct inf_tensor_entry outputs[INF_LIMIT_TENSORS]; // name and location only
+    uint32_t output_count;                              // 0: all outputs are returned
+    struct inf_tensor_entry outputs[INF_LIMIT_TENSORS]; // only name and location are set
 };
 
 struct inf_timing {
@@ -100,8 +100,8 @@ struct inf_infer_reply {
     const char *device;
     const char *precision;
     uint32_t credit_return;
-    uint32_t flags;     // of enum inf_infer_flag
-    uint32_t padded_to; // rows; 0: no padding
+    uint32_t flags;     // bits of enum inf_infer_flag
+    uint32_t padded_to; // number of computed rows; 0: no padding
 };
 
 // A failure on the wire.
@@ -141,7 +141,7 @@ struct inf_hello_ack {
     const char *role, *clock;
 };
 
-// MEM_REGISTER, MEM_ALLOC, MEM_REGISTERED, MEM_UNREGISTER, MEM_RELEASED.
+// Used by MEM_REGISTER, MEM_ALLOC, MEM_REGISTERED, MEM_UNREGISTER and MEM_RELEASED.
 struct inf_region_message {
     uint64_t region_id;
     uint64_t size;
@@ -154,7 +154,7 @@ struct inf_goaway {
     uint64_t drain_ns;
 };
 
-// ModelReady, ModelMetadata, RepositoryModelLoad, RepositoryModelUnload requests.
+// The requests ModelReady, ModelMetadata, RepositoryModelLoad and RepositoryModelUnload.
 struct inf_model_request {
     const char *name;
     const char *version; // "": the server's choice; unload: every version. Loads have none
@@ -167,12 +167,12 @@ struct inf_model_metadata {
     const char *version;
     const char *platform;
     uint32_t input_count;
-    struct inf_tensor_entry inputs[INF_LIMIT_TENSORS]; // no locations
+    struct inf_tensor_entry inputs[INF_LIMIT_TENSORS]; // the tensors have no locations
     uint32_t output_count;
     struct inf_tensor_entry outputs[INF_LIMIT_TENSORS];
 };
 
-// ServerLive, ServerReady, ModelReady replies.
+// The replies ServerLive, ServerReady and ModelReady.
 struct inf_flag_reply {
     bool value;
 };
@@ -245,14 +245,15 @@ struct inf_memory_info {
     uint32_t sessions;
 };
 
-// A pair of a session: `output` of one request is `input` of the next one.
+// A pair of a session: the tensor `output` of one request becomes `input` of the next request.
 struct inf_session_state {
     const char *output, *input;
-    bool shaped;            // `shape` is set
-    struct inf_shape shape; // of the zeros that the first request gets; has no unknown dimensions
+    bool shaped; // `shape` is set
+    // Shape of the zeros that the first request gets; has no unknown dimensions.
+    struct inf_shape shape;
 };
 
-// SessionOpen; SessionClose has the id only.
+// SessionOpen and SessionClose. SessionClose uses only the id.
 struct inf_session_message {
     uint64_t session_id;
     const char *model_name; // use the pairs of this model; "": those in `states`
@@ -261,13 +262,13 @@ struct inf_session_message {
     struct inf_session_state states[INF_LIMIT_SESSION_TENSORS];
 };
 
-// A limit that can be changed. A request has its name and value only.
+// A limit that can be changed while the daemon runs. A request has only its name and value.
 struct inf_limit_entry {
     const char *name;
     uint64_t value, min, max;
 };
 #define INF_LIVE_LIMITS 32
-// ServerLimits, request and reply.
+// The request and the reply of ServerLimits.
 struct inf_limit_list {
     uint32_t count;
     struct inf_limit_entry entries[INF_LIVE_LIMITS];
@@ -278,25 +279,25 @@ struct inf_credit {
     uint64_t bytes; // 0: unchanged
 };
 
-// DATA: a part of the data of a request or reply.
+// DATA frame: a part of the data of a request or reply.
 struct inf_data_message {
-    uint64_t total_bytes; // of data of the stream in all its frames
+    uint64_t total_bytes; // data of the stream in all its frames
 };
 
-// ModelPlacement, ModelPlace requests.
+// The requests ModelPlacement and ModelPlace.
 struct inf_placement_request {
     const char *name;
     const char *version;                            // "": the server's choice
     const char *device, *policy, *precision, *mode; // "": unchanged
 };
 
-// A setting of a model.
+// A setting of a model's placement.
 struct inf_setting_entry {
     const char *name, *value, *origin;
     const char *default_value, *allowed;
 };
 
-// ModelPrecompile request.
+// The request ModelPrecompile.
 struct inf_precompile_message {
     const char *name;
     const char *version; // "": the server's choice
@@ -304,7 +305,7 @@ struct inf_precompile_message {
     const char *shapes;
 };
 
-// A device that was considered for a model.
+// A device that the daemon considered for a model.
 struct inf_candidate_entry {
     const char *device, *backend, *kind, *precision, *verdict, *reason;
     uint32_t runs, threads;
@@ -315,7 +316,7 @@ struct inf_candidate_entry {
 struct inf_declined_entry {
     const char *op;
     uint32_t nodes;
-    const char *device; // where they run instead
+    const char *device; // the device that runs these nodes instead
     const char *reason;
 };
 
@@ -329,10 +330,10 @@ struct inf_placement_reply {
         *candidates; // owned by the scratch (decoded) or the caller (to be encoded)
     struct inf_declined_entry *declined;
     uint32_t setting_count;
-    struct inf_setting_entry *settings; // owned as `candidates`
+    struct inf_setting_entry *settings; // same owner as `candidates`
 };
 
-// FlagSet request.
+// The request FlagSet.
 struct inf_flag_set_request {
     const char *name, *value;
 };
@@ -353,7 +354,7 @@ struct inf_environment_reply {
     struct inf_flag_entry *flags;
 };
 
-// The kinds of messages. Each has a member in union inf_message.
+// The kinds of messages. For each kind, union inf_message has a member.
 enum inf_message_kind {
     INF_MESSAGE_EMPTY, // no fields: ServerLiveRequest and others
     INF_MESSAGE_HELLO,
@@ -423,42 +424,44 @@ union inf_message {
     struct inf_precompile_message precompile;
 };
 
-// Decodes metadata of the given kind. Strings and lists are stored in `scratch`; nothing else is
-// allocated. Elements of arrays behind the count are not set. `message` may be NULL for
+// Decodes metadata of the given kind. Strings and lists are stored in `scratch`; no other memory is
+// allocated. Array elements after the last used one are not set. `message` may be NULL for
 // INF_MESSAGE_EMPTY.
 //
 // INF_INVALID    (BAD_FRAME) the bytes are no protobuf of that kind, or exceed a limit;
 //                (BAD_PARAMETER) the value of a field is wrong: the text names the field, the value
 //                and what was wanted.
 // INF_RANGE      (REGION_BOUNDS) the end of a location does not fit 64 bits.
-// INF_EXHAUSTED  (FRAME_TOO_LARGE) it would unpack to more than INF_LIMIT_META_UNPACK_BYTES.
+// INF_EXHAUSTED  (FRAME_TOO_LARGE) the unpacked message would need more than
+//                INF_LIMIT_META_UNPACK_BYTES.
 enum inf_code inf_message_decode(union inf_message *message, enum inf_message_kind kind,
                                  struct inf_span meta, struct inf_scratch *scratch,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Encodes metadata of the given kind into `buffer` and sets *out_size. Allocates from `scratch`
-// only. `message` may be NULL for INF_MESSAGE_EMPTY.
+// Encodes metadata of the given kind into `buffer` and sets *out_size. Allocates only from
+// `scratch`. `message` may be NULL for INF_MESSAGE_EMPTY.
 //
-// INF_INVALID    (BAD_PARAMETER) a tensor without a type or with a bad rank.
-// INF_EXHAUSTED  (FRAME_TOO_LARGE) more than `capacity` bytes.
+// INF_INVALID    (BAD_PARAMETER) a tensor has no type, or its rank is invalid.
+// INF_EXHAUSTED  (FRAME_TOO_LARGE) the encoded metadata exceed `capacity` bytes.
 enum inf_code inf_message_encode(const union inf_message *message, enum inf_message_kind kind,
                                  uint8_t *buffer, size_t capacity, size_t *out_size,
                                  struct inf_scratch *scratch, struct inf_error *err) INF_NODISCARD;
 
 // Gives each input of a decoded request a location, and checks all locations. An input without a
-// location is in the data segment, at the next multiple of INF_FRAME_DATA_ALIGNMENT behind the
-// input before it. The length of a location must match the shape and type. Locations in the data
-// segment must be aligned and inside of its `data_bytes`, and together fill it except for padding.
-// Locations in regions are not checked against the region; the owner of the regions does that.
+// location is in the data segment, at the next multiple of INF_FRAME_DATA_ALIGNMENT after the
+// previous input. The length of a location must match the shape and type. Locations in the data
+// segment must be aligned and inside its `data_bytes`, and together they must fill the segment
+// except for padding. Locations in regions are not checked against the region; the owner of the
+// regions does that.
 //
 // INF_INVALID  (SIZE_MISMATCH) a length, or the size of the segment, is wrong; (BAD_PARAMETER) an
 //              offset in the segment is not aligned, or a tensor exceeds INF_LIMIT_TENSOR_BYTES.
-// INF_RANGE    (REGION_BOUNDS) a location reaches beyond the data segment.
+// INF_RANGE    (REGION_BOUNDS) a location extends beyond the data segment.
 enum inf_code inf_infer_request_resolve_inline(struct inf_infer_request *request,
                                                uint64_t data_bytes,
                                                struct inf_error *err) INF_NODISCARD;
 
-// As inf_infer_request_resolve_inline(), for the outputs of a decoded reply.
+// Does the same as inf_infer_request_resolve_inline(), for the outputs of a decoded reply.
 enum inf_code inf_infer_reply_resolve_inline(struct inf_infer_reply *reply, uint64_t data_bytes,
                                              struct inf_error *err) INF_NODISCARD;
 

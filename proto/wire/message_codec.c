@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the codecs of messages share: checks of texts and names, lists of strings, and initialised
-// protobuf-c messages in scratch memory.
+// Functions that the codecs of messages share: checks of texts and names, lists of strings, and
+// initialised protobuf-c messages in scratch memory.
 #include "proto/wire/message_codec.h"
 
 #include <assert.h>
@@ -85,8 +85,8 @@ char **inf_encode_texts(const char *const *list, uint32_t count, struct inf_scra
     return texts;
 }
 
-// Fills a message with the defaults of its type. In proto3 all are zeros, except that strings are
-// "".
+// Fills a message with the defaults of its type. In proto3 every default is zero, except that a
+// string is "".
 static void init_message(const ProtobufCMessageDescriptor *descriptor, void *wire)
 {
     memset(wire, 0, descriptor->sizeof_message);
@@ -110,7 +110,7 @@ void *inf_wire_new(const ProtobufCMessageDescriptor *descriptor, struct inf_scra
 void *inf_wire_list(const ProtobufCMessageDescriptor *descriptor, size_t count,
                     struct inf_scratch *scratch, struct inf_error *err)
 {
-    // Each message takes one field in its parent, plus its own fields.
+    // A message uses one field in its parent, in addition to its own fields.
     size_t most = INF_LIMIT_META_FIELDS / (descriptor->n_fields + 1);
     if (count > most) {
         inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,

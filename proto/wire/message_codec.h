@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs: each converts one kind of message between its C struct and that of protobuf-c. Private to
-// proto/wire. To add a kind, add a member to enum inf_message_kind and to union inf_message, a
-// codec here and in the file of its family, and a row in message.c.
+// Codecs: each converts one kind of message between its C struct and the struct of protobuf-c.
+// Private to proto/wire. To add a kind, add a member to enum inf_message_kind and to union
+// inf_message, a codec here and in the file of its family, and a row in message.c.
 #ifndef INF_PROTO_WIRE_MESSAGE_CODEC_H
 #define INF_PROTO_WIRE_MESSAGE_CODEC_H
 
@@ -13,28 +13,29 @@
 
 struct inf_message_codec {
     const ProtobufCMessageDescriptor *descriptor;
-    // Fills `message` from an unpacked message of that type.
+    // Fills `message` from `wire`, an unpacked protobuf-c message of the codec's type.
     enum inf_code (*decode)(union inf_message *message, const void *wire,
                             struct inf_scratch *scratch, struct inf_error *err);
-    // Fills `wire`, initialised as that type, from `message`; may point into `message`.
+    // Fills `wire`, which is initialised as the codec's type, from `message`. `wire` may point into
+    // `message` afterwards.
     enum inf_code (*encode)(const union inf_message *message, void *wire,
                             struct inf_scratch *scratch, struct inf_error *err);
 };
 
-// message_connection.c
+// --- message_connection.c ---
 extern const struct inf_message_codec inf_codec_hello;
 extern const struct inf_message_codec inf_codec_hello_ack;
 extern const struct inf_message_codec inf_codec_goaway;
-// message_region.c
+// --- message_region.c ---
 extern const struct inf_message_codec inf_codec_region_register;
 extern const struct inf_message_codec inf_codec_region_registered;
 extern const struct inf_message_codec inf_codec_region_alloc;
 extern const struct inf_message_codec inf_codec_region_unregister;
 extern const struct inf_message_codec inf_codec_region_released;
-// message_infer.c
+// --- message_infer.c ---
 extern const struct inf_message_codec inf_codec_infer_request;
 extern const struct inf_message_codec inf_codec_infer_reply;
-// message_model.c
+// --- message_model.c ---
 extern const struct inf_message_codec inf_codec_model_ready_request;
 extern const struct inf_message_codec inf_codec_model_metadata_request;
 extern const struct inf_message_codec inf_codec_live_reply;
@@ -42,44 +43,46 @@ extern const struct inf_message_codec inf_codec_ready_reply;
 extern const struct inf_message_codec inf_codec_model_ready_reply;
 extern const struct inf_message_codec inf_codec_model_metadata;
 extern const struct inf_message_codec inf_codec_server_metadata;
-// message_repository.c
+// --- message_repository.c ---
 extern const struct inf_message_codec inf_codec_model_load_request;
 extern const struct inf_message_codec inf_codec_model_unload_request;
 extern const struct inf_message_codec inf_codec_model_index;
 extern const struct inf_message_codec inf_codec_load_progress;
-// message_status.c
+// --- message_status.c ---
 extern const struct inf_message_codec inf_codec_status;
 extern const struct inf_message_codec inf_codec_device_index;
 extern const struct inf_message_codec inf_codec_server_status;
 extern const struct inf_message_codec inf_codec_memory_info;
-// message_limits.c
+// --- message_limits.c ---
 extern const struct inf_message_codec inf_codec_limits_request;
 extern const struct inf_message_codec inf_codec_limits_reply;
 extern const struct inf_message_codec inf_codec_credit;
 extern const struct inf_message_codec inf_codec_data;
-// message_session.c
+// --- message_session.c ---
 extern const struct inf_message_codec inf_codec_session_open;
 extern const struct inf_message_codec inf_codec_session_close;
 
-// message_placement.c
+// --- message_placement.c ---
 extern const struct inf_message_codec inf_codec_placement_request;
 extern const struct inf_message_codec inf_codec_placement_reply;
 extern const struct inf_message_codec inf_codec_precompile;
-// message_environment.c
+// --- message_environment.c ---
 extern const struct inf_message_codec inf_codec_flag_set;
 extern const struct inf_message_codec inf_codec_environment;
 
-// --- text ---
+// --- texts and names ---
 
-// The maximum length of text fields from clients that have no other limit, in bytes.
+// The maximum length in bytes of a text field that has no other limit. Applies to texts from
+// clients.
 #define INF_TEXT_LIMIT 256u
 // The maximum length of a path (the limit of Linux), in bytes.
 #define INF_PATH_LIMIT 4095u
 
-// Returns `text` for a field of protobuf-c, which must be neither const nor NULL: "" for NULL.
+// Returns `text` for a field of protobuf-c, which must be neither const nor NULL. For NULL returns
+// "".
 char *inf_wire_text(const char *text);
 
-// Fails if `text` is longer than `limit` bytes. `field` is its name in inferd.proto.
+// Fails if `text` is longer than `limit` bytes. `field` is the field's name in inferd.proto.
 enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
                              struct inf_error *err) INF_NODISCARD;
 
@@ -87,7 +90,7 @@ enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
 enum inf_code inf_check_model_name(const char *field, const char *name,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Fails if `version` is neither "" nor of the form of a model's name.
+// Fails if `version` is not empty and does not have the form of a model's name.
 enum inf_code inf_check_version(const char *field, const char *version,
                                 struct inf_error *err) INF_NODISCARD;
 
@@ -103,24 +106,26 @@ struct inf_wire_texts {
 
 // Fills a list of INF_TEXT_LIST texts.
 //
-// INF_INVALID  (BAD_PARAMETER) there are more, or one is longer than INF_TEXT_LIMIT.
+// INF_INVALID  (BAD_PARAMETER) there are more texts, or one is longer than INF_TEXT_LIMIT.
 enum inf_code inf_decode_texts(const char **list, uint32_t *count,
                                const struct inf_wire_texts *wire,
                                struct inf_error *err) INF_NODISCARD;
 
-// Returns the list as protobuf-c needs it, or NULL and *err if the scratch is exhausted.
+// Returns the list in the form that protobuf-c needs. Returns NULL and fills *err if the scratch is
+// exhausted.
 char **inf_encode_texts(const char *const *list, uint32_t count, struct inf_scratch *scratch,
                         struct inf_error *err);
 
-// --- building ---
+// --- messages to be encoded ---
 
-// Returns an initialised message of that type, or NULL and *err if the scratch is exhausted.
+// Returns an initialised message of this type. Returns NULL and fills *err if the scratch is
+// exhausted.
 void *inf_wire_new(const ProtobufCMessageDescriptor *descriptor, struct inf_scratch *scratch,
                    struct inf_error *err);
 
 // Returns an array of pointers to `count` initialised messages, for a repeated field. Returns NULL
-// and *err (FRAME_TOO_LARGE) if the scratch is exhausted, or if the messages could have more than
-// INF_LIMIT_META_FIELDS fields in total, which the receiver would refuse.
+// and fills *err (FRAME_TOO_LARGE) if the scratch is exhausted, or if the messages could have more
+// than INF_LIMIT_META_FIELDS fields in total, which the receiver would refuse.
 void *inf_wire_list(const ProtobufCMessageDescriptor *descriptor, size_t count,
                     struct inf_scratch *scratch, struct inf_error *err);
 

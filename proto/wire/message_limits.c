@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits that can be changed while the daemon runs, the CREDIT that follows from one of them, and
-// the metadata of DATA.
+// Messages about limits: the limits that can be changed while the daemon runs, the CREDIT frame
+// that such a change can cause, and the metadata of DATA frames.
 #include <assert.h>
 
 #include "proto/wire/message_codec.h"
@@ -22,7 +22,7 @@ static enum inf_code decode_list(struct inf_limit_list *list, size_t count,
     return INF_OK;
 }
 
-// Returns the list in scratch memory, or NULL and *err if the scratch is exhausted.
+// Returns the list in scratch memory. Returns NULL and fills *err if the scratch is exhausted.
 static Inference__LiveLimit **encode_list(const struct inf_limit_list *list,
                                           struct inf_scratch *scratch, struct inf_error *err)
 {

@@ -182,7 +182,7 @@ static enum inf_code decode_metadata(union inf_message *message, const void *fro
     return INF_OK;
 }
 
-// Sets *out_tensors to the entries as protobuf-c messages.
+// Converts the entries to protobuf-c messages and stores them in *out_tensors.
 static enum inf_code encode_tensors(wire_tensor ***out_tensors, const char *what,
                                     const struct inf_tensor_entry *entries, uint32_t count,
                                     struct inf_scratch *scratch, struct inf_error *err)

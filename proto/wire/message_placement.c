@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelPlacement, ModelPlace and ModelPrecompile: where a model runs and why, and changing that.
+// ModelPlacement, ModelPlace and ModelPrecompile: messages that report and change where a model
+// runs.
 #include "proto/wire/message_codec.h"
 
 typedef Inference__ModelPlacementResponse wire_placement;
@@ -7,7 +8,7 @@ typedef Inference__ModelPlacementResponse__Candidate wire_candidate;
 typedef Inference__ModelPlacementResponse__Declined wire_declined;
 typedef Inference__ModelPlacementResponse__Setting wire_setting;
 
-// Fields that have the same name and type in both structs, and are copied.
+// Fields that have the same name and type in both structs, so that a macro can copy them.
 #define REQUEST_TEXTS(X)     X(device) X(policy) X(precision) X(mode)
 #define CANDIDATE_TEXTS(X)   X(device) X(backend) X(kind) X(precision) X(verdict) X(reason)
 #define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes) X(threads)

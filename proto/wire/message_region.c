@@ -4,7 +4,7 @@
 
 #include "proto/wire/message_codec.h"
 
-// Id 0 means the data segment in every location, so that no region may have it.
+// A region must not have the id 0, because in a location 0 means the data segment.
 static enum inf_code check_region_id(uint64_t region_id, struct inf_error *err)
 {
     if (region_id == 0)

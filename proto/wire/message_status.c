@@ -8,7 +8,7 @@ typedef Inference__DeviceListResponse__Device wire_device;
 
 // --- failures ---
 
-// Returns the code, or INF_INTERNAL for a code of a newer peer that is unknown here.
+// Returns the code, or INF_INTERNAL for an unknown code, which a newer peer may send.
 static enum inf_code known_code(int32_t code)
 {
     if (code < 0 || strcmp(inf_code_name((enum inf_code)code), "CODE_UNKNOWN") == 0)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The check of protobuf bytes before protobuf-c unpacks them.
+// Checks protobuf bytes before protobuf-c unpacks them.
 //
 // protobuf-c trusts its input too much for a daemon. It recurses into sub-messages without a limit,
-// so that a few kilobytes of nested messages overflow the stack. If a singular sub-message occurs
-// twice, it merges the two, which copies them: n occurrences cost time in the order of n * n. And
-// it allocates a struct for each sub-message, so that two bytes on the wire can cost a hundred
-// bytes of memory.
+// so a few kilobytes of nested messages overflow the stack. If a singular sub-message occurs twice,
+// protobuf-c merges the two by copying, so n occurrences cost time in the order of n * n. It also
+// allocates a struct for each sub-message, so two bytes on the wire can cost a hundred bytes of
+// memory.
 //
 // The prescan walks the bytes once, without recursion and without memory. It keeps a stack of
 // INF_LIMIT_META_DEPTH levels, one for each message that is open:
@@ -33,21 +33,23 @@ enum wire_type {
     WIRE_FIXED32 = 5,
 };
 
-// One message that is open.
+// A message that the walk has entered and not left.
 struct level {
     const ProtobufCMessageDescriptor *descriptor;
     const uint8_t *end;
     uint64_t
-        seen; // a bit for each singular sub-message that has occurred, by the index of its field
+        // One bit for each singular sub-message that has occurred; the bit number is the field's
+        // index.
+        seen;
 };
 
 struct scan {
     const uint8_t *begin;
     const uint8_t *at;
-    uint32_t fields; // that were read in total
+    uint32_t fields; // fields read so far in total
     uint32_t depth;  // levels in use
     struct level levels[INF_LIMIT_META_DEPTH];
-    const char *field_name; // of the field being read, for the text of a failure
+    const char *field_name; // name of the field being read, used in error texts
 };
 
 static enum inf_code fail_scan(const struct scan *scan, const char *what, struct inf_error *err)
@@ -125,7 +127,8 @@ static enum inf_code skip_scalar(struct scan *scan, enum wire_type wire, struct 
     return INF_OK;
 }
 
-// Checks and skips the elements of a packed list of `size` bytes.
+// Checks and skips the elements of a packed list (a repeated field with one length) of `size`
+// bytes.
 static enum inf_code scan_packed(struct scan *scan, enum wire_type wire, size_t size,
                                  struct inf_error *err)
 {
@@ -143,7 +146,7 @@ static enum inf_code scan_packed(struct scan *scan, enum wire_type wire, size_t 
     return INF_OK;
 }
 
-// Opens a level for the sub-message of `size` bytes at the current position.
+// Opens a level for the sub-message of `size` bytes that starts at the current position.
 static enum inf_code open_level(struct scan *scan, const ProtobufCFieldDescriptor *field,
                                 size_t size, struct inf_error *err)
 {
@@ -161,7 +164,8 @@ static enum inf_code open_level(struct scan *scan, const ProtobufCFieldDescripto
     return INF_OK;
 }
 
-// Reads the length of a field and what follows: a sub-message is opened, other values are skipped.
+// Reads the length of a field. Then opens a level if the value is a sub-message, and skips other
+// values.
 static enum inf_code scan_length_value(struct scan *scan, const ProtobufCFieldDescriptor *field,
                                        struct inf_error *err)
 {
@@ -212,12 +216,14 @@ enum inf_code inf_prescan(const ProtobufCMessageDescriptor *descriptor, struct i
                           struct inf_error *err)
 {
     struct scan scan = {.begin = bytes.data, .at = bytes.data, .depth = 1, .field_name = ""};
-    // An empty message is valid. Its data may be NULL, to which nothing can be added.
+    // Return early, because an empty message is valid and its data may be NULL, to which no offset
+    // can be added.
     if (bytes.size == 0)
         return INF_OK;
     scan.levels[0] = (struct level){.descriptor = descriptor, .end = bytes.data + bytes.size};
     while (scan.depth > 0) {
-        assert(scan.levels[scan.depth - 1].descriptor->n_fields <= 64); // bits of level.seen
+        // Level.seen has one bit for each field.
+        assert(scan.levels[scan.depth - 1].descriptor->n_fields <= 64);
         if (scan.at == scan.levels[scan.depth - 1].end)
             scan.depth--;
         else

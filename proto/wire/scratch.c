@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bump allocator for the strings, lists and sub-messages of one decoded message and of one
-// message that is being encoded. It never calls malloc() after its creation, so that a hostile
-// message cannot make the process allocate.
+// message that is being encoded. The scratch never calls malloc() after its creation, so a hostile
+// message cannot make the process allocate memory.
 //
 //   base                  decoded                                   INF_SCRATCH_BYTES
 //    | decoded message ... | message being encoded ...                              |
 //    |<- INF_SCRATCH_DECODE_BYTES ->|
 //
-// Decoding may use the first half. Encoding starts behind the decoded message and may use
-// everything up to the end: at least as much as decoding, whatever was decoded. So a decoded
-// message can be encoded again, and its size does not decide whether a reply fits. Each begin frees
-// everything of its kind at once; single objects are never freed.
+// Decoding may use the first half. Encoding starts after the decoded message and may use all memory
+// up to the end. This is at least as much as decoding may use, so a decoded message can always be
+// encoded again, and the size of a request does not decide whether its reply fits.
+// inf_scratch_begin_decode() and inf_scratch_begin_encode() each free all earlier objects of their
+// kind at once; single objects are never freed.
 #include "proto/wire/scratch.h"
 
 #include <stdlib.h>
@@ -19,10 +20,10 @@
 #include "proto/core/span.h"
 #include "proto/wire/message.h"
 
-// The alignment of every type that protobuf-c stores.
+// The strictest alignment of the types that protobuf-c stores.
 #define ALIGNMENT 16u
 
-// Returns `size` bytes that are not zeroed, or NULL if the budget is exhausted.
+// Returns `size` bytes that are not zeroed, or NULL if the memory is exhausted.
 static void *bump_allocate(struct inf_scratch *scratch, size_t size)
 {
     size_t room = scratch->limit - scratch->used;
@@ -40,7 +41,7 @@ static void *allocator_alloc(void *context, size_t size)
     return bump_allocate(context, size);
 }
 
-// Does nothing: everything is freed at once, by the next inf_scratch_begin_*().
+// Does nothing, because the next inf_scratch_begin_*() frees all objects at once.
 static void allocator_free(void *context, void *memory)
 {
     (void)context;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of struct inf_scratch (message.h): a bump allocator with one budget for decoding and
-// one for encoding. Private to proto/wire.
+// The definition of struct inf_scratch (message.h): a bump allocator with a limit for decoding and
+// another one for encoding. Private to proto/wire.
 #ifndef INF_PROTO_WIRE_SCRATCH_H
 #define INF_PROTO_WIRE_SCRATCH_H
 
@@ -17,32 +17,32 @@
 #define INF_SCRATCH_BYTES        (2 * INF_SCRATCH_DECODE_BYTES)
 
 struct inf_scratch {
-    uint8_t *base; // INF_SCRATCH_BYTES, aligned to 16
+    uint8_t *base; // INF_SCRATCH_BYTES bytes, aligned to 16
     size_t used;
-    size_t limit;   // the maximum of `used`: the end of the current budget
+    size_t limit;   // the maximum of `used`, which differs between decoding and encoding
     size_t decoded; // the end of the message that was decoded last
     bool exhausted; // an allocation failed since the last inf_scratch_begin_*()
     ProtobufCAllocator allocator;
 };
 
-// Frees everything and begins decoding a message.
+// Frees all objects and begins to decode a message.
 void inf_scratch_begin_decode(struct inf_scratch *scratch);
 
-// Begins encoding a message. The message that was decoded last stays valid.
+// Begins to encode a message. The message that was decoded last stays valid.
 void inf_scratch_begin_encode(struct inf_scratch *scratch);
 
-// Frees what was allocated since inf_scratch_begin_encode().
+// Frees all objects that were allocated since inf_scratch_begin_encode().
 void inf_scratch_end_encode(struct inf_scratch *scratch);
 
-// Returns `size` zeroed bytes, aligned to 16, or NULL if the budget is exhausted.
+// Returns `size` zeroed bytes, aligned to 16, or NULL if the memory is exhausted.
 void *inf_scratch_alloc(struct inf_scratch *scratch, size_t size);
 
 // Returns `count` zeroed elements of `size` bytes, not NULL even if `count` is 0. Returns NULL and
-// fills *err if the budget is exhausted.
+// fills *err if the memory is exhausted.
 void *inf_scratch_array(struct inf_scratch *scratch, size_t count, size_t size,
                         struct inf_error *err);
 
-// Fails because the budget is exhausted. Returns the code.
+// Reports that the memory of the scratch is exhausted. Returns the code.
 enum inf_code inf_scratch_fail(struct inf_error *err);
 
 #endif

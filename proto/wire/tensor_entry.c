@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of messages: their names, types, shapes and locations, checked the same way in all of the
-// protobuf messages that have them.
+// Tensors of messages: names, types, shapes and locations are checked in the same way in all
+// protobuf messages that have tensors.
 #include "proto/wire/tensor_entry.h"
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ static enum inf_code decode_dtype(enum inf_dtype *dtype, const char *what,
     return INF_OK;
 }
 
-// As inf_shape_decode(), with dimensions of at least `least`.
+// Does the same as inf_shape_decode(), but each dimension must be at least `least`.
 static enum inf_code decode_shape(struct inf_shape *shape, const char *what,
                                   const struct inf_wire_tensor *wire, int64_t least,
                                   struct inf_error *err)

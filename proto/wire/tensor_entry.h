@@ -15,22 +15,22 @@ struct inf_wire_tensor {
     const char *datatype;
     size_t rank;
     const int64_t *dims;
-    const Inference__Location *location; // NULL: absent
+    const Inference__Location *location; // NULL: the message has no location
 };
 
-// Fails if a message has more than INF_LIMIT_TENSORS tensors. Here and below, `what` is "input" or
-// "output".
+// Fails if a message has more than INF_LIMIT_TENSORS tensors. In all functions of this file, `what`
+// is "input" or "output".
 enum inf_code inf_tensor_check_count(const char *what, size_t count,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Decodes and checks name, datatype, shape (no unknown dimensions, and not above
-// INF_LIMIT_TENSOR_BYTES) and location.
+// Decodes and checks name, datatype, location and shape. The shape must have no unknown dimensions,
+// and the tensor must not exceed INF_LIMIT_TENSOR_BYTES.
 enum inf_code inf_tensor_decode(struct inf_tensor_entry *entry, const char *what,
                                 const struct inf_wire_tensor *wire,
                                 struct inf_error *err) INF_NODISCARD;
 
-// As inf_tensor_decode(), for an input or output of a model's description: dimensions may be
-// unknown, and there is no location.
+// Does the same as inf_tensor_decode(), for an input or output of a model's description. Dimensions
+// may be unknown, and there is no location.
 enum inf_code inf_tensor_decode_metadata(struct inf_tensor_entry *entry, const char *what,
                                          const struct inf_wire_tensor *wire,
                                          struct inf_error *err) INF_NODISCARD;
@@ -50,7 +50,7 @@ enum inf_code inf_session_tensor_decode(struct inf_tensor_entry *entry, const ch
 enum inf_code inf_tensor_check_name(const char *what, const char *name,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Decodes and checks a location; NULL becomes a location that is not present.
+// Decodes and checks a location. NULL becomes a location with `present` false.
 enum inf_code inf_location_decode(struct inf_location *location, const char *what, const char *name,
                                   const Inference__Location *wire,
                                   struct inf_error *err) INF_NODISCARD;
@@ -64,7 +64,8 @@ enum inf_code inf_tensor_check_distinct(const char *what, const struct inf_tenso
 enum inf_code inf_tensor_check_encodable(const char *what, const struct inf_tensor_entry *entry,
                                          bool metadata, struct inf_error *err) INF_NODISCARD;
 
-// Sets *out_wire to the location as a protobuf-c message, or to NULL if it is not present.
+// Converts the location to a protobuf-c message in *out_wire. If the location is not present, sets
+// *out_wire to NULL.
 enum inf_code inf_location_encode(Inference__Location **out_wire,
                                   const struct inf_location *location, struct inf_scratch *scratch,
                                   struct inf_error *err) INF_NODISCARD;

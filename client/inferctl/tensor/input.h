@@ -12,8 +12,9 @@
 
 // How a picture is converted to a tensor.
 struct picture_options {
-    bool has_range;   // else 0:1 for floats, and for integers what a channel's byte is, 0:255
-                      // (INT8: -128:127)
+    // `low` and `high` are set. Otherwise the range is 0:1 for floats, -128:127 for INT8 and 0:255
+    // for other integers.
+    bool has_range;
     double low, high; // the values of black and white
     bool bgr;         // the blue channel comes first
     bool letterbox;   // keep the aspect ratio, with a black border; otherwise stretch
@@ -34,8 +35,9 @@ int tensor_inputs_add(struct tensor_inputs *inputs, const char *assignment,
 // How to fill the inputs for which the user gave no file.
 enum tensor_fill {
     TENSOR_ZEROS,
-    TENSOR_RANDOM, // floats (FP32, FP64) of 0 to 1 and UINT8 of any value, the same each time; else
-                   // zeros, since whole numbers often are indices
+    // FP32 and FP64 get numbers from 0 to 1, UINT8 gets any values, the same in each run. Other types
+    // get zeros, because their elements are often indices.
+    TENSOR_RANDOM,
 };
 
 // Adds every input of the model that has no file yet. Unknown dimensions become 1. Returns an exit
