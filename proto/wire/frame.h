@@ -39,10 +39,9 @@ enum inf_frame_type {
     // Client: asks the server for a memfd, which MEM_REGISTERED brings.
     INF_FRAME_MEM_ALLOC = 14,
     INF_FRAME_CREDIT = 15, // server: replaces the credit of HELLO_ACK
-    INF_FRAME_DATA =
-        // Client or server: a part of the data of a request or reply, sent before the REQUEST or
-        // RESPONSE.
-        16,
+    // Client or server: a part of the data of a request or reply, sent before the REQUEST or
+    // RESPONSE.
+    INF_FRAME_DATA = 16,
 };
 
 // Flags of a header. A frame with an unknown flag is an error. A frame of an unknown type is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole daemon on faulty devices: answers are checked, wrong ones are reported, models move to a
-// device that computes correctly, and no request fails meanwhile.
+// A whole daemon on faulty devices: the daemon checks answers, reports wrong ones, and moves models
+// to a device that computes correctly. No request fails meanwhile.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 
 TestSuite(odd_devices, .timeout = 200);
 
-// --- asking ---
+// --- sending requests ---
 
 struct asker {
     inferd_client *client;
-    const char *device; // NULL: the model's own
+    const char *device; // NULL: the device of the model's placement
 };
 
 static void open_asker(struct asker *asker, const char *socket)
@@ -27,7 +27,8 @@ static void open_asker(struct asker *asker, const char *socket)
     cr_assert_eq(inferd_connect(&asker->client, socket, &err), 0, "%s", err.text);
 }
 
-// Asks model add for a + b; what came is in `sum`, and the device in `device`.
+// Runs the model "add" on two constant inputs. Stores the answer in `sum` and the device that
+// computed it in `device`.
 static void send_request(const struct asker *asker, float sum[4], char device[32])
 {
     static const float a[] = {1, 2, 3, 4}, b[] = {2, 4, 6, 8};
@@ -68,7 +69,8 @@ static void sleep_briefly(void)
 
 // --- checking answers ---
 
-// Reads the explanation of model add after an answer of it was checked; sends requests until then.
+// Sends requests until the daemon has checked an answer of the model "add", and returns the model's
+// placement.
 static inferd_placement *ask_until_checked(const struct asker *asker)
 {
     for (int tries = 0; tries < 4000; tries++) {
@@ -143,10 +145,10 @@ Test(odd_devices, nothing_is_checked_unless_asked_for)
     inf_fixture_stop(&fixture);
 }
 
-// --- ending on the right device ---
+// --- moving to a device that computes correctly and fast ---
 
-// The first to be served is the slow one, as the rule has it; while requests come, the race finds
-// the right one, and it takes over.
+// By its static rule, the daemon starts on the slow device. Expect that it times the candidate
+// devices while requests arrive, and moves the model to the faster one.
 Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
 {
     struct inf_fixture fixture;
@@ -171,8 +173,8 @@ Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
     inf_fixture_stop(&fixture);
 }
 
-// One device computes wrongly, one compiles nothing, one does not open, one is slow: the remaining
-// one is correct, and the reason for each of the others is reported.
+// Given one device that computes wrongly, one that compiles nothing, one that does not open and one
+// that is slow, expect the remaining device, and a reported reason for each of the others.
 Test(odd_devices, auto_ends_on_the_one_that_is_right_and_says_why)
 {
     static const struct {

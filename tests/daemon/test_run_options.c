@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request says about how it runs: the precision, and what is done beside; with a whole
-// daemon and devices that compute in less than fp32.
+// Tests of the run options of a request: its precision and its mode. They use a whole daemon and
+// devices that compute in less than fp32.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <math.h>
@@ -20,7 +20,7 @@ static struct inf_fixture fixture;
 static inferd_client *client, *admin;
 static char log_path[64];
 
-// Starts a daemon that writes its log into a file, and connects to both of its sockets.
+// Starts a daemon that logs to a file, and connects to both of its sockets.
 static void start_daemon(const char *const *arguments)
 {
     struct inferd_error err;
@@ -57,7 +57,7 @@ static char *read_log(void)
     return text;
 }
 
-// Waits for a line of the log with this in it, and returns the log.
+// Waits until a line of the log contains `wanted`, and returns the log.
 static char *await_log(const char *wanted)
 {
     for (int tries = 0; tries < 2000; tries++) {
@@ -70,7 +70,7 @@ static char *await_log(const char *wanted)
     return NULL;
 }
 
-// Loads "square": y = ((x * x) * 1e-4) * w, of [4].
+// Loads the model "square": y = ((x * x) * 1e-4) * w, with shape [4].
 static void load_square(float w)
 {
     char directory[128];
@@ -94,10 +94,10 @@ struct asked {
     const char *device, *precision, *mode;
 };
 
-static unsigned last_flags; // of the answer that came last
+static unsigned last_flags; // flags of the last answer
 
-// Asks "square" with x in the first place and returns what is there; `precision` gets what it was
-// computed in.
+// Runs "square" with x as the first element, and returns the first element of the answer.
+// `precision` gets the precision of the run.
 static float send_request(inferd_client *by, float x, struct asked asked, char precision[8])
 {
     struct inferd_error err;
@@ -134,7 +134,7 @@ static inferd_checks read_status(void)
     return checks;
 }
 
-// --- the precision ---
+// --- precision of a request ---
 
 Test(run_options, a_request_names_its_precision_and_the_answer_tells)
 {
@@ -152,7 +152,7 @@ Test(run_options, a_request_names_its_precision_and_the_answer_tells)
     cr_expect_float_eq(send_request(client, 3, (struct asked){.precision = "fp32"}, precision),
                        9e-4f, 1e-9);
     cr_expect_str_eq(precision, "fp32");
-    // What was not asked for stays as it was.
+    // An option that was not set keeps its value.
     cr_expect_float_eq(send_request(client, 3, (struct asked){0}, precision), 9e-4f, 1e-9);
     cr_expect_str_eq(precision, "fp32");
     stop_daemon();
@@ -199,8 +199,8 @@ Test(run_options, verify_compares_every_precision)
     stop_daemon();
 }
 
-// 300 squared is more than halves hold: each such request is computed again, though nothing is said
-// against the model, which is placed in fp32.
+// The square of 300 exceeds the range of fp16, so each such request is computed again in fp32. The
+// model is placed in fp32, so it is not demoted.
 Test(run_options, what_overflows_is_never_answered)
 {
     char precision[8];
@@ -216,21 +216,23 @@ Test(run_options, what_overflows_is_never_answered)
     stop_daemon();
 }
 
-// A model in fp16, as far as anybody could see when it was placed; then comes what overflows.
+// Given a model that is placed in fp16 and then gets an input that overflows, expect an answer in
+// fp32 and the demotion of the model.
 Test(run_options, a_model_that_overflows_while_it_serves_is_demoted)
 {
     char precision[8];
     struct inferd_error err;
     inferd_placement *placement = NULL;
     start_daemon((const char *const[]){"--backends=half", NULL});
-    load_square(10000); // y = x * x
+    load_square(10000); // with this weight, y = x * x
     const inferd_place_request order = {.model = "square", .device = "half", .precision = "fp16"};
     cr_assert_eq(inferd_place(admin, &order, NULL, NULL, &err), 0, "%s", err.text);
     cr_expect_float_eq(send_request(client, 3, (struct asked){0}, precision), 9, 0.01);
     cr_expect_str_eq(precision, "fp16");
     cr_expect_eq(read_status().models_demoted, 0u);
     float again =
-        send_request(client, 300, (struct asked){0}, precision); // once: the macro asks twice
+        // Outside of the macro, which would evaluate the call twice.
+        send_request(client, 300, (struct asked){0}, precision);
     cr_expect_float_eq(again, 9e4f, 1);
     cr_expect_str_eq(precision, "fp32", "it was computed again");
     cr_expect_eq(last_flags, INFERD_RECOMPUTED);
@@ -248,15 +250,15 @@ Test(run_options, a_model_that_overflows_while_it_serves_is_demoted)
     stop_daemon();
 }
 
-// A model that cannot be right in fp16 unless it is guarded: what is out of range is pinned, so
-// that answers are right whatever is asked for, and the reason is told.
+// A model whose weight overflows in fp16. Expect that the daemon keeps the affected nodes in fp32,
+// so that answers are right in every requested precision, and that it reports the reason.
 Test(run_options, a_model_built_to_overflow_answers_right)
 {
     static const char *const precisions[] = {"auto", "fp16"};
     char precision[8];
     struct inferd_error err;
     start_daemon((const char *const[]){"--backends=half", NULL});
-    load_square(3e8f); // in fp16 an infinity
+    load_square(3e8f); // the value becomes an infinity in fp16
     for (size_t i = 0; i < 2; i++) {
         inferd_placement *placement = NULL;
         const inferd_place_request order = {
@@ -273,7 +275,7 @@ Test(run_options, a_model_built_to_overflow_answers_right)
     stop_daemon();
 }
 
-// --- what there is ---
+// --- lists of devices and backends ---
 
 Test(run_options, backends_are_listed_with_why_they_are_left_out)
 {
@@ -307,7 +309,8 @@ Test(run_options, backends_are_listed_with_why_they_are_left_out)
     stop_daemon();
 }
 
-// The rule has the slow device, which calls itself a CPU of higher priority; the race has ref.
+// The static rule prefers the slow device, which reports itself as a CPU of higher priority. The
+// timing comparison chooses the reference device `ref`.
 Test(run_options, advise_says_where_the_rule_is_wrong)
 {
     struct inf_inferctl run;
@@ -333,7 +336,7 @@ Test(run_options, advise_says_where_the_rule_is_wrong)
     stop_daemon();
 }
 
-// --- what is done beside ---
+// --- the modes debug and prod ---
 
 Test(run_options, a_request_in_debug_mode_has_each_node_logged)
 {
@@ -388,7 +391,7 @@ Test(run_options, answers_in_prod_mode_are_not_checked_again)
     }
     cr_expect_gt(now.answers_checked, 0u);
     cr_expect_eq(now.answers_drifted, 0u);
-    // Borders are checked all the same.
+    // In prod mode, the daemon still refuses a request with a wrong shape.
     const inferd_tensor input = {.name = "x", .dtype = INFERD_FP32, .rank = 1, .shape = {2}};
     struct inferd_error err;
     inferd_result *result = NULL;

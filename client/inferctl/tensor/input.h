@@ -35,8 +35,8 @@ int tensor_inputs_add(struct tensor_inputs *inputs, const char *assignment,
 // How to fill the inputs for which the user gave no file.
 enum tensor_fill {
     TENSOR_ZEROS,
-    // FP32 and FP64 get numbers from 0 to 1, UINT8 gets any values, the same in each run. Other types
-    // get zeros, because their elements are often indices.
+    // FP32 and FP64 get numbers from 0 to 1, UINT8 gets any values. The values are the same in each
+    // run. Other types get zeros, because their elements are often indices.
     TENSOR_RANDOM,
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl's verbs, exit codes and ways of printing, with a real daemon.
+// Tests of inferctl with a real daemon: its verbs, exit codes and output formats.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ static const char *const verbs[] = {"status", "devices", "models", "load",
 #define RUN(run, socket, ...)                                                                      \
     inf_inferctl_run(run, socket, (const char *const[]){__VA_ARGS__, NULL})
 
-// Runs inferctl and checks its exit code and that standard error has `wanted` in it.
+// Runs inferctl and checks its exit code and that its standard error contains `wanted`.
 #define CHECK(code, wanted, socket, ...)                                                           \
     check_command(code, wanted, socket, (const char *const[]){__VA_ARGS__, NULL})
 
@@ -57,7 +57,7 @@ static const char *read_text(const json_t *object, const char *key)
     return value;
 }
 
-// The row of an array with this name.
+// Returns the row of the array that has this name.
 static const json_t *find_row(const json_t *rows, const char *name)
 {
     size_t index;
@@ -67,7 +67,7 @@ static const json_t *find_row(const json_t *rows, const char *name)
     return NULL;
 }
 
-// --- without a daemon ---
+// --- tests without a daemon ---
 
 Test(inferctl, help_is_everywhere)
 {
@@ -142,7 +142,7 @@ Test(inferctl, no_daemon_is_3)
     CHECK(3, "/tmp/inf-no-daemon-listens.sock", socket, "status");
 }
 
-// --- with one ---
+// --- tests with a daemon ---
 
 static struct inf_fixture fixture;
 
@@ -271,11 +271,11 @@ Test(inferctl_daemon, each_failure_has_its_exit_code)
     FILE *file = fopen(note, "w");
     fputs("not a model", file);
     fclose(file);
-    // 1: refused.
+    // Exit code 1: the daemon refused the request.
     CHECK(1, "no format that is known", admin, "load", "m", note);
     CHECK(1, "is no model's name", admin, "load", "a\"b/c", note);
     CHECK(1, "input 'a' is missing", admin, "infer", "add");
-    // 4: not found.
+    // Exit code 4: the file was not found.
     CHECK(4, "'/nonexistent/m.json': No such file", admin, "load", "m", "/nonexistent/m.json");
     CHECK(4, "unheard", admin, "load", "unheard");
     CHECK(4, "'nope'", admin, "load", "add", "-d", "nope");
@@ -283,7 +283,7 @@ Test(inferctl_daemon, each_failure_has_its_exit_code)
     CHECK(4, "is 'add' meant?", admin, "bench", "adn");
     CHECK(4, "is 'slow' meant?", admin, "infer", "slwo", "-i", "x");
     CHECK(4, "version", admin, "infer", "add", "-v", "77");
-    // 5: the data socket is not for admins.
+    // Exit code 5: the data socket does not accept requests that are only for admins.
     CHECK(5, "admin socket", fixture.socket, "load", "add");
     CHECK(5, "admin socket", fixture.socket, "unload", "add");
 }
@@ -296,7 +296,7 @@ Test(inferctl, out_of_time_is_6_and_a_daemon_that_dies_3)
     cr_assert_eq(inf_npy_save(path, INF_DTYPE_F32, &INF_SHAPE(1, 1), (float[]){1}, NULL), INF_OK);
     CHECK(6, "the time given ran out", fixture.socket, "infer", "slow", "-i", path, "-d", "ref",
           "-t", "30");
-    // A daemon that dies with a request under way.
+    // A daemon that is killed while a request is in flight.
     struct inf_inferctl run;
     inf_inferctl_start(&run, &(struct inf_inferctl_setting){.socket = fixture.socket},
                        (const char *const[]){"infer", "slow", "-i", path, "-d", "ref", NULL});
@@ -322,7 +322,7 @@ Test(inferctl_daemon, tells_progress_on_terminals_only)
     cr_assert_eq(run.code, 0, "%s", run.err);
     cr_assert(strstr(run.err, "\r\033[Kconv: ") != NULL, "%s", run.err);
     cr_assert(strstr(run.err, " %") != NULL, "%s", run.err);
-    // The line is cleared at the end.
+    // At the end, inferctl clears the progress line.
     cr_assert_geq(strlen(run.err), 4u);
     cr_assert_str_eq(run.err + strlen(run.err) - 4, "\r\033[K");
     inf_inferctl_free(&run);
@@ -357,7 +357,8 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
         cr_assert_leq(read_number(json, "mean_ms"), read_number(json, "max_ms"));
         cr_assert_leq(read_number(json, "compute_median_ms"), read_number(json, "median_ms"));
         cr_assert_gt(read_number(json, "first_ms"), 0);
-        // One after the other, the mean is what a request takes of a second, or a little less.
+        // With one stream, requests follow each other, so the sum of their times cannot exceed the
+        // elapsed time.
         if (i == 0)
             cr_assert_leq(read_number(json, "mean_ms") * read_number(json, "per_second"), 1000.5);
         json_decref(json);
@@ -377,7 +378,8 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
     inf_inferctl_free(&run);
     CHECK(2, "--beside: not with", fixture.socket, "bench", "add", "-B", "-a");
     CHECK(2, "--connections: only with", fixture.socket, "bench", "add", "-C", "2");
-    // Each time 40, and three to warm up; the last time 80.
+    // Three benchmarks sent 40 requests and 3 to warm up. The last one sent 80 requests and 3 to
+    // warm up.
     RUN(&run, fixture.socket, "models", "--json");
     json_t *rows = inf_inferctl_json(&run);
     cr_assert_eq(read_integer(find_row(rows, "conv"), "requests"), 3 * 43 + 83);
@@ -395,7 +397,7 @@ Test(inferctl_daemon, bench_times_the_engine_alone_beside_the_daemon)
     json_t *json = inf_inferctl_json(&run);
     cr_assert_gt(read_number(json, "socket_median_ms"), 0);
     cr_assert_gt(read_number(json, "engine_median_ms"), 0);
-    // It has no way to go to.
+    // The engine alone is faster than a request, because its inputs are not sent through a socket.
     cr_assert_lt(read_number(json, "engine_median_ms"), read_number(json, "median_ms"));
     json_decref(json);
     inf_inferctl_free(&run);
@@ -418,7 +420,7 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
         cr_expect_eq(read_integer(row, "requests"), 60);
         cr_expect_eq(read_integer(row, "rate"), i == 0 ? 200 : 600);
         cr_expect_eq(read_integer(row, "refused"), 0);
-        // 59 gaps take that long at least, whatever the machine does.
+        // The 59 gaps between 60 requests take at least this long, however fast the machine is.
         cr_expect_leq(read_number(row, "per_second"), (i == 0 ? 200 : 600) * 60.0 / 59.0 + 0.1);
         cr_expect_gt(read_number(row, "min_ms"), 0);
         cr_expect_leq(read_number(row, "median_ms"), read_number(row, "p99_ms"));
@@ -427,7 +429,7 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
     inf_inferctl_free(&run);
     cr_assert_eq(access(plot, R_OK), 0);
     unlink(plot);
-    // Several numbers of streams are rows, too.
+    // With several numbers of streams, the table has one row for each number.
     RUN(&run, fixture.socket, "bench", "add", "-n", "20", "-c", "1,2,4", "--json");
     cr_assert_eq(run.code, 0, "%s", run.err);
     rows = inf_inferctl_json(&run);
@@ -435,7 +437,8 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
     cr_expect_eq(read_integer(json_array_get(rows, 2), "streams"), 4);
     json_decref(rows);
     inf_inferctl_free(&run);
-    // Both kinds of loop: one table, one picture, and what only one kind has is null for the other.
+    // If both kinds of loop are measured, they share one table and one picture. Columns of the
+    // other kind of loop are null.
     RUN(&run, fixture.socket, "bench", "add", "-n", "20", "-R", "400,800", "-c", "1,3", "-B", "-p",
         plot, "--json");
     cr_assert_eq(run.code, 0, "%s", run.err);
@@ -508,7 +511,7 @@ Test(inferctl_daemon, verify_compares_every_device_with_ref)
         cr_assert_float_eq(read_number(row, "cosine"), 1, full ? 1e-6 : 1e-3);
         cr_assert_str_eq(read_text(row, "verdict"), "ok");
     }
-    // ref against itself, and nothing else.
+    // The only row compares the reference device `ref` with itself.
     inf_inferctl_free(&run);
     json_decref(rows);
     RUN(&run, fixture.socket, "verify", "conv", "-d", "ref", "-P", "fp32", "-e", "0", "--json");
@@ -537,7 +540,7 @@ Test(inferctl_daemon, minds_where_its_output_goes)
     close(full);
     int ends[2];
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
-    close(ends[0]); // as `inferctl models | true`
+    close(ends[0]); // close the reading end early, as in `inferctl models | true`
     inf_inferctl_start(&run,
                        &(struct inf_inferctl_setting){.socket = fixture.socket, .out_fd = ends[1]},
                        (const char *const[]){"models", NULL});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts and flags of a real daemon, with inferctl.
+// Tests of inferctl env and inferctl flags with a real daemon.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static json_t *run_json(const char *socket, const char *const *arguments)
 
 #define ASK(socket, ...) run_json(socket, (const char *const[]){__VA_ARGS__, "--json", NULL})
 
-// The text under `key` of the row whose `column` is `name`; NULL where there is none.
+// Returns the text under `key` in the row whose `column` is `name`, or NULL if there is none.
 static const char *find_value(const json_t *rows, const char *column, const char *name,
                               const char *key)
 {
@@ -65,7 +65,7 @@ Test(inferctl_flags, env_tells_what_the_machine_is)
     cr_expect_geq(atoi(find_value(facts, "fact", "cpu.cores_usable", "value")), 1);
     cr_expect_gt(strtoull(find_value(facts, "fact", "memory.bytes", "value"), NULL, 10), 1u << 20);
     cr_expect_str_eq(find_value(facts, "fact", "device.ref.kind", "value"), "host");
-    // A model was placed, so that speeds are known.
+    // The daemon has placed a model, so it has measured the speeds of the devices.
     cr_expect_gt(strtod(find_value(facts, "fact", "device.ref.gbytes_per_s", "value"), NULL), 0);
     json_decref(facts);
     inf_fixture_stop(&fixture);
@@ -81,7 +81,7 @@ Test(inferctl_flags, origins_are_told_and_later_ones_win)
     expect_flag(fixture.socket, "backends", "cpu,ref", "environment");
     expect_flag(fixture.socket, "run_limit_ms", "6000", "argument");
     expect_flag(fixture.socket, "drift_factor", "1.25", "default");
-    // What follows from the fixture's runtime_dir.
+    // This flag is derived from the fixture's runtime_dir.
     expect_flag(fixture.socket, "socket", fixture.socket, "derived");
     expect_flag(fixture.socket, "admin_socket", fixture.admin_socket, "derived");
     expect_flag(fixture.socket, "cache_dir", "", "derived");
@@ -150,7 +150,7 @@ static const char *source_of(const json_t *placement)
     return json_string_value(json_object_get(placement, "source"));
 }
 
-// What is set counts for what is loaded from then on.
+// Given a changed flag, expect that models loaded later use the new value.
 Test(inferctl_flags, a_live_flag_changes_what_loads_do)
 {
     struct inf_fixture fixture;
@@ -162,7 +162,8 @@ Test(inferctl_flags, a_live_flag_changes_what_loads_do)
         json_decref(ASK(admin, "flags", "set", settings[i][0], settings[i][1]));
         json_decref(ASK(admin, "load", "add"));
         json_t *placement = ASK(fixture.socket, "explain", "add");
-        // A race begins when nothing is served.
+        // Wait, because the daemon starts the timing comparison of candidate devices only while it
+        // is idle.
         for (int tries = 0; tries < 2000 && strcmp(source_of(placement), settings[i][2]) != 0 &&
                             json_array_size(json_object_get(placement, "candidates")) > 1;
              tries++) {
@@ -171,7 +172,7 @@ Test(inferctl_flags, a_live_flag_changes_what_loads_do)
             placement = ASK(fixture.socket, "explain", "add");
         }
         const char *source = source_of(placement);
-        // Without a second device there is no race.
+        // With only one candidate device, the daemon does not compare run times.
         size_t rivals = json_array_size(json_object_get(placement, "candidates"));
         if (i < 2 || rivals > 1)
             cr_expect_str_eq(source, settings[i][2], "%s = %s", settings[i][0], settings[i][1]);

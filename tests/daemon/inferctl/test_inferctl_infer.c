@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl infer: files in, files and a summary out, with a real daemon.
+// Tests of inferctl infer with a real daemon: input files, output files and the printed summary.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 static struct inf_fixture fixture;
 
-// Files of a test have plain names in the fixture's directory.
+// Starts the daemon and changes to the fixture's directory, so that tests use plain file names.
 static void start_fixture(void)
 {
     inf_fixture_start(&fixture, NULL);
@@ -37,7 +37,7 @@ TestSuite(inferctl_infer, .init = start_fixture, .fini = stop_fixture);
 #define CHECK(code, wanted, ...)                                                                   \
     check_command(code, wanted, (const char *const[]){__VA_ARGS__, NULL})
 
-// Runs inferctl and checks its exit code and that standard error has `wanted` in it.
+// Runs inferctl and checks its exit code and that its standard error contains `wanted`.
 static void check_command(int code, const char *wanted, const char *const *arguments)
 {
     struct inf_inferctl run;
@@ -49,7 +49,7 @@ static void check_command(int code, const char *wanted, const char *const *argum
     inf_inferctl_free(&run);
 }
 
-// Runs it and gives back what it says as JSON.
+// Runs inferctl and returns its output as JSON.
 #define RUN_JSON(...) run_json((const char *const[]){__VA_ARGS__, NULL})
 
 static json_t *run_json(const char *const *arguments)
@@ -81,7 +81,7 @@ static double read_number(const json_t *object, const char *key)
     return json_number_value(value);
 }
 
-// Checks the elements of a file that has to be FP32.
+// Checks the type and elements of an FP32 file.
 static void check_floats(const char *path, const float *wanted, size_t count)
 {
     struct inf_npy npy;
@@ -105,14 +105,14 @@ Test(inferctl_infer, takes_several_npy_files_and_writes_what_numpy_reads)
     RUN(&run, "infer", "add", "-i", "b=b.npy", "-i", "a=a.npy", "-o", "out");
     cr_assert_eq(run.code, 0, "%s", run.err);
     cr_assert_str_empty(run.err);
-    // Of 11 22 33 44 -45 -54 -63 -72.5, whose sum is -124.5.
+    // The elements are 11 22 33 44 -45 -54 -63 -72.5; their sum is -124.5.
     static const char shown[] =
         "output  dtype  shape  min    max  mean      nan  file\n"
         "y       FP32   [2,4]  -72.5  44   -15.5625  0    out/y.npy\n\n"
         "version 1 on ";
     cr_assert_eq(strncmp(run.out, shown, sizeof shown - 1), 0, "%s", run.out);
     inf_inferctl_free(&run);
-    // What numpy.save() of 1.24 writes, byte by byte.
+    // The bytes that numpy.save() of NumPy 1.24 writes.
     static const char head[] =
         "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4), }"
         "                                                          \n";
@@ -182,8 +182,8 @@ Test(inferctl_infer, json_is_valid_with_nan_and_infinity)
     json_decref(json);
 }
 
-// A model whose outputs have names that are no file names: "p/q" and "p_q", x and x + x, and one
-// with quotes, x as integers.
+// Writes a model whose output names cannot be file names: "p/q", "p_q" and a name with quotes. The
+// values are x, x + x, and x as integers.
 static void write_odd_model(const char *directory)
 {
     const int64_t dims[] = {2};
@@ -240,8 +240,8 @@ Test(inferctl_infer, no_output_overwrites_another_or_leaves_the_directory)
     json_decref(json);
 }
 
-// The model conv makes of a picture of one colour (r, g, b), in each of its four places:
-// r, 2 g + 0.5, 3 b - 1, 4 r + 2, or 0 where that is negative.
+// Checks the output of the model "conv" for a picture of one colour (r, g, b). Each of the four
+// positions has the values r, 2 g + 0.5, 3 b - 1 and 4 r + 2, with negative values replaced by 0.
 static void check_conv(const char *path, float r, float g, float b)
 {
     float wanted[16];
@@ -271,12 +271,13 @@ Test(inferctl_infer, takes_pictures)
     check_conv("out/y.npy", 51, 102, 255);
     INFER_CONV("-i", "p=1.png", "--range=-1:1");
     check_conv("out/y.npy", -0.6f, -0.2f, 1);
-    // 8 x 4 of the 8 x 8 are the picture, rows 2 to 5: each place of the output sees some of it.
+    // The letterboxed picture covers rows 2 to 5 of the 8 x 8 input. Each output position depends
+    // on some of these rows.
     INFER_CONV("-i", "p=1.png", "--letterbox");
     check_conv("out/y.npy", 0.2f, 0.4f, 1);
 }
 
-// Writes 64 x 64 pixels as JPEG; of the file so many percent.
+// Writes 64 x 64 pixels as a JPEG file that is truncated to `percent` of its bytes.
 static void write_jpeg(const char *path, const uint8_t *pixels, unsigned long percent)
 {
     tjhandle encoder = tjInitCompress();
@@ -348,7 +349,7 @@ Test(inferctl_infer, finds_out_what_it_cannot_write_before_it_asks)
     CHECK(7, "-o 'no/such/path'", "infer", "add", "-i", "a=a.npy", "-o", "no/such/path");
     CHECK(4, "labels 'none.txt': No such file", "infer", "add", "-i", "a=a.npy", "-l", "none.txt");
     CHECK(7, "labels 'models': ", "infer", "add", "-i", "a=a.npy", "-l", "models");
-    // A file that cannot be replaced.
+    // The output path is a directory, which a file cannot replace.
     cr_assert_eq(mkdir("out", 0700), 0);
     cr_assert_eq(mkdir("out/y.npy", 0700), 0);
     CHECK(7, "out/y.npy: ", "infer", "add", "-i", "a=a.npy", "-i", "b=a.npy", "-o", "out");

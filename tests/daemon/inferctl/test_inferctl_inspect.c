@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models looked into through a real daemon, with inferctl.
+// Tests of inspecting models with inferctl and a real daemon.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #define RUN(run, socket, ...)                                                                      \
     inf_inferctl_run(run, socket, (const char *const[]){__VA_ARGS__, NULL})
 
-// The row of the node called `name`.
+// Returns the row of the node called `name`.
 static const json_t *find_node(const json_t *rows, const char *name)
 {
     size_t i;
@@ -35,7 +35,7 @@ static void load_model(const struct inf_fixture *fixture, const char *name, cons
     inf_inferctl_free(&run);
 }
 
-// y = ln(x - 2) + 1, whose logarithms are no numbers for inputs of 0 to 1.
+// Writes the model y = ln(x - 2) + 1. For inputs from 0 to 1, the logarithm is NaN.
 static void write_bad_model(const char *directory)
 {
     cr_assert_eq(mkdir(directory, 0700), 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real models through the running daemon with inferctl infer: $INF_MODELS names a folder with a
-// manifest of models, inputs and what comes out of them. Skipped where it is absent.
+// Runs real models with inferctl infer and a real daemon. $INF_MODELS names a folder with a
+// manifest that lists models, inputs and expected outputs. If the folder does not exist, the tests
+// are skipped.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -28,7 +29,7 @@ static void load_npy(struct inf_npy *npy, const char *path)
     cr_assert_eq(npy->dtype, INF_DTYPE_F32, "%s", path);
 }
 
-// The model of this id in the manifest.
+// Returns the entry of the manifest with this id.
 static const json_t *find_model(const json_t *manifest, const char *id)
 {
     size_t index;
@@ -39,7 +40,7 @@ static const json_t *find_model(const json_t *manifest, const char *id)
     return NULL;
 }
 
-// The file that inferctl says it has put an output in.
+// Returns the path of the file in which inferctl has stored an output.
 static const char *file_of(const json_t *answer, const char *name)
 {
     size_t index;
@@ -51,8 +52,8 @@ static const char *file_of(const json_t *answer, const char *name)
     return NULL;
 }
 
-// Checks an output as the manifest says: |got - wanted| <= atol + rtol |wanted|, element by
-// element.
+// Checks an output against the tolerance in the manifest: |got - wanted| <= atol + rtol |wanted|
+// for each element.
 static void check_output(const char *models, const json_t *wanted, const char *got_path)
 {
     char path[PATH_MAX];
@@ -103,7 +104,8 @@ static void check_case(const struct inf_fixture *fixture, const char *models, co
     inf_inferctl_free(&run);
 }
 
-// Serves a model of the manifest and runs its cases on a device; NULL: on the one it is placed on.
+// Loads a model of the manifest and runs its test cases on a device. If `device` is NULL, the
+// daemon chooses the device.
 static void check_model(const char *id, const char *device)
 {
     char path[PATH_MAX];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The placement of models, its reasons and its changes, with a real daemon and inferctl.
+// Tests of the placement of models with inferctl and a real daemon: the reasons that are reported,
+// and changes of the placement.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #define RUN(run, socket, ...)                                                                      \
     inf_inferctl_run(run, socket, (const char *const[]){__VA_ARGS__, NULL})
 
-// Runs inferctl, which has to succeed, and parses what it prints.
+// Runs inferctl, expects success, and parses the output as JSON.
 static json_t *run_json(const char *socket, const char *const *arguments)
 {
     struct inf_inferctl run;
@@ -47,7 +48,8 @@ static const json_t *find_candidate(const json_t *answer, const char *device)
     return NULL;
 }
 
-// What is said of a model once its race is over; without a second device there is none.
+// Returns the explanation of a model after the daemon has timed the candidate devices. With only
+// one candidate there is no timing, so the wait ends after a number of tries.
 static json_t *explain_raced(const char *socket, const char *model)
 {
     for (int tries = 0;; tries++) {
@@ -88,7 +90,7 @@ Test(inferctl_place, explain_tells_how_a_race_went)
     inf_fixture_stop(&fixture);
 }
 
-// y [1,64] = x [1,64] w
+// Writes the model y = x w, where x and y have the shape [1,64].
 static void write_dense(const char *directory)
 {
     static float weights[64 * 64];
@@ -140,7 +142,7 @@ Test(inferctl_place, a_model_moves_to_a_named_device_and_back)
     answer = ASK(fixture.socket, "explain", "add");
     cr_expect_str_eq(read_text(find_candidate(answer, "ref"), "verdict"), "chosen");
     json_decref(answer);
-    // A policy alone keeps the device.
+    // A change of only the policy does not move the model.
     answer = ASK(fixture.admin_socket, "place", "add", "-p", "memory");
     cr_expect_str_eq(read_text(answer, "device"), "ref");
     cr_expect_str_eq(read_text(answer, "policy"), "memory");
@@ -163,7 +165,8 @@ Test(inferctl_place, a_model_moves_to_a_named_device_and_back)
 
 // --- precision ---
 
-// y = x * 80000 * 1e-4, of [4]: what lies between does not fit half precision.
+// Writes the model y = x * 80000 * 1e-4 with shape [4]. The intermediate values exceed the range of
+// half precision.
 static void write_overflowing_model(const char *directory)
 {
     cr_assert_eq(mkdir(directory, 0700), 0);
@@ -219,12 +222,13 @@ Test(inferctl_place, half_precision_is_refused_with_what_it_would_do)
     for (size_t i = 0; i < INF_ARRAY_LENGTH(wanted); i++)
         cr_expect(strstr(run.err, wanted[i]) != NULL, "no '%s' in: %s", wanted[i], run.err);
     inf_inferctl_free(&run);
-    expect_right(fixture.socket); // what ran runs on
+    expect_right(fixture.socket); // after the refusal, the old placement still serves requests
     json_decref(ASK(admin, "place", "overflow", "-P", "auto"));
     expect_right(fixture.socket);
     json_t *answer = ASK(fixture.socket, "explain", "overflow");
     cr_expect_str_eq(read_text(answer, "precision"), "fp32");
-    // Where a device has bf16 there is something to try, and the race says how that went.
+    // If a device supports bf16, the daemon times and checks that precision, and the reason reports
+    // the result.
     const char *reason = read_text(answer, "precision_reason");
     cr_expect(strstr(reason, "weight 'big' reaches 80000") != NULL ||
                   strstr(reason, "less is tried in a race (") != NULL ||
@@ -238,9 +242,10 @@ Test(inferctl_place, half_precision_is_refused_with_what_it_would_do)
     inf_fixture_stop(&fixture);
 }
 
-// --- under load ---
+// --- changes while requests are served ---
 
-// A limit that every run is above: whatever is measured counts as drift.
+// With a drift_factor that every run exceeds, each measurement counts as a slowdown. Expect that
+// the daemon times the candidate devices again.
 Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
 {
     struct inf_fixture fixture;
@@ -254,7 +259,7 @@ Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
     json_decref(ASK(fixture.admin_socket, "flags", "set", "drift_after_ms", "0"));
     json_decref(ASK(fixture.admin_socket, "flags", "set", "drift_factor", "0.001"));
     inf_crowd_start(&crowd, fixture.socket, 0);
-    // Without a second device there is no race.
+    // With only one candidate device, the daemon does not compare run times.
     const char *wanted = rivals > 1 ? "race" : "rule";
     bool raced = false;
     for (int i = 0; i < 400 && !raced; i++) {
@@ -303,7 +308,7 @@ Test(inferctl_place, no_request_fails_while_a_model_moves)
     }
     for (int i = 0; i < 2; i++)
         inf_crowd_stop(&crowds[i]);
-    // What the old executables took has come back.
+    // The memory of the old executables must have been freed.
     cr_expect_leq(model_bytes(admin, "add"), before);
     inferd_close(admin);
     inf_fixture_stop(&fixture);

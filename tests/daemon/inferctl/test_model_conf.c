@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models with settings of their own, in a real daemon.
+// Tests of models that have their own settings, with a real daemon.
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void pause_briefly(void)
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
-// Reads the repository again, and waits until a setting of a model is this.
+// Makes the daemon read the repository again, and waits until a setting of a model has this value.
 static void reload_until(const struct inf_fixture *fixture, inferd_client *client,
                          const char *model, const char *name, const char *value)
 {
@@ -93,7 +93,7 @@ static void reload_until(const struct inf_fixture *fixture, inferd_client *clien
     cr_assert(same, "%s: %s does not get %s", model, name, value);
 }
 
-// The row of a model; reason "" where its last load went well.
+// Returns the row of the model. The reason is "" if the last load succeeded.
 static inferd_model_row row_of(inferd_client *client, const char *model)
 {
     struct inferd_error err;
@@ -188,7 +188,8 @@ Test(model_conf, what_is_wrong_is_refused_and_the_old_one_serves)
         cr_expect_str_eq(row.state, "READY");
         expect_sum(client, NULL);
     }
-    // A start with such a file leaves the model out, and says why; the others serve.
+    // If the daemon starts with such a file, it does not serve that model and reports the reason.
+    // Other models are served.
     inferd_close(client);
     inf_fixture_stop(&fixture);
 }
@@ -230,7 +231,7 @@ Test(model_conf, the_daemon_leaves_out_devices_that_it_is_told_to)
     inf_fixture_stop(&fixture);
 }
 
-// y = x + [1, 2], x: FP32 [?,2]
+// Writes the model y = x + [1, 2], where x is FP32 with shape [?,2].
 static void write_onnx(struct inf_pb_writer *model)
 {
     inf_onnx_put_head(model, 13);
@@ -287,7 +288,7 @@ Test(model_conf, onnx_files_of_the_repository_are_served)
     inf_fixture_stop(&fixture);
 }
 
-// --- shapes ---
+// --- shapes that were served before ---
 
 static void infer_rows(inferd_client *client, int64_t rows)
 {
@@ -310,13 +311,14 @@ static void infer_rows(inferd_client *client, int64_t rows)
     inferd_result_free(result);
 }
 
-// The arena bytes of a model tell how many shapes it is compiled for.
+// Returns the memory of a model. It grows with the number of shapes for which the model is
+// compiled, because each shape has an arena.
 static uint64_t memory_of(inferd_client *client, const char *model)
 {
     return row_of(client, model).memory_bytes;
 }
 
-// Batches would be compiled for, too.
+// Disables batching, because the daemon would also compile the model for batches.
 #define NO_BATCHES "--batch-rows-max=1"
 
 Test(model_conf, shapes_that_were_served_are_compiled_at_the_next_start)
@@ -350,7 +352,8 @@ Test(model_conf, shapes_that_were_served_are_compiled_at_the_next_start)
     cr_expect_eq(memory_of(client, "add"), fresh);
     inferd_close(client);
 
-    // A foreign file: a warning, and all is as at the first start.
+    // Given a shapes.db of another program, expect a warning and the same behaviour as at the first
+    // start.
     char file[160];
     snprintf(file, sizeof file, "%s/shapes.db", cache);
     FILE *stream = fopen(file, "w");
@@ -399,7 +402,7 @@ Test(model_conf, a_model_is_compiled_for_the_shapes_of_its_file)
     inf_fixture_stop(&fixture);
 }
 
-// y: INT64 [1,?], where x: FP32 [?] is not 0
+// Writes a model whose output y, INT64 [1,?], has the indices at which x, FP32 [?], is not 0.
 static void write_picking_model(const struct inf_fixture *fixture)
 {
     struct inf_pb_writer model = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libinferd and a real daemon.
+// Tests of libinferd with a real daemon.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -7,14 +7,15 @@
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/daemon/library.h"
 
-#define REGIONS_MOST 1000 // more than a connection may have
+#define REGIONS_MOST 1000 // more than the daemon allows for one connection
 
 Test(libinferd, moves_tensors_of_any_size)
 {
     struct inf_fixture fixture;
     inf_fixture_start(&fixture, NULL);
     inferd_client *client = inf_library_connect(fixture.socket);
-    // 16 bytes a row: inline, the threshold of regions, beyond a frame, far beyond, small again.
+    // A row has 16 bytes. The sizes cover tensors in the frame, the threshold of shared memory,
+    // more than one frame, much more than one frame, and small tensors again.
     static const int64_t rows[] = {1, 3, 1023, 1024, 1025, 30000, 65537, 300001, 300002, 5, 65537};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         inf_library_add(client, rows[i]);
@@ -163,7 +164,7 @@ Test(libinferd, takes_large_answers_at_once_in_pieces)
     cr_assert_eq(statistics.resent, 0);
     cr_assert_gt(statistics.bytes_received, 300001 * 16);
     uint64_t received = statistics.bytes_received;
-    inf_library_add(client, 300001); // there is room in shared memory now
+    inf_library_add(client, 300001); // shared memory is available now
     inferd_client_statistics(client, &statistics);
     cr_assert_eq(statistics.resent, 0);
     cr_assert_lt(statistics.bytes_received - received, 10000);
@@ -184,15 +185,15 @@ Test(libinferd, sends_large_inputs_in_pieces_where_there_is_no_shared_memory)
         count++;
     cr_assert_lt(count, REGIONS_MOST);
     inferd_client_statistics(client, &before);
-    inf_library_add(client, 200001); // two inputs of 3.2 MB, and as much back
-    inf_library_add(client, 65536);  // of 1 MiB each
+    inf_library_add(client, 200001); // two inputs and an output of 3.2 MB each
+    inf_library_add(client, 65536);  // two inputs and an output of 1 MiB each
     inf_library_add(client, 1);
     inferd_client_statistics(client, &after);
     cr_assert_gt(after.bytes_sent - before.bytes_sent, 2 * (200001 + 65536) * 16);
     cr_assert_eq(after.succeeded - before.succeeded, 3);
     while (count > 0)
         inferd_memory_free(blocks[--count]);
-    inf_library_add(client, 200001); // there is shared memory now
+    inf_library_add(client, 200001); // shared memory is available now
     inferd_client_statistics(client, &before);
     cr_assert_lt(before.bytes_sent - after.bytes_sent, 100000);
     inferd_close(client);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libinferd when the daemon refuses shared memory, because another client of the same user has all
-// of the regions that one user may have.
+// Tests of libinferd with a daemon that refuses shared memory, because another client of the same
+// user holds all regions that a user may have.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void start_fixture(void)
     holder = inf_library_connect(fixture.socket);
     for (int i = 0; i < 2; i++)
         cr_assert_eq(inferd_memory_alloc(holder, 1, &memory, NULL), INFERD_OK);
-    inf_library_add(holder, 1); // the daemon has it by then
+    inf_library_add(holder, 1); // after this answer, the daemon has registered the regions
     client = inf_library_connect(fixture.socket);
 }
 
@@ -47,10 +47,12 @@ Test(libinferd_fallback, large_tensors_go_through_the_socket_and_are_counted)
 {
     inf_library_add(client, 3);
     cr_expect_eq(read_statistics().without_shared_memory, 0u);
-    inf_library_add(client, 1024); // 16 KiB each: refused, and sent again without
+    // 16 KiB each: the daemon refuses the regions, and the request is sent again without them.
+    inf_library_add(client, 1024);
     cr_expect_eq(read_statistics().without_shared_memory, 1u);
     cr_expect_eq(read_statistics().resent, 1u);
-    // Just after that nothing is tried that would be refused; beyond a frame the data go in pieces.
+    // For a short time the library does not try shared memory again. Data that exceed a frame are
+    // sent in several frames.
     static const int64_t rows[] = {1024, 65537, 200001, 1025};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         inf_library_add(client, rows[i]);
@@ -60,7 +62,8 @@ Test(libinferd_fallback, large_tensors_go_through_the_socket_and_are_counted)
     cr_expect_gt(read_statistics().bytes_sent, (uint64_t)2 * (65537 + 200001) * 16);
 }
 
-// Fills memory of the client's with a, b and room for y, and describes them.
+// Allocates shared memory of the client for a, b and y, fills a and b, and describes the three
+// tensors.
 static float *make_tensors(inferd_memory **memory, inferd_tensor inputs[2], inferd_tensor *output)
 {
     struct inferd_error err;
@@ -85,7 +88,8 @@ Test(libinferd_fallback, memory_of_the_callers_works_all_the_same)
     float *y = make_tensors(&memory, inputs, &output);
     inferd_request request = {
         .model = "add", .inputs = inputs, .input_count = 2, .outputs = &output, .output_count = 1};
-    // Refused while the first is under way; the second time it is known.
+    // In the first iteration, the refusal arrives after the request was sent. In the second one,
+    // the library knows about the refusal before it sends the request.
     for (uint32_t i = 1; i <= 2; i++) {
         inferd_result *result = NULL;
         memset(y, 0, BYTES);
@@ -100,7 +104,7 @@ Test(libinferd_fallback, memory_of_the_callers_works_all_the_same)
         cr_expect_eq(read_statistics().without_shared_memory, i);
         cr_expect_eq(read_statistics().resent, 1u);
     }
-    // Nothing is written beyond the room that was given.
+    // The daemon must not write beyond the memory that the output has.
     y[2 * 4] = -1;
     output.size = 2 * 16;
     inf_library_check_failure(client, &request, INFERD_OUT_OF_RANGE, "OUTPUT_TOO_SMALL");
@@ -136,8 +140,8 @@ Test(libinferd_fallback, requests_under_way_when_it_is_refused_are_all_answered)
     free(zeros);
 }
 
-// Later requests of a session have run when the refusal comes: a request that is sent again would
-// be out of order.
+// Given a request with an order key whose memory is refused, expect a failure. The request cannot
+// be sent again, because later requests may have run already.
 Test(libinferd_fallback, a_request_with_an_order_fails_once_and_says_why)
 {
     inferd_memory *memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models in libinferd: their metadata, and loading, unloading and placing them through the daemon.
+// Tests of models with libinferd: their metadata, and loading, unloading and placing them.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tests/support/daemon/library.h"
 #include "tests/support/models/tfjs_writer.h"
 
-// Asserts what must hold of every row, and returns the constants of all of them.
+// Asserts the relations that hold in every row, and returns the sum of the constants.
 static unsigned check_memory(inferd_client *client)
 {
     inferd_memory_row *rows = NULL;
@@ -41,7 +41,7 @@ Test(libinferd_models, counts_the_constants_of_models_until_they_are_gone)
     inf_fixture_start(&fixture, NULL);
     inferd_client *client = inf_library_connect(fixture.socket);
     inferd_client *admin = inf_library_connect(fixture.admin_socket);
-    // "conv" has a filter and a bias.
+    // The model "conv" has two constants: a filter and a bias.
     cr_assert_geq(check_memory(client), 2u);
     inferd_model_row *models = NULL;
     size_t count = 0;
@@ -50,7 +50,7 @@ Test(libinferd_models, counts_the_constants_of_models_until_they_are_gone)
         cr_assert_eq(inferd_unload(admin, models[i].name, NULL, NULL), INFERD_OK, "%s",
                      models[i].name);
     free(models);
-    // They are freed by a thread of its own.
+    // Wait, because a separate thread of the daemon frees the constants.
     unsigned left = 1;
     for (int i = 0; i < 500 && left > 0; i++) {
         left = check_memory(client);
@@ -62,7 +62,7 @@ Test(libinferd_models, counts_the_constants_of_models_until_they_are_gone)
     inf_fixture_stop(&fixture);
 }
 
-// x FP32 [-1]; y INT32 [?,1]: where x is not zero.
+// Writes a model with x FP32 [-1] and y INT32 [?,1], which has the indices at which x is not zero.
 static void write_where(const struct inf_fixture *fixture, char directory[160])
 {
     snprintf(directory, 160, "%s/where", fixture->directory);
@@ -74,7 +74,8 @@ static void write_where(const struct inf_fixture *fixture, char directory[160])
     inf_tfjs_writer_end(writer);
 }
 
-// Asks where the first `count` elements, every `step`th of which is not zero, are not zero.
+// Sends `count` elements, of which every `step`th is not zero, and checks the indices in the
+// answer.
 static void check_where(inferd_client *client, int64_t count, int64_t step)
 {
     float *x = calloc((size_t)count, sizeof *x);
@@ -110,7 +111,8 @@ Test(libinferd_models, gets_outputs_whose_size_only_the_run_tells)
     inferd_client *client = inf_library_connect(fixture.admin_socket);
     cr_assert_eq(inferd_load(client, "where", directory, NULL, NULL, NULL, &err), INFERD_OK, "%s",
                  err.text);
-    // Inline, in a region, more than the library knows of, less again.
+    // The outputs are sent in the frame, in a region, in a region that is too small at first, and
+    // then are smaller again.
     static const struct {
         int64_t count, step;
     } cases[] = {{5, 2}, {1, 1}, {5, 1}, {100000, 1}, {400000, 1}, {400000, 100}, {7, 3}};
@@ -207,7 +209,8 @@ Test(libinferd_models, tells_what_does_not_fit_a_model_before_it_is_sent)
     check_refused(client, &request, "DTYPE_MISMATCH",
                   (const char *[]){"'a'", "INT32", "FP32", NULL});
 
-    // What is known is believed for a second, which may pass here: once it has to be seen.
+    // The library refuses a request by itself only if the description is less than a second old. On
+    // a slow machine a second may pass, so expect success in one of 100 tries.
     bool local = false;
     for (int i = 0; i < 100 && !local; i++) {
         inferd_model_info *info;
@@ -216,11 +219,13 @@ Test(libinferd_models, tells_what_does_not_fit_a_model_before_it_is_sent)
         inferd_model_info_free(info);
         cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_INVALID_ARGUMENT);
         cr_assert_str_eq(err.reason, "DTYPE_MISMATCH");
-        local = count_accepted(client) == before + 2; // the description, and this question
+        // The daemon received only the description and the question of count_accepted().
+        local = count_accepted(client) == before + 2;
     }
     cr_assert(local, "each was sent");
 
-    // Another start of the daemon may have another model: it is the daemon that refuses.
+    // After a restart of the daemon the model may be another one, so the request is sent and the
+    // daemon refuses it.
     inf_fixture_restart(&fixture, NULL);
     cr_assert_eq(inferd_reconnect(client, 30000, &err), INFERD_OK, "%s", err.text);
     uint64_t before = count_accepted(client);
@@ -231,8 +236,8 @@ Test(libinferd_models, tells_what_does_not_fit_a_model_before_it_is_sent)
     inf_fixture_stop(&fixture);
 }
 
-// Unloads "add", keeps the loader thread busy, and queues a load of "add" behind that. Returns when
-// the daemon has taken all of it.
+// Unloads "add", keeps the loader thread busy, and queues a load of "add" after that. Returns when
+// the daemon has received all three requests.
 static void begin_loading_add(struct inf_raw *admin, const char *admin_socket)
 {
     const union inf_message slow = {.model = {.name = "slow"}};
@@ -258,7 +263,7 @@ static void store_code(void *context, inferd_result *result, const struct inferd
     *(int *)context = err->code;
 }
 
-// Runs "add" on ones. A timeout of 0 is none.
+// Runs "add" with ones as inputs. A timeout of 0 means no timeout.
 static int infer_add(inferd_client *client, uint64_t timeout_ms, int *async_code,
                      struct inferd_error *err)
 {
@@ -294,7 +299,7 @@ Test(libinferd_models, requests_and_questions_wait_for_a_model_that_is_loading, 
             cr_assert_eq(infer_add(client, 0, &code, &err), INFERD_OK, "%s", err.text);
             while (code == -1)
                 cr_assert_eq(inferd_wait(client, &err), INFERD_OK, "%s", err.text);
-        } else { // The deadline holds: 1 ms is over before the daemon is asked again.
+        } else { // the 1 ms deadline passes before the client asks the daemon again
             code = infer_add(client, 1, NULL, &err) == INFERD_OK ? INFERD_INTERNAL : INFERD_OK;
         }
         cr_expect_eq(code, INFERD_OK, "way %d: %s %s", way, err.reason, err.text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libinferd while daemons are replaced by others.
+// Tests of libinferd while daemons are replaced.
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/daemon/library.h"
 
-// A client that asks without a pause, in a thread of its own.
+// A thread whose client sends requests without a pause.
 struct asker {
     char socket[96];
     atomic_bool stop;
@@ -51,7 +51,8 @@ static void *ask_on(void *context)
 
 #define REPLACED 3
 
-// Replaces the daemon a few times while `work` goes on with `worker` in a thread; `stop` ends it.
+// Runs `work` with `worker` in a thread and replaces the daemon several times meanwhile. Setting
+// `stop` ends the thread.
 static void replace_daemons(struct inf_fixture *fixture, void *(*work)(void *), void *worker,
                             atomic_bool *stop)
 {
@@ -79,7 +80,7 @@ Test(libinferd_restart, loses_no_request_and_sends_none_twice_while_daemons_are_
     cr_assert_gt(asker.answered, 3);
     cr_assert_geq(asker.statistics.reconnects, REPLACED);
     cr_assert_eq(asker.statistics.succeeded, asker.answered);
-    // Each answer is one request's, and each that was sent beyond those had been refused.
+    // Every request has one answer, and a request fails only after it was sent again.
     cr_assert_eq(asker.statistics.requests, asker.statistics.succeeded + asker.statistics.failed);
     cr_assert_leq(asker.statistics.failed, asker.statistics.resent);
     inf_fixture_stop(&fixture);
@@ -99,7 +100,7 @@ Test(libinferd_restart, connects_anew_with_its_memory_and_without_its_sessions)
     inferd_epoch(client, epochs[0]);
     inf_fixture_restart(&fixture, NULL);
 
-    // Without inferd_set_retry() nothing is sent again.
+    // Without inferd_set_retry(), expect that requests are not sent again.
     float ones[4] = {1, 1, 1, 1};
     inferd_tensor inputs[] = {inf_library_rows("a", 1, ones), inf_library_rows("b", 1, ones)};
     inferd_request request = {.model = "add", .inputs = inputs, .input_count = 2};
@@ -122,7 +123,7 @@ Test(libinferd_restart, connects_anew_with_its_memory_and_without_its_sessions)
     inferd_session_close(session);
     inferd_memory_free(memory);
 
-    // Without a daemon it says so when the time is over.
+    // Without a daemon, expect UNAVAILABLE when the time limit has passed.
     cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
     cr_assert_eq(inf_fixture_wait(&fixture), 0);
     cr_assert_eq(inferd_reconnect(client, 100, &err), INFERD_UNAVAILABLE);
@@ -134,17 +135,17 @@ Test(libinferd_restart, connects_anew_with_its_memory_and_without_its_sessions)
     inf_fixture_remove(&fixture);
 }
 
-// --- an event loop of one's own, while daemons come and go ---
+// --- an application's event loop while daemons are replaced ---
 
 #define ASYNC_WINDOW 8
-#define ASYNC_ROWS   5000 // of every fourth request: its inputs go through shared memory
+#define ASYNC_ROWS   5000 // rows of every fourth request, whose inputs go through shared memory
 
 struct looper {
     char socket[96];
     atomic_bool stop;
     unsigned sent, in_flight, answered;
     inferd_statistics statistics;
-    struct inferd_error err; // the first that came
+    struct inferd_error err; // the first error that occurred
 };
 
 static void on_sum(void *context, inferd_result *result, const struct inferd_error *err)
@@ -157,7 +158,8 @@ static void on_sum(void *context, inferd_result *result, const struct inferd_err
         return;
     const inferd_tensor *y = inferd_result_find(result, "y");
     const float *sums = y->data;
-    // The first element numbers the request, the last tells that all of it arrived.
+    // The first element is the number of the request. The last element shows that the whole tensor
+    // arrived.
     if (sums[y->size / sizeof(float) - 1] == sums[0] + 1)
         looper->answered++;
     inferd_result_free(result);
@@ -233,7 +235,8 @@ Test(libinferd_restart, ends_what_waits_for_a_daemon_by_time_by_cancel_and_by_cl
     cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
     cr_assert_eq(inf_fixture_wait(&fixture), 0);
     struct inferd_error err;
-    while (inferd_process(client, &err) == INFERD_OK) // until it has read of the end
+    // Until the client has read the end of the connection.
+    while (inferd_process(client, &err) == INFERD_OK)
         usleep(1000);
     inferd_set_retry(client, 60000);
     float ones[4] = {1, 1, 1, 1};
@@ -257,6 +260,6 @@ Test(libinferd_restart, ends_what_waits_for_a_daemon_by_time_by_cancel_and_by_cl
     cr_assert_eq(inferd_infer_async(client, &request, on_sum, &closed, NULL, &err), INFERD_OK);
     cr_assert_geq(inferd_timeout(client), 0);
     inferd_close(client);
-    cr_assert_eq(closed.in_flight, 1); // callbacks of a closed client are not called
+    cr_assert_eq(closed.in_flight, 1); // closing the client does not call the callback
     inf_fixture_remove(&fixture);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions of libinferd.
+// Tests of sessions with libinferd.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ Test(libinferd_sessions, keeps_tensors_in_sessions)
     cr_assert_eq(total.sessions, 2);
     cr_assert_geq(total.session_bytes, 64);
 
-    // By name: kept, and then both inputs of another.
+    // The session keeps an output under a name. A second request uses it for both of its inputs.
     float ones[4] = {1, 1, 1, 1};
     inferd_tensor inputs[] = {inf_library_rows("a", 1, ones), inf_library_rows("b", 1, ones)};
     inferd_tensor output = {.name = "y", .session_tensor = "two"};
@@ -52,7 +52,7 @@ Test(libinferd_sessions, keeps_tensors_in_sessions)
 
     inferd_session_close(second);
     inf_library_step(client, first, 6);
-    inferd_close(client); // and with it the first one
+    inferd_close(client); // closes the first session, too
     inf_fixture_stop(&fixture);
 }
 

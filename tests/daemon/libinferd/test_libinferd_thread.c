@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients of libinferd that a thread of the library serves, shared by threads of the caller's.
+// Tests of clients with a background thread of the library that several threads of the caller
+// share.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -27,15 +28,15 @@ static inferd_client *start_client(struct inf_fixture *fixture)
     return client;
 }
 
-// Sums that were asked for without waiting.
+// State of the sums that were requested asynchronously.
 struct sums {
     inferd_client *client;
     sem_t done;
     atomic_uint right, failed;
-    atomic_int code; // of the last that failed
+    atomic_int code; // error code of the last failed request
     pthread_t thread;
-    atomic_bool elsewhere; // a callback came from another thread than this
-    unsigned follow;       // questions that callbacks are to ask, and wait for
+    atomic_bool elsewhere; // a callback ran on another thread than `thread`
+    unsigned follow;       // number of blocking questions that callbacks still have to send
 };
 
 static void sums_init(struct sums *sums, inferd_client *client)
@@ -98,7 +99,7 @@ Test(libinferd_thread, brings_answers_to_who_does_not_poll)
     cr_assert_eq(atomic_load(&sums.failed), 0);
     cr_assert_eq(atomic_load(&sums.right), ASKED + 3);
     cr_assert_not(atomic_load(&sums.elsewhere));
-    // There is nothing for the caller to poll for.
+    // The caller has nothing to poll for.
     cr_assert_eq(inferd_fd(client), -1);
     cr_assert_eq(inferd_timeout(client), -1);
     cr_assert_eq(inferd_process(client, &err), INFERD_OK);
@@ -151,7 +152,7 @@ Test(libinferd_thread, waits_for_credit_and_for_all_answers)
     inferd_client *admin = inf_library_connect(fixture.admin_socket);
     cr_assert_eq(inferd_flag_set(admin, "requests_per_connection_max", "4", &err), INFERD_OK);
     inferd_close(admin);
-    inf_library_add(client, 1); // the credit has come before its answer
+    inf_library_add(client, 1); // the credit is available before this answer arrives
     uint64_t streams[CREDIT];
     for (int i = 0; i < CREDIT; i++)
         cr_assert_eq(inferd_infer_async(client, &slow, on_sum, &sums, &streams[i], &err), INFERD_OK,
@@ -162,7 +163,8 @@ Test(libinferd_thread, waits_for_credit_and_for_all_answers)
         cr_assert_eq(inferd_cancel(client, streams[i], &err), INFERD_OK);
     cr_assert_eq(inferd_wait_credit(client, 0, 30000, &err), INFERD_OK, "%s", err.text);
     cr_assert_eq(send_sum(client, on_sum, &sums), INFERD_OK);
-    cr_assert_eq(inferd_wait(client, &err), INFERD_OK); // callbacks have returned, too
+    // Also waits until all callbacks have returned.
+    cr_assert_eq(inferd_wait(client, &err), INFERD_OK);
     cr_assert_eq(atomic_load(&sums.right), 1);
     cr_assert_eq(atomic_load(&sums.failed), CREDIT);
     cr_assert_eq(atomic_load(&sums.code), INFERD_CANCELLED);
@@ -170,7 +172,7 @@ Test(libinferd_thread, waits_for_credit_and_for_all_answers)
     inf_fixture_stop(&fixture);
 }
 
-// --- the end ---
+// --- closing clients ---
 
 static void *wait_long(void *context)
 {
@@ -211,7 +213,7 @@ Test(libinferd_thread, ends_calls_of_others_when_one_closes_the_client)
         pthread_join(threads[i], &code);
         cr_assert_eq((intptr_t)code, INFERD_CANCELLED);
     }
-    cr_assert_eq(atomic_load(&sums.failed), 0); // its callback is not called
+    cr_assert_eq(atomic_load(&sums.failed), 0); // the callback of the request is not called
     inf_fixture_stop(&fixture);
 }
 
@@ -238,7 +240,7 @@ Test(libinferd_thread, may_be_closed_by_a_callback)
     wait_for(&sums, 1);
     pthread_join(thread, &code);
     cr_assert_eq((intptr_t)code, INFERD_CANCELLED);
-    inf_fixture_stop(&fixture); // no client is connected
+    inf_fixture_stop(&fixture); // all clients are closed by this time
 }
 
 static void *reconnect_client(void *context)
@@ -259,7 +261,7 @@ Test(libinferd_thread, connects_anew_by_itself_and_when_told)
     inferd_set_retry(client, 60000);
     cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
     cr_assert_eq(inf_fixture_wait(&fixture), 0);
-    cr_assert_eq(send_sum(client, on_sum, &sums), INFERD_OK); // there is no daemon now
+    cr_assert_eq(send_sum(client, on_sum, &sums), INFERD_OK); // no daemon is running at this point
     inf_fixture_remove(&fixture);
     inf_fixture_start(&fixture, NULL);
     inferd_close(client);

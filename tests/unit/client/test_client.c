@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inferences against a fake daemon: where tensors travel, in which order answers come, and what is
-// reused.
+// Inferences against a fake daemon. The tests check how tensors are sent, in which order answers
+// arrive, and which memory is reused.
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ static void fill_pattern(uint8_t *bytes, size_t size, unsigned seed)
         bytes[i] = (uint8_t)(i * 31 + seed);
 }
 
-// Sends `size` bytes to the model "echo" and compares.
+// Sends `size` bytes to the model "echo" and expects the same bytes back.
 static void check_echo(inferd_client *client, size_t size, unsigned seed)
 {
     uint8_t *bytes = malloc(size + 1);
@@ -50,7 +50,7 @@ static void check_echo(inferd_client *client, size_t size, unsigned seed)
     free(bytes);
 }
 
-// Asks the model "grow" for `count` bytes and compares.
+// Requests `count` bytes from the model "grow" and checks the answer.
 static void check_grow(inferd_client *client, int32_t count)
 {
     inferd_tensor in = client_case_tensor(&count);
@@ -140,13 +140,14 @@ Test(client, finds_room_for_large_outputs_once)
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
     inferd_client *client = client_case_connect(daemon);
     struct fake_counts *counts = fake_daemon_counts(daemon);
-    check_grow(client, 3000001); // refused; metadata; 1 MiB is too small; fits
+    // Refused; then metadata; then 1 MiB is too small; then the answer fits.
+    check_grow(client, 3000001);
     cr_assert_eq(counts->requests, 3u);
     cr_assert_eq(counts->metadata, 1u);
     check_grow(client, 3000001);
     check_grow(client, 2999999);
     cr_assert_eq(counts->requests, 5u, "the size is known now");
-    check_grow(client, 3000002); // too small by a byte; fits
+    check_grow(client, 3000002); // one byte too small; then the answer fits
     cr_assert_eq(counts->requests, 7u);
     check_grow(client, 10);
     check_grow(client, 0);
@@ -158,7 +159,7 @@ Test(client, finds_room_for_large_outputs_once)
 
 Test(client, finds_room_for_outputs_that_grow)
 {
-    // An answer may have 32 KiB only, so that every path is taken with small tensors.
+    // With answers of at most 32 KiB, small tensors already take every path.
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.reply_bytes = 32768});
     inferd_client *client = client_case_connect(daemon);
     check_grow(client, 100);
@@ -216,7 +217,7 @@ Test(client, uses_the_callers_memory_in_place)
     cr_assert_eq(got->size, 100001u);
     cr_assert_eq(memcmp(got->data, data, 100001), 0);
     inferd_result_free(result);
-    out.size = 100000; // too small: the caller's affair
+    out.size = 100000; // too small: the library does not enlarge memory of the caller
     cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_OUT_OF_RANGE);
     cr_assert_str_eq(err.reason, "OUTPUT_TOO_SMALL");
     cr_assert_null(result);
@@ -237,7 +238,7 @@ Test(client, keeps_within_the_daemons_number_of_regions)
     cr_assert_eq(inferd_memory_alloc(client, 1 << 20, &memories[1], &err), INFERD_OK);
     cr_assert_eq(inferd_memory_alloc(client, 1, &memories[2], &err), INFERD_RESOURCE_EXHAUSTED);
     cr_assert_null(memories[2]);
-    check_echo(client, 200000, 1); // goes with the frame, as no region is left
+    check_echo(client, 200000, 1); // sent in the frame, because no region is left
     inferd_memory_free(memories[0]);
     cr_assert_eq(inferd_memory_alloc(client, 1 << 21, &memories[2], &err), INFERD_OK,
                  "an idle region makes room: %s", err.text);
@@ -247,7 +248,7 @@ Test(client, keeps_within_the_daemons_number_of_regions)
     fake_daemon_stop(daemon);
 }
 
-// --- many at once ---
+// --- many requests in flight ---
 
 struct tally {
     unsigned ok, failed;
@@ -277,7 +278,7 @@ static void count_answer(void *context, inferd_result *result, const struct infe
     }
 }
 
-// Holds requests back until eight have come, then answers the last one first.
+// Holds requests back until eight have arrived, then answers the last one first.
 struct held {
     uint64_t streams[8];
     int32_t numbers[8];
@@ -370,7 +371,7 @@ Test(client, works_in_a_loop_of_the_callers)
     fake_daemon_stop(daemon);
 }
 
-// The daemon reads nothing more until the test says so.
+// While the gate is closed, the fake daemon reads no more frames.
 struct gate {
     atomic_bool open;
 };
@@ -399,7 +400,7 @@ Test(client, refuses_async_and_delays_blocking_requests_without_credit)
     cr_assert_eq(start_number(client, &asyncs[2], NULL, &err), INFERD_RESOURCE_EXHAUSTED);
     cr_assert_str_eq(err.reason, "QUOTA_REQUESTS");
     gate.open = true;
-    check_grow(client, 9); // waits for one of the others
+    check_grow(client, 9); // waits until one of the other requests is answered
     cr_assert_geq(tally.ok, 1u);
     cr_assert_eq(inferd_wait(client, NULL), INFERD_OK);
     cr_assert_eq(tally.ok, 2u);
@@ -420,7 +421,7 @@ Test(client, does_not_block_on_a_daemon_that_does_not_read)
     struct tally tally = {0};
     struct async async = {&tally, 0};
     unsigned started = 0;
-    for (; started < 500; started++) // 7.5 MB: far more than the socket takes
+    for (; started < 500; started++) // 7.5 MB, far more than the socket buffer holds
         if (inferd_infer_async(client, &request, count_answer, &async, NULL, NULL) != INFERD_OK)
             break;
     cr_assert_eq(started, 500u);
@@ -430,7 +431,7 @@ Test(client, does_not_block_on_a_daemon_that_does_not_read)
     fake_daemon_stop(daemon);
 }
 
-// --- callbacks that use the client ---
+// --- callbacks that call the library ---
 
 struct chain {
     inferd_client *client;
@@ -508,7 +509,7 @@ Test(client, lets_a_callback_close_the_client)
     fake_daemon_stop(daemon);
 }
 
-// --- reuse ---
+// --- reuse of memory ---
 
 Test(client, needs_no_more_memory_after_warming_up)
 {
@@ -520,7 +521,7 @@ Test(client, needs_no_more_memory_after_warming_up)
     inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1};
     size_t used[2] = {0};
     int failed = 0;
-    for (int i = 0; i <= 1000; i++) { // no assertion in here: they allocate
+    for (int i = 0; i <= 1000; i++) { // the loop has no assertion, because assertions allocate
         inferd_result *result = NULL;
         failed += inferd_infer(client, &request, &result, NULL) != INFERD_OK;
         if (i == 100)

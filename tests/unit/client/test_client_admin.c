@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to the daemon and orders to it.
+// Tests of the functions that send questions and orders to the daemon.
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <stdio.h>

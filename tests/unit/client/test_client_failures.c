@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client does when the daemon refuses, breaks the protocol, hangs, drains or vanishes.
+// Tests of a client whose daemon refuses requests, breaks the protocol, hangs, drains or vanishes.
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "tests/support/daemon/client_case.h"
 
-// --- refusals ---
+// --- refused requests ---
 
 static bool refuse_requests(struct fake_daemon *daemon, const struct fake_frame *frame,
                             void *context)
@@ -94,7 +94,8 @@ Test(client_refusal, of_shared_memory_is_explained)
                         .shape = {100000},
                         .data = bytes,
                         .size = 100000};
-    // With an order it is not sent again without: libinferd_fallback has those that are.
+    // A request with an order key is not sent again without shared memory. libinferd_fallback tests
+    // requests that are.
     inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1, .order_key = 1};
     inferd_result *result = NULL;
     struct inferd_error err;
@@ -107,7 +108,7 @@ Test(client_refusal, of_shared_memory_is_explained)
     fake_daemon_stop(daemon);
 }
 
-// --- a daemon that goes away ---
+// --- a daemon that drains or disconnects ---
 
 static bool hang_up_at_fifth(struct fake_daemon *daemon, const struct fake_frame *frame,
                              void *context)
@@ -144,8 +145,8 @@ Test(client_disconnect, answers_every_request_once_with_unavailable)
     fake_daemon_stop(daemon);
 }
 
-// Answers the first of three, then says goodbye: the second will be answered, the third was not
-// begun.
+// Given three requests, the fake daemon sends GOAWAY after the second. It answers the first two and
+// refuses the third, which was not started.
 struct farewell {
     unsigned count;
     uint64_t streams[3];
@@ -163,7 +164,7 @@ static bool say_goodbye(struct fake_daemon *daemon, const struct fake_frame *fra
                   &(union inf_message){.goaway = goaway}, INF_MESSAGE_GOAWAY, NULL, 0);
     }
     if (farewell->count < 3)
-        return false; // those are answered
+        return false; // the first two requests are answered
     fake_refuse(daemon, frame->header.stream_id,
                 &(struct inf_status){.code = INF_UNAVAILABLE,
                                      .reason = INF_REASON_DRAINING,
@@ -184,7 +185,8 @@ Test(client_disconnect, tells_which_requests_a_draining_daemon_has_not_begun)
     cr_assert_eq(inferd_wait(client, &err), INFERD_OK, "%s", err.text);
     cr_assert_eq(answers.ok, 2u);
     cr_assert_eq(answers.failed, 1u);
-    for (int i = 0; i < 20; i++) { // the refusal of what has been given up is no breach
+    // A refusal of a request that the client has given up does not break the protocol.
+    for (int i = 0; i < 20; i++) {
         poll(NULL, 0, 1);
         cr_assert_eq(inferd_process(client, &err), INFERD_OK, "%s", err.text);
     }
@@ -308,7 +310,7 @@ static bool ping_first(struct fake_daemon *daemon, const struct fake_frame *fram
     if (frame->header.type == INF_FRAME_REQUEST) {
         fake_send(daemon, (struct inf_frame_header){.type = INF_FRAME_PING}, NULL,
                   INF_MESSAGE_EMPTY, NULL, 0);
-        // A type that does not exist yet, and is not critical.
+        // A frame type that no version defines, and that is not critical.
         fake_send(daemon, (struct inf_frame_header){.type = 200}, NULL, INF_MESSAGE_EMPTY, NULL, 0);
     }
     return false;
@@ -328,15 +330,16 @@ Test(client_breach, is_none_in_pings_and_unknown_frames)
     fake_daemon_stop(daemon);
 }
 
-// --- answers in pieces ---
+// --- answers in several DATA frames ---
 
-// Pieces of an answer, all with the same total unless `second_total` says otherwise, and what the
-// last frame brings. The answer is that of grow for 7 bytes, with padding: 71 of data.
+// Describes an answer in several DATA frames: the total that the frames announce (`second_total`
+// for the second frame), and the bytes of each frame. The answer is the one of "grow" for 7 bytes:
+// 71 bytes with padding.
 struct pieces {
     uint64_t total, second_total;
     size_t first, second, last;
-    uint64_t stream_offset; // 0: of the request's own stream
-    const char *problem;    // NULL: the answer is taken
+    uint64_t stream_offset; // added to the stream number of the request; 0: the correct stream
+    const char *problem;    // the expected error; NULL: the client accepts the answer
 };
 
 static bool answer_in_pieces(struct fake_daemon *daemon, const struct fake_frame *frame,
@@ -354,7 +357,7 @@ static bool answer_in_pieces(struct fake_daemon *daemon, const struct fake_frame
     fake_send(daemon, header, &message, INF_MESSAGE_DATA, data, pieces->first);
     message.data.total_bytes = pieces->second_total != 0 ? pieces->second_total : pieces->total;
     fake_send(daemon, header, &message, INF_MESSAGE_DATA, data + pieces->first, pieces->second);
-    static union inf_message reply; // large
+    static union inf_message reply; // static because it is too large for the stack
     reply.infer_reply = (struct inf_infer_reply){.model_name = "grow", .output_count = 2};
     reply.infer_reply.outputs[0] =
         (struct inf_tensor_entry){.name = "small", .dtype = INF_DTYPE_I32, .shape = INF_SHAPE(1)};
@@ -401,7 +404,7 @@ Test(client_failure, in_the_pieces_of_an_answer_ends_the_connection)
     }
 }
 
-// Sends some of an answer, and then a refusal, or nothing more.
+// Sends a part of an answer in a DATA frame, and then a refusal or nothing.
 static bool answer_by_halves(struct fake_daemon *daemon, const struct fake_frame *frame,
                              void *context)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client does without a daemon, after a wrong greeting, and with requests that are wrong.
+// Tests of a client without a daemon, after an invalid greeting, and with invalid requests.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +105,7 @@ Test(client_connect, explains_a_greeting_that_fails)
     check_greeting(HALF_AN_ACK, INFERD_UNAVAILABLE, "DISCONNECT", "closed the connection");
 }
 
-// --- requests that are wrong ---
+// --- invalid requests ---
 
 static void check_refused_here(inferd_client *client, const inferd_request *request, int code,
                                const char *reason, const char *text)

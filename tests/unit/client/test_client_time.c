@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that are cancelled or late, and clients that are closed.
+// Tests of requests that are cancelled or late, and of clients that are closed.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <poll.h>
@@ -15,7 +15,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-// Answers nothing but cancels, and what comes after "release".
+// Until the test sets `awake`, the fake daemon answers only CANCEL frames.
 struct sleeper {
     atomic_bool awake;
     uint64_t stream;
@@ -61,14 +61,14 @@ Test(client_cancel, ends_with_cancelled_and_gives_the_memory_up)
     cr_assert_eq(inferd_cancel(client, stream, &err), INFERD_NOT_FOUND);
     sleeper.awake = true;
     cr_assert_eq(client_case_ask(client, 0, &err), INFERD_OK);
-    // The device may still have been reading: the region is not used for the next request.
+    // The region is not reused for the next request, because the device may still be reading it.
     cr_assert_eq(fake_daemon_counts(daemon)->releases, 1u);
     free(bytes);
     inferd_close(client);
     fake_daemon_stop(daemon);
 }
 
-// Does not answer the first request until the second one has come.
+// The fake daemon answers the first request only after the second one has arrived.
 static bool hang_on_first(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
 {
     struct sleeper *sleeper = context;
@@ -129,7 +129,7 @@ Test(client_time, goes_to_the_daemon)
     fake_daemon_stop(daemon);
 }
 
-// --- nothing is left over ---
+// --- closing frees everything ---
 
 static unsigned open_fds(void)
 {
@@ -153,9 +153,9 @@ Test(client_close, leaves_no_file_descriptor_behind)
         cr_assert_eq(open_fds(), before + 2, "the socket's two ends; regions need none");
         struct client_answers answers = {0};
         client_case_start(client, &answers);
-        inferd_close(client); // with a request in flight and memory in use
+        inferd_close(client); // a request is in flight and memory is in use
         for (int wait = 0; wait < 1000 && open_fds() > before; wait++)
-            poll(NULL, 0, 1); // the fake closes its end
+            poll(NULL, 0, 1); // wait until the fake daemon closes its end of the connection
         cr_assert_eq(answers.ok + answers.failed, 0u);
     }
     cr_assert_eq(open_fds(), before);

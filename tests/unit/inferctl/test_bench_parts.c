@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the parts of inferctl bench: the schedule of an open loop, and the picture of the
-// results.
+// Tests of the parts of inferctl bench: the schedule of an open loop, and the SVG plot.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,8 +34,8 @@ Test(bench_parts, poisson_arrivals_have_the_mean_and_spread_of_their_rate)
         squares += gap * gap;
         above += gap > 1;
     }
-    // In an exponential distribution the deviation equals the mean, and 1/e of the values exceed
-    // it.
+    // In an exponential distribution the standard deviation equals the mean, and a fraction 1/e of
+    // the values exceeds the mean.
     double mean = sum / COUNT;
     cr_expect_float_eq(mean, 1, 0.01);
     cr_expect_float_eq(sqrt(squares / COUNT - mean * mean), 1, 0.02);
@@ -89,8 +88,8 @@ Test(bench_parts, a_plot_has_both_curves_through_all_points)
     cr_expect_eq(count_of(text, "sent a second"), 0);
     cr_expect_eq(count_of(text, ">8</text>"), 1);
     cr_expect_not_null(strstr(text, "a&lt;b&amp;c"));
-    // The axes end at 500 a second, at 1 ms and at 10 ms: the last p99 is at the top, at 4/5 of the
-    // width; the first median at the bottom, at 1/5.
+    // The axes end at 500 requests per second, at 1 ms and at 10 ms. So the last p99 is at the top
+    // at 4/5 of the width, and the first median at the bottom at 1/5.
     cr_expect_not_null(strstr(text, "cx=\"574.0\" cy=\"56.0\""), "%s", text);
     cr_expect_not_null(strstr(text, "cx=\"196.0\" cy=\"390.0\""), "%s", text);
 }

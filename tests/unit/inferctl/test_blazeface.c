@@ -6,7 +6,8 @@
 
 #include "client/examples/blazeface.h"
 
-// A grid of 2 x 2 cells with one anchor each, of a network with input 8 x 8: anchors at 2 and 6.
+// A grid of 2 x 2 cells with one anchor each, for a network with input 8 x 8. The anchors are at 2
+// and 6.
 struct small {
     float scores[4], boxes[4][16];
     struct blazeface_grid grid;
@@ -47,10 +48,10 @@ Test(blazeface, boxes_are_relative_to_their_anchors)
     struct small small;
     struct face faces[BLAZEFACE_FACES_MAX];
     struct blazeface_grid *grid = small_grid(&small);
-    set_anchor(&small, 0, 0, 0, 0, 2, 4);     // anchor (2,2)
-    set_anchor(&small, 3, 2, 0.5f, -1, 1, 1); // anchor (6,6)
+    set_anchor(&small, 0, 0, 0, 0, 2, 4);     // the anchor at (2,2)
+    set_anchor(&small, 3, 2, 0.5f, -1, 1, 1); // the anchor at (6,6)
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.3f, faces), 2u);
-    // Best first: the logits 2 and 0 are scores 0.880797 and 0.5.
+    // The best face comes first: the logits 2 and 0 give the scores 0.880797 and 0.5.
     cr_expect_float_eq(faces[0].score, 0.880797f, 1e-5f);
     check_box(&faces[0], 6, 4.5f, 7, 5.5f);
     cr_expect_float_eq(faces[1].score, 0.5f, 1e-6f);
@@ -86,13 +87,14 @@ Test(blazeface, of_overlapping_boxes_the_best_stays)
     struct small small;
     struct face faces[BLAZEFACE_FACES_MAX];
     struct blazeface_grid *grid = small_grid(&small);
-    // [0,4] and [1,5] wide, both 4 high: 12 of 20 shared, 0.6.
+    // The boxes span [0,4] and [1,5] horizontally, and both are 4 high. They share 12 of 20 pixels,
+    // an overlap of 0.6.
     set_anchor(&small, 0, 1, 0, 0, 4, 4);
     set_anchor(&small, 1, 3, -3, 0, 4, 4);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.59f, faces), 1u);
     check_box(&faces[0], 1, 0, 5, 4);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.61f, faces), 2u);
-    // Boxes that only touch share nothing.
+    // Two boxes that only touch have no overlap.
     set_anchor(&small, 1, 3, 0, 0, 4, 4);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0, faces), 2u);
 }
@@ -105,8 +107,9 @@ Test(blazeface, grids_of_the_real_network_are_16_and_8_wide)
         for (int i = 0; i < 512; i++)
             scores[g][i] = -50;
     struct blazeface_grid grids[] = {{scores[0], boxes[0], 512, 2}, {scores[1], boxes[1], 384, 6}};
-    // Anchor 511 is the second of cell 255, the last of 16 x 16: at 15.5 * 16 = 248. Anchor 70 of
-    // the other grid is the fifth of cell 11, row 1, column 3 of 8 x 8: at 3.5 * 32 and 1.5 * 32.
+    // Anchor 511 is the second anchor of cell 255, the last cell of 16 x 16, so it is at 15.5 * 16
+    // = 248. Anchor 70 of the other grid is the fifth anchor of cell 11 (row 1, column 3 of 8 x 8),
+    // so it is at 3.5 * 32 and 1.5 * 32.
     scores[0][511] = 4;
     boxes[0][511 * 16 + 2] = boxes[0][511 * 16 + 3] = 10;
     scores[1][70] = 5;
@@ -121,7 +124,7 @@ Test(blazeface, keeps_the_best_of_too_many)
 {
     static float scores[256];
     static float boxes[256 * 16];
-    // All are faces, none touches another; logits rise with the anchor.
+    // Every anchor is a face, no faces overlap, and the logits increase with the anchor.
     for (int i = 0; i < 256; i++) {
         scores[i] = 0.01f * (float)i;
         boxes[i * 16 + 2] = boxes[i * 16 + 3] = 1;

@@ -26,7 +26,7 @@ Test(latency, median_is_the_middle_or_between_the_two)
 
 Test(latency, percentiles_are_of_the_nearest_rank)
 {
-    // The values 200 down to 1: the percentiles 95 and 99 are rank 190 and 198.
+    // For the values 200 down to 1, the percentiles 95 and 99 have the ranks 190 and 198.
     double samples[200];
     for (int i = 0; i < 200; i++)
         samples[i] = 200 - i;
@@ -37,10 +37,10 @@ Test(latency, percentiles_are_of_the_nearest_rank)
     cr_assert_eq(latency.mean, 100.5);
     cr_assert_eq(latency.min, 1.0);
     cr_assert_eq(latency.max, 200.0);
-    // 95 % of 7 is 6.65: the 7th.
+    // 95 % of 7 is 6.65, so the percentile is the 7th value.
     double few[] = {7, 6, 5, 4, 3, 2, 1};
     cr_assert_eq(latency_of(few, 7).p95, 7.0);
-    // 95 % of 20 is the 19th.
+    // 95 % of 20 is 19, so the percentile is the 19th value.
     double twenty[20];
     for (int i = 0; i < 20; i++)
         twenty[i] = i + 1;

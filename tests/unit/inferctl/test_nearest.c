@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of finding the most similar name.
+// Tests of the search for the most similar name.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 #include "client/inferctl/tensor/npy.h"
 
-// Parses the bytes of a version-1 file with this dictionary, and returns the code.
+// Parses a version-1 file whose header is this dictionary, and returns the code.
 static enum inf_code parse_header(const char *dictionary, struct inf_npy *npy, size_t *offset,
                                   struct inf_error *err)
 {
@@ -146,7 +146,7 @@ Test(npy, refuses_every_truncation_of_a_good_header)
     for (size_t size = 0; size < sizeof(numpy_header) - 1; size++) {
         struct inf_npy npy;
         size_t offset;
-        // A copy of exactly this size, so that the sanitizer sees reads beyond its end.
+        // Parse a copy of exactly this size, so that the sanitizer detects reads beyond its end.
         uint8_t *copy = malloc(size + (size == 0));
         memcpy(copy, numpy_header, size);
         cr_assert_eq(inf_npy_parse_header(&npy, &offset, (struct inf_span){copy, size}, NULL),

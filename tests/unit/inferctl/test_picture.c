@@ -43,7 +43,8 @@ Test(picture, resize_has_half_pixel_centres)
     memset(picture->pixels + 3, 100, 3);
     struct inf_picture *wide;
     cr_assert_eq(inf_picture_resize(&wide, picture, 4, 2, NULL), INF_OK);
-    // Centres of 4 pixels lie at -0.25, 0.25, 0.75, 1.25 of the two: 0, 25, 75, 100.
+    // The centres of the 4 output pixels lie at -0.25, 0.25, 0.75 and 1.25 of the 2 input pixels,
+    // so the values are 0, 25, 75 and 100.
     static const uint8_t wanted[] = {0, 25, 75, 100, 0, 25, 75, 100};
     for (int i = 0; i < 8; i++)
         cr_assert_eq(wide->pixels[i * 3], wanted[i], "pixel %d is %u", i, wide->pixels[i * 3]);
@@ -91,7 +92,7 @@ Test(picture, refuses_what_is_no_picture)
         {"GIF89a", 6, INF_UNSUPPORTED},
         {"\xff\xd8\xff", 3, INF_INVALID},
         {"\x89PNG\r\n\x1a\n", 8, INF_INVALID},
-        // A PNG header of 2^31-1 x 2^31-1 pixels.
+        // A PNG header for a picture of 2^31-1 x 2^31-1 pixels.
         {"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x08\x02\0\0\0\0\0\0\0", 33,
          INF_INVALID},
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of inputs from files and of generated inputs.
+// Tests of inputs that are read from files, and of generated inputs.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define PICTURE "picture.png"
 
-// Changes to a temporary directory, in which the test writes its files.
+// Changes to a temporary directory, so that the test writes its files there.
 static void enter_folder(void)
 {
     char directory[] = "/tmp/inf-input-XXXXXX";
@@ -35,7 +35,7 @@ static void write_bytes(const char *path, const void *bytes, size_t size)
     fclose(file);
 }
 
-// Writes a picture with these pixels.
+// Writes a picture with these pixels to PICTURE.
 static void write_picture(const uint8_t *pixels, uint32_t width, uint32_t height)
 {
     struct inf_picture *picture;
@@ -45,7 +45,7 @@ static void write_picture(const uint8_t *pixels, uint32_t width, uint32_t height
     inf_picture_destroy(&picture);
 }
 
-// Writes a picture of three pixels: red, green and blue.
+// Writes a picture of three pixels to PICTURE: red, green and blue.
 static void write_colours(void)
 {
     static const uint8_t pixels[] = {255, 0, 0, 0, 255, 0, 0, 0, 255};
@@ -63,7 +63,7 @@ static inferd_tensor make_wanted(inferd_dtype dtype, int rank, const int64_t *sh
     make_wanted(dtype, (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)),                    \
                 (const int64_t[]){__VA_ARGS__})
 
-// Adds `assignment` to the inputs of a model with one input; returns the exit code.
+// Adds the input that `assignment` names, for a model with one input. Returns the exit code.
 static int add_input(struct tensor_inputs *inputs, const char *assignment, inferd_tensor input,
                      struct picture_options options)
 {
@@ -71,7 +71,7 @@ static int add_input(struct tensor_inputs *inputs, const char *assignment, infer
     return tensor_inputs_add(inputs, assignment, &model, &options);
 }
 
-// Checks the elements that the picture in PICTURE is converted to.
+// Converts the picture in PICTURE to the type and shape of `input`, and checks the elements.
 static void check_picture(inferd_tensor input, struct picture_options options, const void *elements,
                           size_t size)
 {
@@ -112,12 +112,13 @@ Test(tensor_input, channels_go_where_the_model_wants_them)
     struct picture_options bgr = {.bgr = true};
     static const uint8_t rgb[] = {255, 0, 0, 0, 255, 0, 0, 0, 255};
     static const uint8_t reversed[] = {0, 0, 255, 0, 255, 0, 255, 0, 0};
-    static const uint8_t greys[] = {76, 150, 29}; // 0.299, 0.587, 0.114 of 255
+    static const uint8_t greys[] = {76, 150, 29}; // 0.299, 0.587 and 0.114 times 255
     check_picture(WANTED(INFERD_UINT8, 1, 1, 3, 3), none, rgb, 9);
     check_picture(WANTED(INFERD_UINT8, 1, 1, 3, 3), bgr, reversed, 9);
     check_picture(WANTED(INFERD_UINT8, -1, -1, -1, 1), none, greys, 3);
-    check_picture(WANTED(INFERD_UINT8, -1, 1, -1, -1), none, greys, 3); // planes
-    check_picture(WANTED(INFERD_UINT8, 1, 3, 3), none, rgb, 9);         // no batch
+    // One plane for each channel.
+    check_picture(WANTED(INFERD_UINT8, -1, 1, -1, -1), none, greys, 3);
+    check_picture(WANTED(INFERD_UINT8, 1, 3, 3), none, rgb, 9); // no batch dimension
 }
 
 Test(tensor_input, planes_come_one_behind_the_other)
@@ -133,8 +134,8 @@ Test(tensor_input, planes_come_one_behind_the_other)
 
 Test(tensor_input, pictures_are_stretched_or_letterboxed)
 {
-    // A picture with one row of four pixels: stretched, it fills all rows; letterboxed, it is row 1
-    // of 4.
+    // The picture has one row of four pixels. If it is stretched, it fills all four rows; if it is
+    // letterboxed, it fills only row 1.
     write_picture((const uint8_t[]){9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}, 4, 1);
     uint8_t all[48];
     memset(all, 9, sizeof all);
@@ -143,7 +144,7 @@ Test(tensor_input, pictures_are_stretched_or_letterboxed)
     memset(boxed + 12, 9, 12);
     check_picture(WANTED(INFERD_UINT8, 1, 4, 4, 3), (struct picture_options){.letterbox = true},
                   boxed, 48);
-    // The border has the value of black.
+    // The border has the value that `options` assigns to black.
     float floats[48];
     for (int i = 0; i < 48; i++)
         floats[i] = i < 12 || i >= 24 ? -1.0f : (float)(-1 + 2.0 * 9 / 255);
@@ -171,7 +172,7 @@ Test(tensor_input, inputs_that_take_no_picture_say_so)
                      "input %zu", i);
         cr_expect_eq(made.count, 0u);
     }
-    // A height that exceeds the maximum of pictures.
+    // The height exceeds the maximum height of a picture.
     struct tensor_inputs made = {0};
     cr_expect_eq(add_input(&made, PICTURE, WANTED(INFERD_UINT8, 1, 100000, 100000, 3),
                            (struct picture_options){0}),
@@ -215,7 +216,7 @@ Test(tensor_input, files_that_are_no_use_have_their_exit_code)
 
 Test(tensor_input, npy_files_stay_as_they_are)
 {
-    // Nothing is converted: the daemon reports a wrong dtype or shape.
+    // .npy files are not converted. If the dtype or shape is wrong, the daemon reports that.
     static const double numbers[] = {1, 2, 3, 4, 5, 6};
     cr_assert_eq(inf_npy_save("d.npy", INF_DTYPE_F64, &INF_SHAPE(3, 2), numbers, NULL), INF_OK);
     struct tensor_inputs inputs = {0};
@@ -255,7 +256,7 @@ Test(tensor_input, assignments_name_inputs)
     cr_assert_str_eq(inputs.tensors[1].name, "a");
     cr_assert_eq(inputs.count, 2u);
     tensor_inputs_fini(&inputs);
-    // If the model has one input, the name of a file may look like an assignment.
+    // If the model has one input, the argument may be a file name that looks like an assignment.
     model.input_count = 1;
     cr_assert_eq(tensor_inputs_add(&inputs, "q=f.npy", &model, &none), EXIT_OK);
     cr_assert_str_eq(inputs.tensors[0].name, "a");
@@ -279,7 +280,7 @@ Test(tensor_input, what_is_not_given_is_zeros)
     cr_assert_eq(inputs.tensors[1].size, 8u);
     cr_assert_eq(inputs.tensors[2].size, 0u);
     cr_assert_eq(tensor_inputs_complete(&inputs, &model, TENSOR_ZEROS),
-                 EXIT_OK); // nothing is added twice
+                 EXIT_OK); // a second call adds no input
     cr_assert_eq(inputs.count, 3u);
     tensor_inputs_fini(&inputs);
 }
@@ -300,7 +301,7 @@ Test(tensor_input, random_floats_are_the_same_each_time_and_indices_are_zero)
         cr_assert(values[i] >= 0 && values[i] < 1, "%f", (double)values[i]);
         sum += (double)values[i];
     }
-    // Four standard deviations of a mean of 1000 uniform numbers.
+    // The tolerance is four standard deviations of the mean of 1000 uniform random numbers.
     cr_assert_float_eq(sum / 1000, 0.5, 0.037);
     tensor_inputs_fini(&inputs);
     tensor_inputs_fini(&again);

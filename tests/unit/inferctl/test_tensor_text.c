@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of tensors as text.
+// Tests of the conversion of tensors to text.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +48,8 @@ Test(tensor_text, elements_of_every_type_are_read)
     static int64_t signed_longs[] = {-(1ll << 62), 1};
     static float floats[] = {-1.5f, 3e38f};
     static double doubles[] = {-1e300, 1e-300};
-    // binary16: 1, -2, the largest (65504), the least (2^-24); bfloat16: 1, -2, the same bits.
+    // The binary16 values are 1, -2, the largest (65504) and the smallest (2^-24). The bfloat16
+    // values are 1, -2 and the same bits as one of these.
     static uint16_t halves[] = {0xc000, 0x7bff};
     static uint16_t tiny[] = {0x0001, 0x3c00};
     static uint16_t brains[] = {0xc000, 0x3f80};
@@ -100,7 +101,7 @@ Test(tensor_text, summary_counts_nans_apart)
     cr_assert_eq(summary.max, (double)INFINITY);
     cr_assert(isnan(summary.mean));
     cr_assert_eq(summary.nan_count, 0u);
-    for (size_t size = 0; size <= 4; size += 4) { // nothing, and nothing but a NaN
+    for (size_t size = 0; size <= 4; size += 4) { // no elements, and then one NaN
         tensor = make_row(INFERD_FP32, (float[]){NAN}, size);
         summary = tensor_summarise(&tensor);
         cr_assert(isnan(summary.min) && isnan(summary.max) && isnan(summary.mean));
@@ -128,17 +129,17 @@ Test(tensor_text, class_vectors_are_one_row_of_floats)
 {
     float scores[6] = {0};
     inferd_tensor tensor = make_row(INFERD_FP32, scores, sizeof scores);
-    cr_assert(tensor_is_class_vector(&tensor)); // [1,6]
+    cr_assert(tensor_is_class_vector(&tensor)); // shape [1,6]
     tensor.shape[0] = 2;
     tensor.shape[1] = 3;
-    cr_assert_not(tensor_is_class_vector(&tensor)); // [2,3]
+    cr_assert_not(tensor_is_class_vector(&tensor)); // shape [2,3]
     tensor.rank = 1;
     tensor.shape[0] = 6;
-    cr_assert(tensor_is_class_vector(&tensor)); // [6]
+    cr_assert(tensor_is_class_vector(&tensor)); // shape [6]
     tensor = make_row(INFERD_FP32, scores, sizeof scores[0]);
-    cr_assert_not(tensor_is_class_vector(&tensor)); // [1,1]
+    cr_assert_not(tensor_is_class_vector(&tensor)); // shape [1,1]
     tensor = make_row(INFERD_INT32, scores, sizeof scores);
     cr_assert_not(tensor_is_class_vector(&tensor));
     tensor = (inferd_tensor){.dtype = INFERD_FP32, .data = scores, .size = 4};
-    cr_assert_not(tensor_is_class_vector(&tensor)); // []
+    cr_assert_not(tensor_is_class_vector(&tensor)); // shape []
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of cutting a byte stream into frames.
+// Tests of the assembler, which cuts a byte stream into frames.
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "tests/support/wire/assembly.h"
 
-// --- bytes ---
+// --- frames in pieces of any size ---
 
 Test(assembler, assembles_byte_by_byte)
 {
@@ -106,7 +106,7 @@ Test(assembler, frees_a_truncated_frame)
     }
 }
 
-// --- limits ---
+// --- frames that exceed the limits ---
 
 Test(assembler, takes_frames_at_the_limit)
 {
@@ -121,7 +121,8 @@ Test(assembler, takes_frames_at_the_limit)
     assembly_end(&assembly);
 }
 
-// An oversize frame, fed in odd pieces and with another frame behind it.
+// Expects that a frame that is too large is skipped. The frame is fed in pieces of odd sizes, and
+// another frame follows.
 static void expect_skipped(uint32_t meta, uint32_t data)
 {
     struct assembly assembly;

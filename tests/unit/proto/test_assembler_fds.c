@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of file descriptors that come with frames, through real sockets.
+// Tests of file descriptors that are sent with frames, with real sockets.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +21,12 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0 || errno != EBADF;
 }
 
-// --- with frames ---
+// --- descriptors and the frames that they belong to ---
 
 Test(assembler_fds, gives_fds_to_the_frame_they_came_with)
 {
-    // The fds may come with any piece of the frame; pieces before it are older bytes.
+    // The descriptors may arrive with any piece of frame 2. Pieces before it are bytes of earlier
+    // sends.
     uint8_t bytes[200];
     size_t before = assembly_put(bytes, 1, 5, 6, 0);
     size_t size = before + assembly_put(bytes + before, 2, 9, 0, 2);
@@ -33,7 +34,8 @@ Test(assembler_fds, gives_fds_to_the_frame_they_came_with)
         struct assembly assembly;
         assembly_begin(&assembly);
         assembly_feed(&assembly, bytes, 10);
-        // One read: the rest of frame 1, and frame 2 up to `split`, or nothing of it.
+        // One read returns the rest of frame 1 and the bytes of frame 2 before `split`. If `split`
+        // is the start of frame 2, the read has no byte of frame 2.
         int fds[2] = {open_fd(), open_fd()};
         size_t at = 10;
         if (split == before) {
@@ -70,7 +72,8 @@ Test(assembler_fds, keeps_fds_of_neighbouring_frames_apart)
     size_t first = assembly_put(bytes, 1, 4, 0, 1);
     size_t size = first + assembly_put(bytes + first, 2, 4, 0, 2);
     int fds[3] = {open_fd(), open_fd(), open_fd()};
-    // Read one ends inside frame 1; read two has its rest and frame 2 with two more fds.
+    // The first read ends inside frame 1. The second read has the rest of frame 1, and frame 2 with
+    // two more descriptors.
     cr_assert_eq(inf_assembler_add_fds(&assembly.assembler, fds, 1, NULL), INF_OK);
     assembly_feed(&assembly, bytes, 10);
     cr_assert_eq(inf_assembler_add_fds(&assembly.assembler, fds + 1, 2, NULL), INF_OK);
@@ -89,7 +92,8 @@ Test(assembler_fds, keeps_fds_of_neighbouring_frames_apart)
         close(fds[i]);
 }
 
-// A frame that declares `declared` fds and is read together with `given`.
+// Expects that a frame is refused if its header declares `declared` descriptors and the read
+// returns `given`.
 static void refuses_fds(uint8_t declared, uint32_t given)
 {
     struct assembly assembly;
@@ -200,8 +204,8 @@ static void send_with_fd(int socket, const uint8_t *bytes, size_t size, int fd)
     cr_assert_eq(sendmsg(socket, &message, 0), (ssize_t)size);
 }
 
-// Reads once, at most `size` bytes, and feeds what came; the streams of whole frames go to `seen`,
-// with 1000 added for each descriptor.
+// Reads at most `size` bytes once and passes them to the assembler. Appends the stream ids of
+// complete frames to `seen`, with 1000 added for each descriptor.
 static size_t receive_bytes(struct assembly *assembly, int socket, size_t size, uint64_t *seen)
 {
     uint8_t buffer[4096];
@@ -238,7 +242,8 @@ static size_t receive_bytes(struct assembly *assembly, int socket, size_t size, 
 
 Test(assembler_fds, follows_what_linux_does_with_fds)
 {
-    // Frames without, with, with, without a descriptor, read in pieces of any size.
+    // Of four frames, the second and third have a descriptor. They are read in pieces of every
+    // size.
     for (size_t piece = 1; piece < 260; piece++) {
         int sockets[2];
         cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);

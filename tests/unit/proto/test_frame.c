@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the frame header.
+// Tests of encoding and decoding the frame header.
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "proto/wire/frame.h"
 
-// A REQUEST for ModelInfer: 17 bytes of metadata, 0x01020304 of data, stream 0x0807060504030201.
+// A REQUEST for ModelInfer with 17 bytes of metadata, 0x01020304 bytes of data and the stream
+// 0x0807060504030201.
 static const uint8_t request_bytes[INF_FRAME_HEADER_BYTES] = {
     0x11, 0x00, 0x00, 0x00, 0x04, 0x03, 0x02, 0x01, 0x01, 0x02, 0x03, 0x04,
     0x05, 0x06, 0x07, 0x08, 0x03, 0x00, 0x05, 0x00, 0x06, 0x00, 0x00, 0x00,
@@ -57,7 +58,7 @@ Test(frame, carries_the_extremes)
     cr_assert_arr_eq(again, bytes, sizeof bytes);
 }
 
-// Changes one byte of the request and wants it refused with `text`.
+// Changes one byte of the request, and expects that decoding fails with `text` in the error.
 static void expect_refused(size_t at, uint8_t byte, const char *text)
 {
     uint8_t bytes[INF_FRAME_HEADER_BYTES];
@@ -87,7 +88,7 @@ Test(frame, refuses_what_makes_no_sense)
 
 Test(frame, wants_a_stream_id_where_one_is_needed)
 {
-    // By the comments of enum inf_frame_type: REQUEST to MEM_RELEASED, MEM_ALLOC and DATA are about
+    // The comments of enum inf_frame_type say that REQUEST to MEM_RELEASED, MEM_ALLOC and DATA need
     // a stream.
     static const bool needs_stream[17] = {
         [3] = true, [4] = true, [5] = true,  [6] = true, [7] = true,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the places of tensors in a data segment.
+// Tests of the offsets of tensors in a data segment.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static struct inf_tensor_entry make_placed(uint64_t region_id, uint64_t offset, 
     return result;
 }
 
-// Resolves one input and wants that code and reason.
+// Resolves the location of one input, and expects this code and reason.
 static void expect_result(struct inf_tensor_entry input, uint64_t data_bytes, enum inf_code code,
                           enum inf_reason reason)
 {

@@ -11,14 +11,14 @@
 
 TestSuite(message, .init = wire_round_open, .fini = wire_round_close);
 
-// Wants the encoder to have made exactly these bytes.
+// Expects that the encoder has written exactly these bytes.
 static void is_literally(const char *wanted, size_t size)
 {
     cr_assert_eq(wire_round.bytes.size, size);
     cr_assert_arr_eq(wire_round.bytes.data, wanted, size);
 }
 
-// --- there and back ---
+// --- encoding and then decoding ---
 
 Test(message, hello_goes_round)
 {
@@ -149,7 +149,7 @@ Test(message, empty_has_no_bytes_and_skips_what_comes)
 
 Test(message, of_nothing_is_all_defaults)
 {
-    // Kinds that name nothing obligatory.
+    // The kinds of messages that have no required field.
     static const enum inf_message_kind kinds[] = {
         INF_MESSAGE_HELLO,           INF_MESSAGE_HELLO_ACK,     INF_MESSAGE_INFER_REPLY,
         INF_MESSAGE_STATUS,          INF_MESSAGE_GOAWAY,        INF_MESSAGE_MODEL_METADATA,
@@ -162,7 +162,8 @@ Test(message, of_nothing_is_all_defaults)
         wire_round_decode(kinds[i]);
         wire_round.sent = wire_round.got;
         wire_round_encode(kinds[i]);
-        // An absent sub-message of zeros comes back as a present one, at most.
+        // A sub-message that is absent may be decoded and encoded as a present one with zeros,
+        // which needs at most 3 bytes.
         cr_assert_leq(wire_round.bytes.size, 3, "kind %d", kinds[i]);
     }
     wire_round.bytes.size = 0;
@@ -172,7 +173,7 @@ Test(message, of_nothing_is_all_defaults)
     cr_assert_eq(wire_round.got.infer_reply.timing.compute_ns, 0);
 }
 
-// --- literal bytes ---
+// --- messages as literal bytes ---
 
 Test(message, decodes_a_request_written_by_hand)
 {
@@ -185,9 +186,9 @@ Test(message, decodes_a_request_written_by_hand)
     wire_message(&wire_round.bytes, 4, &part);
     wire_text(&tensor, 1, "in");
     wire_text(&tensor, 2, "UINT8");
-    wire_number(&tensor, 3, 1); // not packed
+    wire_number(&tensor, 3, 1); // not in the packed encoding of repeated fields
     wire_block(&tensor, 3, "\x1c\x90\x03", 3);
-    wire_number(&tensor, 99, 7); // not known yet
+    wire_number(&tensor, 99, 7); // a field that this version does not know
     part.size = 0;
     wire_number(&part, 1, 128);
     wire_number(&part, 2, 11200);
@@ -240,7 +241,7 @@ Test(message, encodes_literal_bytes)
     is_literally("\x08\x05\x12\x02no\xa0\x06\x0d", 9);
 }
 
-// Feeds one frame, written in hex, of docs/reference/protocol.md to an assembler and decodes its
+// Passes one frame of docs/reference/protocol.md, written in hex, to an assembler and decodes its
 // metadata.
 static struct inf_frame decode_hex(struct inf_assembler *assembler, const char *hex,
                                    enum inf_message_kind kind)
@@ -322,14 +323,15 @@ Test(message, example_of_docs_protocol_is_right)
     inf_assembler_fini(&assembler);
 }
 
-// --- the scratch ---
+// --- memory of the scratch ---
 
 Test(message, decoded_texts_survive_encoding_with_the_same_scratch)
 {
     wire_round_go(INF_MESSAGE_INFER_REQUEST);
     static union inf_message reply;
     wire_sample(&reply, INF_MESSAGE_INFER_REPLY);
-    reply.infer_reply.id = wire_round.got.infer_request.id; // echoed
+    // The reply contains the id of the request.
+    reply.infer_reply.id = wire_round.got.infer_request.id;
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(inf_message_encode(&reply, INF_MESSAGE_INFER_REPLY, wire_round.bytes.data,
                                         sizeof wire_round.bytes.data, &wire_round.bytes.size,
@@ -342,7 +344,8 @@ Test(message, decoded_texts_survive_encoding_with_the_same_scratch)
 
 Test(message, index_of_models_is_as_long_as_a_receiver_takes)
 {
-    // An entry has 9 fields and is one itself: 409 are at most 4096 fields.
+    // An entry has 9 fields and counts as one field itself, so at most 409 entries fit into 4096
+    // fields.
     static struct inf_model_index_entry entries[410];
     for (size_t i = 0; i < 410; i++)
         entries[i] = (struct inf_model_index_entry){"n", "1", "READY", "r", "d", "p", 1, 2, i};
@@ -379,7 +382,7 @@ Test(message, encoding_stops_at_the_buffers_end)
     }
 }
 
-// --- errors as statuses ---
+// --- conversion of errors to statuses ---
 
 Test(message, status_and_error_are_one_thing)
 {
@@ -398,7 +401,7 @@ Test(message, status_and_error_are_one_thing)
 Test(message, status_of_a_stranger_is_internal)
 {
     struct inf_error err;
-    wire_round.bytes.size = 0; // OK is no failure
+    wire_round.bytes.size = 0; // an empty Status has the code OK, which is no failure
     wire_round_decode(INF_MESSAGE_STATUS);
     cr_assert_eq(inf_error_from_status(&err, &wire_round.got.status), INF_INTERNAL);
     static const uint64_t codes[] = {2, 15, 16, 17, 1u << 31, UINT64_MAX};

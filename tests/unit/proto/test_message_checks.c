@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decoding refuses, and with which reason.
+// Tests of messages that decoding refuses, and of the reasons.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void expect_refused(enum inf_message_kind kind, const struct wire_bytes *
     refuses_with(kind, bytes, INF_INVALID, INF_REASON_BAD_PARAMETER, text);
 }
 
-// A text of `size` times the same letter.
+// Returns a text that repeats one letter `size` times.
 static const char *long_text(size_t size)
 {
     static char text[8192];
@@ -61,7 +61,7 @@ static const char *long_text(size_t size)
 struct input {
     const char *name;
     const char *datatype;
-    const char *dims; // packed
+    const char *dims; // in the packed encoding
     size_t dims_size;
 };
 
@@ -75,7 +75,7 @@ static void put_input(struct wire_bytes *tensor, const struct input *input)
     wire_block(tensor, 3, input->dims, input->dims_size);
 }
 
-// A request for "m" with one such input.
+// Returns a request for the model "m" with this one input.
 static struct wire_bytes *request_with(const struct input *input)
 {
     static struct wire_bytes bytes;
@@ -110,7 +110,7 @@ Test(message_checks, inputs)
 
 Test(message_checks, dimensions)
 {
-    // -1, 2^31, 2^31 - 1, the smallest int64
+    // The dimensions are -1, 2^31, 2^31 - 1 and the smallest int64.
     refuses_input((struct input){"x", "FP32", "\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11},
                   "dimension 1 of the shape is -1, wanted 0 to 2147483647");
     refuses_input((struct input){"x", "UINT8", "\x80\x80\x80\x80\x08", 5},
@@ -119,8 +119,8 @@ Test(message_checks, dimensions)
                     request_with(&(struct input){"x", "UINT8", "\xff\xff\xff\xff\x07", 5}));
     refuses_input((struct input){"x", "UINT8", "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 10},
                   "is -9223372036854775808");
-    // 2^31 - 1 doubles are above 4 GiB; so is the product of eight large dimensions; 0 among them
-    // makes it nothing.
+    // 2^31 - 1 doubles exceed 4 GiB. The product of eight large dimensions exceeds the limit too,
+    // but with a dimension of 0 the tensor is empty.
     refuses_input((struct input){"x", "FP64", "\xff\xff\xff\xff\x07", 5},
                   "FP64 of shape [2147483647] is above the 4294967296 bytes");
     refuses_input((struct input){"x", "BOOL",
@@ -154,7 +154,7 @@ Test(message_checks, tensor_bytes_inside_the_metadata)
     expect_refused(INF_MESSAGE_INFER_REPLY, &bytes, "output 'x': contents are not read");
 }
 
-// The request with `count` inputs, or outputs, of different names.
+// Returns a request with `count` inputs or outputs (`field`), which have different names.
 static struct wire_bytes *request_of_many(uint32_t field, int count)
 {
     static struct wire_bytes bytes;
@@ -197,7 +197,7 @@ Test(message_checks, names_given_twice)
     expect_refused(INF_MESSAGE_INFER_REQUEST, bytes, "output 't0' is named twice");
 }
 
-// A request whose tensor (field 5 input, 6 output) has that location.
+// Returns a request in which a tensor (field 5: input, 6: output) has this location.
 static struct wire_bytes *request_at(uint32_t field, uint64_t region_id, uint64_t offset,
                                      uint64_t length)
 {
@@ -349,12 +349,12 @@ Test(message_checks, model_metadata)
     expect_refused(INF_MESSAGE_MODEL_METADATA, &bytes, "input 'x' is unranked, but has a shape");
 }
 
-// --- budget ---
+// --- memory for decoding ---
 
 Test(message_checks, memory_of_unpacking_is_bounded)
 {
-    // As many input tensors as there may be fields, and a shape of as many dimensions as fit
-    // behind.
+    // The message has as many input tensors as fields are allowed, and then a shape with as many
+    // dimensions as fit into the remaining bytes.
     static struct wire_bytes bytes;
     static struct wire_bytes tensor;
     static char ones[57000];
@@ -366,7 +366,7 @@ Test(message_checks, memory_of_unpacking_is_bounded)
     cr_assert_leq(bytes.size, INF_LIMIT_META_BYTES);
     refuses_with(INF_MESSAGE_INFER_REQUEST, &bytes, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,
                  "more than 1048576 bytes of memory");
-    // The scratch is as good as new.
+    // After the failure, the scratch can be used again.
     expect_accepted(INF_MESSAGE_INFER_REQUEST, request_with(&plain));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutates valid messages: bits flipped, bytes removed, repeated and swapped. Decoding must not
-// crash and not read beyond the end (the bytes fill a heap block of their size, so that sanitizers
-// see it), and a message that is still accepted can be encoded again.
+// Mutates valid messages: flips bits, and removes, repeats and swaps bytes. Decoding must not crash
+// and must not read beyond the end. The bytes are in a heap block of exactly their size, so
+// sanitizers detect such reads. If decoding accepts a mutated message, it must be possible to
+// encode it again.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ enum {
     ROOM = 4096
 };
 
-// xorshift64: the same sequence everywhere.
+// xorshift64 generator, which gives the same sequence on every machine.
 static uint64_t next_random(uint64_t *state)
 {
     *state ^= *state << 13;
@@ -23,31 +24,31 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-// Changes `bytes` of `*size` in one way.
+// Changes the `*size` bytes in one randomly chosen way.
 static void mutate_bytes(uint8_t *bytes, size_t *size, uint64_t *state)
 {
     size_t at = next_random(state) % (*size + 1);
     size_t length = next_random(state) % (*size - at + 1);
     switch (next_random(state) % 6) {
-    case 0: // a bit
+    case 0: // flip a bit
     case 1:
         if (at < *size)
             bytes[at] ^= (uint8_t)(1u << next_random(state) % 8);
         break;
-    case 2: // a byte
+    case 2: // replace a byte
         if (at < *size)
             bytes[at] = (uint8_t)next_random(state);
         break;
-    case 3: // an end
+    case 3: // truncate the end
         *size = at;
         break;
-    case 4: // a piece twice
+    case 4: // repeat a piece
         if (*size + length > ROOM)
             break;
         memmove(bytes + at + length, bytes + at, *size - at);
         *size += length;
         break;
-    default: // a piece less
+    default: // remove a piece
         memmove(bytes + at, bytes + at + length, *size - at - length);
         *size -= length;
         break;

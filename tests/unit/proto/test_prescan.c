@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the check of protobuf bytes before they are unpacked.
+// Tests of the prescan, which checks protobuf bytes before they are unpacked.
 #include <criterion/criterion.h>
 #include <string.h>
 #include <time.h>
@@ -10,8 +10,9 @@
 #include "proto/wire/prescan.h"
 #include "tests/support/wire/wire_bytes.h"
 
-// A message that contains itself (field 1, singular) and a list of itself (field 2), as those of
-// ONNX do. No message of inferd does, so that the limit on depth needs this one.
+// A message type that contains itself (field 1, singular) and a list of itself (field 2), like
+// messages of ONNX. No message of inferd contains itself, so the limit on the depth needs this type
+// for its tests.
 extern const ProtobufCMessageDescriptor nest;
 static const ProtobufCFieldDescriptor nest_fields[] = {
     {.name = "one",
@@ -44,7 +45,7 @@ static enum inf_code scan_bytes(const ProtobufCMessageDescriptor *descriptor,
     return inf_prescan(descriptor, wire_span(bytes), err);
 }
 
-// Expects that the bytes are accepted as the message.
+// Expects that the prescan accepts the bytes as this message type.
 static void expect_accepted(const ProtobufCMessageDescriptor *descriptor,
                             const struct wire_bytes *bytes)
 {
@@ -52,7 +53,7 @@ static void expect_accepted(const ProtobufCMessageDescriptor *descriptor,
     cr_assert_eq(scan_bytes(descriptor, bytes, &err), INF_OK, "%s", err.text);
 }
 
-// Expects that the bytes are refused, with `text` in the error.
+// Expects that the prescan refuses the bytes with `text` in the error.
 static void expect_refused(const ProtobufCMessageDescriptor *descriptor,
                            const struct wire_bytes *bytes, const char *text)
 {
@@ -77,7 +78,7 @@ static void refuses_literal(const ProtobufCMessageDescriptor *descriptor, const 
 
 // --- attacks, of the size of a full metadata block ---
 
-// `levels` messages, each in field `field` of the one around it.
+// Writes `levels` nested messages, each in field `field` of the message around it.
 static void put_nest(struct wire_bytes *bytes, uint32_t field, size_t levels)
 {
     static struct wire_bytes inner;
@@ -115,7 +116,7 @@ Test(prescan, does_not_look_into_unknown_fields)
 Test(prescan, bounds_the_number_of_fields)
 {
     static struct wire_bytes bytes;
-    // Repeated singular scalar, unknown varint, empty bytes, empty message in a list.
+    // A repeated singular scalar, an unknown varint, empty bytes, and an empty message in a list.
     static const struct {
         const char *data;
         const ProtobufCMessageDescriptor *descriptor;
@@ -145,7 +146,7 @@ Test(prescan, counts_fields_of_all_depths_together)
     wire_repeat(&tensor, "\x78\x01", 2, 99);
     bytes.size = 0;
     for (int i = 0; i < 40; i++)
-        wire_message(&bytes, 5, &tensor); // 100 fields each
+        wire_message(&bytes, 5, &tensor); // each tensor has 100 fields
     expect_accepted(INFER, &bytes);
     wire_message(&bytes, 5, &tensor);
     expect_refused(INFER, &bytes, "too many fields");
@@ -156,7 +157,8 @@ Test(prescan, refuses_a_singular_message_twice_in_no_time)
     static struct wire_bytes bytes;
     static struct wire_bytes tensor;
     tensor.size = 0;
-    // InferInputTensor.location, 4000 times: protobuf-c would merge each into the one before.
+    // InferInputTensor.location occurs 4000 times; protobuf-c would merge each one into the
+    // previous one.
     wire_repeat(&tensor, "\xa2\x06\x02\x08\x01", 5, 4000);
     bytes.size = 0;
     wire_message(&bytes, 5, &tensor);
@@ -199,12 +201,13 @@ Test(prescan, accepts_what_protobuf_allows)
     bytes.size = 0;
     expect_accepted(INFER, &bytes);
     cr_assert_eq(inf_prescan(INFER, (struct inf_span){0}, NULL), INF_OK);
-    // int32 -1 in ten bytes, an unknown field of each wire type, the highest field number.
+    // The value int32 -1 in ten bytes, an unknown field of each wire type, and the highest field
+    // number.
     wire_raw(&bytes, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11);
     wire_raw(&bytes, "\x78\x00\x79........\x7d....\x7a\x03...", 21);
     wire_raw(&bytes, "\xf8\xff\xff\xff\x0f\x00", 6);
     expect_accepted(STATUS, &bytes);
-    // A list of numbers: packed, not packed, and packed without elements.
+    // A list of numbers in three encodings: packed, not packed, and packed without elements.
     bytes.size = 0;
     wire_raw(&bytes, "\x1a\x03\x01\x80\x01\x18\x05\x1a\x00", 9);
     expect_accepted(INPUT, &bytes);
@@ -231,7 +234,7 @@ Test(prescan, refuses_broken_bytes)
     refuses_literal(STATUS, "\x79.......", 8, "reaches beyond the end");
     refuses_literal(STATUS, "\x7d...", 4, "reaches beyond the end");
     refuses_literal(STATUS, "\x7a\x04...", 5, "reaches beyond the end");
-    // A sub-message that ends inside its parent, but whose field does not.
+    // A sub-message ends inside its parent, but a field of the sub-message does not.
     refuses_literal(INFER, "\x2a\x02\x0a\x01x", 5, "InferInputTensor.name at byte 4");
 }
 
@@ -281,7 +284,7 @@ Test(prescan, refuses_text_that_is_not_utf8)
         wire_block(&bytes, 2, bad[i].text, bad[i].size);
         expect_refused(STATUS, &bytes, "string is not UTF-8");
     }
-    // U+7FF, U+800, U+D7FF, U+E000, U+FFFD, U+10000, U+10FFFF
+    // The characters are U+7FF, U+800, U+D7FF, U+E000, U+FFFD, U+10000 and U+10FFFF.
     bytes.size = 0;
     wire_text(&bytes, 2,
               "\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbd\xf0\x90\x80\x80"
@@ -310,7 +313,7 @@ Test(prescan, refuses_every_truncation_but_those_between_fields)
     }
 }
 
-// --- text in errors ---
+// --- names that are quoted in errors ---
 
 Test(quote, makes_one_line_of_anything)
 {
@@ -324,7 +327,7 @@ Test(quote, makes_one_line_of_anything)
     text[64] = 'x';
     text[65] = '\0';
     cr_assert_eq(strlen(inf_quote(text).text), 67);
-    // A character is not cut in two.
+    // The truncation must not split a character.
     memcpy(text + 63, "\xc3\xa9", 3);
     cr_assert_eq(strlen(inf_quote(text).text), 66);
     cr_assert_str_eq(inf_quote(text).text + 62, "x...");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steady path of a request allocates nothing: malloc() and its like are replaced by ones that
-// count, for this process and the libraries in it.
+// Tests that a request in steady state allocates nothing. The test replaces malloc() and related
+// functions with functions that count their calls, in this process and the libraries that it has
+// loaded.
 #include <criterion/criterion.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void pool_free(void *context, void *memory, size_t size)
     (void)size;
 }
 
-// Writes the frame of the sample request and returns its size.
+// Writes the frame of the sample request and returns the frame's size.
 static size_t put_request(uint8_t *frame, size_t room, struct inf_scratch *scratch)
 {
     static union inf_message message;
@@ -107,7 +108,8 @@ Test(wire_alloc, request_and_reply_allocate_nothing)
         if (code == INF_OK)
             code = inf_message_encode(&reply, INF_MESSAGE_INFER_REPLY, buffer, sizeof buffer, &used,
                                       scratch, NULL);
-        // Assertions of Criterion allocate even if they pass, so that only a failure may reach one.
+        // Call an assertion only after a failure, because assertions of Criterion allocate even if
+        // they pass.
         if (code != INF_OK)
             cr_assert_fail("round %d", i);
     }

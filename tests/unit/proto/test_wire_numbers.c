@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares the field numbers and types of the Open Inference Protocol, copied from
-// open_inference_grpc.proto (and from Triton's grpc_service.proto for the repository), with the
+// open_inference_grpc.proto (for the model repository, from Triton's grpc_service.proto), with the
 // code generated from inferd.proto.
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -36,8 +36,8 @@ static const char *type_name(const ProtobufCFieldDescriptor *field)
     }
 }
 
-// Writes the fields with numbers in [first, last] as text: "string name=1; repeated int64 shape=3;
-// ".
+// Writes the fields whose numbers are in [first, last] as text: "string name=1; repeated int64
+// shape=3; ".
 static void describe_fields(const ProtobufCMessageDescriptor *descriptor, uint32_t first,
                             uint32_t last, char *text, size_t room)
 {
