@@ -5,9 +5,9 @@
     with inferd.Client() as client:
         result = client.infer('mobilenet', {'input': pixels})
 
-Needs numpy and nothing else. Small tensors travel through the socket, large ones through shared
-memory; arrays made by Client.empty() are not copied at all. BF16 outputs come as uint16, as numpy
-has no such type.
+The package needs only numpy. Small tensors are sent through the socket, large ones through shared
+memory. Arrays made by Client.empty() are not copied at all. BF16 outputs are returned as uint16,
+because numpy has no such type.
 """
 from ._call import Pending
 from ._client import Client
@@ -15,7 +15,7 @@ from ._errors import Disconnected, Error
 from ._inference import Result
 from ._session import Session
 
-# Where people find them is what tracebacks and help() name.
+# Tracebacks and help() name the public module of a class instead of the private one.
 for _class in (Client, Disconnected, Error, Pending, Result, Session):
     _class.__module__ = __name__
 del _class

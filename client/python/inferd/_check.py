@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a request fits its model, as far as is known here: nothing is asked."""
+"""Checks whether a request fits its model. The module never asks the daemon."""
 from ._errors import Error
 
 
@@ -46,12 +46,12 @@ def _check_input(name, datatype, shape, wanted):
 
 
 def check(known, inputs, outputs, given):
-    """Raises the Error that the daemon would answer with.
+    """Raises the same Error as the daemon if a request does not fit its model.
 
-    known     what metadata() told of the model
+    known     the description that metadata() returned for the model
     inputs    {name: (datatype, shape)}
     outputs   names
-    given     names of inputs that come from elsewhere; None: any may
+    given     names of inputs that the session provides; None: it may provide any input
     """
     for name, (datatype, shape) in inputs.items():
         _check_input(name, datatype, shape, _find('input', name, known['inputs']))

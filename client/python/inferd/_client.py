@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client: its connection, its requests in flight, and questions to the daemon."""
+"""The client: its connection, its requests in flight, and its questions to the daemon."""
 import collections.abc
 import math
 import numbers
@@ -21,7 +21,7 @@ _VERSION = '0.1.0'
 _QUESTION_S = 10.0  # how long a question waits for a model that is loading
 _PRIORITIES = {'normal': 0, 'high': 1, 'low': 2}
 
-# number: (request, reply)
+# The methods: {number: (request, reply)}.
 _METHODS = {
     'live': (1, 'Empty', 'ServerLiveResponse'),
     'ready': (2, 'Empty', 'ServerReadyResponse'),
@@ -55,31 +55,32 @@ def _tensors(name, tensors):
 
 
 class Client:
-    """A connection to the daemon, which several threads may use at once. A context manager.
+    """A connection to the daemon. Several threads may use it at once. It is a context manager.
 
         with inferd.Client() as client:
             result = client.infer('mobilenet', {'input': pixels})
             print(result['output'].argmax(), result.device)
 
-    `statistics` counts inferences: 'requests' (all), 'resent' (sent again, with more room or
-    because they had not been started), 'without_shared_memory' (large tensors went through the
-    socket, because the daemon had no shared memory); and 'reconnects'.
+    `statistics` counts inferences: 'requests' (all), 'resent' (sent again, with more room for
+    outputs or because the daemon had not started them), and 'without_shared_memory' (large tensors
+    went through the socket, because the daemon had no shared memory). It also counts 'reconnects'.
     """
 
     def __init__(self, path=None, connect_timeout=10.0, retry=0.0):
-        """`path`: the socket; None: $INFERD_SOCKET, or /run/inferd/inferd.sock.
+        """`path` is the socket. None stands for $INFERD_SOCKET or /run/inferd/inferd.sock.
 
-        `retry`: for how many seconds requests and questions are sent again that were certainly not
-        started: the daemon is shutting down or had no room, or the request was not sent. The
-        client reconnects if necessary. Requests that may have been started, and inferences with a
-        session or an order key, are never sent again. A model that is still loading is waited for
-        in any case: by an inference until its `timeout`, by a question for 10 s or
-        `retry`."""
+        `retry` is the number of seconds for which requests and questions are sent again if they
+        were certainly not started, because the daemon was shutting down or had no room, or because
+        the request was not sent. The client reconnects if necessary. Requests that may have been
+        started, and inferences with a session or an order key, are never sent again. Even without
+        `retry`, calls wait for a model that is still loading: an inference until its `timeout`, a
+        question for 10 s or `retry`.
+        """
         self._path = path or os.environ.get('INFERD_SOCKET') or '/run/inferd/inferd.sock'
         self._connect_timeout, self.retry = connect_timeout, retry
-        # The lock protects the fields below. No thread holds it while it waits for a frame: one
-        # thread at a time receives, with `_receiving` set, and handles frames of all threads. The
-        # others wait for `_changed`.
+        # The lock protects the fields below. A thread releases it while it waits for a frame. One
+        # thread at a time receives, with `_receiving` set, and handles the frames of all threads.
+        # The other threads wait for `_changed`.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._receiving = False
@@ -89,13 +90,15 @@ class Client:
         self._last_stream = 0
         self._last_session = 0
         self.closed = False
-        self._outputs = {}  # (model, version): what is known of large outputs
+        self._outputs = {}  # (model, version): known sizes of large outputs
         self.statistics = {'requests': 0, 'resent': 0, 'reconnects': 0, 'without_shared_memory': 0}
         self._memory = Memory(self._register, self._unregister)
         self._connect(connect_timeout)
 
     def _connect(self, timeout):
-        """Connects, and publishes the connection when the daemon has answered the greeting."""
+        """Connects, and stores the connection in the client after the daemon has answered the
+        greeting.
+        """
         connection = wire.Connection(self._path, timeout)
         try:
             hello = {
@@ -113,11 +116,12 @@ class Client:
             self._connection, self._greeting = connection, greeting
             self._draining = self._broken = False
             self._bytes_in_flight = 0
-            self._known = {}  # (model, version): what metadata() returned, and when
+            self._known = {}  # (model, version): description by metadata(), and its time
 
     def _break(self, error, connection=None):
-        """Ends the connection and all requests in flight. `connection`: only if it is still this
-        one."""
+        """Ends the connection and all requests in flight. If `connection` is given, does nothing
+        unless it is still the current one.
+        """
         # The failing request was not started, but other requests in flight may have been.
         if error.unbegun:
             error = Disconnected(error.message)
@@ -127,7 +131,7 @@ class Client:
             self._broken = True
             self._connection.shut_down()
             if not self._receiving:
-                self._connection.close()  # else the receiving thread closes it
+                self._connection.close()  # otherwise the receiving thread closes it
             self._fail_all(error)
             self._changed.notify_all()
 
@@ -137,12 +141,15 @@ class Client:
 
     def reconnect(self, timeout=10.0):
         """Connects to the same path again. Waits until a daemon answers, at most `timeout` seconds.
-        Requests in flight are waited for while the old connection works. Arrays of empty() keep
-        their contents; sessions are lost."""
+        If the old connection works, the call first waits for the requests in flight. Arrays of
+        empty() keep their contents; sessions are lost.
+        """
         self._reconnect(time.monotonic() + timeout, True)
 
     def _reconnect(self, end, always):
-        """Connects again, unless another thread has done it meanwhile and `always` is false."""
+        """Connects again. If `always` is false, does nothing if another thread has reconnected
+        meanwhile.
+        """
         if not self._reconnecting.acquire(timeout=max(end - time.monotonic(), 0)):
             raise Disconnected('another thread is still connecting')
         try:
@@ -168,12 +175,12 @@ class Client:
                     raise
             time.sleep(0.01)
 
-    # --- sending again ---
+    # --- retries ---
 
     def _retry_end(self, error, began, until):
-        """Returns until when a request that began at `began`, with the deadline `until`, is sent
-        again after `error`; None: it is
-        not."""
+        """Returns the time at which retries end after `error`, for a request that began at `began`
+        and has the deadline `until`. Returns None if the request must not be sent again.
+        """
         if not error.unbegun or self.closed:
             return None
         if error.reason == 'LOADING':
@@ -181,9 +188,9 @@ class Client:
         return min(began + self.retry, until) if self.retry > 0 else None
 
     def _prepare_retry(self, error, began, until, limit=math.inf):
-        """Waits until a request can be sent again. Raises `error` if there is not enough time, and
-        TimeoutError
-        if there is not enough time before `limit`."""
+        """Waits until a request can be sent again. Raises `error` if the wait would end after the
+        end of the retries, and TimeoutError if it would end after `limit`.
+        """
         end = self._retry_end(error, began, until)
         ready = time.monotonic() + max(error.retry_after_ms, 1) / 1e3
         if end is None or ready >= end:
@@ -220,13 +227,14 @@ class Client:
         self._break(Disconnected('the client was closed'))
 
     def fileno(self):
-        """The socket, for an event loop: if it is readable, call process(). For clients of one
-        thread."""
+        """Returns the socket for an event loop: if the socket is readable, call process(). Only for
+        clients that one thread uses.
+        """
         return self._connection.fileno()
 
     @property
     def epoch(self):
-        """A number that the daemon chooses at each start."""
+        """A number that the daemon chooses at each start, so that a restart can be detected."""
         return self._greeting['epoch_high'] << 64 | self._greeting['epoch_low']
 
     @property
@@ -276,7 +284,7 @@ class Client:
         call.done = True
 
     def _take_piece(self, call, frame):
-        """Appends a part of the data of an answer."""
+        """Appends a part of an answer's data."""
         if call.pieces is None:
             call.pieces = numpy.empty(decode('Data', frame.meta)['total_bytes'], numpy.uint8)
         end = call.got + len(frame.data)
@@ -286,7 +294,7 @@ class Client:
         call.got = end
 
     def _drain(self, last_stream):
-        """Ends the requests after `last_stream`, which the daemon does not start."""
+        """Ends the requests after `last_stream`, because the daemon does not start them."""
         self._draining = True
         for stream in [stream for stream in self._calls if stream > last_stream]:
             call = self._calls.pop(stream)
@@ -306,9 +314,9 @@ class Client:
         call.done = True
 
     def _receive(self, timeout):
-        """Receives and handles one frame. Returns False if none begins within `timeout`. The
-        caller holds the lock once; it is released
-        meanwhile."""
+        """Receives and handles one frame. Returns False if no frame begins within `timeout`. The
+        caller must have taken the lock exactly once; the lock is released during the wait.
+        """
         connection, self._receiving = self._connection, True
         frame = None
         try:
@@ -331,8 +339,9 @@ class Client:
         return True
 
     def _pass_on_reports(self, call):
-        """Calls the caller's function for progress, without the lock, on the thread that waits for
-        the call."""
+        """Calls the caller's progress function, without the lock, on the thread that waits for
+        `call`.
+        """
         while call is not None and call.reports:
             report = call.reports.pop(0)
             self._lock.release()
@@ -342,9 +351,10 @@ class Client:
                 self._lock.acquire()
 
     def _pump(self, call, timeout):
-        """Reads until `call` is answered (None: what has arrived). Returns False if the time ran
-        out. If another thread is receiving, waits until that thread has handled the answer, or
-        stops receiving."""
+        """Reads until `call` is answered. If `call` is None, only reads the frames that have
+        arrived. Returns False if the time has run out. If another thread is receiving, waits until
+        that thread has handled the answer or stops receiving.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             while True:
@@ -385,8 +395,9 @@ class Client:
             self._pump(call, None)
 
     def _send_request(self, method, meta, call, parts, data_bytes):
-        """Sends a request. The caller holds the lock, so that streams are sent in the order of
-        their numbers."""
+        """Sends a request. The caller holds the lock, so that requests are sent in the order of
+        their stream numbers.
+        """
         if self._broken:
             raise Disconnected('the connection is closed', 'UNSENT')
         if self._draining and method == 'infer':
@@ -417,8 +428,9 @@ class Client:
             self._connection.send(type, stream)
 
     def _send_pieces(self, parts, data_bytes):
-        """Sends all but the last part of a request's data. Returns the last part as a list, and its
-        size."""
+        """Sends all parts of a request's data except the last one. Returns the last part as a list,
+        and its size.
+        """
         limits = self._greeting['limits']
         if 'inferd.data' not in self.features or data_bytes > limits['stream_bytes']:
             raise Error(
@@ -438,7 +450,9 @@ class Client:
         return Pending(self, call, 0).result(timeout)
 
     def _ask(self, method, request=None, progress=None):
-        """Sends a question or an order and returns the answer. Sends it again as inferences are."""
+        """Sends a question or an order and returns the answer. Sends it again in the same cases as
+        an inference.
+        """
         _, request_kind, reply_kind = _METHODS[method]
 
         def finish(frame, failure):
@@ -513,9 +527,11 @@ class Client:
         return told
 
     def check(self, model, inputs, outputs=None, *, version=''):
-        """Raises an Error if a request does not fit its model. Asks for the description of the
-        model the first time, after another version has answered, and after a restart of the daemon.
-        Afterwards, as after metadata(), requests that do not fit fail before they are sent."""
+        """Raises an Error if a request does not fit its model. At the first call, after another
+        version has answered, and after a restart of the daemon, asks the daemon for the description
+        of the model. Once the client has a description (also from metadata()), requests that do not
+        fit the model fail before they are sent.
+        """
         if (model, version) not in self._known:
             self.metadata(model, version)
         Inference(
@@ -535,12 +551,13 @@ class Client:
         self._ask('load', {'model_name': model, 'path': path, 'device': device}, progress)
 
     def unload(self, model, version=''):
-        """Unloads a model after its requests in flight. Needs the admin socket."""
+        """Unloads a model after its requests in flight have ended. Needs the admin socket."""
         self._ask('unload', {'model_name': model, 'version': version})
 
     def limits(self, **changed):
-        """Changes the named limits, limits(queue_requests_max=100), and returns all limits that can
-        be changed while the daemon runs, as a list of dicts. Needs the admin socket."""
+        """Changes the named limits, as in limits(queue_requests_max=100). Returns all limits that
+        can be changed while the daemon runs, as a list of dicts. Needs the admin socket.
+        """
         return self._ask(
             'limits',
             {'limits': [{'name': name, 'value': value} for name, value in changed.items()]},
@@ -549,10 +566,11 @@ class Client:
     # --- inference ---
 
     def empty(self, shape, dtype=numpy.float32):
-        """Returns an array in memory shared with the daemon: as an input or in `out` it is not
-        copied. Keep it, and do not write to it, until the answer has come. Its memory is reused
-        when the array is freed. If the daemon refuses shared memory, the array is an ordinary one,
-        which is copied."""
+        """Returns an array in memory shared with the daemon. It is not copied if it is an input or
+        is passed in `out`. Keep a reference, and do not write to the array, until the answer has
+        arrived. The memory is reused after the array is freed. If the daemon refuses shared memory,
+        the array is an ordinary one, which is copied.
+        """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if any(size < 0 for size in shape):
             raise ValueError(f'shape {shape}, wanted sizes from 0')
@@ -583,14 +601,20 @@ class Client:
     ):
         """Runs a model and waits for the Result.
 
-        inputs    {name: array}; other objects are converted to arrays. Arrays of empty() are not
-        copied outputs   names of the outputs to return; None: all out       {name: array}: arrays
-        for outputs; those of empty() are written without a copy timeout   seconds for the queue and
-        the run together queue_timeout  seconds in the queue, until the run starts priority  'high',
-        'normal' or 'low', among the requests of this user order_key requests with the same key are
-        answered in order; 0: none precision 'fp32', 'fp16', 'bf16' or 'int8', if the device
-        supports it; see Result.precision mode      'normal', 'prod' (answers are not checked) or
-        'debug' (logs each node; admins only)
+        inputs         {name: array}. Other objects are converted to arrays. Arrays of empty() are
+                       not copied
+        outputs        names of the outputs to return; None: all outputs
+        out            {name: array} for the outputs. The daemon writes directly to arrays of
+                       empty()
+        timeout        seconds for the queue and the run together
+        queue_timeout  seconds in the queue, until the run starts
+        priority       'high', 'normal' or 'low', among the requests of this user
+        order_key      requests with the same key are answered in the order in which they were sent;
+                       0: none
+        precision      'fp32', 'fp16', 'bf16' or 'int8', if the device supports it; see
+                       Result.precision
+        mode           'normal', 'prod' (answers are not checked) or 'debug' (the daemon logs each
+                       node; admins only)
         """
         return self.submit(
             model,
@@ -625,8 +649,9 @@ class Client:
         precision='',
         mode='',
     ):
-        """As infer(), but returns a Pending at once. If the daemon's credit is used up, waits for
-        an answer first."""
+        """Does the same as infer(), but returns a Pending at once. If the daemon's credit is used
+        up, first waits for an answer.
+        """
         return self._submit(
             model,
             inputs,
@@ -644,14 +669,13 @@ class Client:
         )
 
     def session(self, states=None, shapes=None, model='', version=''):
-        """Opens a Session: tensors that the daemon keeps between requests.
+        """Opens a Session, which keeps tensors in the daemon between requests.
 
-        states    {output: input}: the output of one request is the input of the next one shapes
-        {input: shape} of the zeros that the first request gets, if the model does not define the
-                  shape and the request does not send the input
-        model     instead of both: use the pairs of this model, from its settings (session_pairs) or
-        from the
-                  names of its tensors
+        states    {output: input}: the output of one request becomes the input of the next one
+        shapes    {input: shape} of the zeros that the first request gets. Needed if the model does
+                  not define the shape and the first request does not send the input
+        model     used instead of `states` and `shapes`: the pairs of this model, from its settings
+                  (session_pairs) or from the names of its tensors
         """
         return Session(self, states or {}, shapes or {}, model, version)
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames over a socket: header, metadata, data, descriptors. Knows nothing of what they mean."""
+"""Sends and receives frames: header, metadata, data and descriptors. The module does not interpret
+them.
+"""
 import array
 import math
 import select
@@ -15,7 +17,7 @@ MEM_UNREGISTER, MEM_RELEASED, PING, PONG, GOAWAY, ERROR, MEM_ALLOC, CREDIT, DATA
 FINAL, FAILED, CRITICAL = 1, 2, 4
 
 _HEADER = struct.Struct('<IIQBBHHH')
-ALIGNMENT = 64  # of tensors in the data of a frame, and in regions
+ALIGNMENT = 64  # bytes; for tensors in the data of a frame and in regions
 
 
 class Frame:
@@ -27,7 +29,7 @@ class Frame:
 
 
 class Connection:
-    """One socket. One thread may receive while another one sends."""
+    """A connected socket. One thread may receive while another one sends."""
 
     def __init__(self, path, timeout):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -43,21 +45,24 @@ class Connection:
         return self._socket.fileno()
 
     def shut_down(self):
-        """Ends both directions, which wakes a thread in receive(). The descriptor stays open until
-        close()."""
+        """Shuts down both directions of the socket, which wakes a thread in receive(). The
+        descriptor stays open until close().
+        """
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # the daemon has closed its end, or close() was called
 
     def close(self):
-        """Closes the descriptor. No thread may be in receive(): its number may be reused."""
+        """Closes the descriptor. No thread may be in receive(), because the system may reuse the
+        number of the descriptor.
+        """
         self._socket.close()
 
     def send(self, type, stream, meta=b'', parts=(), data_bytes=0, method=0, fd=None):
-        """Sends a frame whose data are the buffers in `parts`, without a time limit: the daemon
-        handles whole frames
-        only."""
+        """Sends a frame whose data are the buffers in `parts`. There is no time limit, because the
+        daemon handles only complete frames.
+        """
         header = _HEADER.pack(
             len(meta), data_bytes, stream, type, 0 if fd is None else 1, 0, method, 0
         )
@@ -92,14 +97,14 @@ class Connection:
             poll.register(self._socket, select.POLLIN)
         except ValueError:
             raise Disconnected('the connection is closed') from None
-        # Rounded up: a timeout below a millisecond must not become a busy loop.
+        # Round up, because a timeout below a millisecond must not become a busy loop.
         if not poll.poll(math.ceil(timeout * 1e3)):
             raise TimeoutError
 
     def receive(self, timeout=None):
-        """Returns the next frame. Raises TimeoutError if none begins within `timeout` seconds
-        (None: no limit). A frame that has begun is read to its
-        end."""
+        """Returns the next frame. Raises TimeoutError if no frame begins within `timeout` seconds
+        (None: no limit). A frame that has begun is read to its end.
+        """
         if timeout is not None:
             self._wait_readable(timeout)
         header = bytearray(_HEADER.size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong."""
+"""The exceptions of the package."""
 
 CODES = {
     1: 'CANCELLED',
@@ -74,9 +74,9 @@ _UNBEGUN = ('DRAINING', 'QUEUE_FULL', 'QUOTA_REQUESTS', 'QUOTA_TIME', 'LOADING',
 
 
 class Error(Exception):
-    """The daemon's answer to what it would not or could not do. `code` and `reason` are names of
-    docs/reference/protocol.md ('INVALID_ARGUMENT', 'SHAPE_MISMATCH'); `retry_after_ms` is 0 where
-    not said.
+    """The daemon refused a request, or the request failed. `code` and `reason` are names of
+    docs/reference/protocol.md ('INVALID_ARGUMENT', 'SHAPE_MISMATCH'). `retry_after_ms` is 0 if the
+    daemon gives no time.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Error(Exception):
 
     @property
     def unbegun(self):
-        """Whether the request has certainly not been begun, so that it may be sent again."""
+        """Whether the daemon has certainly not started the request, which may be sent again."""
         return self.code in ('UNAVAILABLE', 'RESOURCE_EXHAUSTED') and self.reason in _UNBEGUN
 
     @classmethod
@@ -114,7 +114,7 @@ class Error(Exception):
 
 
 class Disconnected(Error):
-    """The connection is over: the daemon ended, or said that something was wrong with it."""
+    """The connection has ended: the daemon has stopped, or it reported a fault of this client."""
 
     def __init__(self, message, reason=''):
         super().__init__('UNAVAILABLE', reason, message)

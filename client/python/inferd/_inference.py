@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One inference: where its tensors lie, and what becomes of its answer."""
+"""One inference: where its tensors are stored, and how its answer is handled."""
 import math
 import time
 
@@ -29,7 +29,7 @@ _DTYPES = {
 _NAMES = {numpy.dtype(dtype): name for name, dtype in _DTYPES.items() if name != 'BF16'}
 
 _FLAGS = {1: 'padded', 2: 'split', 4: 'again', 8: 'moved'}
-_FRESH_S = 1.0  # an older description that refuses a request is read again
+_FRESH_S = 1.0  # maximum age of a description that may refuse a request
 _INLINE_BYTES = 16 << 10  # larger tensors go through shared memory, as in libinferd
 
 
@@ -38,14 +38,14 @@ def _aligned(size):
 
 
 class Result(dict):
-    """The outputs of one inference, by name, as arrays; and how it went. Large ones lie in memory
-    shared with the daemon, which is used again when the arrays are freed.
+    """The outputs of one inference, as arrays by name, and how the daemon computed them. Large
+    outputs are in memory shared with the daemon, which is reused after the arrays are freed.
 
-    flags        how it was computed: 'padded' with padding rows, 'split' in several runs,
-    'again' in
-                 fp32 since what came was not finite, 'moved' from a device that failed
-    batch_size   rows that ran together, those of other requests counted padded_size  the same with
-    padding
+    flags        how the outputs were computed: 'padded' with padding rows, 'split' in several runs,
+                 'again' in fp32 because the first result was not finite, 'moved' from a device that
+                 failed
+    batch_size   rows that were computed together, including rows of other requests
+    padded_size  rows that were computed together, including padding
     """
 
     def __init__(self, outputs, reply):
@@ -59,7 +59,7 @@ class Result(dict):
 
 
 class Inference:
-    """A request and what it holds until the answer."""
+    """A request, and the memory that it needs until the answer arrives."""
 
     def __init__(self, client, message, inputs, outputs, out, take, keep):
         self._client, self._message = client, message
@@ -94,11 +94,12 @@ class Inference:
         return Pending(self._client, call, stream, self.send_again)
 
     def send_again(self, error, end=math.inf):
-        """Sends the request again after a failure that shows that it was not started: with rooms
-        for its outputs, when its model is loaded, or as `retry` allows. Returns (call, stream), or
-        None if it must not be sent again. Raises TimeoutError if it could not be sent before
-        `end`. Requests of a session, or with an order key, are sent only once: later ones would
-        overtake them."""
+        """Sends the request again after a failure that shows that it was not started: with room for
+        its outputs, when its model is loaded, or if `retry` allows it. Returns (call, stream), or
+        None if it must not be sent again. Raises TimeoutError if it could not be sent before `end`.
+        Requests of a session, or with an order key, are sent only once, because later requests
+        would overtake them.
+        """
         if self._message['session_id'] or self._message['order_key']:
             return None
         if self._learn(error):
@@ -109,9 +110,9 @@ class Inference:
         return self._client._retry_end(error, self._began, self._until) is not None
 
     def _resend(self, error, end):
-        """Sends the request again until it is not refused with an error after which waiting helps.
-        `error`: the last refusal, or
-        None."""
+        """Sends the request again, and repeats that while the daemon refuses it with an error that
+        waiting can resolve. `error` is the last refusal, or None.
+        """
         while True:
             try:
                 if error is not None:
@@ -128,8 +129,9 @@ class Inference:
                 error = again
 
     def check(self):
-        """Raises what is wrong with the request by what is known of its model, unless that is old:
-        it may have been loaded again."""
+        """Raises an Error if the request does not fit the known description of its model. A
+        description that is too old is ignored, because the model may have been reloaded.
+        """
         told, when = self._client._known.get(self._key, (None, 0))
         names = {
             name: _NAMES.get(array.dtype.newbyteorder('=')) for name, array in self._inputs.items()
@@ -224,7 +226,9 @@ class Inference:
         return entries
 
     def _release(self, settled):
-        """Lets go of what was held; not settled: the daemon may still be at it."""
+        """Releases the memory of the request. If `settled` is false, the memory is not reused,
+        because the daemon may still use it.
+        """
         memory = self._client._memory
         for region in self._held + list(self._rooms.values()):
             (memory.give_back if settled else memory.drop)(region)
@@ -275,7 +279,7 @@ class Inference:
         return whole[:size].view(dtype).reshape(shape), at
 
     def _keep_out(self, name, data, shape, dtype):
-        """Copies an output to where the caller wants it."""
+        """Copies an output to the array that the caller passed in `out`."""
         whole = self._out[name].reshape(-1).view(numpy.uint8)
         if len(data) > len(whole):
             raise Error(
@@ -290,7 +294,9 @@ class Inference:
         return whole[: len(data)].view(dtype).reshape(shape)
 
     def _learn(self, failure):
-        """Records how much room an output needs, if the failure says that one is too large."""
+        """Records how much room an output needs, if the failure says that an output is too large.
+        Returns whether it recorded anything.
+        """
         if failure.reason not in ('OUTPUT_TOO_SMALL', 'FRAME_TOO_LARGE'):
             return False
         learnt = self._client._outputs.setdefault(self._key, {})
@@ -298,8 +304,8 @@ class Inference:
             learnt[failure.tensor] = int(failure.expected)
             return True
         if failure.reason == 'FRAME_TOO_LARGE' and not learnt:
-            # The failure does not name the output: give each a different space that is too small,
-            # to tell them apart.
+            # The failure does not name the output. Record a size of 1 for each output, so that the next
+            # failure names an output that is too small.
             names = self._wanted or [
                 output['name'] for output in self._client.metadata(*self._key)['outputs']
             ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory shared with the daemon: memfds, and which arrays lie in them."""
+"""Memory shared with the daemon: memfds, and the arrays in them."""
 import bisect
 import fcntl
 import mmap
@@ -13,14 +13,15 @@ import numpy
 from ._errors import Error
 
 _ADD_SEALS = 1033
-_SEALS = 1 | 2 | 4  # SEAL, SHRINK, GROW: the daemon needs all three
+_SEALS = 1 | 2 | 4  # SEAL, SHRINK and GROW, which the daemon requires
 _SMALLEST = 64 << 10
 _REFUSED_S = 1.0  # after a refusal, no region is registered for this time
 
 
 class Region:
-    """One memfd, mapped. `array` is all of it as bytes; what is made of that keeps the mapping
-    alive."""
+    """One memfd, mapped. `array` has all bytes of the mapping. Arrays that share its memory keep
+    the mapping alive.
+    """
 
     def __init__(self, id, size):
         self.id, self.size, self.refused = id, size, False
@@ -37,17 +38,20 @@ class Region:
         self.address = numpy.frombuffer(self._map, numpy.uint8).__array_interface__['data'][0]
 
     def bytes(self):
-        """A new array over all of it: when the array and all views of it are freed, no code reads
-        the memory through it."""
+        """A new array of all bytes. When this array and all views of it are freed, no code can read
+        the memory through it.
+        """
         return numpy.frombuffer(self._map, numpy.uint8)
 
 
 class Memory:
-    """The regions of one connection. `register` and `unregister` tell the daemon. Thread-safe."""
+    """The regions of one connection. The functions `register` and `unregister` send frames to the
+    daemon. Thread-safe.
+    """
 
     def __init__(self, register, unregister):
         self._register, self._unregister = register, unregister
-        self._lock = threading.Lock()  # not held while the daemon is asked
+        self._lock = threading.Lock()  # not held while waiting for the daemon
         self._last_id = 0
         self._addresses = []  # sorted, parallel to the regions
         self._regions = []
@@ -56,9 +60,9 @@ class Memory:
         self._try_from = 0.0
 
     def take(self, size):
-        """Returns a region of at least `size` bytes that is not in use. Returns None if the daemon
-        refuses it, or did so less than _REFUSED_S ago, or there is no
-        memory."""
+        """Returns an unused region of at least `size` bytes. Returns None if the daemon refuses the
+        region, if it refused one less than _REFUSED_S ago, or if there is no memory.
+        """
         room = max(_SMALLEST, 1 << (size - 1).bit_length())
         with self._lock:
             self._sort_returned()
@@ -71,7 +75,7 @@ class Memory:
                 region = Region(self._last_id, room)
             except OSError:
                 return None
-            # A thread that connects again meanwhile registers it as well.
+            # Another thread that reconnects meanwhile registers the region as well.
             at = bisect.bisect(self._addresses, region.address)
             self._addresses.insert(at, region.address)
             self._regions.insert(at, region)
@@ -97,7 +101,7 @@ class Memory:
         return True
 
     def register_all(self):
-        """Registers on a new connection what the last one knew."""
+        """Registers the regions of the previous connection with a new one."""
         self._try_from = 0.0
         with self._lock:
             regions = list(self._regions)
@@ -105,7 +109,7 @@ class Memory:
             self._share(region)
 
     def _sort_returned(self):
-        """Makes regions that came back available, or frees them. The caller holds the lock."""
+        """Makes returned regions available again, or frees them. The caller holds the lock."""
         while self._returned:
             region = self._returned.pop()
             if region.refused:
@@ -114,11 +118,13 @@ class Memory:
                 self._unused.setdefault(region.size, []).append(region)
 
     def give_back(self, region):
-        """The region is not used any longer. Takes no lock: finalizers call it at any point."""
+        """Returns a region that is no longer used. Takes no lock, because finalizers call it at any
+        point.
+        """
         self._returned.append(region)
 
     def drop(self, region):
-        """The daemon may still use the region: it is never taken again."""
+        """Drops a region that the daemon may still use, so that it is never reused."""
         self._forget(region)
         self._unregister(region)
 
@@ -131,15 +137,16 @@ class Memory:
         del self._addresses[at], self._regions[at]
 
     def array(self, region, shape, dtype):
-        """An array at the region's start; with the last reference to it the region comes back."""
+        """Returns an array at the start of the region. When the last reference to the array is
+        gone, the region is returned.
+        """
         whole = region.bytes()
         weakref.finalize(whole, self.give_back, region).atexit = False
         size = int(numpy.prod(shape, dtype=numpy.int64)) * dtype.itemsize
         return whole[:size].view(dtype).reshape(shape)
 
     def find(self, array):
-        """(region, offset) of an array that lies in one of the regions that the daemon knows, else
-        (None, 0)."""
+        """Returns (region, offset) of an array in a registered region, otherwise (None, 0)."""
         address = array.__array_interface__['data'][0]
         with self._lock:
             at = bisect.bisect(self._addresses, address) - 1

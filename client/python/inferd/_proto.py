@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata of frames (proto/wire/inferd.proto): a small protobuf codec. Messages are dicts."""
+"""A protobuf codec for the metadata of frames (proto/wire/inferd.proto). Messages are dicts."""
 
-# name: {number: (field, kind)}. Kinds: u unsigned, i signed, b bool, s text, or a message's name;
-# with a star in front: a list. A test compares this table with inferd.proto.
+# The messages as {name: {number: (field, kind)}}. The kind is u (unsigned), i (signed), b (bool),
+# s (text) or the name of a message. A star before the kind means a list. A test compares this
+# table with inferd.proto.
 MESSAGES = {
     'Location': {1: ('offset', 'u'), 2: ('length', 'u'), 3: ('region_id', 'u')},
     'InferInputTensor': {
@@ -225,7 +226,7 @@ def _put_one(out, number, kind, value):
 
 
 def encode(name, message):
-    """The bytes of a message; fields that are absent, None, 0 or empty are left out."""
+    """Returns the bytes of a message. Fields that are absent, None, 0 or empty are omitted."""
     out = bytearray()
     for number, (field, kind) in MESSAGES[name].items():
         value = message.get(field)
@@ -260,7 +261,9 @@ def _signed(value):
 
 
 def _fields(data):
-    """(number, value) of each field: an int or, of a length-delimited one, its bytes."""
+    """Yields (number, value) of each field. The value is an int or, for a length-delimited field,
+    its bytes.
+    """
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -287,7 +290,7 @@ def _value(kind, value):
 
 
 def _list(kind, value):
-    if kind in 'uib' and not isinstance(value, int):  # packed
+    if kind in 'uib' and not isinstance(value, int):  # a list in the packed encoding
         at, items = 0, []
         while at < len(value):
             item, at = _varint(value, at)
@@ -297,7 +300,7 @@ def _list(kind, value):
 
 
 def decode(name, data):
-    """A message as a dict with all its fields; absent messages are None."""
+    """Returns a message as a dict with all its fields. A sub-message that is absent is None."""
     fields = MESSAGES[name]
     message = {
         field: [] if kind[0] == '*' else _DEFAULTS.get(kind) for field, kind in fields.values()

@@ -3,8 +3,9 @@
 
 
 class Session:
-    """What the daemon keeps between requests of one connection; a context manager. Requests run one
-    after the other, in the order they were sent; one that fails keeps nothing.
+    """Tensors that the daemon keeps between the requests of one connection. A session is a context
+    manager. Requests run one after the other, in the order in which they were sent. A request that
+    fails does not change the session.
 
         with client.session({'stateN': 'state'}, {'state': (2, 1, 128)}) as session:
             for chunk in audio:
@@ -40,22 +41,24 @@ class Session:
         self.close()
 
     def close(self):
-        """Lets the daemon forget it; what was sent before still finishes."""
+        """Closes the session in the daemon. Requests that were sent before still finish."""
         if self._id and not self._client.closed:
             self._client._ask('close_session', {'session_id': self._id})
         self._id = 0
 
     def infer(self, model, inputs, outputs=None, **options):
-        """As Client.infer(). Inputs of pairs may be left out; sent, they begin the sequence again.
-        Outputs of pairs come back only where `outputs` names them. Further options:
+        """Does the same as Client.infer(). Inputs of pairs may be omitted; if they are sent, they
+        replace the kept values. Outputs of pairs are returned only if `outputs` names them. Further
+        options:
 
-        take      {input: name}: the input is what the session keeps under this name keep
-        {output: name}: the output is kept under it and does not come back
+        take      {input: name}: the input is the tensor that the session keeps under this name
+        keep      {output: name}: the session keeps the output under this name and does not return
+                  it
         """
         return self.submit(model, inputs, outputs, **options).result()
 
     def submit(self, model, inputs, outputs=None, **options):
-        """As infer(), without waiting: returns a Pending."""
+        """Does the same as infer(), but returns a Pending without waiting."""
         if not self._id:
             raise ValueError('the session is closed')
         return self._client._submit(model, inputs, outputs, session_id=self._id, **options)

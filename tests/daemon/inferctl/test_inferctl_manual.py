@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_inferctl_manual.py INFERCTL MAN_PAGE - inferctl --help and inferctl(1) say the same."""
+"""test_inferctl_manual.py INFERCTL MAN_PAGE - checks that inferctl --help and inferctl(1) agree."""
 import re
 import subprocess
 import sys
