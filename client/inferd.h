@@ -188,7 +188,7 @@ INFERD_API int inferd_set_run_options(inferd_client *client, const char *precisi
 // that has started in time may take as long as its timeout allows.
 INFERD_API void inferd_set_queue_timeout(inferd_client *client, uint64_t timeout_ms);
 
-// What a client has done since inferd_connect().
+// Counters of a client since inferd_connect().
 typedef struct inferd_statistics {
     uint64_t requests;  // inferences that the application started
     uint64_t succeeded; // started inferences that ended with a result

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon found out about the machine, and its flags (public functions).
+// Reads facts that the daemon found out about the machine, and reads and changes its flags (public
+// functions).
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a model runs and why, and moving it to another device (public functions).
+// Functions that report where a model runs and why, and that move a model to another device (public
+// functions).
 #include <stdio.h>
 #include <stdlib.h>
 

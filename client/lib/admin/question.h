@@ -28,7 +28,7 @@ struct inf_client_question {
     const struct inf_session_message *session;
     const struct inf_limit_list *limits;
     const struct inf_infer_request *infer;
-    const void *data; // sent behind the metadata; NULL: none
+    const void *data; // sent after the metadata; NULL: no data
     size_t data_bytes;
     enum inf_message_kind reply_kind;
     uint64_t limit_ns; // how long to wait for an answer; 0: without a limit

@@ -45,7 +45,8 @@ struct inf_client_output_target {
 
 struct inf_client_call {
     // --- every call ---
-    // next call in a bucket, in the retry queue, or in the list of unused calls
+
+    // Next call in a bucket, in the retry queue, or in the list of unused calls.
     struct inf_client_call *next;
     struct inf_client_call *next_ended; // next call in the queue of callbacks
     // Stream number on the wire; a new one each time the request is sent.
@@ -87,7 +88,7 @@ struct inf_client_call {
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_CLIENT_VERSION_BYTES];
     struct inf_client_outgoing *frame; // the encoded request, on which the call holds one reference
-    // Not sent again, because later requests would overtake it and the order matters.
+    // The request is not sent again, because later requests would overtake it and the order matters.
     bool no_resend;
     bool default_outputs; // the caller named no outputs
     bool outputs_listed;  // the library listed all outputs, to give them shared memory

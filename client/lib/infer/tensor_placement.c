@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tensors of a request go:
+// Decides where the tensors of a request are stored:
 //
 //   inputs   In shared memory of the caller: they stay there, unless the daemon has refused the
 //            region. Inputs of 16 KiB and more, or all inputs if the frame would be too large:

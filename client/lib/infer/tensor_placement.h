@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tensors of a request go: into the frame, into shared memory of the caller, or into
-// shared memory of the library.
+// Decides where the tensors of a request are stored: in the frame, in shared memory of the caller,
+// or in shared memory of the library.
 #ifndef INF_CLIENT_LIB_INFER_TENSOR_PLACEMENT_H
 #define INF_CLIENT_LIB_INFER_TENSOR_PLACEMENT_H
 

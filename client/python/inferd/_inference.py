@@ -304,8 +304,8 @@ class Inference:
             learnt[failure.tensor] = int(failure.expected)
             return True
         if failure.reason == 'FRAME_TOO_LARGE' and not learnt:
-            # The failure does not name the output. Record a size of 1 for each output, so that the next
-            # failure names an output that is too small.
+            # The failure does not name the output. Record a size of 1 for each output, so that the
+            # next failure names an output that is too small.
             names = self._wanted or [
                 output['name'] for output in self._client.metadata(*self._key)['outputs']
             ]
