@@ -88,7 +88,7 @@ struct inf_client_call {
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_CLIENT_VERSION_BYTES];
     struct inf_client_outgoing *frame; // the encoded request, on which the call holds one reference
-    // The request is not sent again, because later requests would overtake it and the order matters.
+    // Requests whose order matters are not sent again, because later ones would overtake them.
     bool no_resend;
     bool default_outputs; // the caller named no outputs
     bool outputs_listed;  // the library listed all outputs, to give them shared memory
