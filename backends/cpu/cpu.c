@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the cpu device: the ISA level, the threads, the packs and the results of races. What it
-// computes is in native/, quantized/ and xnnpack/.
+// Opens the cpu device: the ISA level, the threads, the packs and the results of kernel timing
+// comparisons. The kernels are in native/, quantized/ and xnnpack/.
 #include "backends/cpu/cpu.h"
 
 #include <cpuinfo.h>
@@ -25,7 +25,7 @@ static uint32_t cpu_probe(void)
 
 static void describe_device(struct inf_device_info *info, const struct inf_cpu_device *device)
 {
-    // XNNPACK has initialised cpuinfo.
+    // cpuinfo is ready here, because XNNPACK has initialised it.
     const struct cpuinfo_package *package = cpuinfo_get_package(0);
     const char *processor = package != NULL && package->name[0] != '\0' ? package->name : "CPU";
     info->kind = INF_DEVICE_CPU;

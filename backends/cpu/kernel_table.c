@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of all kernels of the cpu device, by family. The first row that supports a node
-// computes it, unless a race chooses another one.
+// computes it, unless a timing comparison of the candidates chooses another row.
 #include "backends/cpu/core/kernel.h"
 
 static const struct {
@@ -67,7 +67,7 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
         for (const struct inf_cpu_kernel *row = families[family].rows; row->create != NULL; row++) {
             if (row->op != node->op)
                 continue;
-            // If no row supports the node, the reason of the first one is reported.
+            // If no row supports the node, report the reason of the first row.
             enum inf_code answer = row->supports(graph, node, code == INF_OK ? err : NULL);
             if (answer == INF_OK) {
                 *out_kernel = row;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks activations and turns them into bounds. How an activation is applied belongs to the
-// kernels.
+// Checks activations and converts them to bounds. The kernels apply the activations.
 #include "backends/cpu/core/activation.h"
 
 #include <math.h>
@@ -14,7 +13,8 @@ bool inf_cpu_unary_alpha_ok(enum inf_unary_kind kind, float alpha)
     return true;
 }
 
-// The unary operator that computes an activation; INF_UNARY_COUNT if none of XNNPACK's does.
+// Returns the XNNPACK unary operator that computes an activation; INF_UNARY_COUNT if XNNPACK has no
+// such operator.
 enum inf_unary_kind inf_cpu_activation_unary(enum inf_activation activation)
 {
     switch (activation) {

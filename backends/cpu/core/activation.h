@@ -12,23 +12,23 @@ struct inf_cpu_activation {
     float alpha, min, max;
 };
 
-// Returns INF_UNSUPPORTED if `activation` cannot be applied to a result of `channels` channels.
+// Returns INF_UNSUPPORTED if `activation` cannot be applied to a result with `channels` channels.
 // `prelu` is the index of the operand that holds the slopes; UINT32_MAX if the operator has no such
 // operand.
 enum inf_code inf_cpu_activation_check(const struct inf_graph *graph, const struct inf_node *node,
                                        const struct inf_cpu_activation *activation, uint32_t prelu,
                                        size_t channels, struct inf_error *err) INF_NODISCARD;
 
-// Sets *min and *max to the bounds to which the activation clamps a result: minus and plus infinity
-// if it does not clamp.
+// Sets *min and *max to the bounds to which the activation clamps a result. An activation that does
+// not clamp has the bounds minus and plus infinity.
 void inf_cpu_activation_bounds(const struct inf_cpu_activation *activation, float *min, float *max);
 
-// Returns the unary operator that computes an activation; INF_UNARY_COUNT if no operator of XNNPACK
-// does.
+// Returns the XNNPACK unary operator that computes an activation; INF_UNARY_COUNT if XNNPACK has no
+// such operator.
 enum inf_unary_kind inf_cpu_activation_unary(enum inf_activation activation);
 
-// Returns true if XNNPACK accepts `alpha` for a kind that has such a parameter, and for every other
-// kind.
+// Returns true if XNNPACK accepts `alpha` as the parameter of `kind`, or if `kind` has no such
+// parameter.
 bool inf_cpu_unary_alpha_ok(enum inf_unary_kind kind, float alpha);
 
 #endif

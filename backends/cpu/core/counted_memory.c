@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts allocations for the whole process and for the calling thread. XNNPACK has one allocator
-// for the whole process, so there is no count for each device.
+// Counts allocated bytes for the whole process and for the calling thread. XNNPACK has one
+// allocator for the whole process, so there is no count for each device.
 #include "backends/cpu/core/counted_memory.h"
 
 #include <malloc.h>
@@ -10,7 +10,7 @@
 #include "backends/base/pages.h"
 #include "proto/core/span.h"
 
-// The counts of the process and of the calling thread.
+// Allocated bytes of the whole process, and of the calling thread.
 static _Atomic uint64_t live_bytes;
 static _Thread_local int64_t thread_bytes;
 

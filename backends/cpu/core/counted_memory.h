@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counted memory: what XNNPACK and the native kernels allocate.
+// Counted memory: the allocations of XNNPACK and of the native kernels.
 #ifndef INF_BACKENDS_CPU_CORE_COUNTED_MEMORY_H
 #define INF_BACKENDS_CPU_CORE_COUNTED_MEMORY_H
 
@@ -19,11 +19,13 @@ void inf_cpu_memory_free(struct inf_cpu_memory **list);
 // Returns how many counted bytes this process holds. Any thread.
 uint64_t inf_cpu_memory_live_bytes(void);
 
-// Returns the counted bytes that the calling thread allocated, minus those it freed. The difference
-// of two calls is the balance of the code between them; other threads do not disturb it.
+// Returns the counted bytes that the calling thread allocated, minus the bytes that it freed. The
+// difference between two calls is the balance of the code between them. Other threads do not change
+// it.
 int64_t inf_cpu_memory_thread_bytes(void);
 
-// Allocator functions for XNNPACK that count what they allocate and free. `memory` may be NULL.
+// Allocator functions for XNNPACK that count the bytes they allocate and free. `memory` may be
+// NULL.
 void *inf_counted_allocate(size_t size);
 void *inf_counted_reallocate(void *memory, size_t size);
 void *inf_counted_allocate_aligned(size_t alignment, size_t size);

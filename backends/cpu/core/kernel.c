@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions that kernels ask about a node: the shapes, constants and types of its operands.
+// Lets kernels query a node: the shapes, constants and types of its operands.
 #include "backends/cpu/core/kernel.h"
 
 const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel of the cpu device is, and the step that it creates. A kernel is a row of a table:
-// one way to compute one operator; kernel_table.c lists all rows. A step belongs to one slot and
-// never runs twice at once, because XNNPACK's operators keep the state of a run.
+// Defines a kernel of the cpu device, and the step that a kernel creates. A kernel is a row of a
+// table: one way to compute one operator. kernel_table.c lists all rows. A step belongs to one slot
+// (one concurrent run) and never runs twice at the same time, because XNNPACK's operators keep the
+// state of a run.
 #ifndef INF_BACKENDS_CPU_CORE_KERNEL_H
 #define INF_BACKENDS_CPU_CORE_KERNEL_H
 
@@ -17,75 +18,80 @@
 
 // An element-wise operator of XNNPACK with one input.
 struct inf_xnn_unary {
-    xnn_operator_t op; // NULL: none
+    xnn_operator_t op; // NULL: there is no operator
     enum xnn_status (*setup)(xnn_operator_t op, size_t batch, const float *input, float *output,
                              pthreadpool_t pool);
-    size_t batch; // rows of as many channels as the operator was created for
+    size_t batch; // number of rows; each has the channels that the operator was created for
 };
 
-// What is applied to a result in place, after an XNNPACK operator that cannot apply the activation
-// itself.
+// An operator applied to a result in place, after an XNNPACK operator that cannot apply the
+// activation itself.
 struct inf_cpu_post_op {
     struct inf_xnn_unary unary;
-    inf_simd_map_fn *map; // a native function; NULL: none
+    inf_simd_map_fn *map; // native function to apply; NULL: there is none
     size_t count;
 };
 
 struct inf_cpu_step {
-    // Set before create().
+    // Inputs of the step: the caller sets the following members before create().
     const struct inf_graph *graph;
     const struct inf_node *node;
-    uint32_t index;            // of the node in the graph
+    uint32_t index;            // index of the node in the graph
     pthreadpool_t pool;        // for XNNPACK; native kernels share their work through `team`
-    struct inf_cpu_team *team; // of the slot
-    struct inf_arena *arena;   // of the program; holds `state`
+    struct inf_cpu_team *team; // thread team of the slot
+    struct inf_arena *arena;   // arena of the program; `state` is allocated from it
     struct inf_device *device;
-    struct inf_cpu_packs *packs; // of the device; used by inf_cpu_step_pack()
-    bool bf16;                   // products may be computed in bf16, except of pinned nodes
-    bool bf16_dot;      // bf16 products also round their operands: inf_round_bf16_is_faster()
-    const bool *pinned; // by node: stays fp32; NULL: none does
-    const struct inf_isa *isa; // ISA level of the device, whose loops the step runs
+    struct inf_cpu_packs *packs; // packed constants of the device; used by inf_cpu_step_pack()
+    bool bf16;                   // true: products may be computed in bf16, except for pinned nodes
+    bool bf16_dot;               // true: bf16 products also round their operands; see
+                                 // inf_round_bf16_is_faster()
+    const bool *pinned;          // by node: true if the node stays fp32; NULL: no node is pinned
+    const struct inf_isa *isa;   // ISA level of the device; the step runs the loops of this level
 
-    // The graph values that `inputs` point to: those of the node, unless create() sets others.
+    // The graph values that `inputs` point to: the operands of the node, unless create() sets other
+    // values.
     const uint32_t *operands;
     uint32_t operand_count;
 
-    // Set by create().
-    const char *kernel;            // static
+    // Results: create() sets the following members.
+    const char *kernel;            // static string
     struct inf_cpu_memory *memory; // freed with the step
     size_t scratch_count;          // floats that a run needs; their contents do not survive the run
     uint32_t lowered_nodes;        // nodes of the step that are computed in bf16
-    size_t macs;                   // multiply-adds, counted by inf_native_choose_workers()
-    void *state;                   // data of the kernel
+    size_t macs;                   // multiply-adds of a run; inf_native_choose_workers() uses them
+    void *state;                   // private data of the kernel
     xnn_operator_t op;             // NULL if the kernel is native
     struct inf_cpu_post_op post_op;
-    // Gives the operator its pointers. Allocates in its first call only. NULL for native kernels.
+    // Passes the input and output pointers to the XNNPACK operator. Only the first call allocates.
+    // NULL for native kernels.
     enum xnn_status (*setup)(struct inf_cpu_step *step);
-    // Computes a native kernel. NULL: xnn_run_operator(op) is called instead.
+    // Computes a native kernel. If NULL, xnn_run_operator(op) is called instead.
     void (*run)(const struct inf_cpu_step *step);
 
-    // Set by the program: constants before create(), all others before each run.
+    // Buffers: the program sets constants before create(), and all other pointers before each run.
     const void **inputs; // by operand, at least as many as the node has; NULL for absent ones
-    void *output;        // outputs[0]
+    void *output;        // same as outputs[0]
     float *scratch; // scratch_count floats, aligned to a cache line; NULL if scratch_count is 0
     void **outputs; // by output of the node
 
-    struct inf_cpu_pack_use *pack_uses; // packs that the step holds: inf_cpu_step_pack()
+    struct inf_cpu_pack_use *pack_uses; // packs that the step holds references to; see
+                                        // inf_cpu_step_pack()
 
-    uint64_t time_ns; // of the last profiled run
+    uint64_t time_ns; // duration of the last profiled run
 };
 
 struct inf_cpu_kernel {
     enum inf_op op;
-    // Returns INF_OK if this row computes the node, or INF_UNSUPPORTED with the reason in `err`.
-    // All shapes are known and no tensor is empty.
+    // Returns INF_OK if this row can compute the node. Otherwise returns INF_UNSUPPORTED and writes
+    // the reason to `err`. All shapes are known and no tensor is empty.
     enum inf_code (*supports)(const struct inf_graph *graph, const struct inf_node *node,
                               struct inf_error *err);
-    // Creates the step of a node that supports() accepted. On failure the caller destroys the step.
+    // Creates the step for a node that supports() accepted. On failure the caller destroys the
+    // step.
     enum inf_code (*create)(struct inf_cpu_step *step, struct inf_error *err);
 };
 
-// The rows, by family. Each list ends with a row whose create is NULL.
+// The kernel rows of each family. Each list ends with a row whose `create` is NULL.
 extern const struct inf_cpu_kernel inf_cpu_gemm_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_depthwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_conv_kernels[];
@@ -110,28 +116,29 @@ extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_nearest_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_bilinear_kernels[];
 
-// Sets *out_kernel to the first row that computes `node`. Rows are static.
+// Sets *out_kernel to the first row that can compute `node`. Rows are static.
 //
-// INF_UNSUPPORTED  no row does; the text says why.
+// INF_UNSUPPORTED  no row can; `err` gives the reason.
 enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
                                   const struct inf_graph *graph, const struct inf_node *node,
                                   struct inf_error *err) INF_NODISCARD;
 
-// A row that computes a node, with the name of its family.
+// A row that can compute a node, with the name of its family.
 struct inf_cpu_candidate {
     const struct inf_cpu_kernel *kernel;
-    const char *family; // static
-    uint64_t least_ns;  // shortest time in a race (kernel_race.h); 0: it did not run
+    const char *family; // static string
+    uint64_t least_ns;  // shortest time in the timing comparison (kernel_race.h); 0: the row was
+                        // not timed
 };
 
 #define INF_CPU_CANDIDATES 4u
 
-// Fills candidates[] with the first INF_CPU_CANDIDATES rows that compute `node`, in the order of
-// the table, and returns how many there are.
+// Fills candidates[] with the first INF_CPU_CANDIDATES rows that can compute `node`, in the order
+// of the table, and returns the number of candidates.
 uint32_t inf_cpu_kernel_list(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
                              const struct inf_graph *graph, const struct inf_node *node);
 
-// --- what rows ask of a graph ---
+// --- queries on the graph, for kernel rows ---
 
 // Returns the shape of operand `input` of the node, which must be present.
 const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,
@@ -144,7 +151,8 @@ const struct inf_shape *inf_cpu_output_shape(const struct inf_graph *graph,
 // Returns true if the node has operand `input`.
 bool inf_cpu_has_input(const struct inf_node *node, uint32_t input);
 
-// Returns the elements of operand `input`, which must be an f32 constant; NULL if it is absent.
+// Returns the elements of operand `input`, which must be an f32 constant; NULL if the operand is
+// absent.
 const float *inf_cpu_const_f32(const struct inf_graph *graph, const struct inf_node *node,
                                uint32_t input);
 
@@ -156,7 +164,7 @@ enum inf_code inf_cpu_need_f32(const struct inf_graph *graph, const struct inf_n
 enum inf_code inf_cpu_need_const(const struct inf_graph *graph, const struct inf_node *node,
                                  uint32_t input, size_t count, struct inf_error *err) INF_NODISCARD;
 
-// Sets step->state to `size` zeroed bytes of the program's arena.
+// Sets step->state to `size` zeroed bytes from the program's arena.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_cpu_step_alloc_state(struct inf_cpu_step *step, size_t size,

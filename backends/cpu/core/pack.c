@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs matrices, restores constants from packs, and keeps the table of all packs of a device. The
-// layout is described in pack.h.
+// Packs constant matrices, restores constants from packs, and keeps the table of all packs of a
+// device. pack.h describes the layout.
 #include "backends/cpu/core/pack.h"
 
 #include <assert.h>
@@ -37,7 +37,8 @@ struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, siz
     size_t whole = nn->gemm->width;
     size_t half = nn->gemm_half->width;
     struct inf_cpu_panel panel = {.gemm = nn->gemm, .vectors = 1, .first = first};
-    // One and a half vectors of columns become two panels, not one with half a vector of padding.
+    // If one and a half vectors of columns are left, use two panels. One panel would be padded by
+    // half a vector.
     if (rest > whole + (half < whole ? half : 0))
         panel.vectors = 2;
     else if (rest <= half)
@@ -68,7 +69,7 @@ size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_
     return count;
 }
 
-// Calls `copy` for each run of the matrix that the panel holds: `count` elements that are
+// Calls `copy` for each run of the matrix that the panel holds. A run is `count` elements that are
 // contiguous in the matrix and `step` elements apart in the panel.
 static void for_runs(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
                      float *plain, float *packed,
@@ -77,7 +78,7 @@ static void for_runs(const struct inf_cpu_matrix *matrix, const struct inf_cpu_p
     if (!matrix->transposed) {
         plain += panel->first;
         for (size_t row = 0; row < matrix->rows; row++, plain += matrix->columns) {
-            // Rows are far apart, so the hardware prefetcher does not find them.
+            // Prefetch by hand, because rows are too far apart for the hardware prefetcher.
             for (size_t line = 0; line < panel->columns; line += LINE)
                 __builtin_prefetch(plain + PREFETCH_ROWS * matrix->columns + line);
             copy(plain, packed + row * panel->width, panel->columns, 1);
@@ -109,8 +110,9 @@ static void unpack_run(float *plain, float *packed, size_t count, size_t step)
             plain[i] = packed[i * step];
 }
 
-// A magnitude below this is restored exactly from its nearest bf16 (ties away from 0) and its lower
-// half. At or above it are values that round to infinity, infinity and NaN.
+// A number whose magnitude is below this is restored exactly from two halves: its nearest bf16
+// (ties away from 0) and the lower 16 bits. Larger magnitudes round to infinity, or are infinity or
+// NaN.
 #define RESTORED_BELOW 0x7f7f8000u
 
 static bool can_restore(const struct inf_cpu_matrix *matrix)
@@ -122,8 +124,8 @@ static bool can_restore(const struct inf_cpu_matrix *matrix)
     return true;
 }
 
-// An element packed in bf16: `upper` is what products read, `lower` the lower half of its fp32
-// bits.
+// An element packed in bf16. Products read `upper`. `lower` keeps the lower half of the fp32 bits,
+// for restoring the element.
 struct halves {
     uint16_t upper, lower;
 };
@@ -146,16 +148,17 @@ static float join_halves(struct halves halves)
     return value;
 }
 
-// The operands of for_pair_elements(): a matrix and one of its panels of pairs.
+// The operands of for_pair_elements(): a matrix, and one of its panels in which rows are packed in
+// pairs.
 struct pairs {
     const struct inf_cpu_matrix *matrix;
     const struct inf_cpu_panel *panel;
     float *plain;            // elements of the matrix
-    uint16_t *upper, *lower; // of the panel; lower may be NULL
+    uint16_t *upper, *lower; // halves in the panel; lower may be NULL
 };
 
-// Calls `meet` with each element of the matrix that the panel holds, and with its two halves in the
-// panel.
+// Calls `meet` with each element of the matrix that the panel holds, and with the two halves of the
+// element in the panel.
 static void for_pair_elements(const struct pairs *pairs,
                               void (*meet)(float *plain, uint16_t *upper, uint16_t *lower))
 {
@@ -186,8 +189,8 @@ static void join_pair_element(float *plain, uint16_t *upper, uint16_t *lower)
     *plain = join_halves((struct halves){*upper, *lower});
 }
 
-// Returns how many rows of vectors a panel has: half as many as the matrix if rows are packed in
-// pairs.
+// Returns the number of rows in a panel: the rows of the matrix, or half as many if rows are packed
+// in pairs.
 static size_t packed_rows(const struct inf_cpu_matrix *matrix)
 {
     if (matrix->paired == 0)
@@ -195,7 +198,7 @@ static size_t packed_rows(const struct inf_cpu_matrix *matrix)
     return matrix->rows / matrix->paired * ((matrix->paired + 1) / 2);
 }
 
-// Writes the constant's bytes to `data`, from the panels.
+// Writes the constant's bytes to `data`, restored from the panels.
 static void restore_matrix(const struct inf_blob_form *form, void *data)
 {
     const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)form;
@@ -228,7 +231,8 @@ static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_mat
            a->transposed == b->transposed && a->paired == b->paired && a->group == b->group;
 }
 
-// Takes a reference unless the count is already 0: then another thread is about to free the pack.
+// Takes a reference and returns true. Returns false if the count is already 0, because then another
+// thread is about to free the pack.
 static bool ref_if_alive(struct inf_cpu_pack *pack)
 {
     size_t references = atomic_load_explicit(&pack->form.references, memory_order_relaxed);
@@ -272,8 +276,8 @@ static void destroy_pack(struct inf_blob_form *form)
     free_pack(pack);
 }
 
-// Allocates `size` bytes for the panels, and as many for the lower halves if they are kept. False
-// if memory is exhausted.
+// Allocates `size` bytes for the panels, and another `size` bytes for the lower halves if they are
+// kept. Returns false if memory is exhausted.
 static bool alloc_panels(struct inf_cpu_pack *pack, size_t size)
 {
     bool paired = pack->matrix.paired > 0;
@@ -325,7 +329,7 @@ static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_
                                  struct inf_error *err)
 {
     size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
-    size_t width; // of all panels of a group
+    size_t width; // total width of all panels of a group
     size_t size;
     inf_cpu_panel_count(packs->nn, group, &width);
     width *= matrix->columns / group;
@@ -365,8 +369,8 @@ enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_pa
     struct inf_cpu_pack *found = find_pack(packs, matrix);
     inf_mutex_unlock(&packs->mutex);
     if (found == NULL) {
-        // Packing takes long, so the lock is not held. Another thread may add the same pack
-        // meanwhile.
+        // Create the pack without the lock, because packing takes long. Another thread may add the
+        // same pack meanwhile.
         INF_TRY(create_pack(&made, packs, device, matrix, err));
         inf_mutex_lock(&packs->mutex);
         found = find_pack(packs, matrix);
@@ -385,7 +389,7 @@ enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_pa
     return INF_OK;
 }
 
-// --- for steps ---
+// --- packs used by steps ---
 
 enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
                                 uint32_t input, struct inf_cpu_matrix matrix,

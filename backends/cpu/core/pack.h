@@ -4,11 +4,11 @@
 // pack can restore the bytes of its constant, so the constant itself can be dropped from memory.
 //
 // The problem: a product of pixels and weights reads, for each row of the matrix, the weights of a
-// few vectors of columns. In the model file rows are long, so that these weights are far apart, and
-// the last columns do not fill a vector.
+// few vectors of columns. In the model file rows are long. Therefore these weights are far apart,
+// and the last columns do not fill a vector.
 //
 // The layout: columns are cut into panels of one or two vectors. A panel holds its part of every
-// row, row after row, so that a kernel reads it from begin to end. Missing columns are zeros. For
+// row, row after row, so that a kernel reads the panel sequentially. Missing columns are zeros. For
 // vectors of 4 floats, a matrix of 3 rows and 10 columns becomes a panel of two vectors and one of
 // one vector:
 //
@@ -18,8 +18,8 @@
 //     c0 c1 c2 c3 c4 c5 ... c8 c9     c0 c1 c2 c3 c4 c5 c6 c7    c8 c9  0  0
 //
 // In bf16 two neighbouring rows share 32 bits: (a0 b0) (a1 b1) ..., so that one load has the
-// weights of two rows. The lower halves, which rounding to bf16 drops, are kept apart for restoring
-// only.
+// weights of two rows. The lower halves, which rounding to bf16 drops, are stored separately and
+// are used only to restore the constant.
 #ifndef INF_BACKENDS_CPU_CORE_PACK_H
 #define INF_BACKENDS_CPU_CORE_PACK_H
 
@@ -29,27 +29,29 @@
 
 struct inf_cpu_step;
 
-// The matrix of f32 that a constant is read as.
+// How a constant is read as a matrix of f32.
 struct inf_cpu_matrix {
     struct inf_blob *blob;
     size_t rows, columns;
     bool transposed; // the constant is stored as [columns][rows]
-    // 0: fp32. Otherwise the matrix is packed in bf16: within each group of `paired` rows, two
-    // neighbouring rows share 32 bits. `rows` is a multiple of it.
+    // 0: the matrix is packed in fp32. Otherwise the matrix is packed in bf16: within each group of
+    // `paired` rows, two neighbouring rows share 32 bits. `rows` is a multiple of `paired`.
     size_t paired;
-    // 0: none. Otherwise columns form groups of this many, and no panel has columns of two groups.
+    // 0: columns are not grouped. Otherwise columns form groups of this many, and no panel has
+    // columns of two groups.
     size_t group;
 };
 
 struct inf_cpu_pack {
     struct inf_blob_form form;
-    struct inf_cpu_matrix matrix; // the blob lives at least as long as all users of the pack
-    const struct inf_nn *nn;      // the kernels that the panels are for
+    struct inf_cpu_matrix matrix; // the matrix that was packed; its blob outlives all users of the
+                                  // pack
+    const struct inf_nn *nn;      // the kernels that the panels are packed for
     const float *panels;
-    // bf16 only: the lower 16 bits of each element, in the order of the panels. NULL if the
+    // The lower 16 bits of each element, in the order of the panels; bf16 only. NULL if the
     // constant has elements, such as infinity, that the two halves cannot restore.
     const uint16_t *lower;
-    struct inf_device *device; // a reference
+    struct inf_device *device; // a counted reference
     struct inf_cpu_packs *packs;
     struct inf_cpu_pack *next; // next pack in the same bucket
 };
@@ -58,19 +60,20 @@ struct inf_cpu_pack {
 
 // All packs of a device, in a hash table by constant.
 struct inf_cpu_packs {
-    const struct inf_nn *nn; // the kernels that panels are for: those of the device
+    const struct inf_nn *nn; // the kernels of the device; panels are packed for them
     struct inf_mutex mutex;  // guards the members below, and `next` of every pack
     struct inf_cpu_pack *buckets[INF_CPU_PACK_BUCKETS];
 };
 
-// Initialises an embedded, empty set of packs for the kernels of `nn`.
+// Initialises an embedded, empty set of packs for the kernels `nn`.
 void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn);
 
-// Releases the set. No pack may be left; each pack holds a reference to the device.
+// Releases the set, which must be empty. Each pack holds a reference to the device, so no pack
+// outlives the device.
 void inf_cpu_packs_fini(struct inf_cpu_packs *packs);
 
-// Finds the pack of the matrix, or packs it. The caller owns a reference in *out_pack and drops it
-// with inf_blob_form_unref() before the last reference to the blob. Any thread.
+// Finds the pack of the matrix, or creates it. The caller owns a reference in *out_pack and must
+// drop it with inf_blob_form_unref() before the last reference to the blob. Any thread.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
@@ -80,16 +83,16 @@ enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_pa
 // A panel: consecutive columns of a matrix that a kernel computes together.
 struct inf_cpu_panel {
     const struct inf_nn_gemm *gemm;
-    size_t vectors;        // vectors of gemm->width columns each
-    size_t first, columns; // columns of the matrix
-    size_t width;          // vectors * gemm->width: columns with padding
+    size_t vectors;        // number of vectors, each gemm->width columns wide
+    size_t first, columns; // first column in the matrix, and number of columns
+    size_t width;          // columns including padding: vectors * gemm->width
 };
 
 // Returns the panel that begins with column `first` of a matrix with `columns` columns.
 struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns);
 
-// Returns the panel of `matrix` that begins with column `first`. It ends within the group of that
-// column.
+// Returns the panel of `matrix` that begins with column `first`. The panel ends within the group of
+// that column.
 struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
                                           const struct inf_cpu_matrix *matrix, size_t first);
 
@@ -97,18 +100,18 @@ struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
 // widths.
 size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width);
 
-// --- for steps ---
+// --- packs used by steps ---
 
-// A pack that a step reads instead of an operand of a node.
+// A pack that a step reads in place of an operand of a node.
 struct inf_cpu_pack_use {
     struct inf_cpu_pack_use *next;
-    struct inf_cpu_pack *pack; // a reference
+    struct inf_cpu_pack *pack; // a counted reference
     uint32_t node, input;
 };
 
-// Sets *out_panels to the packed operand `input` of `node`, a constant, which stays valid as long
-// as the step. `matrix` says how the constant is read; its blob is set here. Runs of the step may
-// not read the operand itself.
+// Sets *out_panels to the packed form of operand `input` of `node`, which must be a constant. The
+// panels stay valid as long as the step. `matrix` says how the constant is read; this function sets
+// its blob. Runs of the step must not read the operand itself.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
@@ -118,7 +121,7 @@ enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node
 // Returns true if the pack can restore the bytes of its constant.
 bool inf_cpu_pack_restores(const struct inf_cpu_pack *pack);
 
-// Drops the references of the step's inf_cpu_step_pack() calls.
+// Drops the references that the step took with inf_cpu_step_pack().
 void inf_cpu_step_unpack(struct inf_cpu_step *step);
 
 #endif

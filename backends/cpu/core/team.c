@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of a slot, for one parallel region at a time.
+// The threads of a slot (one concurrent run), for one parallel region at a time.
 //
 // The problem: a program has many short steps. Waking the threads of a pool takes about as long as
-// a short step, so they are woken once for a region of steps, and spin between the steps.
+// a short step, so the threads are woken once for a region of steps, and spin between the steps.
 //
 // The idea: a region is one call into the pool. Item 0 runs the leader's function; all other items
-// help until the region ends. An epoch counts starts and ends of work: it is odd while tiles may be
-// taken.
+// help until the region ends. An epoch counts starts and ends of work. The epoch is odd while
+// threads may take tiles.
 //
 //     leader                        helper
 //     next = 0; epoch = odd         busy++
-//     takes tiles                   epoch still the odd one? then takes tiles
+//     takes tiles                   takes tiles if the epoch is still the same odd one
 //     epoch = even                  busy--
 //     waits until busy == 0         waits for the next epoch: spins, then sleeps
 //
-// Why no helper can touch work that is over: a helper increments `busy` before it reads the epoch,
+// Why no helper touches work that is over: a helper increments `busy` before it reads the epoch,
 // and the leader changes the epoch before it reads `busy`. Both are sequentially consistent, so at
-// least one of the two sees the other: the helper stays out, or the leader waits for it. The leader
-// never waits for a helper that has not begun.
+// least one of the two threads sees the other: the helper takes no tile, or the leader waits for
+// the helper. The leader never waits for a helper that has not begun.
 #include "backends/cpu/core/team.h"
 
 #include <assert.h>
@@ -30,8 +30,8 @@
 #include "backends/cpu/kernels/pause.h"
 #include "proto/core/span.h"
 
-// How long a helper spins for work before it sleeps, and the leader for the end of a tile before it
-// yields its CPU: about the time of a wake-up.
+// How long a helper spins for work before it sleeps, and how long the leader spins for the end of a
+// tile before it yields its CPU. About the time of a wake-up.
 #define SPIN_NS UINT64_C(50000)
 
 #define EPOCH_OVER UINT64_MAX
@@ -41,18 +41,18 @@ struct inf_cpu_region {
     void *context;
     struct inf_cpu_team *team;
 
-    // Written by the leader only, while the epoch is even.
+    // The current work. Written only by the leader, while the epoch is even.
     _Alignas(64) const struct inf_cpu_tiles *work;
     size_t workers;
     _Atomic uint64_t epoch;
 
-    _Alignas(64) _Atomic size_t next; // the next tile to take
+    _Alignas(64) _Atomic size_t next; // number of the next tile to take
     _Alignas(64) _Atomic size_t busy; // helpers that may be running tiles
 
     // Guards no data; makes sleeping and waking atomic, so that no wake-up is lost.
     _Alignas(64) struct inf_mutex mutex;
     struct inf_cond change;
-    _Atomic size_t asleep; // helpers that sleep
+    _Atomic size_t asleep; // number of sleeping helpers
 };
 
 static void run_tiles(struct inf_cpu_region *region, size_t worker)
@@ -76,7 +76,7 @@ static void join_tiles(struct inf_cpu_region *region, uint64_t epoch, size_t wor
     atomic_fetch_sub(&region->busy, 1);
 }
 
-// Sleeps until the epoch is no longer `epoch`.
+// Sleeps until the epoch differs from `epoch`.
 static void sleep_through(struct inf_cpu_region *region, uint64_t epoch)
 {
     inf_mutex_lock(&region->mutex);
@@ -150,7 +150,8 @@ void inf_cpu_team_run_tiles(struct inf_cpu_team *team, const struct inf_cpu_tile
     atomic_store_explicit(&region->next, 0, memory_order_relaxed);
     change_epoch(region, epoch + 1);
     run_tiles(region, 0);
-    // Sleeping helpers need not be woken for the end of the work.
+    // Change the epoch without a wake-up, because sleeping helpers have nothing to do when the work
+    // ends.
     atomic_store(&region->epoch, epoch + 2);
     wait_for_helpers(region);
 }

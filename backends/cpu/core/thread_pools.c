@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the thread pools of the slots, and measures what it takes to wake one.
+// Creates the thread pools of the slots (concurrent runs), and measures the time to wake the
+// threads of a pool.
 #include "backends/cpu/core/thread_pools.h"
 
 #include <inttypes.h>
@@ -11,7 +12,8 @@
 
 #define DEFAULT_THREADS_MAX 8u
 
-// How often the wake-up is measured, and how long the threads may fall asleep before each time.
+// The number of wake-up measurements, and how long the threads are given to fall asleep before each
+// of them.
 #define WAKE_CALLS 7
 #define SLEEP_NS   200000
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of the cpu device: one pool for each slot, so that runs in different slots never wait
-// for each other.
+// The threads of the cpu device. Each slot (one concurrent run) has its own pool, so that runs in
+// different slots never wait for each other.
 #ifndef INF_BACKENDS_CPU_CORE_THREAD_POOLS_H
 #define INF_BACKENDS_CPU_CORE_THREAD_POOLS_H
 
@@ -17,19 +17,20 @@
 struct inf_cpu_pools {
     uint32_t slots;
     uint32_t threads;     // threads of one slot, including the calling thread
-    pthreadpool_t *pools; // by slot; NULL entries if there is one thread: the caller computes alone
+    pthreadpool_t *pools; // by slot; all NULL if a slot has one thread, because then the caller
+                          // computes alone
     uint64_t wake_ns;     // time to wake the sleeping threads of a slot; 0 if there is one thread
 };
 
-// Creates `slots` pools (0: 1) of `threads` threads each (0: half the cores, at least 1 and at most
-// 8), and measures how long the threads of one pool take to wake up.
+// Creates `slots` pools (0: one pool) of `threads` threads each (0: half the cores, at least 1 and
+// at most 8), and measures how long the threads of one pool take to wake up.
 //
 // INF_INVALID    more than INF_CPU_SLOTS_MAX or INF_CPU_THREADS_MAX.
 // INF_EXHAUSTED  no memory, or the system refuses a thread.
 enum inf_code inf_cpu_pools_init(struct inf_cpu_pools *pools, uint32_t slots, uint32_t threads,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Ends the threads. Nothing may be running on them.
+// Ends the threads. No run may be using them.
 void inf_cpu_pools_fini(struct inf_cpu_pools *pools);
 
 #endif

@@ -5,15 +5,15 @@
 
 // --- casts ---
 
-// Converts a float to an integer type, cut to the type's range. The bounds are powers of two, or
-// one below, which round to the power in floating point.
+// Converts a float to an integer type, clamped to the type's range. The bounds are powers of two,
+// or one less than a power of two, which rounds to that power in floating point.
 #define TRUNCATE(type, least, most, x)                                                             \
     ((x) != (x)                      ? (type)0                                                     \
      : (x) <= (__typeof__(x))(least) ? (type)(least)                                               \
      : (x) >= (__typeof__(x))(most)  ? (type)(most)                                                \
                                      : (type)(x))
 
-// The names say "truth" because `bool` is a macro.
+// The names say "truth" instead of "bool", because `bool` is a macro.
 #define truth_of_truth(x) ((uint8_t)((x) != 0))
 #define truth_of_int(x)   ((uint8_t)((x) != 0))
 #define truth_of_float(x) ((uint8_t)((x) != 0))
@@ -42,7 +42,8 @@
 #define i64_of_int(x)     ((int64_t)(x))
 #define i64_of_float(x)   TRUNCATE(int64_t, INT64_MIN, INT64_MAX, x)
 #define f32_of_truth(x)   ((float)((x) != 0))
-// Integers of less than 64 bits are exact in double, so they need no detour by way of double.
+// 64-bit integers are converted by way of double. Smaller integers are converted directly, because
+// double would hold them exactly and the result would be the same.
 #define f32_of_int(x)   (sizeof(x) < 8 ? (float)(x) : (float)(double)(x))
 #define f32_of_float(x) ((float)(x))
 #define f64_of_truth(x) ((double)((x) != 0))
@@ -93,7 +94,7 @@ CASTS_FROM(f64, double, float)
         [INF_DTYPE_F64] = from##_to_f64                                                            \
     }
 
-// --- two operands ---
+// --- functions of two operands ---
 
 #define PAIR(name, type, to_type, expression)                                                      \
     static void name(size_t count, const void *first, const void *second, void *result)            \
@@ -129,8 +130,8 @@ COMPARES(i64, int64_t)
 COMPARES(f32, float)
 COMPARES(f64, double)
 
-// Wrapping arithmetic is the same for signed and unsigned types. `wide` is the type that it is
-// computed in.
+// Wrapping arithmetic, which is the same for signed and unsigned types. The result is computed in
+// the type `wide`.
 #define WRAPS(bits, type, wide)                                                                    \
     PAIR(add_##bits, type, type, (wide)a + (wide)b)                                                \
     PAIR(sub_##bits, type, type, (wide)a - (wide)b)                                                \
@@ -181,7 +182,7 @@ PAIR(xor_bool, uint8_t, uint8_t, (a != 0) ^ (b != 0))
         [INF_DTYPE_I32] = kind##_i32, [INF_DTYPE_I64] = kind##_i64                                 \
     }
 
-// --- by size ---
+// --- loops selected by element size ---
 
 #define BY_SIZE(bits, type)                                                                        \
     static void select_##bits(size_t count, const void *condition, const void *a, const void *b,   \

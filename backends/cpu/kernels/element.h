@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops over elements of all types but the 16-bit floats: casts, comparisons, selections, and
-// integer arithmetic. element.c is compiled once for each ISA level and gives one table each.
-// Entries are by enum inf_dtype; NULL if there is no loop.
+// Inner loops over elements of all types except the 16-bit floats: casts, comparisons, selections,
+// and integer arithmetic. element.c is compiled once for each ISA level; each compilation defines
+// one table. Table entries are indexed by enum inf_dtype; an entry is NULL if there is no loop for
+// the type.
 //
 // A bool is true if its byte is not 0, and is written as 0 or 1. Integers wrap around.
 #ifndef INF_BACKENDS_CPU_KERNELS_ELEMENT_H
@@ -12,7 +13,7 @@
 
 #include "proto/core/dtype.h"
 
-// Comparisons. Greater is less with its operands swapped.
+// Comparisons. "Greater" is computed as "less" with its operands swapped.
 enum inf_element_compare {
     INF_ELEMENT_EQUAL,
     INF_ELEMENT_NOT_EQUAL,
@@ -21,7 +22,7 @@ enum inf_element_compare {
     INF_ELEMENT_COMPARE_COUNT,
 };
 
-// Functions of two integers. Bools have only and, or, xor.
+// Functions of two integers. For bools only "and", "or" and "xor" exist.
 enum inf_element_binary {
     INF_ELEMENT_ADD,
     INF_ELEMENT_SUB,
@@ -40,13 +41,13 @@ typedef void inf_element_map_fn(size_t count, const void *x, void *y);
 // y[i] = f(a[i], b[i]) for i below `count`.
 typedef void inf_element_binary_fn(size_t count, const void *a, const void *b, void *y);
 
-#define INF_ELEMENT_SIZES 4 // of 1, 2, 4 and 8 bytes: 2 to the power of the index
+#define INF_ELEMENT_SIZES 4 // sizes 1, 2, 4 and 8 bytes: 2 to the power of the index
 
 struct inf_element {
-    // [from][to]. Floats to integers truncate and are cut to the type's range; NaN becomes 0.
-    // 64-bit integers convert to float by way of double.
+    // Indexed by [from][to]. A conversion from float to integer truncates and clamps to the type's
+    // range; NaN becomes 0. 64-bit integers are converted to float by way of double.
     inf_element_map_fn *cast[INF_DTYPE_COUNT][INF_DTYPE_COUNT];
-    // y is bool. Every comparison with NaN is false, except not equal.
+    // The type of y is bool. Every comparison with NaN is false, except "not equal".
     inf_element_binary_fn *compare[INF_ELEMENT_COMPARE_COUNT][INF_DTYPE_COUNT];
     inf_element_binary_fn *binary[INF_ELEMENT_BINARY_COUNT][INF_DTYPE_COUNT];
     // y[i] = condition[i] ? a[i] : b[i]
@@ -56,7 +57,7 @@ struct inf_element {
     inf_element_map_fn *fill[INF_ELEMENT_SIZES];
 };
 
-// Tables that this build may have. isa.h says which ones it has.
+// The tables that a build may define. isa.h gives the tables that this build has.
 extern const struct inf_element inf_element_baseline, inf_element_avx2, inf_element_avx512,
     inf_element_neon;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ISA levels: the sets of vector instructions that the loops are compiled for. Each level has the
 // loops of the level below it, or better ones. The architecture decides which levels exist
-// (isa_x86_64.c, isa_aarch64.c, isa_generic.c), and the processor how many of them are present.
+// (isa_x86_64.c, isa_aarch64.c, isa_generic.c), and the processor decides how many of them are
+// present.
 #ifndef INF_BACKENDS_CPU_KERNELS_ISA_H
 #define INF_BACKENDS_CPU_KERNELS_ISA_H
 
@@ -25,20 +26,21 @@ struct inf_isa {
     const struct inf_q8 *q8;
 };
 
-// Returns level `level` of this processor, 0 being the lowest; NULL above the best one. Any thread.
+// Returns level `level` of this processor; level 0 is the lowest. Returns NULL above the best
+// level. Any thread.
 const struct inf_isa *inf_isa_level(unsigned level);
 
 // Returns the best level of this processor. Any thread.
 const struct inf_isa *inf_isa_best(void);
 
-// Returns the best level of this processor that is not above the level called `name`; the best of
-// all for "auto", "" and NULL. Returns NULL if this architecture has no level of that name. Any
-// thread.
+// Returns the best level of this processor that is not above the level called `name`. "auto", ""
+// and NULL select the best level of all. Returns NULL if this architecture has no level of that
+// name. Any thread.
 const struct inf_isa *inf_isa_at_most(const char *name);
 
-// --- for the files of architectures ---
+// --- tables that each architecture defines ---
 
-// A level, and a function that tells if this processor has it.
+// A level, and a function that returns whether this processor has the level.
 struct inf_isa_row {
     struct inf_isa isa;
     bool (*present)(void);

@@ -14,53 +14,56 @@
 #define INF_GEMM_ROWS_MAX       12
 #define INF_GEMM_PANELS         2 // a panel has one or two vectors
 #define INF_GEMM_PREFETCH_BYTES 64
-#define INF_DEPTHWISE_ROWS      6 // input rows that one call reads, at most
+#define INF_DEPTHWISE_ROWS      6 // most input rows that one call reads
 #define INF_DEPTHWISE_FORMS     4
 
-// The columns of a product that one call computes, and what is the same for all pixels.
+// The columns of a product that one call computes, and the parameters that are the same for all
+// pixels.
 struct inf_gemm_panel {
     size_t segments;
-    size_t depth; // elements in a segment
+    size_t depth; // number of elements in a segment
     // [segments][depth][columns with padding]; in bf16 [segments][pairs of depth][columns][2]
     const float *w;
-    const float *bias;       // padded
-    const float *slopes;     // padded; NULL: none
+    const float *bias;       // one value for each column, padded
+    const float *slopes;     // one value for each column, padded; NULL: no slopes
     size_t residual_step;    // elements from pixel to pixel
     size_t residual_columns; // columns of this panel that have a residual; others add 0
     float min, max;
     size_t y_step;
-    size_t columns; // columns that are written: all but the padding of the last vector
+    size_t columns; // columns that are written: all except the padding of the last vector
 };
 
-// y = epilogue(bias + a * w + residual) for some pixels and one panel.
+// Computes y = epilogue(bias + a * w + residual) for some pixels and one panel.
 struct inf_gemm {
-    const float *const *a; // by segment: the operands; NULL: zeros
-    // The operands in bf16, instead of `a`, if the function's table has round().
+    const float *const *a; // by segment: pointer to the operands; NULL: the operands are zeros
+    // The operands in bf16. Used instead of `a` if the function's table has round().
     const uint16_t *const *rounded;
-    size_t a_first; // elements from there to the first pixel
+    size_t a_first; // elements from the segment's pointer to the first pixel
     size_t a_step;  // elements from pixel to pixel within a segment
-    // prefetched: INF_GEMM_PREFETCH_BYTES for each element of a segment
+    // Address to prefetch: INF_GEMM_PREFETCH_BYTES for each element of a segment.
     const void *prefetch;
-    const float *residual; // NULL: none
+    const float *residual; // NULL: no residual is added
     float *y;
 };
 
 typedef void inf_gemm_fn(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm);
 
-// A depthwise convolution of 3x3 or 5x5 windows over one or two rows of results.
+// A depthwise convolution with 3x3 or 5x5 windows that computes one or two rows of results.
 struct inf_depthwise {
-    const float *rows[INF_DEPTHWISE_ROWS]; // rows of x from the first window on; NULL: zeros
-    float *y[2];                           // rows of results; y[1] NULL: one row only
+    const float *rows[INF_DEPTHWISE_ROWS]; // rows of x from the first row of the window; NULL: a
+                                           // row of zeros
+    float *y[2];                           // rows of results; y[1] is NULL if only one row is
+                                           // computed
     ptrdiff_t pad;              // columns of padding before the first window's first pixel
     size_t width, output_width; // pixels in a row of x and of y
     size_t channels;            // elements from tap to tap in w
     size_t step;                // elements from pixel to pixel in x and y
-    size_t first, end;          // channels to compute; `end` is at least the vector's width
+    size_t first, end;          // channels to compute; `end` is at least the width of a vector
     const float *w;             // [taps][channels]
     const float *bias;          // [channels]
-    const float *slopes;        // [channels]; NULL: none
+    const float *slopes;        // [channels]; NULL: no slopes
     float min, max;
-    bool prefetches; // x is not in the cache: prefetch the next block
+    bool prefetches; // true: x is not in the cache, so prefetch the next block
 };
 
 typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);
@@ -68,8 +71,10 @@ typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);
 struct inf_nn_gemm {
     size_t width;    // elements in a vector; a panel has one or two vectors
     size_t rows_max; // largest number of pixels in one call
-    inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_ROWS_MAX]; // by vectors - 1, pixels - 1
-    // Rounds x[i] to the nearest bf16 for i below `count`. NULL: operands of gemm are fp32.
+    inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_ROWS_MAX]; // by number of vectors - 1, and number
+                                                           // of pixels - 1
+    // Rounds x[i] to the nearest bf16 for i below `count`. If NULL, the operands of `gemm` are
+    // fp32.
     void (*round)(size_t count, const float *x, uint16_t *y);
 };
 
@@ -78,19 +83,19 @@ struct inf_nn_depthwise {
     inf_depthwise_fn *form[INF_DEPTHWISE_FORMS]; // by inf_depthwise_form()
 };
 
-// Loops with whole vectors, and with half vectors for the remaining columns. Both are the same if
-// there are no half vectors.
+// Loops with whole vectors, and loops with half vectors for the remaining columns. Both pointers
+// are the same if there are no half vectors.
 struct inf_nn {
     const struct inf_nn_gemm *gemm, *gemm_half;
     const struct inf_nn_depthwise *depthwise, *depthwise_half;
-    // For weights in bf16, of the same widths as gemm; NULL if there are none.
+    // Loops for weights in bf16, with the same widths as gemm; NULL if there are none.
     const struct inf_nn_gemm *gemm_bf16, *gemm_bf16_half;
-    // For weights and operands in bf16; NULL if there are none.
+    // Loops for weights and operands in bf16; NULL if there are none.
     const struct inf_nn_gemm *gemm_dot, *gemm_dot_half;
-    bool fast; // gemm was measured to be as fast as XNNPACK at this level
+    bool fast; // true: gemm was measured to be as fast as XNNPACK at this level
 };
 
-// Tables that this build may have. isa.h says which ones it has.
+// The tables that a build may define. isa.h gives the tables that this build has.
 extern const struct inf_nn_gemm inf_nn_gemm_baseline, inf_nn_gemm_avx2, inf_nn_gemm_avx512,
     inf_nn_gemm_avx512_half, inf_nn_gemm_avx512_bf16, inf_nn_gemm_avx512_bf16_half,
     inf_nn_gemm_avx512_dot, inf_nn_gemm_avx512_dot_half, inf_nn_gemm_neon;

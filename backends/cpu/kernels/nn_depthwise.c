@@ -17,12 +17,12 @@ struct shape {
 };
 
 struct block {
-    ptrdiff_t first; // pixel of x where the first window starts
-    size_t output;   // first pixel of y
+    ptrdiff_t first; // index in x of the pixel where the first window starts
+    size_t output;   // index in y of the first pixel
     size_t channel;
 };
 
-// Loads the pixels of a row of x that the block reads. `edge`: some of them are padding.
+// Loads the pixels of a row of x that the block reads. If `edge` is true, some of them are padding.
 INF_VEC_INLINE void load_pixels(const struct inf_depthwise *d, const struct block *block,
                                 const float *row, const size_t count, const int edge, inf_vec *x)
 {
@@ -37,8 +37,8 @@ INF_VEC_INLINE void load_pixels(const struct inf_depthwise *d, const struct bloc
     }
 }
 
-// Prefetches the pixels that the next block reads and this one does not. They are in too many
-// places for the hardware prefetcher.
+// Prefetches the pixels that the next block reads and the current block does not. These pixels are
+// in too many places for the hardware prefetcher.
 INF_VEC_INLINE void prefetch_next_block(const struct inf_depthwise *d, const struct block *block,
                                         const float *row, const size_t first, const size_t count)
 {
@@ -75,12 +75,12 @@ INF_VEC_INLINE void compute_block(const struct inf_depthwise *d, const struct bl
             continue;
         const size_t count = (pixels - 1) * shape.stride + shape.taps;
         load_pixels(d, block, d->rows[r], count, edge, x);
-        // The other rows were read by the previous row of results.
+        // Prefetch only the rows that the previous row of results did not read.
         if (d->prefetches && r + shape.stride >= shape.taps)
             prefetch_next_block(d, block, d->rows[r], count, pixels * shape.stride);
         INF_VEC_UNROLL
         for (size_t o = 0; o < shape.rows; o++) {
-            // This row of results does not read row r.
+            // Skip row r if this row of results does not read it.
             if (r < o * shape.stride || r - o * shape.stride >= shape.taps)
                 continue;
             const float *taps = w + (r - o * shape.stride) * shape.taps * d->channels;
@@ -101,8 +101,8 @@ INF_VEC_INLINE void compute_block(const struct inf_depthwise *d, const struct bl
     }
 }
 
-// Computes all channels of a block. The last vector overlaps the previous one, so that it ends at
-// the last channel.
+// Computes all channels of a block. The last vector overlaps the previous one, so that the last
+// vector ends at the last channel.
 INF_VEC_INLINE void all_channels(const struct inf_depthwise *d, struct block block,
                                  const struct shape shape, const size_t pixels, const int edge)
 {

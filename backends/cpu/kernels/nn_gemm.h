@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What products of pixels and panels share in all formats of weights: the start values of sums, the
-// epilogue, and the functions by number of pixels. Included once by each file that defines
-// multiply_panel().
+// Code shared by the products of pixels and panels in all weight formats: the start values of sums,
+// the epilogue, and the functions by number of pixels. Each file that defines multiply_panel()
+// includes this header once.
 #ifndef INF_BACKENDS_CPU_KERNELS_NN_GEMM_H
 #define INF_BACKENDS_CPU_KERNELS_NN_GEMM_H
 
@@ -34,7 +34,7 @@ INF_VEC_INLINE void store_pixel(const struct inf_gemm_panel *panel, const struct
         if (panel->slopes != NULL)
             x = vec_slope(x, vec_load(panel->slopes + v * INF_VEC_WIDTH));
         x = vec_min(max, vec_max(min, x));
-        // Only the last vector may have padding.
+        // Only the last vector may have padding columns, which are not stored.
         if (v + 1 < vectors || panel->columns == vectors * INF_VEC_WIDTH)
             vec_store(y + v * INF_VEC_WIDTH, x);
         else
@@ -60,8 +60,8 @@ INF_VEC_INLINE void finish_sums(const struct inf_gemm_panel *panel, const struct
 {
     if (gemm->residual == NULL && panel->slopes == NULL &&
         panel->columns == vectors * INF_VEC_WIDTH) {
-        // The compiler must assume that stores change `panel` and `gemm`, so all of them are read
-        // before.
+        // Read all members of `panel` and `gemm` before the stores, because the compiler must
+        // assume that the stores change them.
         const inf_vec min = vec_all(panel->min);
         const inf_vec max = vec_all(panel->max);
         const size_t y_step = panel->y_step;
@@ -79,12 +79,12 @@ INF_VEC_INLINE void finish_sums(const struct inf_gemm_panel *panel, const struct
         store_pixel(panel, gemm, sum[i], i, vectors);
 }
 
-// Defines the functions by number of pixels. The file defines
+// Defines the functions by number of pixels. The including file defines
 //
-//    void multiply_panel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
-//                        const size_t pixels, const size_t vectors)
+//     void multiply_panel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
+//                         const size_t pixels, const size_t vectors)
 //
-// which computes `pixels` pixels of `vectors` vectors of columns.
+// which computes `pixels` pixels and `vectors` vectors of columns.
 #define GEMM(pixels)                                                                               \
     static void gemm_##pixels##_1(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm) \
     {                                                                                              \

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// As nn_gemm.c, for weights in bf16. Each 32 bits hold the weights of two rows of a segment, the
-// first in the lower half. They are widened to fp32 as they are loaded; sums and operands are fp32.
-// This halves the bytes of the weights.
+// Same as nn_gemm.c, but with weights in bf16. Each 32 bits hold the weights of two rows of a
+// segment, with the first row in the lower half. Weights are widened to fp32 when they are loaded;
+// sums and operands are fp32. Weights need half the bytes.
 #include "backends/cpu/kernels/nn_gemm.h"
 
 // Adds the product of b with the element at `at` of each pixel. Pixels 0, 3, 6 and 9 have pointers;
-// the others are one or two steps behind.
+// the other pixels are one or two steps after one of these.
 INF_VEC_INLINE void add_products(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                                  const size_t step, const size_t pixels, const size_t vectors)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// As nn_gemm_bf16.c, for operands that are rounded to bf16 as well. The processor multiplies pairs
-// of neighbours and adds both products to a sum in fp32 (vdpbf16ps). This takes half as long as
-// fp32 products on some processors and twice as long on others (backends/cpu/native/round_bf16.h).
+// Same as nn_gemm_bf16.c, but the operands are rounded to bf16 as well. The processor multiplies
+// pairs of neighbours and adds both products to a sum in fp32 (vdpbf16ps). This takes half as long
+// as fp32 products on some processors and twice as long on others
+// (backends/cpu/native/round_bf16.h).
 #include "backends/cpu/kernels/nn_gemm.h"
 
 // Adds the dot product of b with the pair at `at` of each pixel. Pixels 0, 3, 6 and 9 have
-// pointers; the others are one or two steps behind.
+// pointers; the other pixels are one or two steps after one of these.
 INF_VEC_INLINE void add_pairs(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                               const size_t step, const size_t pixels, const size_t vectors)
 {
@@ -18,8 +19,8 @@ INF_VEC_INLINE void add_pairs(inf_gemm_sums sum, const inf_vec *b, const char *c
     }
 }
 
-// As add_pairs(), for the last element of an odd number: the element behind it is not part of the
-// operand, so it is replaced by 0.
+// Same as add_pairs(), for the last element of an odd number of elements. The next element in
+// memory is not part of the operand, so it is replaced by 0.
 INF_VEC_INLINE void add_lasts(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                               const size_t step, const size_t pixels, const size_t vectors)
 {

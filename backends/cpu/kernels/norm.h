@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of normalisation. norm.c is compiled once for each ISA level and gives one table
-// each.
+// Inner loops of normalisation. norm.c is compiled once for each ISA level; each compilation
+// defines one table.
 #ifndef INF_BACKENDS_CPU_KERNELS_NORM_H
 #define INF_BACKENDS_CPU_KERNELS_NORM_H
 
 #include <stddef.h>
 
-#define INF_NORM_COLUMNS 64 // columns in one call, at most
+#define INF_NORM_COLUMNS 64 // most columns in one call
 
-// Sums over elements x: of x - about, and of its square.
+// Two sums over elements x: the sum of x - about, and the sum of its square.
 struct inf_norm_moments {
     double first, second;
 };
@@ -16,8 +16,8 @@ struct inf_norm_moments {
 struct inf_norm {
     // Sums over `count` contiguous elements.
     struct inf_norm_moments (*line)(size_t count, const float *x, float about);
-    // Sets moments[i] to the sums over column i, about about[i], of `rows` rows that are `stride`
-    // elements apart, for i below `count`, which is at most INF_NORM_COLUMNS.
+    // Sets moments[i] to the sums over column i, relative to about[i], for i below `count`. A
+    // column has `rows` rows that are `stride` elements apart. `count` is at most INF_NORM_COLUMNS.
     void (*rows)(size_t count, const float *x, size_t rows, size_t stride, const float *about,
                  struct inf_norm_moments *moments);
     // y[i] = ((x[i] - about) - less) * factor
@@ -28,7 +28,7 @@ struct inf_norm {
                       const float *factor, float *y);
 };
 
-// Tables that this build may have. isa.h says which ones it has.
+// The tables that a build may define. isa.h gives the tables that this build has.
 extern const struct inf_norm inf_norm_baseline, inf_norm_avx2, inf_norm_avx512, inf_norm_neon;
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that find extremes. Compiled once for each ISA level; INF_PICK_TABLE is the name of the
-// table that it defines.
+// Loops that find the minimum or maximum. Compiled once for each ISA level; INF_PICK_TABLE is the
+// name of the table that it defines.
 #include "backends/cpu/kernels/pick.h"
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 
 #define LANES 64 // elements that are compared together
 
-// Finds the extreme of the line first, and its position in a second pass: neither needs a branch
-// for each element.
+// Finds the minimum or maximum of the line first, and its position in a second pass, so that
+// neither pass needs a branch for each element.
 #define LINE(name, type, beyond)                                                                   \
     static size_t name##_line(size_t count, const void *operand)                                   \
     {                                                                                              \
@@ -80,7 +80,8 @@ EXTREMES(i64, int64_t)
 EXTREMES(f32, float)
 EXTREMES(f64, double)
 
-// Order-preserving keys: the bits of negative floats are inverted, and -0 is taken for 0.
+// Returns an order-preserving key: the bits of negative floats are inverted, and -0 is treated as
+// 0.
 static inline uint32_t key_of_float(float x)
 {
     uint32_t bits;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops that find extremes: their position, and the order of elements. pick.c is compiled
-// once for each ISA level and gives one table each.
+// Inner loops that find the position of a minimum or maximum, and the order of elements. pick.c is
+// compiled once for each ISA level; each compilation defines one table.
 #ifndef INF_BACKENDS_CPU_KERNELS_PICK_H
 #define INF_BACKENDS_CPU_KERNELS_PICK_H
 
@@ -9,7 +9,7 @@
 
 #include "proto/core/dtype.h"
 
-#define INF_PICK_COLUMNS 256 // columns in one call, at most
+#define INF_PICK_COLUMNS 256 // most columns in one call
 
 enum inf_pick_extreme {
     INF_PICK_MAX,
@@ -18,23 +18,24 @@ enum inf_pick_extreme {
 };
 
 struct inf_pick {
-    // Returns the index of the first extreme of `count` contiguous elements, at least 1. NaN is
-    // skipped, except if it is the first element: then nothing exceeds it.
+    // Returns the index of the first extreme (minimum or maximum) of `count` contiguous elements;
+    // `count` is at least 1. NaN is skipped, except if the first element is NaN: then index 0 is
+    // returned.
     size_t (*line[INF_PICK_EXTREME_COUNT][INF_DTYPE_COUNT])(size_t count, const void *x);
-    // Sets index[i] to the row of the first extreme of column i, as in a line, of `rows` rows that
-    // are `stride` elements apart, for i below `count`, which is at most INF_PICK_COLUMNS.
+    // Sets index[i] to the row of the first extreme of column i, with the rules of `line`, for i
+    // below `count`. A column has `rows` rows that are `stride` elements apart. `count` is at most
+    // INF_PICK_COLUMNS.
     void (*rows[INF_PICK_EXTREME_COUNT][INF_DTYPE_COUNT])(size_t count, const void *x, size_t rows,
                                                           size_t stride, int32_t *index);
-    // Sets keys[i] so that keys order elements: a larger key for a larger x[i] (for the minimum:
-    // for a smaller one), equal keys for 0 and -0, and the smallest key for NaN. For 32-bit types
-    // only.
+    // Sets keys[i] so that a larger key means a larger x[i] (for the minimum: a smaller x[i]). 0
+    // and -0 get equal keys, and NaN gets the smallest key. Only for 32-bit types.
     void (*keys[INF_PICK_EXTREME_COUNT][INF_DTYPE_COUNT])(size_t count, const void *x,
                                                           uint32_t *keys);
-    // Returns the largest of `count` keys, at least 1.
+    // Returns the largest of `count` keys; `count` is at least 1.
     uint32_t (*largest_key)(size_t count, const uint32_t *keys);
 };
 
-// Tables that this build may have. isa.h says which ones it has.
+// The tables that a build may define. isa.h gives the tables that this build has.
 extern const struct inf_pick inf_pick_baseline, inf_pick_avx2, inf_pick_avx512, inf_pick_neon;
 
 #endif

@@ -14,8 +14,8 @@ INF_QVEC_INLINE inf_qvec_bytes load_some(const uint8_t *from, size_t count)
     return qvec_bytes_load(bytes);
 }
 
-// Interleaves the first `row_count` rows; the others are 0. `whole`: columns have a full block of
-// channels.
+// Interleaves the first `row_count` rows; the other rows are 0. `whole` is true if columns have a
+// full block of channels.
 INF_QVEC_INLINE void interleave_rows(const struct inf_q8_columns *columns, uint8_t *y,
                                      const size_t row_count, const bool whole)
 {
@@ -54,7 +54,8 @@ static void interleave_columns(const struct inf_q8_columns *columns, uint8_t *y)
         interleave_rows(columns, y, row_count, whole);
 }
 
-// Requantises the sums of one pixel. What is the same for all pixels can stay in registers.
+// Requantises the sums of one pixel. Inlined, so that the parameters that are the same for all
+// pixels can stay in registers.
 INF_QVEC_INLINE inf_qvec_bytes requantize_sums(const struct inf_q8_window *window,
                                                const inf_qvec *sums)
 {

@@ -14,7 +14,7 @@ INF_QVEC_INLINE void store_pixel(const struct inf_q8_panel *panel, const struct 
     const size_t first = vector * INF_QVEC_WIDTH;
     size_t at = pixel * panel->y_step + first;
     size_t count = panel->columns - first;
-    // Only the last vector may have padding.
+    // Only the last vector may have padding columns, which are not stored.
     if (vector + 1 < vectors || count > INF_QVEC_WIDTH)
         count = INF_QVEC_WIDTH;
     if (panel->zeros != NULL)
@@ -34,7 +34,7 @@ INF_QVEC_INLINE void store_pixel(const struct inf_q8_panel *panel, const struct 
         qvec_store_bytes((uint8_t *)gemm->y + at, y, count);
 }
 
-// The common case: results are bytes, and vectors have no padding.
+// Stores results in the common case: results are bytes, and vectors have no padding.
 INF_QVEC_INLINE void store_plain(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
                                  inf_qvec sum, const size_t pixel, const size_t vector)
 {
@@ -61,8 +61,8 @@ INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
     const int8_t *w = panel->w;
     const size_t step = gemm->a_step;
     for (size_t s = 0; s < panel->segments; s++) {
-        // Pointers to pixels 0, 3, 6 and 9. The other pixels are one or two steps behind one of
-        // them.
+        // Pointers to pixels 0, 3, 6 and 9. The other pixels are one or two steps after one of
+        // these.
         const uint8_t *a0 = gemm->a[s];
         const uint8_t *stop = a0 + 4 * panel->quads;
         const uint8_t *a3 = a0 + 3 * step;

@@ -5,11 +5,11 @@
 // qvec_dot() multiplies unsigned bytes with signed bytes and adds four products to each 32-bit
 // lane:
 //
-//    lane i:  sum[i] += x[4i] * w[4i] + x[4i+1] * w[4i+1] + x[4i+2] * w[4i+2] + x[4i+3] * w[4i+3]
+//     lane i:  sum[i] += x[4i] * w[4i] + x[4i+1] * w[4i+1] + x[4i+2] * w[4i+2] + x[4i+3] * w[4i+3]
 //
 // Sums are exact modulo 2^32 at every level. Instructions that saturate, such as vpmaddubsw, are
-// not used. VNNI has this operation; AVX2 widens bytes to 16 bits first; NEON's dot products are of
-// signed bytes (qvec_neon.h).
+// not used. VNNI has this operation. AVX2 code widens bytes to 16 bits first. NEON's dot products
+// multiply signed bytes (qvec_neon.h).
 #ifndef INF_BACKENDS_CPU_KERNELS_QVEC_H
 #define INF_BACKENDS_CPU_KERNELS_QVEC_H
 
@@ -21,14 +21,14 @@
 
 #define INF_QVEC_INLINE static inline __attribute__((always_inline))
 
-// For a loop of few iterations whose variables should stay in registers.
+// Unrolls a loop of few iterations, so that its variables stay in registers.
 #ifdef __clang__
 #define INF_QVEC_UNROLL _Pragma("unroll")
 #else
 #define INF_QVEC_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-// INF_QVEC_HALF: vectors of half the size, for the last channels.
+// If INF_QVEC_HALF is defined, vectors have half the size, for the last channels.
 #if defined(__AVX512VNNI__) && !defined(INF_QVEC_HALF)
 
 #include <immintrin.h>
@@ -132,13 +132,13 @@ INF_QVEC_INLINE inf_qvec qvec_load_i8(const int8_t *from)
     return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from));
 }
 
-// a - b * c
+// Returns a - b * c for each lane.
 INF_QVEC_INLINE inf_qvec qvec_less_each(inf_qvec a, inf_qvec b, inf_qvec c)
 {
     return _mm512_sub_epi32(a, _mm512_mullo_epi32(b, c));
 }
 
-// A vector of bytes, four times as many as a vector has lanes.
+// A vector of bytes; it has four times as many elements as a vector of 32-bit lanes.
 typedef __m512i inf_qvec_bytes;
 
 INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_all(uint8_t x)
@@ -228,8 +228,8 @@ INF_QVEC_INLINE inf_qvec qvec_dot(inf_qvec sum, inf_qvec_x x, inf_qvec_w w)
 
 #else
 
-// Even and odd bytes of each lane as 16-bit numbers. vpmaddwd on them does not saturate; vpmaddubsw
-// on bytes would.
+// Even and odd bytes of each lane as 16-bit numbers, because vpmaddwd on 16-bit numbers does not
+// saturate and vpmaddubsw on bytes does.
 typedef struct {
     __m256i even, odd;
 } inf_qvec_x;
@@ -575,7 +575,7 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
 
 #endif
 
-// a * b: scales the sums.
+// Returns a * b. Used to scale the sums.
 INF_QVEC_INLINE inf_qvec_float qvec_times(inf_qvec_float a, inf_qvec_float b)
 {
 #if defined(__AVX2__) || defined(__aarch64__)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// qvec.h for NEON, with its dot products if the level has them. They multiply signed bytes, so 128
-// is subtracted from x. The sum then lacks 128 times the weights, which are added back when the
-// weights are multiplied.
+// Implements qvec.h for NEON, with its dot products if the level has them. These instructions
+// multiply signed bytes, so 128 is subtracted from x. Each sum then lacks 128 times the weights,
+// and this amount is added back when the weights are multiplied.
 #ifndef INF_BACKENDS_CPU_KERNELS_QVEC_NEON_H
 #define INF_BACKENDS_CPU_KERNELS_QVEC_NEON_H
 
@@ -21,7 +21,7 @@ typedef float32x4_t inf_qvec_float;
 typedef int8x16_t inf_qvec_x; // x - 128
 typedef struct {
     int8x16_t bytes;
-    int32x4_t lost; // 128 times the sum of the four bytes of each lane
+    int32x4_t lost; // 128 times the sum of the four bytes of each lane; added back after a product
 } inf_qvec_w;
 
 INF_QVEC_INLINE inf_qvec qvec_load(const int32_t *from)
@@ -36,7 +36,7 @@ INF_QVEC_INLINE void qvec_store(int32_t *to, inf_qvec v, size_t count)
     memcpy(to, lanes, count * sizeof(*to));
 }
 
-// Returns the sums of four products each.
+// Returns, for each lane, the sum of four products.
 INF_QVEC_INLINE int32x4_t qvec_fours(int8x16_t a, int8x16_t b)
 {
 #ifdef __ARM_FEATURE_DOTPROD

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of recurrent networks, besides products and the functions of simd.h: what gates do to
-// states. rnn.c is compiled once for each ISA level and gives one table each. Operands have `count`
-// floats and are either the same array or do not overlap.
+// Inner loops of recurrent networks that are neither products nor functions of simd.h: they apply
+// gates to states. rnn.c is compiled once for each ISA level; each compilation defines one table.
+// Operands have `count` floats and are either the same array or do not overlap.
 #ifndef INF_BACKENDS_CPU_KERNELS_RNN_H
 #define INF_BACKENDS_CPU_KERNELS_RNN_H
 
@@ -26,7 +26,7 @@ struct inf_rnn {
                   float *y);
 };
 
-// Tables that this build may have. isa.h says which ones it has.
+// The tables that a build may define. isa.h gives the tables that this build has.
 extern const struct inf_rnn inf_rnn_baseline, inf_rnn_avx2, inf_rnn_avx512, inf_rnn_neon;
 
 #endif

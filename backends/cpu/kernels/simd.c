@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// Channels that sum_rows() adds up at once, and the number of rows after which it starts a new
-// partial sum.
+// The number of channels that sum_rows() sums at the same time, and the number of rows after which
+// it starts a new partial sum.
 #define SUM_CHANNELS 64
 #define SUM_ROWS     128
 
@@ -111,9 +111,8 @@ struct exponential {
     float power, rest;
 };
 
-// v = n ln2 + r with
-// r
-// <= ln2 / 2. `power` is 2^n, and `rest` the first seven terms of the series of e^r - 1.
+// Splits v into n ln2 + r with |r| <= ln2 / 2. `power` is 2^n, and `rest` is the sum of the first
+// seven terms of the series of e^r - 1.
 static inline struct exponential exponential_one(float v)
 {
     const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
@@ -130,9 +129,8 @@ static inline struct exponential exponential_one(float v)
     return (struct exponential){bits_to_float((float_to_bits(shifted) << 23) + (127u << 23)), p};
 }
 
-// tanh(x) = (e^v - 1) / (e^v + 1) for v = 2
-// x
-// . For small x, n is 0 and nothing cancels in e^v - 1, so that small x keep their precision.
+// tanh(|x|) = (e^v - 1) / (e^v + 1) for v = 2|x|. For small x, n is 0 and nothing cancels in e^v -
+// 1, so that small x keep their precision.
 static inline float tanh_one(float x)
 {
     const float limit = 20.0f; // tanh(10) is 1 in f32
@@ -155,8 +153,8 @@ static void hard_swish_all(size_t count, const float *x, float *y)
         y[i] = x[i] * (clamp_one(x[i] + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f));
 }
 
-// e^x = part * first * second. The last two are powers of 2, because one power alone could be out
-// of the range of exponents.
+// e^x = part * first * second. `first` and `second` are powers of 2; two of them, because the
+// exponent of one power alone could be out of range.
 struct factors {
     float part, first, second;
 };
@@ -198,7 +196,7 @@ static inline float sigmoid_one(float x)
     return (x < 0.0f ? power : 1.0f) / (1.0f + power);
 }
 
-// x is multiplied before the power becomes subnormal and loses precision.
+// Multiply by x first, because the power may become subnormal and lose precision.
 static inline float silu_one(float x)
 {
     struct factors e = factors_one(-fabsf(x));
@@ -207,11 +205,11 @@ static inline float silu_one(float x)
     return (x < 0.0f ? below : x) / (1.0f + power);
 }
 
-// x = 2^n m with m between sqrt(1/2) and sqrt(2), and log m = 2 artanh(s) for s = (m - 1) / (m +
-// 1).
+// Computes the logarithm of x = 2^n m with m between sqrt(1/2) and sqrt(2), using log m = 2
+// artanh(s) for s = (m - 1) / (m + 1).
 static inline float log_one(float x)
 {
-    // Times 2^23: a subnormal number becomes normal.
+    // Multiply by 2^23 so that a subnormal number becomes normal.
     float scaled = x < 1.17549435e-38f ? x * 8388608.0f : x;
     uint32_t bits = float_to_bits(scaled) - 0x3f3504f3u;
     int32_t exponent = (int32_t)bits >> 23;
@@ -231,7 +229,7 @@ static inline float log_one(float x)
     return x < 0.0f ? NAN : x != x ? x : y;
 }
 
-// log(1 - erf t) for t from 0.9 on: a fitted polynomial.
+// Returns log(1 - erf t) for t >= 0.9, by a fitted polynomial.
 static inline float log_erfc_one(float t)
 {
     float s = t * t;
@@ -308,8 +306,8 @@ MAP(gelu_tanh)
 MAP(rsqrt)
 MAP(reciprocal)
 
-// Sums of LANES elements are kept apart, so that they fit vectors, and are added to a double before
-// they lose much precision.
+// A block is summed as LANES separate sums, so that they fit vectors. The sums are added to a
+// double before they lose much precision.
 #define LANES     16
 #define SUM_BLOCK 1024
 
@@ -384,7 +382,7 @@ static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, f
         for (size_t row = 0; row < rows; row += SUM_ROWS) {
             size_t some = rows - row < SUM_ROWS ? rows - row : SUM_ROWS;
             const float *from = x + row * stride + first;
-            // A constant count lets the compiler keep the sums in registers.
+            // Pass a constant count, so that the compiler keeps the sums in registers.
             if (width == SUM_CHANNELS)
                 sum_block(SUM_CHANNELS, from, some, stride, sum, lost);
             else

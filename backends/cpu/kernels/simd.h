@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of element-wise functions and reductions of floats. simd.c is compiled once for each
-// ISA level and gives one table each; isa.h says which one the processor uses. Plain C that the
-// compiler vectorises.
+// Inner loops of element-wise functions and reductions of floats. simd.c is plain C that the
+// compiler vectorises. It is compiled once for each ISA level; each compilation defines one table.
+// isa.h says which table the processor uses.
 //
-// NaN stays NaN, as on the reference device. XNNPACK does not guarantee this.
+// NaN stays NaN, as on the reference device `ref`. XNNPACK does not guarantee this.
 #ifndef INF_BACKENDS_CPU_KERNELS_SIMD_H
 #define INF_BACKENDS_CPU_KERNELS_SIMD_H
 
@@ -15,17 +15,17 @@ enum inf_simd_binary {
     INF_SIMD_SUB,
     INF_SIMD_MUL,
     INF_SIMD_DIV,
-    INF_SIMD_MIN, // NaN if either is
-    INF_SIMD_MAX, // as min
+    INF_SIMD_MIN, // NaN if either operand is NaN
+    INF_SIMD_MAX, // NaN if either operand is NaN
     INF_SIMD_SQUARED_DIFFERENCE,
     INF_SIMD_BINARY_COUNT,
 };
 
-// Which operand is a single element for all i.
+// Says which operand is a single element that is used for all i.
 enum inf_simd_form {
-    INF_SIMD_BOTH,     // neither
-    INF_SIMD_A_SCALAR, // a
-    INF_SIMD_B_SCALAR, // b
+    INF_SIMD_BOTH,     // neither: both are arrays
+    INF_SIMD_A_SCALAR, // a is a single element
+    INF_SIMD_B_SCALAR, // b is a single element
     INF_SIMD_FORM_COUNT,
 };
 
@@ -40,22 +40,19 @@ struct inf_simd {
     inf_simd_binary_fn *binary[INF_SIMD_BINARY_COUNT][INF_SIMD_FORM_COUNT];
     // y[i] = min(max(x[i], min), max); y may be x.
     void (*clamp)(size_t count, const float *x, float *y, float min, float max);
-    // Within 4 units in the last place of tanh(x[i]) and of 1 / (1 + e^-x[i]); y may be x.
+    // The result differs from tanh(x[i]) or 1 / (1 + e^-x[i]) by at most 4 units in the last place.
+    // y may be x.
     inf_simd_map_fn *tanh, *sigmoid;
     // y[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6; y may be x.
     inf_simd_map_fn *hard_swish;
-    // Within 4 units in the last place of e^x, log x and erf x; silu within 6. Gelu and its tanh
-    // form are within 16 units of the larger of
-    // y
-    // and 2^-6
-    // x
-    // .
+    // Largest errors: exp, log and erf 4 units in the last place, silu 6. Gelu and its tanh form
+    // are within 16 units in the last place of the larger of |y| and 2^-6 |x|. y may be x.
     inf_simd_map_fn *exp, *log, *erf, *silu, *gelu, *gelu_tanh;
-    inf_simd_map_fn *rsqrt, *reciprocal; // as accurate as the division
+    inf_simd_map_fn *rsqrt, *reciprocal; // as accurate as a division
     // y[i] = a[i] + (b[i] - a[i]) * weight; the product may be fused with the sum.
     void (*mix)(size_t count, const float *a, const float *b, float weight, float *y);
-    // Reduce `count` contiguous elements, at least 1. The maximum and minimum are NaN if an element
-    // is.
+    // Reduce `count` contiguous elements; `count` is at least 1. The maximum and minimum are NaN if
+    // an element is NaN.
     float (*sum)(size_t count, const float *x);
     float (*max)(size_t count, const float *x);
     float (*min)(size_t count, const float *x);
@@ -64,7 +61,7 @@ struct inf_simd {
                      float *y);
 };
 
-// Tables that this build may have. isa.h says which ones it has.
+// The tables that a build may define. isa.h gives the tables that this build has.
 extern const struct inf_simd inf_simd_baseline;
 extern const struct inf_simd inf_simd_avx2;
 extern const struct inf_simd inf_simd_avx512;

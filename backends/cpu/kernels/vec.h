@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector of floats of the ISA that a file is compiled for. This is the only place in the kernels
-// of floats with #if for instruction sets. Each set defines the same functions: load, store,
-// arithmetic, and partial loads and stores for the last columns. INF_VEC_HALF: half as wide as
-// possible, for the last columns.
+// A vector of floats for the ISA that a file is compiled for. This is the only place in the float
+// kernels with #if for instruction sets. Each instruction set defines the same functions: load,
+// store, arithmetic, and partial loads and stores for the last columns. If INF_VEC_HALF is defined,
+// vectors are half as wide as possible, for the last columns.
 #ifndef INF_BACKENDS_CPU_KERNELS_VEC_H
 #define INF_BACKENDS_CPU_KERNELS_VEC_H
 
@@ -12,7 +12,7 @@
 
 #define INF_VEC_INLINE static inline __attribute__((always_inline))
 
-// For a loop of few iterations whose variables should stay in registers.
+// Unrolls a loop of few iterations, so that its variables stay in registers.
 #ifdef __clang__
 #define INF_VEC_UNROLL _Pragma("unroll")
 #else
@@ -82,7 +82,7 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm512_mask_mul_ps(v, below, v, slope);
 }
 
-// Widens the first, or the second, of the two bf16 in each 32 bits.
+// Widens the first or the second of the two bf16 in each 32 bits.
 INF_VEC_INLINE inf_vec vec_bf16_first(inf_vec pairs)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pairs), 16));
@@ -189,7 +189,7 @@ INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
     return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), index));
 }
 
-// Masked stores of AVX2 are slow on some processors.
+// Stores the elements without a mask, because masked stores of AVX2 are slow on some processors.
 INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
 {
     float all[INF_VEC_WIDTH];
@@ -332,7 +332,7 @@ INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
     return a * b + c;
 }
 
-// Returns a if `bits` are set, else b, for each element.
+// For each element, returns a if `bits` are set, otherwise b.
 INF_VEC_INLINE inf_vec vec_choose(inf_vec_bits bits, inf_vec a, inf_vec b)
 {
     return (inf_vec)((bits & (inf_vec_bits)a) | (~bits & (inf_vec_bits)b));

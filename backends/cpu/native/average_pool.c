@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean over windows. XNNPACK's average pooling clamps a NaN to minus infinity, so it is not
-// used.
+// Average pooling: the mean over windows. XNNPACK's average pooling is not used, because it clamps
+// a NaN to minus infinity.
 #include <math.h>
 #include <string.h>
 
@@ -37,8 +37,8 @@ struct average {
     float *y;
 };
 
-// Returns the first element of window `position` that lies inside x, and sets *count to how many of
-// its elements do.
+// Returns the first element of window `position` that lies inside x, and sets *count to the number
+// of elements of the window inside x.
 static int64_t clip_window(const struct inf_window *window, int64_t position, int64_t *count)
 {
     int64_t first = position * window->stride - window->pad_before;
@@ -48,7 +48,7 @@ static int64_t clip_window(const struct inf_window *window, int64_t position, in
     return first;
 }
 
-// Writes the mean of `rows` by `columns` pixels, of which `x` is the first, to y.
+// Writes the mean of `rows` by `columns` pixels to y. `x` is the first of these pixels.
 static void average_window(const struct average *average, const float *x, int64_t rows,
                            int64_t columns, float *y)
 {
@@ -56,7 +56,7 @@ static void average_window(const struct average *average, const float *x, int64_
     size_t row_size = (size_t)average->pool->width.input * channels;
     float scale = 1 / (float)(rows * columns);
     if (rows * columns > 0 &&
-        (rows == 1 || columns == average->pool->width.input)) { // the pixels are contiguous
+        (rows == 1 || columns == average->pool->width.input)) { // then the pixels are contiguous
         average->sum_rows(channels, x, (size_t)(rows * columns), channels, scale, y);
         return;
     }

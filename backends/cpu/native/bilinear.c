@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing by bilinear interpolation. A row of the result blends two whole rows of x, then pixels
-// of the blended row. XNNPACK is not used because it keeps four pointers and two weights for each
-// pixel.
+// Resizing by bilinear interpolation. A row of the result blends two whole rows of x, then blends
+// pixels of the blended row. XNNPACK is not used because it keeps four pointers and two weights for
+// each pixel.
 #include <math.h>
 
 #include "backends/cpu/native/work.h"
@@ -19,7 +19,7 @@ struct bilinear {
     size_t batch, height, width, channels, output_height, output_width;
     struct blend *rows, *columns;
     size_t strip_rows, workers;
-    size_t scratch_step; // floats of each worker: a row of x
+    size_t scratch_step; // floats of scratch memory of each worker: a row of x
 };
 
 struct bilinear_task {
@@ -54,7 +54,7 @@ static void fill_axis(struct blend *blends, const struct inf_attrs_resize *attrs
         double at = attrs->half_pixel_centers ? ratio * ((double)i + 0.5) - 0.5 : ratio * (double)i;
         blends[i].low = clamp_position(floor(at), input);
         blends[i].high = clamp_position(ceil(at), input);
-        // Outside the picture both neighbours are its last pixel.
+        // Outside the image both neighbours are the image's last pixel.
         blends[i].weight =
             blends[i].low != blends[i].high ? (float)(at - (double)blends[i].low) : 0.0f;
     }
@@ -159,7 +159,7 @@ static enum inf_code bilinear_create(struct inf_cpu_step *step, struct inf_error
     bilinear->strip_rows = TASK_FLOATS / row_floats + 1;
     bilinear->workers =
         inf_native_choose_workers(step, bilinear->batch * bilinear->output_height * row_floats);
-    // Rounded up so that workers do not share a cache line.
+    // The step is rounded up so that workers do not share a cache line.
     bilinear->scratch_step = (bilinear->width * bilinear->channels + 31) / 16 * 16;
     inf_native_need_scratch(step, bilinear->scratch_step * bilinear->workers);
     step->run = bilinear_run;

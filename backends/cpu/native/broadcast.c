@@ -14,7 +14,7 @@ static size_t operand_dim(const struct inf_shape *operand, const struct inf_shap
 }
 
 // Returns true if the next outer axis, with operand steps `next`, can be merged with the outermost
-// axis so far.
+// axis found so far.
 static bool can_merge(const struct inf_native_broadcast *broadcast,
                       const size_t next[INF_NATIVE_BROADCAST_OPERANDS])
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of an element-wise function whose operands are broadcast to its result by NumPy's rule.
-// Neighbouring axes along which all operands move alike are merged.
+// Neighbouring axes along which all operands move in the same way are merged.
 #ifndef INF_BACKENDS_CPU_NATIVE_BROADCAST_H
 #define INF_BACKENDS_CPU_NATIVE_BROADCAST_H
 
@@ -10,13 +10,14 @@
 
 struct inf_native_broadcast {
     uint32_t operands;
-    size_t row; // elements of the innermost axis of y
-    // 0 if the operand has one element along it, else 1
+    size_t row; // number of elements along the innermost axis of y
+    // By operand: 0 if the operand has one element along the innermost axis, otherwise 1.
     size_t row_step[INF_NATIVE_BROADCAST_OPERANDS];
     int32_t rank;                // number of outer axes
     size_t rows;                 // product of the outer axes
     size_t dims[INF_LIMIT_RANK]; // outer axes, the innermost first
-    // In elements; 0 if the operand is broadcast along the axis.
+    // By operand and axis: elements to the next index; 0 if the operand is broadcast along the
+    // axis.
     size_t step[INF_NATIVE_BROADCAST_OPERANDS][INF_LIMIT_RANK];
 };
 
@@ -36,7 +37,7 @@ struct inf_native_broadcast_walk {
 void inf_native_broadcast_start(struct inf_native_broadcast_walk *walk,
                                 const struct inf_native_broadcast *broadcast, size_t row);
 
-// Moves the position to the next row; from the last row to the first.
+// Moves the position to the next row. After the last row comes the first.
 static inline void inf_native_broadcast_next(struct inf_native_broadcast_walk *walk,
                                              const struct inf_native_broadcast *broadcast)
 {
@@ -52,10 +53,10 @@ static inline void inf_native_broadcast_next(struct inf_native_broadcast_walk *w
     }
 }
 
-// How y is cut into tiles: each is a number of whole rows, or a part of one row.
+// How y is cut into tiles. Each tile is a number of whole rows, or a part of one row.
 struct inf_native_broadcast_tiles {
-    size_t rows, columns; // of a tile
-    size_t across;        // tiles in a row
+    size_t rows, columns; // size of a tile
+    size_t across;        // number of tiles in a row
     size_t count;
 };
 

@@ -28,14 +28,14 @@
 #include "backends/graph/shape/infer.h"
 
 #define STRIP_PIXELS 48
-// Above FEW_WEIGHT_BYTES, weights are evicted between steps and are read from memory. Above
-// CACHED_WEIGHT_BYTES they are read again for each strip, so strips are as long as
+// Above FEW_WEIGHT_BYTES, weights are evicted between steps and must be read from memory. Above
+// CACHED_WEIGHT_BYTES weights are read again for each strip, so strips are as long as
 // CACHED_PIXEL_BYTES of operands allow.
 #define FEW_WEIGHT_BYTES    ((size_t)32 << 10)
 #define CACHED_WEIGHT_BYTES ((size_t)256 << 10)
 #define CACHED_PIXEL_BYTES  ((size_t)256 << 10)
 
-// --- what is accepted ---
+// --- which nodes are accepted ---
 
 bool inf_conv_packed_is_pointwise(const struct inf_graph *graph, const struct inf_node *node)
 {
@@ -53,7 +53,8 @@ static struct inf_cpu_activation activation_of(const struct inf_node *node)
                                        attrs->activation_min, attrs->activation_max};
 }
 
-// Checked last: a user can change what the node asks for, but not the processor.
+// This check comes last, so that an error names the processor only if the user cannot avoid it by
+// changing the node.
 static enum inf_code check_level(const char *op, struct inf_error *err)
 {
     if (!inf_isa_best()->nn->fast)
@@ -112,7 +113,7 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: ranks %d and %d are not built here",
                         (int)a->rank, (int)b->rank);
     describe_matrix(graph, node, &depth, &columns);
-    // Only one matrix b for all matrices of a is supported.
+    // All matrices of a must be multiplied with the same matrix b.
     INF_TRY(inf_cpu_need_const(graph, node, 1, depth * columns, err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, columns, err));
     bool vector = a->dims[a->rank - 1] == 1 || a->dims[a->rank - 2] == 1;
@@ -123,7 +124,7 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
     return check_level("matmul", err);
 }
 
-// --- packing ---
+// --- packing the weights ---
 
 // Fills the bias and slopes of all panels, padded to the panels' widths, one panel after the other.
 static enum inf_code fill_bias_and_slopes(struct inf_conv_packed *conv, struct inf_cpu_step *step,
@@ -155,8 +156,8 @@ static bool in_bf16(const struct inf_cpu_step *step, const struct inf_node *node
     return step->bf16 && !(step->pinned != NULL && step->pinned[node - step->graph->nodes]);
 }
 
-// Packs operand 1 of the node, stored as [outputs][rows] if `transposed`, and takes operand 2 as
-// the bias.
+// Packs operand 1 of the node, stored as [outputs][rows] if `transposed`, and uses operand 2 as the
+// bias.
 static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                   const struct inf_node *node, bool transposed,
                                   struct inf_error *err)
@@ -168,7 +169,7 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
     step->lowered_nodes += bf16;
     conv->round = bf16 && step->bf16_dot ? nn->gemm_dot->round : NULL;
     conv->packed_depth = bf16 ? (conv->depth + 1) / 2 : conv->depth;
-    size_t rows = conv->segments * conv->packed_depth; // of vectors
+    size_t rows = conv->segments * conv->packed_depth; // rows of vectors in the packed matrix
     size_t count = inf_cpu_panel_count(nn, conv->outputs, &width);
     conv->panels = inf_arena_alloc(step->arena, count * sizeof(*conv->panels));
     if (conv->panels == NULL)
@@ -207,7 +208,7 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
     return fill_bias_and_slopes(conv, step, inf_cpu_const_f32(step->graph, node, 2), width, err);
 }
 
-// --- making ---
+// --- creating a convolution ---
 
 static void describe_conv(struct inf_conv_packed *conv, const struct inf_graph *graph,
                           const struct inf_node *node)
@@ -227,7 +228,7 @@ static void describe_conv(struct inf_conv_packed *conv, const struct inf_graph *
         conv->segments * conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
 }
 
-// Describes what happens to the sums: residual addition, activation, slopes.
+// Describes the epilogue of the sums: residual addition, activation, slopes.
 static void describe_epilogue(struct inf_conv_packed *conv, const struct inf_cpu_step *step,
                               const struct inf_cpu_chain *chain)
 {
@@ -283,7 +284,7 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
     return pack_weights(conv, step, node, transposed, err);
 }
 
-// --- what others plan with ---
+// --- sizes for planning ---
 
 size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv)
 {
@@ -310,7 +311,7 @@ const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *co
 // --- computing ---
 
 // Returns the address that the kernel prefetches during a call: a part of the next panel's weights,
-// or the weights that it reads anyway if there is no next panel.
+// or its own weights if there is no next panel.
 static const void *choose_prefetch(const struct inf_conv_packed *conv, size_t panel,
                                    size_t panel_end, size_t call)
 {
@@ -321,8 +322,8 @@ static const void *choose_prefetch(const struct inf_conv_packed *conv, size_t pa
     return (const char *)next->part.w + call * each;
 }
 
-// Applies the function of the epilogue to the computed columns only: other threads may be writing
-// the others.
+// Applies the function of the epilogue to the computed columns only, because other threads may be
+// writing the other columns.
 static void map_columns(const struct inf_conv_packed *conv, const struct inf_conv_packed_run *run,
                         size_t panel_first, size_t panel_end)
 {
@@ -345,8 +346,8 @@ void inf_conv_packed_compute(const struct inf_conv_packed *conv,
     size_t least = run->count / calls;
     size_t larger = run->count % calls;
     // Many weights are read from memory once, so all pixels are computed for each panel. Few
-    // weights stay in the cache, and all panels are computed for each pixel, so that results are
-    // written in order.
+    // weights stay in the cache, so all panels are computed for each pixel and results are written
+    // in order.
     size_t step = conv->many_weights ? 1 : panel_end - panel_first;
     const uint16_t *rounded[INF_CONV_SEGMENTS_MAX];
     if (conv->round != NULL)

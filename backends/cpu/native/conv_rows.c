@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of packed convolutions: cuts them into runs of contiguous pixels. The product of a run is
-// conv_packed.c's, windows larger than a pixel are conv_window.c's.
+// Rows of packed convolutions: cuts them into runs of contiguous pixels. conv_packed.c multiplies
+// each run. conv_window.c handles windows larger than a pixel.
 #include "backends/cpu/native/conv_rows.h"
 
 #include "backends/cpu/native/conv_window.h"

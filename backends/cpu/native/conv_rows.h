@@ -5,7 +5,7 @@
 
 #include "backends/cpu/native/conv_packed.h"
 
-// Returns the floats of scratch memory that computing `rows` rows of results at once needs.
+// Returns the floats of scratch memory needed to compute `rows` rows of results in one call.
 size_t inf_conv_rows_scratch(const struct inf_conv_packed *conv, size_t rows);
 
 // Computes rows `first` to `end` (exclusive) of an image.

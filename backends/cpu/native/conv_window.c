@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows that lie inside x read x in place. Windows at the left and right edges read a copy with
-// zeros: of the few pixels that they cover if rows are long, or of whole rows if rows are short.
+// zeros. If rows are long, the copy has only the few pixels that these windows cover. If rows are
+// short, whole rows are copied.
 #include "backends/cpu/native/conv_window.h"
 
 #include <string.h>
@@ -11,7 +12,8 @@
 // kernel cannot share loads between pixels.
 #define PIXELS_FOR_AN_EDGE 16
 
-// The windows of a row that lie inside x: those below `left` and from `right` on cover padding.
+// The windows of a row that lie inside x. Windows below `left`, and windows from `right` on, cover
+// padding.
 struct inner {
     size_t left, right;
 };
@@ -32,7 +34,7 @@ static bool has_padding(const struct inf_conv_packed *conv)
     return conv->width.pad_before > 0 || conv->width.pad_after > 0;
 }
 
-// Returns true if whole rows are copied, because too many windows of a row are at an edge.
+// Returns true if whole rows are copied, which is better if many windows of a row are at an edge.
 static bool copies_rows(const struct inf_conv_packed *conv)
 {
     struct inner inner = find_inner(conv);
@@ -40,7 +42,7 @@ static bool copies_rows(const struct inf_conv_packed *conv)
     return has_padding(conv) && edges * PIXELS_FOR_AN_EDGE > conv->row_pixels;
 }
 
-// Returns how many pixels of x, with padding, `windows` neighbouring windows cover.
+// Returns how many pixels of x, including padding, `windows` neighbouring windows cover.
 static size_t window_span(const struct inf_conv_packed *conv, size_t windows)
 {
     if (windows == 0)
@@ -84,12 +86,13 @@ static const float *copy_pixels(const struct inf_conv_packed *conv, const float 
 
 // A row of windows, and the rows of x that they cover.
 struct row {
-    struct inf_conv_packed_run run;        // starts at the first window; its segments are not set
-    const float *x[INF_CONV_SEGMENTS_MAX]; // by row of the window; NULL: zeros
+    struct inf_conv_packed_run run;        // starts at the first window; this run has no segments
+                                           // yet
+    const float *x[INF_CONV_SEGMENTS_MAX]; // by row of the window; NULL: a row of zeros
 };
 
-// Computes windows `first` to `end` (exclusive) of a row. They read a copy if `scratch` is not
-// NULL.
+// Computes windows `first` to `end` (exclusive) of a row. If `scratch` is not NULL, the windows
+// read a copy in `scratch`.
 static void compute_windows(const struct inf_conv_packed *conv, const struct row *row, size_t first,
                             size_t end, float *scratch)
 {
@@ -113,8 +116,8 @@ static void compute_windows(const struct inf_conv_packed *conv, const struct row
     inf_conv_packed_compute(conv, &run, 0, conv->panel_count);
 }
 
-// Computes a row of windows from copied rows of x. Rows below *copied are in `scratch` already,
-// from earlier rows of windows.
+// Computes a row of windows from copied rows of x. Rows below *copied are already in `scratch`,
+// because earlier rows of windows needed them.
 static void compute_copied_row(const struct inf_conv_packed *conv, struct row *row, size_t index,
                                float *scratch, int64_t *copied)
 {

@@ -9,7 +9,7 @@
 // operands.
 size_t inf_conv_window_scratch(const struct inf_conv_packed *conv);
 
-// As inf_conv_rows_compute(). Operands that are rounded to bf16 go to `rounded`.
+// Same as inf_conv_rows_compute(). Operands that are rounded to bf16 are written to `rounded`.
 void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
                           size_t first, size_t end, float *scratch, uint16_t *rounded);
 

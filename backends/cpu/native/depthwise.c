@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions with windows of 3x3 and 5x5. XNNPACK's kernels load every input 9 or 25
-// times; these load it once for a row of results.
+// times; these kernels load it once for a row of results.
 #include "backends/cpu/native/depthwise.h"
 
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 // The approximate number of multiply-adds of one task.
 #define TASK_MACS ((size_t)100000)
 
-// Returns true if height and width are alike. A dilated window is computed as a plain window over
-// every `dilation`-th pixel, so its stride must be 1.
+// Returns true if height and width have the same parameters. A dilated window is computed as a
+// plain window over every `dilation`-th pixel, so its stride must be 1.
 static bool is_square(const struct inf_window *h, const struct inf_window *w)
 {
     return h->kernel == w->kernel && h->stride == w->stride && h->dilation == w->dilation &&
@@ -113,8 +113,8 @@ static size_t count_every(size_t count, size_t first, size_t dilation)
     return first < count ? (count - first + dilation - 1) / dilation : 0;
 }
 
-// Calls the kernels once for each residue modulo the dilation: every `dilation`-th window of a row,
-// over every `dilation`-th pixel, is a plain window.
+// Calls the kernels once for each residue modulo the dilation, because every `dilation`-th window
+// of a row, over every `dilation`-th pixel, is a plain window.
 static void call_columns(const struct inf_native_depthwise *depthwise,
                          const struct inf_depthwise *whole)
 {
@@ -122,7 +122,7 @@ static void call_columns(const struct inf_native_depthwise *depthwise,
     int64_t dilation = w->dilation;
     for (int64_t window = 0; window < dilation && window < w->output; window++) {
         struct inf_depthwise part = *whole;
-        int64_t pixel = window - w->pad_before; // where the first window starts
+        int64_t pixel = window - w->pad_before; // pixel where the first window starts
         int64_t first = (pixel % dilation + dilation) % dilation;
         size_t offset = (size_t)window * depthwise->channels;
         part.pad = (ptrdiff_t)((first - pixel) / dilation);
@@ -155,8 +155,8 @@ void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, con
         .max = depthwise->epilogue.max,
         .prefetches = depthwise->prefetches,
     };
-    // A call computes up to rows_max rows of results that lie `dilation` rows apart, so that they
-    // read common rows of x.
+    // A call computes up to rows_max rows of results. These rows lie `dilation` rows apart, so that
+    // they read the same rows of x.
     size_t group = depthwise->rows_max * dilation;
     for (size_t i = 0; i < end - first; i++) {
         size_t row = first + i;
@@ -177,11 +177,11 @@ void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, con
         depthwise->epilogue.map((end - first) * row_size, y, y);
 }
 
-// --- a node depthwise_step ---
+// --- step for one depthwise node ---
 
 struct depthwise_step {
     struct inf_native_depthwise depthwise;
-    size_t batch, strips, workers; // strips: groups of rows of an image
+    size_t batch, strips, workers; // `strips`: groups of rows of an image
 };
 
 struct depthwise_task {

@@ -10,19 +10,20 @@
 struct inf_native_depthwise {
     struct inf_window height, width;
     size_t channels;
-    size_t rows_max; // rows of results in one kernel call
+    size_t rows_max; // most rows of results in one kernel call
     inf_depthwise_fn *full, *half;
-    size_t full_channels; // channels that `full` computes; `half` computes the others
+    size_t full_channels; // channels that `full` computes; `half` computes the other channels
     const float *w, *bias, *slopes;
     struct inf_native_epilogue epilogue;
-    bool prefetches; // prefetch the input: it was written too long ago to be in the cache
+    bool prefetches; // true: prefetch the input, because it was written too long ago to be in the
+                     // cache
 };
 
-// Returns INF_UNSUPPORTED if this family does not compute the depthwise_conv2d node.
+// Returns INF_UNSUPPORTED if these kernels cannot compute the depthwise_conv2d node.
 enum inf_code inf_native_depthwise_check(const struct inf_graph *graph, const struct inf_node *node,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Describes a node that was accepted. What is packed is freed with `step`.
+// Describes a node that was accepted. The packed weights are freed with `step`.
 enum inf_code inf_native_depthwise_init(struct inf_native_depthwise *depthwise,
                                         struct inf_cpu_step *step, const struct inf_node *node,
                                         struct inf_error *err) INF_NODISCARD;

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Casts, comparisons, selections, and functions of integers and bools: element-wise operators whose
 // types are not all f32. The cpu device declines 16-bit floats and integer division, which can
-// fail; those nodes run on ref.
+// fail; those nodes run on the reference device `ref`.
 #include <string.h>
 
 #include "backends/cpu/core/kernel.h"
 #include "backends/cpu/native/broadcast.h"
 
 #define TILE_ELEMENTS 4096
-// An operand that does not move along a row is repeated this many times, so that loops see arrays
-// only.
+// An operand that does not move along a row is repeated this many times in memory, so that every
+// loop reads arrays.
 #define SPREAD_COUNT 256
-#define SIZE_MOST    8 // bytes of the largest element
-// Rows of at most this length are copied together, because loops over them would be too short.
+#define SIZE_MOST    8 // size of the largest element in bytes
+// Rows of at most this length are copied and computed together, because a loop over one row would
+// be too short.
 #define SHORT_ROW 32
 
 struct element {
     const struct inf_element *loops;
     struct inf_native_broadcast broadcast;
-    size_t size[INF_NATIVE_BROADCAST_OPERANDS], result_size; // bytes of an element
-    uint32_t order[2]; // which operands are a and b of `binary`
-    // Exactly one of these is set.
+    size_t size[INF_NATIVE_BROADCAST_OPERANDS], result_size; // size of an element in bytes
+    uint32_t order[2]; // indices of the operands a and b of `binary`
+    // Exactly one of the following loops is set.
     inf_element_map_fn *map;
     inf_element_binary_fn *binary;
     void (*select)(size_t count, const void *condition, const void *a, const void *b, void *y);
@@ -78,8 +79,8 @@ static void compute_spread(const struct element *element, size_t count,
     }
 }
 
-// Computes the short rows `row` to `end` (exclusive). As many as fit into SPREAD_COUNT elements are
-// copied together and computed at once.
+// Computes the short rows `row` to `end` (exclusive). As many rows as fit into SPREAD_COUNT
+// elements are copied and computed together.
 static void compute_rows(const struct element_task *task, size_t row, size_t end)
 {
     const struct element *element = task->element;
@@ -148,7 +149,7 @@ static void element_run(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, SIZE_MAX);
 }
 
-// --- what is computed ---
+// --- which nodes are computed ---
 
 static enum inf_dtype input_dtype(const struct inf_graph *graph, const struct inf_node *node,
                                   uint32_t input)
@@ -158,7 +159,7 @@ static enum inf_dtype input_dtype(const struct inf_graph *graph, const struct in
 
 static const struct {
     enum inf_element_compare compare;
-    bool turned; // its operands are swapped
+    bool turned; // true: the operands are swapped
 } comparisons[INF_COMPARE_COUNT] = {
     [INF_COMPARE_EQUAL] = {INF_ELEMENT_EQUAL, false},
     [INF_COMPARE_NOT_EQUAL] = {INF_ELEMENT_NOT_EQUAL, false},
@@ -168,7 +169,7 @@ static const struct {
     [INF_COMPARE_GREATER_EQUAL] = {INF_ELEMENT_LESS_EQUAL, true},
 };
 
-// Returns the loop of a function of integers or bools; NULL if there is none.
+// Returns the loop for a function of integers or bools; NULL if there is none.
 static inf_element_binary_fn *binary_loop(const struct inf_element *loops,
                                           enum inf_binary_kind kind, enum inf_dtype dtype)
 {
@@ -243,7 +244,7 @@ static enum inf_code select_supports(const struct inf_graph *graph, const struct
     return INF_OK;
 }
 
-// --- making ---
+// --- creating a step ---
 
 static enum inf_code create_element(struct element **out_element, struct inf_cpu_step *step,
                                     uint32_t operands, struct inf_error *err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise kernels of f32: binary operators with broadcasting, clamping, and functions such as
-// tanh and sigmoid. XNNPACK is not used because it runs a binary operator without broadcasting on
+// Element-wise kernels for f32: binary operators with broadcasting, clamping, and functions such as
+// tanh and sigmoid. XNNPACK is not used, because it runs a binary operator without broadcasting on
 // one thread, clamps NaN, has no tanh, and returns NaN for the sigmoid of 1e30.
 #include "backends/cpu/native/eltwise.h"
 #include "backends/cpu/core/activation.h"
@@ -11,10 +11,10 @@
 // Elements of one tile: 16 KiB of each operand, so that all operands stay in the L1 cache.
 #define TILE_ELEMENTS 4096
 
-// --- one input ---
+// --- functions of one input ---
 
 struct map {
-    inf_simd_map_fn *function; // NULL: clamp
+    inf_simd_map_fn *function; // NULL: the step clamps
     void (*clamp)(size_t count, const float *x, float *y, float min, float max);
     float min, max;
 };
@@ -117,7 +117,7 @@ static enum inf_code map_create(struct inf_cpu_step *step, struct inf_error *err
     return INF_OK;
 }
 
-// --- two inputs ---
+// --- functions of two inputs ---
 
 struct binary {
     inf_simd_binary_fn *inner;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns an activation into an epilogue: slopes, bounds, and a function.
+// Converts an activation to an epilogue: slopes, bounds, and a function.
 #include "backends/cpu/native/epilogue.h"
 
 #include <math.h>

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epilogues: what happens to the sums of a convolution or product before they are stored.
+// Epilogues: the operations that are applied to the sums of a convolution or product before the
+// sums are stored.
 #ifndef INF_BACKENDS_CPU_NATIVE_EPILOGUE_H
 #define INF_BACKENDS_CPU_NATIVE_EPILOGUE_H
 
 #include "backends/cpu/core/activation.h"
 
-// Applied in this order: negative values are multiplied by a slope, all values are clamped, then
-// mapped.
+// An epilogue first multiplies negative values by a slope, then clamps all values, then applies
+// `map`.
 struct inf_native_epilogue {
-    const float *slopes; // slope of each channel; NULL: none
-    float slope;         // slope of all channels; NAN: none
+    const float *slopes; // slope of each channel; NULL: channels have no slopes of their own
+    float slope;         // common slope of all channels; NAN: there is none
     float min, max;
-    inf_simd_map_fn *map; // NULL: none
+    inf_simd_map_fn *map; // NULL: no function is applied
 };
 
 // Returns INF_UNSUPPORTED if an epilogue cannot compute the activation. `prelu` is the operand that
@@ -26,12 +27,12 @@ struct inf_native_epilogue inf_native_epilogue_of(const struct inf_cpu_step *ste
                                                   const struct inf_cpu_activation *activation,
                                                   uint32_t prelu);
 
-// Writes the slopes of `count` channels to `to`, and 1 from there to `width`. Only for epilogues
-// with slopes.
+// Writes the slopes of `count` channels to `to`, and then 1 up to element `width`. Only for
+// epilogues with slopes.
 void inf_native_epilogue_fill_slopes(const struct inf_native_epilogue *epilogue, size_t count,
                                      size_t width, float *to);
 
-// Returns true if the epilogue has slopes, common or one for each channel.
+// Returns true if the epilogue has slopes: either one common slope, or one for each channel.
 bool inf_native_epilogue_has_slopes(const struct inf_native_epilogue *epilogue);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that compute one fused chain. A tile is a strip of pixels, or of rows if windows are larger
-// than a pixel or follow a depthwise convolution. The intermediate results of a tile stay in the
-// caches of the core that computes it.
+// Steps that compute one fused chain. A tile is a strip of pixels. It is a strip of rows if windows
+// are larger than a pixel or the convolution follows a depthwise convolution. The intermediate
+// results of a tile stay in the caches of the core that computes it.
 #include "backends/cpu/native/fused_chain.h"
 
 #include "backends/cpu/native/conv_packed.h"
@@ -13,11 +13,11 @@
 struct chain_step {
     struct inf_conv_packed conv;
     bool by_rows;
-    size_t pixels;       // of all images
-    size_t strips;       // strips in an image if they are rows, else in all pixels
+    size_t pixels;       // number of pixels of all images together
+    size_t strips;       // strips of rows in an image, or strips of pixels in all images together
     size_t panel_groups; // groups of columns that threads share if there are few pixels
     size_t workers;
-    size_t scratch_step; // floats of each worker
+    size_t scratch_step; // floats of scratch memory of each worker
 };
 
 struct chain_task {
@@ -56,7 +56,7 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
     const struct inf_native_depthwise *depthwise = &conv->depthwise;
     size_t image = tile / chain_step->strips;
     size_t strip = tile % chain_step->strips;
-    // With several threads, equal shares matter more than computing two rows in one call.
+    // With several threads, equal shares are more important than computing two rows in one call.
     size_t unit = conv->has_depthwise && chain_step->workers == 1 ? depthwise->rows_max : 1;
     size_t first = inf_native_strip_start(conv->rows, chain_step->strips, strip, unit);
     size_t end = inf_native_strip_start(conv->rows, chain_step->strips, strip + 1, unit);
@@ -95,7 +95,7 @@ static void run_chain(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, chain_step->workers);
 }
 
-// --- making ---
+// --- creating a step ---
 
 // Chooses the size of strips and the number of threads.
 static void choose_strips(struct chain_step *chain_step, struct inf_cpu_step *step)
@@ -114,7 +114,7 @@ static void choose_strips(struct chain_step *chain_step, struct inf_cpu_step *st
     }
     chain_step->strips =
         inf_native_choose_strips(chain_step->pixels, strip_pixels, chain_step->workers);
-    // There are too few pixels for all threads: they share the columns instead.
+    // If there are too few pixels for all threads, the threads share the columns instead.
     if (chain_step->pixels < 4 * conv->rows_max * chain_step->workers && chain_step->workers > 1) {
         chain_step->strips = 1;
         chain_step->panel_groups = INF_MIN(conv->panel_count, chain_step->workers);
@@ -130,7 +130,8 @@ static void need_scratch(struct chain_step *chain_step, struct inf_cpu_step *ste
                        : inf_round_bf16_scratch(conv, chain_step->pixels / chain_step->strips + 1);
     if (count == 0)
         return;
-    chain_step->scratch_step = (count + 31) / 16 * 16; // rounded up: workers share no cache line
+    chain_step->scratch_step = (count + 31) / 16 * 16; // rounded up, so that workers share no cache
+                                                       // line
     inf_native_need_scratch(step, chain_step->scratch_step * chain_step->workers);
 }
 
@@ -181,7 +182,7 @@ static enum inf_code product_create(struct inf_cpu_step *step, struct inf_error 
     INF_TRY(inf_conv_packed_init_product(&chain_step->conv, step, err));
     choose_strips(chain_step, step);
     need_scratch(chain_step, step);
-    step->operand_count = 1; // the packed operand is not read
+    step->operand_count = 1; // only operand 0 is read; the packed operand is not
     step->run = run_chain;
     step->kernel = "dense";
     return INF_OK;

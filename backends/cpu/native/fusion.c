@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds chains and row pipelines in a graph, by following the readers and producers of values from
-// the last node backwards. A chain is valid only if nothing else reads its intermediate results.
+// Finds chains and row pipelines in a graph, by following the readers and producers of values
+// backwards from the last node. A chain is valid only if nothing else reads its intermediate
+// results.
 #include "backends/cpu/native/fusion.h"
 
 #include "backends/cpu/native/conv_packed.h"
@@ -63,8 +64,8 @@ static uint32_t find_sole_reader(const struct inf_graph *graph, uint32_t value,
     return reader;
 }
 
-// Returns the node of kind `op` that produces operand `input` of `node`, if only `node` reads the
-// operand.
+// Returns the node of kind `op` that produces operand `input` of `node`, provided that only `node`
+// reads the operand.
 static uint32_t find_sole_producer(const struct inf_graph *graph, uint32_t node, uint32_t input,
                                    enum inf_op op, const struct inf_segment *segment)
 {
@@ -191,8 +192,8 @@ uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf
     return graph->nodes[first].inputs[0];
 }
 
-// Returns the next node of the chain in which `node` is not the last; INF_NODE_NONE if there is
-// none.
+// Returns the last node of the chain that contains `node` and continues after it; INF_NODE_NONE if
+// there is no such chain.
 static uint32_t find_chain_end(const struct inf_graph *graph, uint32_t node,
                                const struct inf_segment *segment)
 {
@@ -210,19 +211,19 @@ static uint32_t find_chain_end(const struct inf_graph *graph, uint32_t node,
     return part ? reader : INF_NODE_NONE;
 }
 
-// --- pipelines ---
+// --- row pipelines ---
 
-// A value smaller than this stays in the caches between two chains anyway, so a pipeline gains
-// nothing.
+// A value smaller than this stays in the caches between two chains, so that a pipeline would not be
+// faster.
 #define LINK_BYTES_MIN ((size_t)384 << 10)
-// The largest weights of one chain: the weights of all chains of a pipeline should stay in the
-// cache while rows pass through it.
+// The largest total size of the weights of one chain, because the weights of all chains of a
+// pipeline should stay in the cache while rows pass through the pipeline.
 #define LINK_WEIGHT_BYTES_MAX ((size_t)160 << 10)
 
 #define READERS_MAX 2
 
-// Returns how many nodes read `value`, and lists them. More than READERS_MAX also if it is an
-// output of the graph.
+// Lists the nodes that read `value`, and returns their number. Returns more than READERS_MAX if
+// there are too many, or if `value` is an output of the graph.
 static uint32_t find_readers(const struct inf_graph *graph, uint32_t value, uint32_t *readers)
 {
     uint32_t count = 0;
@@ -267,8 +268,8 @@ static bool adds_value(const struct inf_cpu_chain *chain, uint32_t value, uint32
     return chain->residual == value && (chain->add == node || chain->pad == node);
 }
 
-// Returns the last node of the chain that continues the chain ending at `end`; INF_NODE_NONE if
-// there is none.
+// Returns the last node of the chain that follows the chain ending at `end`; INF_NODE_NONE if there
+// is none.
 static uint32_t find_next_chain(const struct inf_graph *graph, uint32_t end,
                                 const struct inf_segment *segment)
 {
@@ -305,8 +306,8 @@ static uint32_t find_next_chain(const struct inf_graph *graph, uint32_t end,
     return INF_NODE_NONE;
 }
 
-// Returns the last node of the chain that the chain ending at `end` continues; INF_NODE_NONE if it
-// is the first.
+// Returns the last node of the chain that precedes the chain ending at `end`; INF_NODE_NONE if
+// there is none.
 static uint32_t find_previous_chain(const struct inf_graph *graph, uint32_t end,
                                     const struct inf_segment *segment)
 {
@@ -320,7 +321,7 @@ static uint32_t find_previous_chain(const struct inf_graph *graph, uint32_t end,
     return before;
 }
 
-// Returns how many chains the pipeline has that contains the chain ending at `end`.
+// Returns the number of chains in the pipeline that contains the chain ending at `end`.
 static uint32_t pipeline_length(const struct inf_graph *graph, uint32_t end,
                                 const struct inf_segment *segment)
 {
@@ -365,7 +366,7 @@ uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
     return next;
 }
 
-// --- groups ---
+// --- groups of nodes for one step ---
 
 static void add_to_group(struct inf_cpu_group *group, uint32_t node)
 {

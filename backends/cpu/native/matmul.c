@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of two matrices that are both computed at run time. A tile packs some columns of b and
-// multiplies all rows of a with them.
+// multiplies all rows of a with these columns.
 #include <string.h>
 
 #include "backends/cpu/core/activation.h"
@@ -13,17 +13,17 @@
 
 struct matmul {
     const struct inf_nn_gemm *nn;
-    size_t rows, depth, columns; // m, k, n
+    size_t rows, depth, columns; // matrix dimensions m, k, n
     size_t batch;                // number of products
     size_t panels, panel_width;
     bool transpose_b;
     int32_t rank; // number of leading dimensions
-    // Steps are in matrices.
+    // The dimensions of the batch. Steps are counted in matrices.
     size_t dims[INF_LIMIT_RANK], a_steps[INF_LIMIT_RANK], b_steps[INF_LIMIT_RANK];
     struct inf_native_epilogue epilogue;
     bool has_bias;
     size_t workers;
-    size_t scratch_step; // floats of each worker: panel, bias, slopes
+    size_t scratch_step; // floats of scratch memory of each worker: panel, bias, slopes
 };
 
 struct matmul_task {
@@ -56,7 +56,7 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
     return inf_native_epilogue_check(graph, node, &activation, 3, columns, err);
 }
 
-// Packs the columns of b from `first` on into a panel, padded with zeros to its width.
+// Packs the columns of b from `first` on into a panel. The panel is padded with zeros to its width.
 static void pack_panel(const struct matmul *matmul, const float *b, size_t first, size_t width,
                        float *to)
 {
@@ -65,7 +65,7 @@ static void pack_panel(const struct matmul *matmul, const float *b, size_t first
         memset(to, 0, matmul->depth * width * sizeof(float));
     const float *from_row = b + first;
     for (size_t k = 0; k < matmul->depth && !matmul->transpose_b; k++) {
-        // Rows are far apart, so the hardware prefetcher does not find them.
+        // Prefetch by hand, because rows are too far apart for the hardware prefetcher.
         for (size_t line = 0; line < columns; line += LINE)
             __builtin_prefetch(from_row + PREFETCH_ROWS * matmul->columns + line);
         memcpy(to + k * width, from_row, columns * sizeof(float));
@@ -139,7 +139,7 @@ static void matmul_run(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, matmul->workers);
 }
 
-// Describes the leading dimensions, which are broadcast.
+// Describes the leading (batch) dimensions, which are broadcast.
 static void describe_batch(struct matmul *matmul, const struct inf_shape *a,
                            const struct inf_shape *b, const struct inf_shape *y)
 {
@@ -161,8 +161,8 @@ static void describe_batch(struct matmul *matmul, const struct inf_shape *a,
     }
 }
 
-// If all matrices of a are multiplied with one b and are contiguous, they are one matrix: b is
-// packed once.
+// If all matrices of a are contiguous and multiplied with the same b, treats them as one matrix, so
+// that b is packed only once.
 static void join_batch(struct matmul *matmul)
 {
     for (int32_t axis = 0; axis < matmul->rank; axis++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that keep bytes as they are: reshape and the like, and concat.
+// Operators that copy bytes unchanged: concat, and reshape and similar operators.
 #include <string.h>
 
 #include "backends/cpu/native/work.h"
@@ -7,7 +7,7 @@
 // The smallest number of bytes that one task moves.
 #define TILE_BYTES ((size_t)64 << 10)
 
-// --- copies ---
+// --- reshape and other plain copies ---
 
 struct copy_task {
     const char *from;
@@ -29,7 +29,7 @@ static size_t output_bytes(const struct inf_graph *graph, const struct inf_node 
 static void copy_run(const struct inf_cpu_step *step)
 {
     struct copy_task task = {step->inputs[0], step->output};
-    // A plan may place operand and result at the same address.
+    // Nothing to copy, because a plan may place operand and result at the same address.
     if (step->inputs[0] == step->output)
         return;
     inf_native_run_range(step, &(struct inf_native_range){copy_tile, &task,
@@ -57,8 +57,8 @@ static enum inf_code copy_create(struct inf_cpu_step *step, struct inf_error *er
 // --- concat ---
 
 struct concat {
-    size_t outer;     // product of the dimensions before the axis
-    size_t row_bytes; // bytes of y for each of them
+    size_t outer;     // product of all dimensions before the concat axis
+    size_t row_bytes; // bytes of y for each of the `outer` iterations
     const size_t *part_bytes;
     uint32_t parts;
 };

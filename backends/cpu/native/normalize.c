@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer and instance normalisation. x is [batch, rows, channels], and each channel of a batch is
-// normalised over its rows. Sums are of differences to the first element, so that a large mean
-// costs no precision.
+// normalised over its rows. The sums are taken over differences to the first element, so that a
+// large mean does not cost precision.
 #include <math.h>
 #include <string.h>
 
@@ -16,23 +16,23 @@ enum parameter {
     PARAMETERS
 };
 
-// How scale or offset is broadcast to x.
+// How the scale or offset parameter is broadcast to x.
 struct spread {
     bool given;
-    size_t step; // 0 or 1: elements from neighbour to neighbour in rows or channels
-    size_t batch[INF_LIMIT_RANK]; // step along each axis of the batch
+    size_t step;                  // 0 or 1: elements between neighbours in rows or channels
+    size_t batch[INF_LIMIT_RANK]; // elements between neighbours along each axis of the batch
 };
 
 struct normalize {
     const struct inf_norm *loops;
     const struct inf_simd *simd;
     size_t batch, rows, channels;
-    int32_t rank; // axes of the batch
+    int32_t rank; // number of axes in the batch
     size_t dims[INF_LIMIT_RANK];
     struct spread spreads[PARAMETERS];
     bool rms;
     double epsilon;
-    size_t batches; // batches in one tile
+    size_t batches; // number of batches in one tile
 };
 
 struct normalize_task {
@@ -42,7 +42,7 @@ struct normalize_task {
     float *y;
 };
 
-// --- what is accepted ---
+// --- which nodes are accepted ---
 
 static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
 {
@@ -54,7 +54,7 @@ static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
     return mask;
 }
 
-// The normalised axes are first (inclusive) to end (exclusive).
+// The normalised axes: `first` (inclusive) to `end` (exclusive).
 struct cut {
     int32_t first, end;
 };
@@ -77,7 +77,7 @@ static size_t dim_of(const struct inf_shape *shape, const struct inf_shape *x, i
 }
 
 // Returns 1 if the parameter has one element for each element of axes `first` to `end` (exclusive)
-// of x, 0 if it has one element for all of them, and -1 otherwise.
+// of x. Returns 0 if it has a single element for all of these, otherwise -1.
 static int parameter_step(const struct inf_shape *shape, const struct inf_shape *x, int32_t first,
                           int32_t end)
 {
@@ -90,7 +90,7 @@ static int parameter_step(const struct inf_shape *shape, const struct inf_shape 
     return one ? 0 : each ? 1 : -1;
 }
 
-// Returns false if the parameter is broadcast in another way than this file supports.
+// Returns false if this file does not support the way in which the parameter is broadcast.
 static bool find_spread(struct spread *spread, const struct inf_shape *shape,
                         const struct inf_shape *x, const struct cut *cut)
 {
@@ -110,7 +110,7 @@ static bool find_spread(struct spread *spread, const struct inf_shape *shape,
     return true;
 }
 
-// Returns false if this file does not compute the node.
+// Describes the node. Returns false if this file cannot compute it.
 static bool describe_normalize(struct normalize *normalize, const struct inf_graph *graph,
                                const struct inf_node *node)
 {
@@ -154,8 +154,8 @@ static enum inf_code normalize_supports(const struct inf_graph *graph, const str
 
 // --- computing ---
 
-// An element becomes ((x - about) - less) * factor: `about` is the first element, `less` the rest
-// of the mean.
+// An element x becomes ((x - about) - less) * factor. `about` is the first element of the line, and
+// about + less is the mean.
 struct line {
     float about, less, factor;
 };
@@ -166,12 +166,12 @@ static struct line line_of(const struct normalize *normalize, float about,
     double count = (double)normalize->rows;
     double less = normalize->rms ? 0 : moments.first / count;
     double variance = moments.second / count - less * less;
-    // Rounding may make the variance negative. NaN stays NaN.
+    // Rounding may make the variance negative, so a negative variance becomes 0. NaN stays NaN.
     variance = variance < 0 ? 0 : variance;
     return (struct line){about, (float)less, (float)(1 / sqrt(variance + normalize->epsilon))};
 }
 
-// Returns the start of the parameter for batch `batch`; NULL if there is none.
+// Returns the first element of the parameter for batch `batch`; NULL if there is no parameter.
 static const float *parameter_at(const struct normalize_task *task, enum parameter which,
                                  size_t batch)
 {
@@ -185,8 +185,7 @@ static const float *parameter_at(const struct normalize_task *task, enum paramet
     return spread->given ? at : NULL;
 }
 
-// Multiplies by the scale and adds the offset, for `count` elements from element `first` of a row
-// on.
+// Multiplies by the scale and adds the offset, for `count` elements of a row starting at `first`.
 static void apply_parameters(const struct normalize_task *task, size_t batch, size_t first,
                              size_t count, float *y)
 {
@@ -216,7 +215,7 @@ static void normalize_lines(const struct normalize_task *task, size_t first, siz
     }
 }
 
-// Normalises up to INF_NORM_COLUMNS columns of one batch, from `column` on.
+// Normalises up to INF_NORM_COLUMNS columns of one batch, starting at `column`.
 static void normalize_columns(const struct normalize_task *task, size_t batch, size_t column)
 {
     const struct normalize *normalize = task->normalize;
@@ -246,7 +245,7 @@ static void normalize_tile(const void *context, size_t tile, size_t worker)
     (void)worker;
     const struct normalize_task *task = context;
     const struct normalize *normalize = task->normalize;
-    // Tiles in a batch.
+    // The number of tiles in a batch.
     size_t across = (normalize->channels + INF_NORM_COLUMNS - 1) / INF_NORM_COLUMNS;
     if (normalize->channels == 1)
         normalize_lines(task, tile * normalize->batches,

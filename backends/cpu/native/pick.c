@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index of extremes (arg), and the k best elements of a line (topk).
+// Operator arg (the index of the minimum or maximum) and operator topk (the k best elements of a
+// line).
 #include <string.h>
 
 #include "backends/cpu/native/work.h"
@@ -23,8 +24,8 @@ struct arg {
     size_t (*line)(size_t count, const void *x);
     void (*rows)(size_t count, const void *x, size_t rows, size_t stride, int32_t *index);
     size_t outer, row_count, columns;
-    size_t size, lines; // bytes of an element; lines in one task
-    bool wide;          // y is 64-bit
+    size_t size, lines; // size: bytes of an element; lines: number of lines in one task
+    bool wide;          // true: y has 64-bit indices
 };
 
 struct arg_task {
@@ -59,7 +60,7 @@ static void arg_tile(const void *context, size_t tile, size_t worker)
         arg_lines(task, tile * arg->lines, INF_MIN((tile + 1) * arg->lines, arg->outer));
         return;
     }
-    // Tiles across the columns.
+    // The number of tiles across the columns.
     size_t across = (arg->columns + INF_PICK_COLUMNS - 1) / INF_PICK_COLUMNS;
     size_t outer = tile / across;
     size_t column = tile % across * INF_PICK_COLUMNS;
@@ -116,17 +117,17 @@ static enum inf_code arg_create(struct inf_cpu_step *step, struct inf_error *err
     return INF_OK;
 }
 
-// --- topk: lines of x lie one behind the other ---
+// --- topk: the lines of x are contiguous, one after the other ---
 
-// Keys that are computed and compared at a time.
+// The number of keys that are computed and compared in one pass.
 #define KEYS 256
 
 struct topk {
     const struct inf_pick *loops;
     void (*keys)(size_t count, const void *x, uint32_t *keys);
     size_t lines, count, k;
-    size_t size;    // bytes of an element
-    size_t workers; // each has a heap of k entries
+    size_t size;    // size of an element in bytes
+    size_t workers; // number of workers; each has a heap of k entries
 };
 
 struct topk_task {
@@ -137,14 +138,15 @@ struct topk_task {
     uint64_t *heaps;
 };
 
-// Entries order results: the larger key first, and of equal keys the smaller index.
+// Returns an entry that orders results: a larger key comes first, and of two equal keys the smaller
+// index comes first.
 static uint64_t make_entry(uint32_t key, size_t index)
 {
     return (uint64_t)key << 32 | (UINT32_MAX - (uint32_t)index);
 }
 
-// Puts `value` at position `hole` of a min-heap of `count` entries, or below it, so that the heap
-// order holds.
+// Puts `value` at position `hole` of a min-heap of `count` entries, or at a position below it, so
+// that the heap stays ordered.
 static void sift_down(uint64_t *heap, size_t hole, size_t count, uint64_t value)
 {
     for (;;) {
@@ -161,7 +163,7 @@ static void sift_down(uint64_t *heap, size_t hole, size_t count, uint64_t value)
     heap[hole] = value;
 }
 
-// Builds the heap of the k best elements of a line.
+// Collects the k best elements of a line in the heap.
 static void collect_best(const struct topk *topk, const char *x, uint64_t *heap)
 {
     uint32_t keys[KEYS];
@@ -239,7 +241,7 @@ static enum inf_code topk_create(struct inf_cpu_step *step, struct inf_error *er
         .k = (size_t)y->dims[axis],
         .size = inf_dtype_size(x->dtype),
     };
-    // An element takes about as long as four multiply-adds.
+    // Estimate that an element takes about as long as four multiply-adds.
     topk->workers = inf_native_choose_workers(step, topk->lines * topk->count * 4);
     topk->workers = INF_MIN(topk->workers, topk->lines);
     inf_native_need_scratch(step, topk->workers * topk->k * (sizeof(uint64_t) / sizeof(float)));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums, means and extremes over neighbouring axes: x is [batch, rows, channels], and rows are
-// reduced.
+// Sums, means, minima and maxima over neighbouring axes. x is treated as [batch, rows, channels],
+// and the rows are reduced.
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/core/kernel.h"
 
-// Channels in one task.
+// The number of channels in one task.
 #define TILE_CHANNELS 64
 // The approximate number of elements of x in one task.
 #define TILE_ELEMENTS ((size_t)8192)
@@ -22,7 +22,7 @@ struct reduce_task {
     const struct reduce *reduce;
     const float *x;
     float *y;
-    size_t batches; // batches in one tile
+    size_t batches; // number of batches in one tile
 };
 
 static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
@@ -37,7 +37,7 @@ static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
     return mask;
 }
 
-// Returns false if the reduced axes are not neighbours.
+// Describes the node. Returns false if the reduced axes are not neighbours.
 static bool reduce_describe(struct reduce *reduce, const struct inf_graph *graph,
                             const struct inf_node *node)
 {
@@ -100,7 +100,8 @@ static void reduce_tile(const void *context, size_t tile, size_t worker)
     (void)worker;
     const struct reduce_task *task = context;
     const struct reduce *reduce = task->reduce;
-    size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS; // tiles in a batch
+    size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS; // number of tiles in a
+                                                                           // batch
     size_t first = tile % tiles * TILE_CHANNELS;
     size_t count = INF_MIN(TILE_CHANNELS, reduce->channels - first);
     size_t batch = tile / tiles * task->batches;

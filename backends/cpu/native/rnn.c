@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent networks: what is accepted, the packed weights, and the loop over chunks of steps.
+// Recurrent networks: checks which nodes are accepted, packs the weights, and runs chunks of steps.
 #include "backends/cpu/native/rnn.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 #include "backends/cpu/native/work.h"
 #include "proto/core/span.h"
 
-// The approximate number of rows of x that are multiplied at once: enough to read weights seldom,
-// few enough that the sums stay in the cache.
+// The approximate number of rows of x that are multiplied in one pass. Large enough that weights
+// are read seldom, and small enough that the sums stay in the cache.
 #define CHUNK_ROWS 96
 
 static size_t gates_of(const struct inf_attrs_rnn *attrs)
@@ -19,7 +19,7 @@ static size_t gates_of(const struct inf_attrs_rnn *attrs)
     return gates[attrs->kind];
 }
 
-// --- what is accepted ---
+// --- which nodes are accepted ---
 
 static size_t activation_count(const struct inf_attrs_rnn *attrs)
 {
@@ -68,7 +68,7 @@ static enum inf_code rnn_supports(const struct inf_graph *graph, const struct in
 
 // --- products ---
 
-// Multiplies the input with the weights of one panel of a gate, for all steps of the chunk.
+// Multiplies the input with one panel of a gate's weights, for all steps of the chunk.
 static void input_tile(const void *context, size_t tile, size_t worker)
 {
     (void)worker;
@@ -98,7 +98,7 @@ static void input_tile(const void *context, size_t tile, size_t worker)
 
 // --- running ---
 
-// Copies x in the order in which a reversed direction reads it.
+// Copies x in reverse order, for a direction that reads x backwards.
 static void reverse_input(const struct inf_native_rnn_run *run, size_t direction)
 {
     const struct inf_native_rnn *rnn = run->rnn;
@@ -136,8 +136,8 @@ static void run_chunk(const struct inf_cpu_step *step, struct inf_native_rnn_run
     }
 }
 
-// Reads the length of each sequence once, because a client may be writing to that memory. Returns
-// the longest.
+// Reads the length of each sequence, and returns the longest. Each length is read only once,
+// because a client may be writing to that memory.
 static size_t read_lengths(const struct inf_native_rnn *rnn, const volatile int32_t *lengths)
 {
     size_t longest = 0;
@@ -154,7 +154,7 @@ static const void *operand_data(const struct inf_cpu_step *step, uint32_t input)
     return inf_cpu_has_input(step->node, input) ? step->inputs[input] : NULL;
 }
 
-// Initialises a state with the given values, or with zeros.
+// Initialises a state with the values `given`, or with zeros if `given` is NULL.
 static void start_state(float *state, const float *given, size_t count)
 {
     if (given != NULL)
@@ -163,7 +163,8 @@ static void start_state(float *state, const float *given, size_t count)
         memset(state, 0, count * sizeof(*state));
 }
 
-// Places the buffers of a run in scratch memory, and returns how many floats they need.
+// Places the buffers of a run in scratch memory, and returns the number of floats that the buffers
+// need.
 static size_t lay_out(const struct inf_native_rnn *rnn, float *scratch,
                       struct inf_native_rnn_run *run)
 {
@@ -204,7 +205,7 @@ static void rnn_run(const struct inf_cpu_step *step)
     memcpy(step->outputs[1], run.before, states * sizeof(*run.before));
 }
 
-// --- making ---
+// --- creating a step ---
 
 static enum inf_code out_of_memory(const struct inf_cpu_step *step, struct inf_error *err)
 {
@@ -240,14 +241,14 @@ static enum inf_code make_panels(struct inf_native_rnn *rnn, struct inf_cpu_step
     return inf_cpu_step_pack(step, step->node, INF_NATIVE_RNN_R, matrix, &rnn->r, err);
 }
 
-// Writes the biases of one gate with padding. `given` has the biases of W of all gates, then those
-// of R.
+// Writes the biases of one gate, with padding. `given` has the W biases of all gates, then the R
+// biases.
 static void spread_bias(const struct inf_native_rnn *rnn, size_t gate, const float *given,
                         float *bias, float *state_bias)
 {
     size_t rows = rnn->gates * rnn->hidden;
-    // The candidate of a GRU with linear_before_reset keeps the bias of R apart, because the reset
-    // gate multiplies it. All others are added up once.
+    // If linear_before_reset is set, the candidate of a GRU keeps the R bias separate, because the
+    // reset gate multiplies it. For all other gates both biases are added once.
     bool apart = rnn->attrs->kind == INF_RNN_GRU && gate == 2 && rnn->attrs->linear_before_reset;
     for (size_t p = 0; p < rnn->panel_count; p++) {
         const struct inf_native_rnn_panel *panel = &rnn->panels[p];
@@ -289,8 +290,8 @@ static void choose_activations(struct inf_native_rnn *rnn)
     }
 }
 
-// All threads meet after each step, so the multiply-adds of one step decide on the threads for
-// steps. The products with the input are done at once for a chunk.
+// All threads synchronise after each step, so the multiply-adds of one step decide how many threads
+// share a step. The products with the input are computed for a whole chunk in one pass.
 static void share_work(struct inf_native_rnn *rnn, struct inf_cpu_step *step)
 {
     size_t places = rnn->directions * rnn->batch * rnn->gates * rnn->hidden;
@@ -298,8 +299,8 @@ static void share_work(struct inf_native_rnn *rnn, struct inf_cpu_step *step)
     rnn->workers = inf_native_choose_workers(step, places * rnn->inputs * rnn->chunk);
     step->macs += places * rnn->hidden * (rnn->steps - 1);
     step->macs += places * rnn->inputs * (rnn->steps - rnn->chunk);
-    // There are no more parts than threads: each thread mostly takes the same part again, whose
-    // weights are in its cache.
+    // Make no more parts than threads. Then each thread mostly takes the same part in every step,
+    // and the weights of that part are in its cache.
     rnn->parts = (rnn->step_workers + rnn->directions - 1) / rnn->directions;
     rnn->parts = INF_MIN(rnn->panel_count, rnn->parts);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of a recurrent network: the gates and states, as ONNX defines them.
+// Computes one step of a recurrent network: the gates and states, as ONNX defines them.
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ struct part {
     const struct inf_native_rnn *rnn;
     size_t direction;
     size_t panel, panel_end;
-    size_t first, count; // hidden elements
+    size_t first, count; // first hidden element, and number of hidden elements
 };
 
 static struct part part_of(const struct inf_native_rnn_run *run, size_t tile)
@@ -28,7 +28,7 @@ static struct part part_of(const struct inf_native_rnn_run *run, size_t tile)
     return part;
 }
 
-// Returns this part's elements of a buffer [direction][batch][hidden].
+// Returns the elements of this part in `all`, a buffer [direction][batch][hidden].
 static float *of_batch(const struct part *part, float *all, size_t batch)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -44,10 +44,10 @@ static float *sums_of(const struct part *part, size_t batch, size_t gate)
     return part->run->sums + (row * rnn->gates + gate) * rnn->hidden + part->first;
 }
 
-// --- products ---
+// --- products with the state ---
 
-// Adds the product of state `a` to the sums of a gate. `nothing`: the state is zero, so only the
-// bias is added.
+// Adds the product of state `a` to the sums of a gate. If `nothing` is true, the state is zero, so
+// only the bias is added.
 static void add_state(const struct part *part, size_t gate, const float *a, bool nothing)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -67,7 +67,7 @@ static void add_state(const struct part *part, size_t gate, const float *a, bool
     inf_native_rnn_multiply(rnn, &product, part->panel, part->panel_end);
 }
 
-// Sets `extra` to the product of the previous state for a gate.
+// Sets `extra` to the product of the previous state with the weights of a gate.
 static void make_extra(const struct part *part, size_t gate)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -101,7 +101,7 @@ static void activate_gate(const struct part *part, int which, float *values)
         rnn->simd->clamp(part->count, values, values, 0.0f, INFINITY);
 }
 
-// Turns a sum into a gate: clips it and applies the activation.
+// Converts sums to gate values: clips them and applies the activation.
 static void finish_gate(const struct part *part, int which, float *sums)
 {
     if (part->rnn->attrs->clip > 0)
@@ -109,7 +109,7 @@ static void finish_gate(const struct part *part, int which, float *sums)
     activate_gate(part, which, sums);
 }
 
-// Adds the contribution of the cell state to gate `number` (i, o, f).
+// Adds the peephole term, which comes from the cell state, to gate `number` (i, o, f).
 static void add_peephole(const struct part *part, size_t number, const float *cell, float *sums)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -139,14 +139,14 @@ static void step_lstm(const struct part *part, size_t batch)
     rnn->loops->keep(part->count, forget, in, made, cell);
     add_peephole(part, 1, cell, out);
     finish_gate(part, 0, out);
-    // The clip limits apply to sums only, so the cell state is not clipped here.
+    // Copy the cell state without clipping, because the clip limits apply to sums only.
     memcpy(made, cell, part->count * sizeof(*made));
     activate_gate(part, 2, made);
     rnn->loops->multiply(part->count, out, made, of_batch(part, part->run->after, batch));
 }
 
-// With linear_before_reset, `extra` is the product of the state, which the reset gate multiplies
-// here. Otherwise it is the state after the reset gate, which was multiplied before.
+// With linear_before_reset, `extra` is the product of the state, and the reset gate multiplies the
+// product here. Otherwise `extra` is the state that the reset gate has already multiplied.
 static void step_gru(const struct part *part, size_t batch)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -170,7 +170,7 @@ static void step_simple(const struct part *part, size_t batch)
     memcpy(of_batch(part, part->run->after, batch), sums, part->count * sizeof(*sums));
 }
 
-// --- steps ---
+// --- one step ---
 
 static bool is_inside(const struct part *part, size_t batch)
 {

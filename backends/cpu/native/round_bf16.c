@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures once whether bf16 dot products are faster than widening weights, and rounds the operands
-// of runs.
+// Measures once whether bf16 dot products are faster than widening weights to fp32, and rounds the
+// operands of runs to bf16.
 #include "backends/cpu/native/round_bf16.h"
 
 #include <string.h>
@@ -11,9 +11,9 @@
 #define TRIAL_RUNS  16
 #define LINE_COUNT  32 // bf16 elements in a cache line
 
-// --- whether it pays ---
+// --- benchmark: are bf16 dot products faster? ---
 
-// Operands of the benchmark: all zeros, which take as long as any other values.
+// Operands of the benchmark. All are zeros, which take as long as any other values.
 struct trial {
     _Alignas(64) float w[TRIAL_DEPTH * 2 * 16];
     float a[INF_GEMM_ROWS_MAX * TRIAL_DEPTH], bias[2 * 16];
@@ -54,9 +54,9 @@ bool inf_round_bf16_is_faster(const struct inf_nn *nn)
     return try_gemm(nn->gemm_dot, &trial) < widening_ns;
 }
 
-// --- runs ---
+// --- rounding the operands of runs ---
 
-// Returns the elements that a segment of a run of `pixels` pixels covers.
+// Returns the number of elements that a segment covers in a run of `pixels` pixels.
 static size_t segment_count(const struct inf_conv_packed *conv, size_t pixels)
 {
     return (pixels - 1) * conv->a_step + conv->depth;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row pipelines: several fused chains computed depth-first over rows.
 //
-// The problem: computed one after the other, each chain writes a tensor that is larger than the
-// cache, and the next chain reads it from memory.
+// The problem: if the chains are computed one after the other, each chain writes a tensor that is
+// larger than the cache, and the next chain reads it from memory.
 //
-// The idea: the last stage asks for a few rows (its *granule*); each stage first asks the stage
-// before it for the rows that its windows cover. Results go to ring buffers of a few rows, so they
+// The idea: the last stage requests a few rows (its *granule*). Each stage first requests from the
+// previous stage the rows that its windows cover. Results go to ring buffers of a few rows, so they
 // are still in the cache when they are read:
 //
 //     stage 0 -> ring of 4 rows -> stage 1 (3x3) -> ring of 6 rows -> stage 2 -> output
 //     rows done:  0..6                       0..5                      0..4
 //
-// How many rows a ring must hold is found by running the same recursion once without computing: the
-// largest distance between the newest row and the oldest row that is still read. This is correct
-// for every run, because the order depends on shapes only.
+// The size of each ring is found by one run of the same recursion without computing. The size is
+// the largest distance between the newest row and the oldest row that is still read. This is
+// correct for every run, because the order of rows depends on shapes only.
 //
-// Threads take *bands* of rows of the output, each with rings of its own. Rows at the edge of two
-// bands are computed by both threads; if that costs too much, there are fewer bands.
+// Threads take *bands* of rows of the output, and each band has its own rings. Rows at the edge of
+// two bands are computed by both threads. If that costs too much, there are fewer bands.
 #include "backends/cpu/native/row_pipeline.h"
 
 #include <string.h>
@@ -27,39 +27,40 @@
 #include "backends/graph/shape/infer.h"
 
 // The image is cut into bands only if the largest band takes at most this share of the whole time.
-// The rest of an even share is lost to rows that two threads compute.
+// Two equal bands would take half of the time each, but some rows are computed by two threads.
 #define BAND_SHARE_MAX 0.85
 
 struct stage {
     struct inf_conv_packed conv;
-    const struct inf_window *height; // of its input
-    size_t input_size;               // elements in a row of its input
-    size_t granule;                  // rows that are computed at once
-    size_t ring_rows, ring_offset;   // of its result; unused in the last stage
+    const struct inf_window *height; // window along the height of the input
+    size_t input_size;               // elements in a row of the input
+    size_t granule;                  // number of rows that are computed in one go
+    size_t ring_rows, ring_offset;   // ring buffer of the result; unused in the last stage
     bool has_residual;
-    // The stage whose result is added; INF_CPU_ROW_PIPELINE_MAX: an operand of the step.
+    // The stage whose result is added; INF_CPU_ROW_PIPELINE_MAX if an operand of the step is added.
     size_t residual_stage;
-    size_t residual_operand; // the index of that operand
+    size_t residual_operand; // index of the operand of the step that is added
 };
 
 struct pipeline {
     struct stage stages[INF_CPU_ROW_PIPELINE_MAX];
     size_t count, batch, bands, workers;
-    size_t memory_step, scratch_offset; // floats of each worker: rings, then scratch
+    size_t memory_step, scratch_offset; // floats of each worker: the rings, then scratch memory
 };
 
 // The computation of one band of an image.
 struct pass {
     const struct pipeline *pipeline;
-    size_t done[INF_CPU_ROW_PIPELINE_MAX];   // the rows of a stage below this are computed
-    size_t wanted[INF_CPU_ROW_PIPELINE_MAX]; // the rows of a stage that will be needed
-    // Not NULL: nothing is computed, and the number of rows that each ring must hold is found.
+    size_t done[INF_CPU_ROW_PIPELINE_MAX];   // by stage: number of rows that are computed
+    size_t wanted[INF_CPU_ROW_PIPELINE_MAX]; // by stage: number of rows that will be needed
+    // If not NULL, nothing is computed. Instead the pass finds the number of rows that each ring
+    // must hold.
     size_t *rows;
-    const void *const *inputs; // operands of the step, for this image
+    const void *const *inputs; // operands of the step for this image
     float *output, *memory;
 };
 
-// --- rows ---
+// --- which rows a stage needs ---
 
 static size_t input_first(const struct stage *stage, size_t row)
 {
@@ -75,7 +76,8 @@ static size_t input_end(const struct stage *stage, size_t end)
     return last > 0 ? (size_t)INF_MIN(last, h->input) : 0;
 }
 
-// Sets `first` and `wanted` to the rows of each stage that the rows of the last stage need.
+// Sets `first` and `wanted` to the rows of each stage that are needed for the rows of the last
+// stage.
 static void find_band(const struct pipeline *pipeline, size_t *first, size_t *wanted)
 {
     for (size_t i = 0; i + 1 < pipeline->count; i++) {
@@ -147,7 +149,8 @@ static void compute_rows(const struct pass *pass, size_t index, size_t end)
                           pass->memory + pipeline->scratch_offset);
 }
 
-// Computes the rows of stage `index` up to `end`, with all rows of earlier stages that they need.
+// Computes the rows of stage `index` up to `end`, and first all rows of earlier stages that these
+// rows need.
 static void advance_stage(struct pass *pass, size_t index, size_t end)
 {
     const struct stage *stage = &pass->pipeline->stages[index];
@@ -205,7 +208,7 @@ static void run_pipeline(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, pipeline->workers);
 }
 
-// --- making ---
+// --- creating a step ---
 
 static size_t granule_of(const struct inf_conv_packed *conv)
 {
@@ -245,7 +248,7 @@ static void choose_bands(struct pipeline *pipeline, struct inf_cpu_step *step)
     pipeline->workers = INF_MIN(pipeline->workers, pipeline->batch * pipeline->bands);
 }
 
-// Rounds up to whole cache lines, plus one, so that no two threads write to the same line.
+// Rounds up to whole cache lines and adds one line, so that no two threads write to the same line.
 static size_t whole_lines(size_t count)
 {
     return (count + 31) / 16 * 16;

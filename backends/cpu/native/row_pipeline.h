@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that compute a row pipeline: several chains in turn, a few rows of each, with ring buffers
-// between them.
+// Steps that compute a row pipeline. The chains of a pipeline take turns, a few rows each, with
+// ring buffers between them.
 #ifndef INF_BACKENDS_CPU_NATIVE_ROW_PIPELINE_H
 #define INF_BACKENDS_CPU_NATIVE_ROW_PIPELINE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose results are read from x at regular steps: transpose, slice, split, tile,
-// broadcast. Each becomes nested loops.
+// Operators that read x at regular steps: transpose, slice, split, tile, broadcast. Each operator
+// becomes nested loops.
 #include <string.h>
 
 #include "backends/cpu/native/work.h"
@@ -10,7 +10,8 @@
 #define SQUARE     16                 // side of the squares that a transposition copies at a time
 #define TASK_BYTES ((size_t)32 << 10) // bytes that one task writes, approximately
 
-// One result as nested loops, the last one innermost. Steps are in bytes of x; results are dense.
+// Describes one result as nested loops; the last loop is the innermost. Steps are in bytes of x.
+// The result is dense.
 struct strided {
     size_t element;
     int32_t rank;
@@ -18,13 +19,13 @@ struct strided {
     ptrdiff_t steps[AXES_MAX];
     ptrdiff_t start;
     int32_t across; // the axis that is contiguous in x; -1 if there is none or it is the innermost
-    size_t outer;   // iterations of all loops but the innermost and `across`
-    size_t row_bytes; // bytes of the innermost loop
+    size_t outer;   // iterations of all loops except the innermost one and `across`
+    size_t row_bytes; // bytes that the innermost loop copies
     size_t y_steps[AXES_MAX];
 };
 
 struct strided_set {
-    struct strided *parts; // by output of the node
+    struct strided *parts; // one for each output of the node
     uint32_t count;
 };
 
@@ -36,13 +37,13 @@ struct strided_task {
 
 // --- loops ---
 
-// Adds a loop around the existing ones.
+// Adds a loop around the loops that exist.
 static void add_axis(struct strided *strided, size_t dim, ptrdiff_t step)
 {
     int32_t last = strided->rank - 1;
     if (dim == 1)
         return;
-    // A loop that continues the one inside it is merged with it.
+    // If the new loop continues the loop inside it, merge the two.
     if (last >= 0 && step == strided->steps[last] * (ptrdiff_t)strided->dims[last]) {
         strided->dims[last] *= dim;
         return;
@@ -51,7 +52,7 @@ static void add_axis(struct strided *strided, size_t dim, ptrdiff_t step)
     strided->steps[strided->rank++] = step;
 }
 
-// Puts the innermost loop last, and derives the other members.
+// Moves the innermost loop to the end of the list, and derives the other members.
 static void close_axes(struct strided *strided)
 {
     if (strided->rank == 0) {
@@ -82,7 +83,7 @@ static void close_axes(struct strided *strided)
     strided->row_bytes = strided->dims[last] * strided->element;
 }
 
-// Moves x and y to iteration `index` of the outer loops.
+// Advances x and y to iteration `index` of the outer loops.
 static void locate_loop(const struct strided *strided, size_t index, const char **x, char **y)
 {
     for (int32_t axis = strided->rank - 2; axis >= 0; axis--) {
@@ -102,8 +103,8 @@ static inline void copy_elements(size_t element, size_t count, const char *x, pt
         memcpy(y + i * y_step, x + (ptrdiff_t)i * x_step, element);
 }
 
-// Copies `count` elements from addresses `x_step` apart to addresses `y_step` apart. Constant sizes
-// compile to loads and stores.
+// Copies `count` elements from addresses `x_step` apart to addresses `y_step` apart. The switch
+// passes constant sizes, which compile to plain loads and stores.
 static void copy_strided(size_t element, size_t count, const char *x, ptrdiff_t x_step, char *y,
                          size_t y_step)
 {
@@ -133,7 +134,7 @@ static void copy_row(const struct strided *strided, const char *x, char *y)
                      strided->element);
 }
 
-// Copies squares, so that cache lines of x and of y are used completely before they are evicted.
+// Copies in squares, so that each cache line of x and y is used completely before it is evicted.
 static void transpose_plane(const struct strided *strided, const char *x, char *y)
 {
     int32_t last = strided->rank - 1;
@@ -183,7 +184,7 @@ static void strided_run(const struct inf_cpu_step *step)
 
 // --- operators ---
 
-// Returns the steps of x's axes, in bytes.
+// Writes the steps of x's axes, in bytes, to `steps`.
 static void steps_of(const struct inf_shape *x, size_t element, ptrdiff_t *steps)
 {
     ptrdiff_t step = (ptrdiff_t)element;
@@ -255,7 +256,8 @@ static void describe_split(struct strided *strided, const struct inf_graph *grap
         add_axis(strided, (size_t)y->dims[i], steps[i]);
 }
 
-// Fills set->parts. Returns false if the bounds of a slice are not constant.
+// Fills set->parts with one entry for each output. Returns false if the bounds of a slice are not
+// constant.
 static bool describe_parts(struct strided_set *set, const struct inf_graph *graph,
                            const struct inf_node *node)
 {

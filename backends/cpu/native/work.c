@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of steps, and how work is cut into parts for threads.
+// Memory of steps, and cutting work into parts for threads.
 #include "backends/cpu/native/work.h"
 
 #include <assert.h>
@@ -7,7 +7,8 @@
 #include "backends/cpu/core/counted_memory.h"
 #include "proto/core/span.h"
 
-// Multiply-adds that justify one more thread within a parallel region: about 2 us of one core.
+// One more thread is used for each of these many multiply-adds within a parallel region. They take
+// about 2 us on one core.
 #define WORKER_MACS ((size_t)100000)
 
 enum inf_code inf_native_alloc_floats(float **out_floats, struct inf_cpu_step *step, size_t count,
@@ -55,8 +56,8 @@ void inf_native_run_range(const struct inf_cpu_step *step, const struct inf_nati
 size_t inf_native_choose_strips(size_t rows, size_t wanted, size_t workers)
 {
     size_t strips = (rows + wanted - 1) / INF_MAX(wanted, 1u);
-    // Every thread gets the same number of strips, unless there are so many that one more does not
-    // matter.
+    // Make the number of strips a multiple of the number of threads, unless there are so many
+    // strips that one more makes no difference.
     if (strips < 8 * workers)
         strips = (strips + workers - 1) / workers * workers;
     return INF_MAX(INF_MIN(strips, rows), 1u);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and work sharing of native kernels.
+// Memory and work sharing for native kernels.
 #ifndef INF_BACKENDS_CPU_NATIVE_WORK_H
 #define INF_BACKENDS_CPU_NATIVE_WORK_H
 
 #include "backends/cpu/core/kernel.h"
 
-// Allocates `count` floats, uninitialised and aligned to a cache line, that are freed with the
+// Allocates `count` floats, uninitialised and aligned to a cache line. They are freed with the
 // step. *out_floats is NULL if `count` is 0.
 //
 // INF_EXHAUSTED  no memory.
@@ -16,11 +16,12 @@ enum inf_code inf_native_alloc_floats(float **out_floats, struct inf_cpu_step *s
 // memory, so its contents do not survive a run.
 void inf_native_need_scratch(struct inf_cpu_step *step, size_t count);
 
-// Returns how many threads should share `macs` multiply-adds, or as much other work. Small work is
-// done by the calling thread before others could join. Adds `macs` to the work of the step.
+// Returns how many threads should share work that takes as long as `macs` multiply-adds. Small work
+// gets one thread, because the calling thread finishes it before other threads could join. Adds
+// `macs` to the work of the step.
 size_t inf_native_choose_workers(struct inf_cpu_step *step, size_t macs);
 
-// `count` items, of which `part_count` are processed at a time.
+// A range of `count` items that is processed in parts of `part_count` items.
 struct inf_native_range {
     void (*part)(const void *context, size_t first, size_t count);
     const void *context;
@@ -30,11 +31,12 @@ struct inf_native_range {
 // Processes all parts of `split` on all threads.
 void inf_native_run_range(const struct inf_cpu_step *step, const struct inf_native_range *split);
 
-// Returns into how many strips `rows` rows are cut for `workers` threads, if `wanted` rows are a
-// good strip.
+// Returns the number of strips into which `rows` rows are cut for `workers` threads, if `wanted`
+// rows make a good strip.
 size_t inf_native_choose_strips(size_t rows, size_t wanted, size_t workers);
 
-// Returns the first row of strip `strip`: a multiple of `unit`, or `rows` after the last strip.
+// Returns the first row of strip `strip`. The row is a multiple of `unit`; for the index after the
+// last strip it is `rows`.
 size_t inf_native_strip_start(size_t rows, size_t strips, size_t strip, size_t unit);
 
 #endif

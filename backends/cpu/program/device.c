@@ -7,7 +7,7 @@ pthreadpool_t inf_cpu_device_pool(const struct inf_cpu_device *device,
 {
     if (segment->threads > 0 && segment->threads < device->pools.threads)
         return NULL;
-    // A plan of another device that falls back on this one may have more slots than there are
-    // pools. A pool runs one call at a time, so sharing it is safe.
+    // `slot` may exceed the number of pools, because a plan of another device that falls back on
+    // this one may have more slots. Sharing a pool is safe, because a pool runs one call at a time.
     return device->pools.pools[slot % device->pools.slots];
 }

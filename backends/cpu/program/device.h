@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cpu device as its programs see it.
+// The cpu device, as seen by its programs.
 #ifndef INF_BACKENDS_CPU_PROGRAM_DEVICE_H
 #define INF_BACKENDS_CPU_PROGRAM_DEVICE_H
 
@@ -12,15 +12,15 @@
 struct inf_cpu_device {
     struct inf_device base;
     struct inf_cpu_pools pools;
-    const struct inf_isa *isa; // the ISA level whose kernels run, at most the configured one
-    bool bf16_dot; // bf16 products also round their operands: inf_round_bf16_is_faster()
+    const struct inf_isa *isa; // ISA level of the kernels in use; at most the configured level
+    bool bf16_dot; // true: bf16 products also round their operands; see inf_round_bf16_is_faster()
     struct inf_cpu_packs packs;
-    struct inf_cpu_race_results *race_results; // NULL: kernels and fusion levels are chosen by rule
+    struct inf_cpu_race_results *race_results; // NULL: kernels and fusion levels are chosen by
+                                               // fixed rules
 };
 
 // Returns the thread pool for one slot of the segment's programs; NULL if the calling thread
-// computes
-// alone. A pool is used with all its threads or not at all.
+// computes alone. A program uses all threads of a pool, or no pool.
 pthreadpool_t inf_cpu_device_pool(const struct inf_cpu_device *device,
                                   const struct inf_segment *segment, uint32_t slot);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides by timing whether a fused group is computed as one step. Compiling and running the
-// candidates is program.c's.
+// Decides by a timing comparison whether a fused group is computed as one step. program.c compiles
+// and runs the candidates.
 #include "backends/cpu/program/fusion_race.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "backends/cpu/program/race.h"
 
 struct trial {
-    struct inf_program *program; // NULL: it could not be compiled
+    struct inf_program *program; // NULL: the program could not be compiled
     struct inf_cpu_candidate *form;
     const struct inf_run *run;
 };
@@ -69,7 +69,7 @@ enum inf_code inf_cpu_fusion_race_levels(struct inf_cpu_candidate forms[INF_CPU_
     return code;
 }
 
-// --- groups of a segment ---
+// --- the fused groups of a segment ---
 
 static void race_group(struct inf_cpu_device *device, const struct inf_segment *segment,
                        const struct inf_cpu_group *group, enum inf_cpu_fusion_level level,
@@ -83,11 +83,12 @@ static void race_group(struct inf_cpu_device *device, const struct inf_segment *
         forms[0].least_ns > 0)
         inf_cpu_race_results_record(device->race_results, key, start_ns, last, forms,
                                     INF_CPU_FUSION_CANDIDATES);
-    // The rule's choice is fixed from here on: a plan is made for it before it is compiled.
+    // Record the rule's choice, because a plan is made for this choice before it is compiled.
     inf_cpu_race_results_fix(device->race_results, key, inf_cpu_fusion_level_name(level));
 }
 
-// Decides the fused group that ends with `node`, if there is one and it has no recorded winner.
+// Runs the timing comparison for the fused group that ends with `node`, unless there is no such
+// group or its winner is already recorded.
 static void race_group_ending_at(struct inf_cpu_device *device, const struct inf_segment *segment,
                                  uint32_t node, enum inf_cpu_fusion_level level) INF_MAY_BLOCK
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Races between levels of fusion: a fused group is compiled as one step, and as the smaller steps
-// of the next level, and
-// both are timed with operands of zeros.
+// Timing comparisons ("races") between levels of fusion. A fused group is compiled as one step, and
+// as the smaller steps of the next lower level. Both programs are timed with operands of zeros.
 #ifndef INF_BACKENDS_CPU_PROGRAM_FUSION_RACE_H
 #define INF_BACKENDS_CPU_PROGRAM_FUSION_RACE_H
 
@@ -9,21 +8,19 @@
 #include "backends/cpu/native/fusion.h"
 #include "backends/cpu/program/device.h"
 
-// The two levels that race for a group.
+// A timing comparison for a group has two candidates: two levels of fusion.
 #define INF_CPU_FUSION_CANDIDATES 2u
 
-// The `settle` entry of struct inf_backend: decides the level of every fused group of the segment
-// that has no recorded
-// winner. Row pipelines race against their chains; chains that are in no pipeline race against
-// their nodes.
+// The `settle` entry of struct inf_backend. Decides the fusion level of every fused group of the
+// segment that has no recorded winner. Row pipelines are compared with their chains. Chains that
+// are in no pipeline are compared with their single nodes.
 void inf_cpu_fusion_race_segment(struct inf_device *device,
                                  const struct inf_segment *segment) INF_MAY_BLOCK;
 
-// Times the nodes of `group`, which belong to `segment`, at `level` and at the level below it.
-// Fills `candidates` with
-// the names of the levels and their times. Each candidate is a program on slot 0 of the device;
-// both run in turn for at
-// most about 20 ms. A candidate that fails keeps the time 0.
+// Times the nodes of `group`, which belong to `segment`, at `level` and at the next lower level.
+// Fills `candidates` with the names of the levels and their times. Each candidate is a program on
+// slot 0 of the device. Both run in turn for at most about 20 ms. A candidate that fails keeps the
+// time 0.
 //
 // INF_EXHAUSTED  no memory for operands.
 enum inf_code

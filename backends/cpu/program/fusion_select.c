@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks up which level of fusion won the race for a group of nodes.
+// Looks up the level of fusion that won the timing comparison for a group of nodes.
 #include "backends/cpu/program/fusion_select.h"
 
 #include <string.h>
@@ -13,9 +13,10 @@ const char *inf_cpu_fusion_level_name(enum inf_cpu_fusion_level level)
     return names[level];
 }
 
-// --- keys ---
+// --- keys of results ---
 
-// Hashes an operand: the index of the node of the group that makes it, or else its type and shape.
+// Hashes an operand. If a node of the group produces the operand, hashes the index of that node,
+// otherwise the operand's type and shape.
 static uint64_t hash_operand(uint64_t key, const struct inf_graph *graph,
                              const struct inf_cpu_group *group, uint32_t value)
 {
@@ -26,8 +27,8 @@ static uint64_t hash_operand(uint64_t key, const struct inf_graph *graph,
     return inf_cpu_race_results_hash_value(key, graph, value);
 }
 
-// The key covers all that the result of a race depends on: threads, precision, and the nodes with
-// their operands.
+// The key covers everything that the result of a timing comparison depends on: threads, precision,
+// and the nodes with their operands.
 uint64_t inf_cpu_fusion_key(const struct inf_cpu_device *device, const struct inf_segment *segment,
                             const struct inf_cpu_group *group, enum inf_cpu_fusion_level level)
 {
@@ -47,7 +48,7 @@ uint64_t inf_cpu_fusion_key(const struct inf_cpu_device *device, const struct in
     return key;
 }
 
-// --- choices ---
+// --- choosing a level ---
 
 bool inf_cpu_fusion_applies(const struct inf_cpu_device *device, const struct inf_segment *segment,
                             uint32_t node, enum inf_cpu_fusion_level level)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the kernels that can compute a node. Which one is taken is decided in race_results.c.
+// Times the kernels that can compute a node. race_results.c decides which kernel wins.
 #include "backends/cpu/program/kernel_race.h"
 
 #include "backends/cpu/core/counted_memory.h"
@@ -18,7 +18,7 @@ struct trial {
     enum inf_code code;
 };
 
-// --- a trial ---
+// --- one candidate ---
 
 static void bind_operands(struct inf_cpu_step *step, const struct inf_cpu_race_operands *operands)
 {
@@ -84,7 +84,7 @@ static void take_turn(void *context, uint32_t index)
         inf_cpu_team_run_region(&trial->team, time_candidate, trial);
 }
 
-// --- races ---
+// --- timing comparisons ---
 
 enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint32_t count,
                                       const struct inf_cpu_step *step, struct inf_error *err)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects the kernel of a node: by a recorded race, by a new race, or by rule.
+// Selects the kernel for a node: the recorded winner of a timing comparison, the winner of a new
+// one, or the first row of the table.
 #include "backends/cpu/program/kernel_select.h"
 
 #include <string.h>
@@ -8,8 +9,8 @@
 #include "backends/cpu/program/kernel_race.h"
 #include "backends/storage/record.h"
 
-// The key covers all that the result of a race depends on: threads, precision, and the node's
-// operator, attributes and operands.
+// The key covers everything that the result of a timing comparison depends on: threads, precision,
+// and the node's operator, attributes and operands.
 static uint64_t make_key(const struct inf_cpu_race_results *results,
                          const struct inf_cpu_step *step)
 {
@@ -23,8 +24,8 @@ static uint64_t make_key(const struct inf_cpu_race_results *results,
     return key;
 }
 
-// Returns the index of the candidate that won the race, which is run if it is not recorded; 0, the
-// rule's choice, if there is no race.
+// Returns the index of the candidate that won the timing comparison. Runs the comparison if no
+// winner is recorded. Returns 0, the choice of the fixed rule, if there is no comparison.
 static uint32_t choose_candidate(struct inf_cpu_race_results *results,
                                  const struct inf_cpu_step *step,
                                  struct inf_cpu_candidate *candidates, uint32_t count) INF_MAY_BLOCK

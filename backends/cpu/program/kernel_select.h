@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel computes a node if several can: the first row of the table by rule, or the winner of
-// a race that is run once for each kind of node.
+// Selects one kernel if several can compute a node: the first row of the table, or the winner of a
+// timing comparison ("race") that is run once for each kind of node.
 #ifndef INF_BACKENDS_CPU_PROGRAM_KERNEL_SELECT_H
 #define INF_BACKENDS_CPU_PROGRAM_KERNEL_SELECT_H
 
 #include "backends/cpu/program/race_results.h"
 
 // Sets *out_kernel, which is static, to the kernel that computes step->node. Only the members of
-// `step` that are set before create() are read. Kernels race if several can compute the node, no
-// winner is recorded, and the races so far have not used up their time. `results` NULL: by rule.
-// Any thread that may block.
+// `step` that are set before create() are read. The candidates are timed if several kernels can
+// compute the node, no winner is recorded, and the time budget for comparisons is not used up. If
+// `results` is NULL, the first row that can compute the node is selected. Any thread that may
+// block.
 //
-// INF_UNSUPPORTED  no row computes the node; the text says why.
+// INF_UNSUPPORTED  no row can compute the node; `err` gives the reason.
 enum inf_code inf_cpu_kernel_select(const struct inf_cpu_kernel **out_kernel,
                                     struct inf_cpu_race_results *results,
                                     const struct inf_cpu_step *step,

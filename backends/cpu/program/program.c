@@ -26,13 +26,14 @@
 
 struct cpu_program {
     struct inf_program base;
-    struct inf_arena arena;     // memory that the steps point to
+    struct inf_arena arena;     // memory of the steps
     struct inf_cpu_step *steps; // the steps of slot 0, then those of slot 1, ...
-    uint32_t step_count;        // of one slot
+    uint32_t step_count;        // steps in one slot
     uint32_t slots;
-    struct inf_cpu_memory *scratch; // of all slots
+    struct inf_cpu_memory *scratch; // shared by all slots
     struct inf_cpu_team *teams;     // by slot
-    size_t team_macs;               // multiply-adds from which on threads are woken for a region
+    size_t team_macs;               // threads are woken for a region if it has at least this many
+                                    // multiply-adds
 };
 
 // --- steps ---
@@ -64,7 +65,7 @@ static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_seg
 
 // --- programs ---
 
-// Gives the steps of each slot one common piece of scratch memory.
+// Gives the steps of each slot a common block of scratch memory.
 static enum inf_code share_scratch(struct cpu_program *program, struct inf_error *err)
 {
     size_t most = 0;
@@ -88,14 +89,14 @@ static enum inf_code share_scratch(struct cpu_program *program, struct inf_error
     return INF_OK;
 }
 
-// A node that has a step, and the level at which the step may compute other nodes with it.
+// A node that has a step, and the level of fusion at which this step may compute other nodes too.
 struct planned_step {
     uint32_t node;
     enum inf_cpu_fusion_level fusing;
 };
 
-// Lists the steps of the segment: at the selected level of fusion, or at *most if `most` is not
-// NULL.
+// Lists the steps of the segment. Uses the level *most if `most` is not NULL, otherwise the
+// selected level of fusion.
 static uint32_t list_steps(struct planned_step *steps, const struct inf_cpu_device *device,
                            const struct inf_segment *segment, const enum inf_cpu_fusion_level *most)
 {
@@ -210,7 +211,7 @@ void inf_cpu_program_destroy(struct inf_program *base)
 
 // --- runs ---
 
-// Points the step at the operands of a run. Returns true if one of them is not where it was in the
+// Sets the operand addresses of the step for a run. Returns true if an address differs from the
 // last run.
 static bool step_bind(struct inf_cpu_step *step, const struct inf_binding *bindings)
 {
@@ -299,7 +300,7 @@ struct inf_blob_form *inf_cpu_program_packed(const struct inf_program *base, uin
                                              uint32_t input)
 {
     const struct cpu_program *program = (const struct cpu_program *)base;
-    // The steps of all slots hold the same packs, so slot 0 is enough.
+    // Look at slot 0 only, because the steps of all slots hold the same packs.
     for (uint32_t i = 0; i < program->step_count; i++)
         for (const struct inf_cpu_pack_use *use = program->steps[i].pack_uses; use != NULL;
              use = use->next)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of the cpu device: the steps of a segment, once for each slot.
+// Programs of the cpu device. A program has the steps of a segment, once for each slot (concurrent
+// run).
 #ifndef INF_BACKENDS_CPU_PROGRAM_PROGRAM_H
 #define INF_BACKENDS_CPU_PROGRAM_PROGRAM_H
 
@@ -8,13 +9,14 @@
 #include "backends/device/backend.h"
 
 // Entries of struct inf_backend. Weights are packed when a program is compiled, so INF_COMPILE_ONLY
-// changes nothing. Packs of native products are shared (pack.h); XNNPACK's operators have their own
+// has no effect. Packs of native products are shared (pack.h); XNNPACK's operators have their own
 // copy in each slot.
 enum inf_code inf_cpu_program_compile(struct inf_program **out_program, struct inf_device *device,
                                       const struct inf_segment *segment, uint32_t flags,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Compiles at the level `most`, whatever level won a race. For races.
+// Compiles at the fusion level `most`, regardless of which level won a timing comparison. Used by
+// timing comparisons.
 enum inf_code inf_cpu_program_compile_at_level(struct inf_program **out_program,
                                                struct inf_cpu_device *device,
                                                const struct inf_segment *segment,

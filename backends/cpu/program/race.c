@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs candidates in turn, so that a disturbance hits all of them, and keeps the shortest time of
-// each.
+// Runs the candidates of a timing comparison in turn, and keeps the shortest time of each. Taking
+// turns makes a disturbance affect all candidates.
 #include "backends/cpu/program/race.h"
 
 #include <stdlib.h>
@@ -9,14 +9,15 @@
 #include "backends/base/clock.h"
 #include "proto/core/span.h"
 
-// The number of turns of a race, and the time after which no further turn begins.
+// The most turns in a timing comparison, and the time after which no further turn begins.
 #define TURNS_MAX 9u
 #define TURNS_MIN 2u
 #define TURNS_NS  (20 * (uint64_t)INF_NS_PER_MS)
-// A candidate that takes this many times the best time cannot win: the race may end.
+// The comparison may end when every other candidate takes at least this many times the best time,
+// because such a candidate cannot win.
 #define BEATEN 1.5
 
-#define SLACK_SIZE 64 // XNNPACK reads some bytes beyond its operands
+#define SLACK_SIZE 64 // bytes; XNNPACK reads some bytes beyond its operands
 
 // --- operands ---
 
@@ -68,7 +69,7 @@ enum inf_code inf_cpu_race_operands_init(struct inf_cpu_race_operands *operands,
     return INF_OK;
 }
 
-// --- turns ---
+// --- taking turns ---
 
 enum inf_code inf_cpu_race_time_candidate(struct inf_cpu_candidate *candidate,
                                           enum inf_code (*run)(void *context), void *context)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The winners of races: a list in memory, and a file of text lines that is appended to.
+// The winners of timing comparisons ("races"): a list in memory, and a text file to which lines are
+// appended.
 #include "backends/cpu/program/race_results.h"
 
 #include <assert.h>
@@ -13,31 +14,33 @@
 #include "backends/storage/record_file.h"
 #include "proto/core/span.h"
 
-// The largest number of recorded winners. Beyond it, choices are made by rule.
+// The largest number of recorded winners. When it is reached, the fixed rules choose.
 #define RECORDS_MAX 2048u
-// The total time that all races of a device may take.
+// The total time that all timing comparisons of a device may take.
 #define RACES_NS (4 * (uint64_t)INF_NS_PER_S)
-// The rule's candidate stays unless another takes less than this share of its time. A race is
-// short, and weights of XNNPACK's operators cannot be shared.
+// A candidate replaces the rule's choice only if it takes less than this share of its time. A small
+// lead is not enough, because a timing comparison is short and weights of XNNPACK's operators
+// cannot be shared.
 #define CLEARLY 0.9
 
 struct record {
     uint64_t key;
     char winner[INF_CPU_WINNER_TEXT];
-    bool raced; // by a race; otherwise it is not written to the file
+    bool raced; // true: found by timing; false: chosen by rule and not written to the file
 };
 
 struct inf_cpu_race_results {
     const struct inf_log *log;
-    uint64_t seed; // start of all keys: the hash of what all results depend on
+    uint64_t seed; // start value of all keys: a hash of the processor, ISA level and so on
 
-    struct inf_mutex mutex; // guards the members below
+    struct inf_mutex mutex; // guards the following members
     struct record *records;
-    uint32_t count, written; // records in memory, and in the file
-    bool writing;            // a thread is writing; it will write all records that there are
+    uint32_t count, written; // number of records in memory, and number of records in the file
+    bool writing;            // true: a thread is writing; it also writes records that are added
+                             // meanwhile
     uint64_t spent_ns;
 
-    struct inf_record_file file; // used only by the thread that writes
+    struct inf_record_file file; // used only by the thread that is writing
     char header[64];             // first line of the file
 };
 
@@ -69,7 +72,7 @@ uint64_t inf_cpu_race_results_hash_node(uint64_t key, const struct inf_graph *gr
     return inf_cpu_race_results_hash_value(key, graph, node->outputs[0]);
 }
 
-// --- records ---
+// --- records in memory ---
 
 static const struct record *find_record(const struct inf_cpu_race_results *results, uint64_t key)
 {
@@ -118,7 +121,7 @@ void inf_cpu_race_results_fix(struct inf_cpu_race_results *results, uint64_t key
 
 // --- the file ---
 
-// A line is: KEY WINNER
+// Parses a line of the form: KEY WINNER
 static bool parse_line(void *context, const char *line)
 {
     struct inf_cpu_race_results *results = context;
@@ -140,8 +143,8 @@ static size_t format_line(void *context, uint32_t index, char *line, size_t capa
     return (size_t)snprintf(line, capacity, "%016" PRIx64 " %s", record->key, record->winner);
 }
 
-// Appends the records that the file lacks. The lock is not held while writing: records never
-// change, and only one thread writes.
+// Appends the records that are missing in the file. The lock is not held during writing. This is
+// safe because records never change and only one thread writes.
 static void append_records(struct inf_cpu_race_results *results) INF_MAY_BLOCK
 {
     inf_mutex_lock(&results->mutex);
@@ -158,7 +161,7 @@ static void append_records(struct inf_cpu_race_results *results) INF_MAY_BLOCK
     inf_mutex_unlock(&results->mutex);
 }
 
-// --- judging ---
+// --- choosing the winner ---
 
 static void log_race(const struct inf_cpu_race_results *results, const struct inf_node *node,
                      const struct inf_cpu_candidate *candidates, uint32_t count, const char *chosen)
@@ -193,7 +196,7 @@ void inf_cpu_race_results_record(struct inf_cpu_race_results *results, uint64_t 
     append_records(results);
 }
 
-// --- all of them ---
+// --- opening and closing ---
 
 enum inf_code inf_cpu_race_results_open(struct inf_cpu_race_results **out_results,
                                         const char *directory, const struct inf_device_info *info,
@@ -211,7 +214,8 @@ enum inf_code inf_cpu_race_results_open(struct inf_cpu_race_results **out_result
     inf_mutex_init(&results->mutex);
     results->log = log;
     results->seed = inf_record_hash_text(INF_RECORD_HASH_INIT, info->description);
-    // Another build has other kernels, so its results are not used.
+    // The header names the build, because another build has other kernels and its results must not
+    // be used.
     inf_build_id(build);
     snprintf(results->header, sizeof results->header, "inferd-kernels 2 %.40s\n", build);
     results->file = (struct inf_record_file){.name = "kernels.db",

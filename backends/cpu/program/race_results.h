@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The winners of the races of a cpu device. They are kept in a file, so that the next start makes
-// the same choices without a race.
+// The winners of the timing comparisons ("races") of a cpu device. Winners are kept in a file, so
+// that the next start of the process makes the same choices without timing.
 #ifndef INF_BACKENDS_CPU_PROGRAM_RACE_RESULTS_H
 #define INF_BACKENDS_CPU_PROGRAM_RACE_RESULTS_H
 
@@ -12,9 +12,9 @@ struct inf_cpu_race_results;
 // The size of a winner's name, including the terminating zero.
 #define INF_CPU_WINNER_TEXT 24
 
-// Reads DIRECTORY/kernels.db, if it exists and was written by this build. `directory` NULL: nothing
-// is kept beyond this process. `info` names what the results depend on: the processor and its ISA
-// level. The caller closes *out_results.
+// Reads DIRECTORY/kernels.db, if it exists and was written by this build. If `directory` is NULL,
+// results are lost when the process ends. `info` names the processor and its ISA level, because the
+// results depend on both. The caller closes *out_results.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_cpu_race_results_open(struct inf_cpu_race_results **out_results,
@@ -25,38 +25,37 @@ enum inf_code inf_cpu_race_results_open(struct inf_cpu_race_results **out_result
 // Frees the results. NULL is allowed.
 void inf_cpu_race_results_close(struct inf_cpu_race_results **results);
 
-// Copies the name of the winner of race `key`. Returns false, with an empty name, if there was no
-// such race. A winner never changes. Any thread.
+// Copies the name of the winner for `key`. Returns false and an empty name if no winner is
+// recorded. A recorded winner never changes. Any thread.
 bool inf_cpu_race_results_find(struct inf_cpu_race_results *results, uint64_t key,
                                char winner[INF_CPU_WINNER_TEXT]);
 
-// Returns true if time and memory are left for another race. Once it is false, it stays false. Any
-// thread.
+// Returns true if time and memory are left for another timing comparison. After it has returned
+// false, it always returns false. Any thread.
 bool inf_cpu_race_results_may_race(struct inf_cpu_race_results *results);
 
-// Decides the race `key` for `node`, which began at `start_ns`, and records the winner, unless
-// another thread has recorded one. The first candidate is the rule's; another one must be clearly
-// faster to win. Any thread that may block.
+// Chooses the winner for `key` among the timed candidates for `node`, and records it unless another
+// thread has recorded one. The timing began at `start_ns`. The first candidate is the rule's
+// choice; another candidate wins only if it is clearly faster. Any thread that may block.
 void inf_cpu_race_results_record(struct inf_cpu_race_results *results, uint64_t key,
                                  uint64_t start_ns, const struct inf_node *node,
                                  const struct inf_cpu_candidate *candidates,
                                  uint32_t count) INF_MAY_BLOCK;
 
-// Records that `winner` is taken under `key` without a race, until the device is closed. Any
-// thread.
+// Records, without timing, that `winner` is used for `key` until the device is closed. Any thread.
 void inf_cpu_race_results_fix(struct inf_cpu_race_results *results, uint64_t key,
                               const char *winner);
 
 // --- keys ---
 
-// Returns the start of a key: it covers the processor, the ISA level, and the number of threads of
-// `pool`.
+// Returns the start value of a key, which covers the processor, the ISA level, and the number of
+// threads of `pool`.
 uint64_t inf_cpu_race_results_key(const struct inf_cpu_race_results *results, pthreadpool_t pool);
 
-// Extends a key by a node: its operator, attributes and results.
+// Adds a node to a key: its operator, attributes and results.
 uint64_t inf_cpu_race_results_hash_node(uint64_t key, const struct inf_graph *graph, uint32_t node);
 
-// Extends a key by an operand: its type, shape, and whether it is constant.
+// Adds an operand to a key: its type, its shape, and whether it is constant.
 uint64_t inf_cpu_race_results_hash_value(uint64_t key, const struct inf_graph *graph,
                                          uint32_t value);
 

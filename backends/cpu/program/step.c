@@ -6,10 +6,10 @@
 #include "backends/cpu/native/eltwise.h"
 #include "backends/cpu/xnnpack/library.h"
 
-// The address of operands before the first run. XNNPACK allocates in the first setup of an operator
-// only; for later setups it stores how far the pointers moved. So the first setup is done with this
-// address when a program is compiled, and runs do not allocate. It is not NULL, which XNNPACK
-// refuses, and so low that no real operand can have it.
+// A placeholder for the operand addresses before the first run. XNNPACK allocates only in the first
+// setup of an operator; later setups store how far the pointers moved. Therefore the first setup is
+// done with this address when a program is compiled, and runs do not allocate. The address is not
+// NULL, because XNNPACK refuses NULL, and it is so low that no real operand can have it.
 #define PLACEHOLDER ((void *)64)
 
 enum inf_code inf_cpu_step_init_operands(struct inf_cpu_step *step, struct inf_error *err)

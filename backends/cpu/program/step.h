@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done with a step after a kernel has created it: XNNPACK's operators get their pointers by
-// a setup before they run; native kernels just run.
+// Sets up and runs a step after a kernel has created it. XNNPACK's operators get their pointers
+// from a setup call before each run. Native kernels need no setup.
 #ifndef INF_BACKENDS_CPU_PROGRAM_STEP_H
 #define INF_BACKENDS_CPU_PROGRAM_STEP_H
 
 #include "backends/cpu/core/kernel.h"
 
-// Makes the operands of the node those of the step, and allocates the pointer arrays in its arena.
+// Sets the operands of the step to the operands of its node, and allocates the pointer arrays in
+// the step's arena.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_cpu_step_init_operands(struct inf_cpu_step *step,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Points constant operands at their data, and all others and the results at a placeholder address.
-// XNNPACK's first setup, which allocates, can then be done before the first run.
+// Sets constant operands to the address of their data, and sets all other operands and the results
+// to a placeholder address. This allows XNNPACK's first setup, which allocates, before the first
+// run.
 void inf_cpu_step_bind_placeholders(struct inf_cpu_step *step);
 
-// Gives the operators of the step the current addresses of their operands.
+// Passes the current addresses of the operands to the operators of the step.
 //
-// INF_EXHAUSTED  no memory; in the first call only.
+// INF_EXHAUSTED  no memory; only the first call can fail with this code.
 enum inf_code inf_cpu_step_setup(struct inf_cpu_step *step, struct inf_error *err) INF_NODISCARD;
 
 // Computes the node, or fused nodes, of the step. Within inf_cpu_team_run_region() the threads of
 // the slot share the work.
 enum inf_code inf_cpu_step_run(struct inf_cpu_step *step, struct inf_error *err) INF_NODISCARD;
 
-// Returns true if XNNPACK computes in the step. XNNPACK calls the pool itself, so such a step runs
-// outside of a parallel region.
+// Returns true if the step uses XNNPACK. Such a step runs outside of a parallel region, because
+// XNNPACK calls the thread pool itself.
 bool inf_cpu_step_is_xnn(const struct inf_cpu_step *step);
 
-// Frees what create() and setup allocated, but not the step itself.
+// Frees the memory that create() and setup allocated, but not the step itself.
 void inf_cpu_step_fini(struct inf_cpu_step *step);
 
 #endif

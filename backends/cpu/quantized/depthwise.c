@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions of 8-bit numbers with 8-bit results: qconv2d with one group for each
-// channel. A strip of pixels is computed at a time: for each block of channels the columns of the
+// channel. A strip of pixels is computed in one go. For each block of channels, the columns of the
 // windows are interleaved (struct inf_q8_depthwise) in scratch memory, then summed.
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/q8.h"
@@ -11,26 +11,26 @@
 #define STRIP_PIXELS 32   // pixels of a row whose interleaved columns stay in the L1 cache
 #define COLUMNS_MAX  4096 // largest number of columns in a window, times groups of four rows
 #define FOUR         ((size_t)4)
-#define MACS_EACH    4 // 8-bit multiply-adds that take as long as one of floats
+#define MACS_EACH    4 // 8-bit multiply-adds that take as long as one float multiply-add
 #define STRIP_MACS   ((size_t)100000)
 
-// Channels that are computed together.
+// A block of channels that are computed together.
 struct block {
     const struct inf_q8_depthwise *loops;
     struct inf_q8_window window;
-    size_t first; // channel
+    size_t first; // index of the first channel
 };
 
 struct depthwise {
     struct inf_window height, width;
-    uint8_t flip; // of x
+    uint8_t flip; // 0 or 128: x ^ flip is unsigned
     size_t channels, batch;
     struct block *blocks;
     size_t block_count;
     uint8_t *padding;  // a row of zero points
-    size_t pixels_max; // in a strip
+    size_t pixels_max; // most pixels in a strip
     size_t strips, workers;
-    uint8_t *scratch; // interleaved columns, by worker
+    uint8_t *scratch; // interleaved columns, one area for each worker
     size_t scratch_step;
 };
 
@@ -40,7 +40,7 @@ struct depthwise_task {
     uint8_t *y;
 };
 
-// --- what is accepted ---
+// --- which nodes are accepted ---
 
 // Returns how many columns the windows of `pixels` pixels cover.
 static size_t columns_of(const struct inf_window *width, size_t pixels)
@@ -76,13 +76,13 @@ static enum inf_code depthwise_supports(const struct inf_graph *graph, const str
 struct strip {
     const struct block *block;
     const uint8_t *image;
-    int64_t row, column; // position of the first tap in x
+    int64_t row, column; // position of the window's first tap in x
     size_t columns;
     uint8_t *interleaved;
 };
 
-// Interleaves columns [begin, end) of four rows of taps. `inside`: they lie inside x; otherwise
-// they are padding.
+// Interleaves columns [begin, end) of four rows of taps. `inside` is true if the columns lie inside
+// x, and false if they are padding.
 static void interleave_some(const struct depthwise *depthwise, const struct strip *strip,
                             size_t four, size_t begin, size_t end, bool inside)
 {
@@ -170,10 +170,10 @@ static void depthwise_run(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, depthwise->workers);
 }
 
-// --- packing ---
+// --- packing the weights ---
 
-// Cuts the channels into blocks. A last block that would be too small starts earlier: some channels
-// are computed twice, with the same result.
+// Cuts the channels into blocks. A last block that would be too small starts earlier. Some channels
+// are then computed twice, with the same result.
 static void cut_channels(struct depthwise *depthwise, const struct inf_q8 *q8)
 {
     size_t whole = q8->depthwise->width;
@@ -207,7 +207,7 @@ static void interleave_numbers(const struct block *block, const void *numbers, v
     block->loops->interleave(&columns, y);
 }
 
-// Interleaves the weights of a block; `w` is the first of them.
+// Interleaves the weights of a block; `w` points to its first weight.
 static void interleave_weights(const struct depthwise *depthwise, const struct block *block,
                                const uint8_t *w, uint8_t w_flip, uint8_t *y)
 {
@@ -227,7 +227,7 @@ static void interleave_weights(const struct depthwise *depthwise, const struct b
     }
 }
 
-// What precedes the weights of a block, in vectors of 4 * width bytes.
+// The vectors that precede the weights of a block. Each has 4 * width bytes.
 enum {
     BIAS,
     SCALES,

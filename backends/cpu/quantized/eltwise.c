@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define TASK_ELEMENTS ((size_t)16384)
-// Multiply-adds that take about as long as one element.
+// The number of multiply-adds that take about as long as one element.
 #define MACS_EACH 8
 
 struct eltwise {
@@ -47,7 +47,7 @@ static enum inf_code eltwise_make(struct eltwise **out_eltwise, struct inf_cpu_s
     return INF_OK;
 }
 
-// --- what is accepted ---
+// --- which nodes are accepted ---
 
 static bool is_byte(const struct inf_graph *graph, uint32_t value)
 {
@@ -55,7 +55,7 @@ static bool is_byte(const struct inf_graph *graph, uint32_t value)
     return dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8;
 }
 
-// Returns INF_UNSUPPORTED unless the operands from `first` on are absent or constants of one
+// Returns INF_UNSUPPORTED unless each operand from `first` on is absent or a constant with one
 // element.
 static enum inf_code need_numbers(const struct inf_graph *graph, const struct inf_node *node,
                                   uint32_t first, struct inf_error *err)
@@ -71,8 +71,8 @@ static enum inf_code need_numbers(const struct inf_graph *graph, const struct in
     return INF_OK;
 }
 
-// Returns the scaling of `value`, from its scale and zero point operands. INT8 is converted to
-// unsigned.
+// Returns the scaling of `value`, which is given by its scale and zero point operands. An INT8 zero
+// point is converted to unsigned.
 static struct inf_q8_scaling scaling_of(const struct inf_graph *graph, const struct inf_node *node,
                                         uint32_t value, uint32_t scale, uint32_t zero)
 {
@@ -86,7 +86,8 @@ static struct inf_q8_scaling scaling_of(const struct inf_graph *graph, const str
     return scaling;
 }
 
-// Sets the bounds of results. The zero point is that of the graph.
+// Sets the bounds of results. The zero point is the one in the graph, not yet converted to
+// unsigned.
 static void set_bounds(struct inf_q8_scaling *scaling, int32_t min, int32_t max)
 {
     min = INF_MAX(min, scaling->flip != 0 ? -128 : 0);

@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit numbers: qconv2d except depthwise, and qmatmul with constant weights.
 //
-// The problem: a result is sum((x - x_zero) * (w - w_zero)) * scale, and instructions such as VNNI
-// multiply unsigned with signed bytes without subtracting anything.
+// The problem: a result is sum((x - x_zero) * (w - w_zero)) * scale, but instructions such as VNNI
+// multiply unsigned with signed bytes without subtracting zero points.
 //
 // The idea: expand the product,
 //
 //     sum(x * w)  -  x_zero * sum(w)  -  w_zero * sum(x)  +  depth * x_zero * w_zero
 //     in VNNI        once, in the bias    once a pixel       once, in the bias
 //
-// Padding is x_zero, not 0. INT8 operands become unsigned, and UINT8 weights signed, by flipping
-// the top bit; their zero points move with them. Sums are exact modulo 2^32 at every ISA level, so
-// all levels give the same bits.
+// Padding is x_zero, not 0. INT8 operands become unsigned, and UINT8 weights become signed, by
+// flipping the top bit; the zero points are shifted accordingly. Sums are exact modulo 2^32 at
+// every ISA level, so all levels give the same bits.
 //
-// The operand of a pixel is its window: the bytes of x in place for 1x1 windows of unsigned
-// numbers, or else a copy in scratch memory, for a strip of pixels at a time.
+// The operand of a pixel is its window. For 1x1 windows of unsigned numbers, the bytes of x are
+// read in place. Otherwise the windows of a strip of pixels are copied to scratch memory.
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/q8.h"
 #include "backends/graph/shape/infer.h"
 
 #include <string.h>
 
-#define STRIP_PIXELS 48 // pixels of a good strip: longer strips only need more cache
-// 8-bit multiply-adds that take as long as one of floats.
+#define STRIP_PIXELS 48 // pixels of a good strip; a longer strip needs more cache and is not faster
+// The number of 8-bit multiply-adds that take as long as one float multiply-add.
 #define MACS_EACH 4
 
 // A panel: columns of the result that one kernel call computes.
 struct panel {
-    inf_q8_gemm_fn *const *gemm; // by pixels - 1
+    inf_q8_gemm_fn *const *gemm; // by number of pixels - 1
     struct inf_q8_panel part;
-    size_t first; // column of y
+    size_t first; // index of the first column of y
 };
 
 struct product {
     struct inf_q8_params terms;
     const struct inf_q8_gemms *gemms;
     struct inf_window height, width;
-    size_t channels;                // of a pixel of x
-    size_t groups, inputs, outputs; // channels of a group
+    size_t channels;                // channels in a pixel of x
+    size_t groups, inputs, outputs; // `inputs` and `outputs` are channels of one group
     size_t depth, quads;            // bytes in a window of a group, and groups of four of them
-    size_t pixels;                  // of y
-    bool direct;                    // pixels are read in place
-    bool has_zeros;                 // some zero point of the weights is not 0
-    struct panel *panels;           // group after group
-    size_t panel_count;             // in a group
-    size_t panel_parts;             // parts of a group's panels that threads share
+    size_t pixels;                  // number of pixels of y
+    bool direct;                    // true: pixels are read in place
+    bool has_zeros;                 // true: at least one zero point of the weights is not 0
+    struct panel *panels;           // ordered by group
+    size_t panel_count;             // number of panels in a group
+    size_t panel_parts;             // number of parts of a group's panels; threads share the parts
     size_t strips, workers;
-    char *scratch; // by worker: windows, then their sums
+    char *scratch; // for each worker: windows, then their sums
     size_t scratch_step, strip_pixels;
 };
 
@@ -56,13 +56,13 @@ struct product_task {
     char *y;
 };
 
-// --- packing ---
+// --- packing the weights ---
 
 struct packing {
-    const uint8_t *w;        // weights as in the graph
+    const uint8_t *w;        // weights in the layout of the graph
     size_t w_step, w_column; // bytes between numbers of a window, and between columns
-    int32_t *terms;          // free memory for biases, zero points and scales
-    int8_t *at;              // free memory for weights
+    int32_t *terms;          // where biases, zero points and scales are written next
+    int8_t *at;              // where weights are written next
 };
 
 // Packs the weights of one column into lane `lane` of a panel of `width` lanes. Returns their sum.
@@ -79,7 +79,8 @@ static int32_t pack_column(const struct product *product, const struct packing *
     return sum;
 }
 
-// Packs the next panel of group `group`: `vectors` vectors of columns from *first on.
+// Packs the next panel of group `group`. The panel has `vectors` vectors of columns, starting at
+// column *first.
 static void pack_panel(const struct product *product, struct panel *panel, struct packing *packing,
                        size_t vectors, size_t group, size_t *first)
 {
@@ -119,7 +120,8 @@ static enum inf_code pack_weights(struct product *product, struct inf_cpu_step *
                                   struct packing *packing, struct inf_error *err)
 {
     size_t width = product->gemms->width;
-    size_t vectors = (product->outputs + width - 1) / width; // vectors of columns in a group
+    size_t vectors = (product->outputs + width - 1) / width; // number of vectors of columns in a
+                                                             // group
     size_t columns = product->groups * vectors * width;
     void *terms;
     void *weights;
@@ -142,9 +144,9 @@ static enum inf_code pack_weights(struct product *product, struct inf_cpu_step *
     return INF_OK;
 }
 
-// --- windows ---
+// --- copying windows ---
 
-// Copies `count` bytes of x, made unsigned.
+// Copies `count` bytes of x and converts them to unsigned.
 static void copy_bytes(uint8_t *to, const uint8_t *from, size_t count, uint8_t flip)
 {
     if (flip == 0) {
@@ -155,8 +157,8 @@ static void copy_bytes(uint8_t *to, const uint8_t *from, size_t count, uint8_t f
         to[i] = from[i] ^ flip;
 }
 
-// Copies one row of taps of a window. The first tap is at column `column` of `row`; row NULL:
-// padding.
+// Copies one row of taps of a window. The first tap is at column `column` of `row`. If `row` is
+// NULL, the row is padding.
 static void gather_row(const struct product *product, const uint8_t *row, int64_t column,
                        uint8_t *to)
 {
@@ -206,10 +208,10 @@ static int32_t sum_bytes(const uint8_t *bytes, size_t count)
 // --- computing ---
 
 struct strip {
-    const uint8_t *a; // windows
+    const uint8_t *a; // the windows
     size_t a_step;
     const int32_t *sums;
-    size_t first, count; // pixels
+    size_t first, count; // first pixel, and number of pixels
 };
 
 static void multiply_strip(const struct product_task *task, const struct strip *strip,
@@ -283,7 +285,7 @@ static void product_run(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, product->workers);
 }
 
-// --- making ---
+// --- creating a step ---
 
 // Chooses the size of strips and the number of threads.
 static void choose_strips(struct product *product, struct inf_cpu_step *step)
@@ -292,7 +294,7 @@ static void choose_strips(struct product *product, struct inf_cpu_step *step)
     product->workers = inf_native_choose_workers(step, product->pixels * macs);
     product->strips = inf_native_choose_strips(product->pixels, STRIP_PIXELS, product->workers);
     product->panel_parts = 1;
-    // There are too few pixels for all threads: they share the columns instead.
+    // If there are too few pixels for all threads, the threads share the columns instead.
     size_t few = 4 * product->gemms->rows_max * product->workers;
     if (product->pixels < few && product->workers > 1) {
         product->strips = 1;
@@ -319,8 +321,8 @@ static enum inf_code product_make(struct product *product, struct inf_cpu_step *
     return INF_OK;
 }
 
-// Returns true if 1x1 pixels can be read in place. They must be unsigned and a multiple of four
-// bytes long, because nothing beyond the last pixel may be read.
+// Returns true if 1x1 pixels can be read in place. They must be unsigned, and their size must be a
+// multiple of four bytes, because nothing beyond the last pixel may be read.
 static bool is_direct(const struct product *product)
 {
     return product->groups == 1 && product->terms.flip == 0 && product->depth % 4 == 0;
@@ -365,7 +367,7 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
     return inf_q8_params_check(graph, node, err);
 }
 
-// The rows of a are the pixels of an image one pixel high.
+// Treats the rows of a as the pixels of an image that is one pixel high.
 static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;

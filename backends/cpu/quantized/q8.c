@@ -5,9 +5,9 @@
 #include "backends/cpu/core/counted_memory.h"
 #include "proto/core/span.h"
 
-// --- parameters ---
+// --- quantisation parameters ---
 
-// Returns the elements of operand `input`; NULL if it is absent.
+// Returns the elements of operand `input`; NULL if the operand is absent.
 static const void *operand_elements(const struct inf_graph *graph, const struct inf_node *node,
                                     uint32_t input, size_t *count)
 {
@@ -29,7 +29,8 @@ enum inf_code inf_q8_params_check(const struct inf_graph *graph, const struct in
     return INF_OK;
 }
 
-// Returns the zero point at operand `input`, which has one element; 0 if it is absent.
+// Returns the zero point given by operand `input`, which has one element; 0 if the operand is
+// absent.
 static int32_t zero_of(const struct inf_graph *graph, const struct inf_node *node, uint32_t input,
                        enum inf_dtype dtype)
 {
@@ -68,8 +69,8 @@ struct inf_q8_params inf_q8_params_of(const struct inf_graph *graph, const struc
 
 int32_t inf_q8_w_zero(const struct inf_q8_params *params, size_t channel)
 {
-    // Without a zero point operand the zero point is 0, which becomes -128 if unsigned weights are
-    // made signed.
+    // If there is no zero point operand, the zero point is 0. It becomes -128 if unsigned weights
+    // are made signed.
     uint8_t zero =
         params->w_zeros != NULL ? params->w_zeros[params->w_zero_count == 1 ? 0 : channel] : 0;
     return (int8_t)(zero ^ params->w_flip);

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all steps on 8-bit numbers share.
+// Parameters and memory that all steps on 8-bit numbers use.
 #ifndef INF_BACKENDS_CPU_QUANTIZED_Q8_H
 #define INF_BACKENDS_CPU_QUANTIZED_Q8_H
 
 #include "backends/cpu/core/kernel.h"
 #include "backends/cpu/kernels/q8.h"
 
-// The parameters of a qconv2d or qmatmul as kernels need them: x unsigned, weights signed.
+// The parameters of a qconv2d or qmatmul in the form that kernels need: x is unsigned and weights
+// are signed.
 struct inf_q8_params {
-    uint8_t flip;           // 0 or 128: x ^ flip is unsigned
-    uint8_t w_flip;         // 0 or 128: w ^ w_flip is signed
-    int32_t x_zero;         // of unsigned x: 0 to 255
-    const uint8_t *w_zeros; // as in the graph; NULL: none
-    size_t w_zero_count;    // 1, or one for each channel
-    const int32_t *bias;    // NULL: none
-    const float *scales;    // NULL: the result is the 32-bit sums
-    size_t scale_count;     // 1, or one for each channel
+    uint8_t flip;           // 0 or 128: x ^ flip is the unsigned number
+    uint8_t w_flip;         // 0 or 128: w ^ w_flip is the signed number
+    int32_t x_zero;         // zero point of unsigned x: 0 to 255
+    const uint8_t *w_zeros; // in the encoding of the graph; NULL: all zero points are 0
+    size_t w_zero_count;    // 1, or the number of channels
+    const int32_t *bias;    // NULL: there is no bias
+    const float *scales;    // NULL: the result is the 32-bit sums, unscaled
+    size_t scale_count;     // 1, or the number of channels
     float low, high;        // bounds of the result minus its zero point
     int32_t y_zero;
-    size_t y_size; // bytes of an element of y
+    size_t y_size; // size of an element of y in bytes
 };
 
 // Returns INF_UNSUPPORTED unless weights, bias, zero points and scales of a qconv2d or qmatmul are
@@ -26,16 +27,16 @@ struct inf_q8_params {
 enum inf_code inf_q8_params_check(const struct inf_graph *graph, const struct inf_node *node,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Returns the parameters of a node that was accepted.
+// Returns the parameters of a node that inf_q8_params_check() accepted.
 struct inf_q8_params inf_q8_params_of(const struct inf_graph *graph, const struct inf_node *node);
 
-// Returns the zero point of channel `channel` of the weights after they are made signed.
+// Returns the zero point of channel `channel` of the weights, after the weights are made signed.
 int32_t inf_q8_w_zero(const struct inf_q8_params *params, size_t channel);
 
-// Returns true if a zero point of the signed weights is not 0.
+// Returns true if at least one zero point of the signed weights is not 0.
 bool inf_q8_has_w_zeros(const struct inf_q8_params *params);
 
-// Returns the bias of a channel with all terms of the expanded product that do not depend on x
+// Returns the bias of a channel plus all terms of the expanded product that do not depend on x
 // (product.c): bias - x_zero * w_sum + depth * x_zero * w_zero. `w_sum` is the sum of the channel's
 // `depth` signed weights.
 int32_t inf_q8_adjusted_bias(const struct inf_q8_params *params, size_t channel, int32_t w_sum,
@@ -44,8 +45,8 @@ int32_t inf_q8_adjusted_bias(const struct inf_q8_params *params, size_t channel,
 // Returns the scale of a channel; 0 if results are not scaled.
 float inf_q8_scale(const struct inf_q8_params *params, size_t channel);
 
-// Allocates `size` bytes, uninitialised and aligned to a cache line, with INF_BLOB_SLACK_BYTES
-// behind them. They are freed with the step.
+// Allocates `size` bytes, uninitialised and aligned to a cache line, followed by
+// INF_BLOB_SLACK_BYTES. They are freed with the step.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_q8_alloc(void **out_memory, struct inf_cpu_step *step, size_t size,

@@ -10,16 +10,16 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
-// A description of the three operators. They differ in which operand is which.
+// A common description of the three operators, which differ in the order of their operands.
 struct conv {
     struct inf_window height, width;
     struct inf_cpu_activation activation;
-    uint32_t bias, prelu; // operand indices; UINT32_MAX: the operator has none
+    uint32_t bias, prelu; // operand indices; UINT32_MAX if the operator has no such operand
     uint32_t groups;
     size_t group_inputs, group_outputs;
-    size_t inputs, outputs; // channels
+    size_t inputs, outputs; // number of channels
     size_t batch, input_height, input_width;
-    // Of a transposed convolution: rows that no window reaches.
+    // For a transposed convolution: the number of rows and columns that no window reaches.
     uint32_t adjust_height, adjust_width;
 };
 
@@ -65,7 +65,8 @@ static int64_t window_extent(const struct inf_window *window)
     return (int64_t)(window->kernel - 1) * window->dilation + 1;
 }
 
-// Returns true if XNNPACK derives the output size of the graph from kernel, stride and padding.
+// Returns true if XNNPACK derives the same output size from kernel, stride and padding as the
+// graph.
 static bool forward_ok(const struct inf_window *window)
 {
     int64_t padded = window->input + window->pad_before + window->pad_after;
@@ -74,16 +75,16 @@ static bool forward_ok(const struct inf_window *window)
            (padded - extent) / window->stride + 1 == window->output;
 }
 
-// The same for transposed convolutions. *adjust is the number of rows of the result behind the last
-// window.
+// Same as forward_ok(), for transposed convolutions. *adjust is the number of rows of the result
+// after the last window.
 static bool backward_ok(const struct inf_window *window, uint32_t *adjust)
 {
     int64_t reached = (window->output - 1) * window->stride + window_extent(window);
     int64_t rest = window->input + window->pad_before + window->pad_after - reached;
     if (window->pad_before < 0 || window->pad_after < 0 || rest < 0 || rest >= window->stride)
         return false;
-    // XNNPACK computes each of `stride` interleaved parts of the result. It crashes if one of them
-    // is empty.
+    // XNNPACK computes each of `stride` interleaved parts of the result. Decline a node that makes
+    // one part empty, because XNNPACK would crash.
     if (window->input < window->stride)
         return false;
     *adjust = (uint32_t)rest;
@@ -116,7 +117,8 @@ static enum inf_code conv_supports(const struct inf_graph *graph, const struct i
 }
 
 // Copies the filter with output channels outermost and input channels innermost. The caller frees
-// *out_ohwi. `hwio`: the filter ends in [inputs, outputs], otherwise in [outputs, inputs].
+// *out_ohwi. `hwio` is true if the filter ends in [inputs, outputs], and false if it ends in
+// [outputs, inputs].
 static enum inf_code filter_to_ohwi(float **out_ohwi, const struct inf_node *node,
                                     const float *filter, const struct conv *conv, bool hwio,
                                     struct inf_error *err)
@@ -218,7 +220,8 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
     enum xnn_status status;
     float *ohwi = NULL;
     if (node->op == INF_OP_DEPTHWISE_CONV2D) {
-        // XNNPACK's depthwise filter is [kh, kw, channels * multiplier], like the graph's.
+        // The filter is passed unchanged, because XNNPACK's depthwise filter is [kh, kw, channels *
+        // multiplier], like the graph's.
         status = conv_operator(step, conv, filter, bias);
     } else if (node->op == INF_OP_CONV2D) {
         INF_TRY(filter_to_ohwi(&ohwi, node, filter, conv, true, err));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts XNNPACK with the counting allocator and turns its status codes into errors.
+// Initialises XNNPACK with the counting allocator, and converts its status codes to errors.
 #include "backends/cpu/xnnpack/library.h"
 
 #include "backends/cpu/core/counted_memory.h"

@@ -39,7 +39,7 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
                         (int)a->rank, (int)b->rank);
     INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
     struct matmul matmul = matmul_describe(graph, node);
-    // Only one matrix b for all matrices of a is supported.
+    // All matrices of a must be multiplied with the same matrix b.
     INF_TRY(inf_cpu_need_const(graph, node, 1, matmul.inner * matmul.columns, err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, matmul.columns, err));
     bool vector = a->dims[a->rank - 1] == 1 || a->dims[a->rank - 2] == 1;
@@ -68,7 +68,7 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     float min;
     float max;
     inf_cpu_activation_bounds(&activation, &min, &max);
-    // XNNPACK's own layout is [columns, inner].
+    // A weight matrix [columns, inner] is passed as is, because this is XNNPACK's own layout.
     uint32_t flags = node->attrs.matmul.transpose_b ? 0 : XNN_FLAG_TRANSPOSE_WEIGHTS;
     enum xnn_status status = xnn_create_fully_connected_nc_f32(
         matmul->inner, matmul->columns, matmul->inner, matmul->columns,

@@ -20,7 +20,7 @@ static struct pool pool_describe(const struct inf_graph *graph, const struct inf
 }
 
 // Returns true if XNNPACK derives the same output size, and every window has an element inside x.
-// XNNPACK replaces elements outside x by those at the edge.
+// The second condition is needed because XNNPACK replaces elements outside x by those at the edge.
 static bool window_ok(const struct inf_window *window)
 {
     int64_t padded = window->input + window->pad_before + window->pad_after;

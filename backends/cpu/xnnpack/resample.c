@@ -4,11 +4,11 @@
 
 #include "backends/cpu/xnnpack/library.h"
 
-#define XNN_AXES 6 // XNN_MAX_TENSOR_DIMS
+#define XNN_AXES 6 // equals XNN_MAX_TENSOR_DIMS
 
 // --- pad ---
 
-// The axes; an axis without padding is merged into the one before it.
+// The padded axes. An axis without padding is merged into the previous one.
 struct pad {
     size_t rank;
     size_t shape[INF_LIMIT_RANK], before[INF_LIMIT_RANK], after[INF_LIMIT_RANK];
@@ -17,7 +17,7 @@ struct pad {
                              void *output, pthreadpool_t pool);
 };
 
-// Returns false if the paddings are not constant or one of them is negative.
+// Describes the node. Returns false if the paddings are not constant or one of them is negative.
 static bool pad_describe(struct pad *pad, const struct inf_graph *graph,
                          const struct inf_node *node)
 {

@@ -41,8 +41,8 @@ static enum inf_code unary_create(struct inf_cpu_step *step, struct inf_error *e
 
 // --- prelu ---
 
-// Returns how many trailing elements of x have different slopes: the slopes, without leading
-// dimensions of 1, must be the last dimensions of x. Returns 0 if they are not.
+// Returns how many trailing elements of x have different slopes. The slopes, without leading
+// dimensions of 1, must be the last dimensions of x; otherwise returns 0.
 static size_t prelu_channels(const struct inf_graph *graph, const struct inf_node *node)
 {
     const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of XNNPACK's unary operators, and the activations that are computed with them.
+// The table of XNNPACK's unary operators, which includes the operators for activations.
 #include "backends/cpu/xnnpack/unary_operator.h"
 
 #include "backends/cpu/core/activation.h"
@@ -15,7 +15,7 @@ typedef enum xnn_status setup_fn(xnn_operator_t op, size_t batch, const float *i
 struct unary_row {
     const char *name;
     create_fn *create;
-    create_alpha_fn *create_alpha; // used instead of create for kinds with alpha
+    create_alpha_fn *create_alpha; // used instead of `create` for kinds that have an alpha
     setup_fn *setup;
 };
 
