@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file cache in front of the GLSL compiler. Files are named after the hash of the source.
+// A file cache for the GLSL compiler. The name of a file is the hash of the source.
 #include "backends/jit/glsl.h"
 
 #include <fcntl.h>
@@ -12,12 +12,12 @@
 
 #include "backends/storage/file.h"
 
-// The header of a file. The source and the SPIR-V words follow. A file is used only if it is
-// complete and has the same source.
+// The header of a file, which is followed by the source and the SPIR-V words. A file is used only
+// if it is complete and has the same source.
 struct header {
     char magic[8];
     uint64_t source_bytes, spirv_bytes;
-    uint64_t checksum; // of all that follows
+    uint64_t checksum; // checksum of all bytes that follow
 };
 
 static const char magic[8] = "infglsl";
@@ -43,7 +43,8 @@ static void file_name(const char *source, char name[40])
     snprintf(name, 40, "fused-%016" PRIx64 ".spv", inf_glsl_hash(source));
 }
 
-// Copies the words from the bytes of a file. Returns false if the file is not exactly as expected.
+// Copies the SPIR-V words from the bytes of a file. Returns false if the file is not exactly as
+// expected.
 static bool parse_file(struct inf_spirv *spirv, const char *file, size_t size, const char *source)
 {
     struct header header;
@@ -93,8 +94,8 @@ static bool write_parts(int fd, const struct header *header, const char *source,
     return fsync(fd) == 0;
 }
 
-// Writes the file completely or not at all. If that fails, the next start compiles the shader
-// again.
+// Writes the file completely or not at all. After a failure, the next start of inferd compiles the
+// shader again.
 static void write_file(const struct inf_spirv *spirv, const char *source, int directory,
                        const char *name)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles GLSL to SPIR-V at run time, if inferd is built with shaderc. Results are kept on disk,
-// so that a second start compiles nothing.
+// so that the next start need not compile them again.
 #ifndef INF_BACKENDS_JIT_GLSL_H
 #define INF_BACKENDS_JIT_GLSL_H
 
@@ -19,18 +19,19 @@ struct inf_spirv {
     size_t size_bytes;
 };
 
-// Returns true if inferd is built with a compiler.
+// Returns true if inferd is built with a GLSL compiler.
 bool inf_glsl_available(void);
 
-// Compiles a compute shader for Vulkan 1.2. Any thread but the loop.
+// Compiles a compute shader for Vulkan 1.2. Any thread except the event loop.
 //
 // INF_UNSUPPORTED  inferd is built without a compiler.
 // INF_INTERNAL     the first error message of the compiler.
 enum inf_code inf_glsl_compile(struct inf_spirv *spirv, const char *source,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// As inf_glsl_compile(), but looks for the result in `directory` first (NULL: nowhere), and stores
-// it there. *compiled is true if it was not found.
+// Same as inf_glsl_compile(), but first looks for the result in `directory`, and stores it there
+// after compiling. If `directory` is NULL, always compiles. *compiled is true if the shader was
+// compiled.
 enum inf_code inf_glsl_fetch(struct inf_spirv *spirv, const char *source, const char *directory,
                              bool *compiled, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler of a build without shaderc: it always fails.
+// Implements the compiler functions for a build without shaderc. They always fail.
 #include "backends/jit/glsl.h"
 
 #include <string.h>

@@ -18,12 +18,12 @@
 
 #define VULKAN_PRIORITY 300
 
-// Runs that a GPU may overlap. A software device computes on the CPU, where overlapping gains
-// nothing.
+// The number of runs that a GPU may overlap. A software device gets one, because it computes on the
+// CPU and overlapping runs would not be faster.
 #define GPU_SLOTS 2
 
-// Multiply-adds per second that are assumed before anything is measured: what the slowest devices
-// of each kind reach.
+// Multiply-adds per second that are assumed before anything is measured. The slowest devices of
+// each kind reach these rates.
 #define GPU_RATE      UINT64_C(10000000000)
 #define SOFTWARE_RATE UINT64_C(2000000000)
 
@@ -48,14 +48,15 @@ static uint64_t local_bytes(const VkPhysicalDeviceMemoryProperties *memory)
     return bytes;
 }
 
-// Writes the 32 hexadecimal digits of a UUID and a terminating zero.
+// Writes a UUID as 32 hexadecimal digits and a terminating zero.
 static void write_uuid(char text[2 * VK_UUID_SIZE + 1], const uint8_t uuid[VK_UUID_SIZE])
 {
     for (size_t i = 0; i < VK_UUID_SIZE; i++)
         snprintf(text + 2 * i, 3, "%02x", uuid[i]);
 }
 
-// The identity is "DEVICE-UUID DRIVER-UUID VERSION". Drivers have a different UUID for every build.
+// Writes the identity "DEVICE-UUID DRIVER-UUID VERSION". The driver UUID differs for every build of
+// a driver.
 static void write_identity(struct vk_gpu *gpu, const VkPhysicalDeviceIDProperties *ids)
 {
     struct inf_device_info *info = &gpu->base.info;
@@ -118,8 +119,8 @@ static bool has_triples(const struct vk_gpu *gpu)
     return all;
 }
 
-// Reads the subgroup properties: the size, if shaders may compute across a subgroup, and whether
-// subgroups have eight invocations that may read each other's values.
+// Reads the subgroup properties: the size, whether shaders may compute across a subgroup, and
+// whether subgroups have eight invocations that may read each other's values.
 static void examine_subgroups(struct vk_gpu *gpu)
 {
     VkPhysicalDeviceSubgroupProperties subgroup = {
@@ -151,7 +152,7 @@ static bool has_extension(const struct vk_gpu *gpu, const char *name)
     return found;
 }
 
-// Lists the limits and features that decide what the device computes, and how.
+// Lists the limits and features on which the choice of kernels depends.
 static void list_features(struct vk_gpu *gpu)
 {
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
@@ -198,8 +199,8 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     gpu->half_storage = has_half_storage(gpu);
     if (gpu->half_storage)
         gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);
-    // llvmpipe loads a texel in a few instructions, but checks the bounds of each number of a
-    // buffer.
+    // Use texel views on llvmpipe, because it loads a texel in a few instructions, but checks the
+    // bounds of each number of a buffer.
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
     gpu->texels = gpu->base.info.kind == INF_DEVICE_SOFTWARE && gpu->half_storage &&
                   limits->maxTexelBufferElements >= limits->maxStorageBufferRange / sizeof(float);

@@ -12,32 +12,34 @@
 
 #define LOADER "libvulkan.so.1"
 
-// The process's instance. Loading drivers takes 20 ms or more, and unloading some of them is not
-// safe, so the instance is created at most once and never destroyed. Written under `once` only.
+// The instance of this process. Loading drivers takes 20 ms or more, and unloading some drivers is
+// not safe, so the instance is created at most once and never destroyed. Written only under `once`.
 static struct vk_instance_api process_api;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// The path of the loader; "" for the system's. Set before the instance is created, while the
-// process has one thread.
+// The path of the loader; "" for the system's loader. Set before the instance is created, while the
+// process has only one thread.
 static char loader_path[4096];
 
 enum inf_code vk_api_prepare(const char *loader, const char *drivers, struct inf_error *err)
 {
     if (loader != NULL) {
-        if (dlopen(loader, RTLD_NOW | RTLD_LOCAL) == NULL) // never closed, like the instance
+        if (dlopen(loader, RTLD_NOW | RTLD_LOCAL) == NULL) // never closed, for the same reason as
+                                                           // the instance
             return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "vulkan_loader: %s",
                                    dlerror());
         snprintf(loader_path, sizeof loader_path, "%s", loader);
     }
-    // Environment variables that the loader reads; the second is for loaders before 1.3.207.
+    // Set both environment variables that the loader reads; loaders before 1.3.207 read the second
+    // one.
     if (drivers != NULL &&
         (setenv("VK_DRIVER_FILES", drivers, 1) != 0 || setenv("VK_ICD_FILENAMES", drivers, 1) != 0))
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "vulkan: no memory");
     return INF_OK;
 }
 
-// Entries are looked up as functions without a type. Copying the bytes avoids a cast between data
-// and function pointers.
+// Stores a function pointer that was looked up without its type. Copying the bytes avoids a cast
+// between data and function pointers.
 static bool set_entry(void *entry, PFN_vkVoidFunction found)
 {
     memcpy(entry, &found, sizeof(found));
@@ -69,7 +71,8 @@ static void create_instance(void)
                                            .apiVersion = VK_API_VERSION_1_2};
     const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                        .pApplicationInfo = &application};
-    // This fails if there is no driver. That is not an error: there is no GPU.
+    // Instance creation fails if there is no driver. This is not an error: the process then has no
+    // GPU.
     if (create(&info, NULL, &process_api.instance) != VK_SUCCESS ||
         !load_instance_entries(&process_api, get))
         process_api.instance = VK_NULL_HANDLE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vulkan's entry points. The loader is opened at run time, so that inferd starts without it.
-// Entries of a device come from its driver directly, which avoids a call through the loader.
+// Vulkan's entry points. The loader is opened at run time, so that inferd starts without a loader.
+// Entries of a device are looked up in its driver, which avoids a call through the loader.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_API_H
 #define INF_BACKENDS_VULKAN_DEVICE_API_H
 
@@ -12,7 +12,7 @@
 #include "backends/base/role.h"
 #include "proto/core/status.h"
 
-// Entry points of the instance that are used, without the prefix.
+// The instance entry points that the backend uses, without the prefix "vk".
 #define VK_INSTANCE_ENTRIES(X)                                                                     \
     X(CreateDevice)                                                                                \
     X(EnumerateDeviceExtensionProperties)                                                          \
@@ -26,7 +26,7 @@
     X(GetPhysicalDeviceProperties2)                                                                \
     X(GetPhysicalDeviceQueueFamilyProperties)
 
-// Entry points of devices that are used.
+// The device entry points that the backend uses, without the prefix "vk".
 #define VK_DEVICE_ENTRIES(X)                                                                       \
     X(AllocateCommandBuffers)                                                                      \
     X(AllocateDescriptorSets)                                                                      \
@@ -89,24 +89,26 @@ struct vk_device_api {
     VK_DEVICE_ENTRIES(VK_ENTRY_MEMBER)
 };
 
-// Sets the path of the loader, and the drivers that it may load; NULL: those of the system. Must be
-// called before the instance is created, while no other thread reads the environment.
+// Sets the path of the loader, and the drivers that it may load. NULL selects the system's loader
+// or drivers. Must be called before the instance is created, while no other thread reads the
+// environment.
 //
 // INF_UNAVAILABLE  the loader cannot be opened.
 enum inf_code vk_api_prepare(const char *loader, const char *drivers,
                              struct inf_error *err) INF_NODISCARD;
 
-// Returns the process's instance, which the first call creates; NULL if there is no loader or no
-// driver. Valid until the process ends. Any thread.
+// Returns the instance of this process, which the first call creates. Returns NULL if there is no
+// loader or no driver. Valid until the process ends. Any thread.
 const struct vk_instance_api *vk_instance_api(void) INF_MAY_BLOCK;
 
-// Looks up the entries of a device.
+// Looks up the entry points of a device.
 //
-// INF_INTERNAL  the driver lacks one.
+// INF_INTERNAL  the driver lacks an entry point.
 enum inf_code vk_device_api_load(struct vk_device_api *api, VkDevice device,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Sets *entry, a function pointer, to the device's entry of that name; NULL if it has none.
+// Sets *entry, a function pointer, to the device's entry point called `name`; NULL if the device
+// has none.
 void vk_device_entry(void *entry, VkDevice device, const char *name);
 
 #endif

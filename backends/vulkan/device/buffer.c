@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers of the device interface: each is a span of device memory, or imported host memory.
+// Implements buffers of the device interface. Each buffer is a span of device memory, or imported
+// host memory.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +10,9 @@
 
 struct vk_buffer {
     struct inf_buffer base;
-    struct vk_device *device; // a reference: a GPU that was lost has another one
+    struct vk_device *device; // a counted reference; a GPU that was lost gets another device
     struct vk_span span;
-    struct vk_host_import import; // empty if the span belongs to a slab
+    struct vk_host_import import; // empty if the span is part of a slab
 };
 
 const struct vk_span *vk_buffer_span(const struct inf_buffer *buffer)
@@ -40,7 +41,8 @@ enum inf_code vk_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device 
         free(buffer);
         return code;
     }
-    // Arenas are not mapped for the caller, even if the host can see their memory.
+    // Only staging buffers are mapped for the caller. Arenas are not, even if the host can see
+    // their memory.
     if (usage == INF_BUFFER_STAGING) {
         buffer->base.host = buffer->span.host;
         memset(buffer->base.host, 0, buffer->span.size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes the cache files of a device. A file is used only if its header and checksum
+// Reads and writes the cache files of a device. A file is used only if its header and its checksum
 // match.
 #include "backends/vulkan/device/cache_file.h"
 
@@ -16,7 +16,7 @@
 #define VERSION        2
 #define FILE_BYTES_MAX VK_CACHE_FILE_BYTES_MAX
 
-// The first bytes of each kind of file, and the end of its name.
+// For each kind of file: its first bytes, and the end of its name.
 static const struct {
     char magic[8];
     const char *suffix;
@@ -33,7 +33,8 @@ void vk_cache_header_init(struct vk_cache_header *header, const struct vk_gpu *g
     VkPhysicalDeviceProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &id};
     gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
-    memset(header, 0, sizeof(*header)); // padding is compared, too
+    memset(header, 0, sizeof(*header)); // clears the padding too, because headers are compared as
+                                        // bytes
     memcpy(header->magic, kinds[kind].magic, sizeof(header->magic));
     header->version = VERSION;
     header->vendor = properties.properties.vendorID;
@@ -105,7 +106,7 @@ const void *vk_cache_file_read(const struct vk_gpu *gpu, enum vk_cache_kind kind
     return payload;
 }
 
-// Replaces a file atomically: writes a new one, syncs it, then renames it.
+// Replaces a file atomically: writes a new file, syncs it, then renames it.
 static bool replace_file(int directory, const char *name, const char *data, size_t size)
 {
     char temporary[80];

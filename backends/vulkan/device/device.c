@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Submits and waits of a logical device, and the detection of its loss.
+// Submits to a logical device, waits for it, and detects its loss.
 //
-// A device is *lost* if the driver says so, or if a submission does not finish within VK_HANG_NS:
-// then it is *hung* as well. Loss is final for the logical device. Every later call fails with
-// DEVICE_LOST, and waits end at their next slice, so no thread stays blocked. The GPU creates
-// another logical device after a delay (gpu.c, gpu_health.c).
+// A device is *lost* if the driver reports a loss, or if a submission does not finish within
+// VK_HANG_NS. In the second case it is also *hung*. Loss is final for the logical device. Every
+// later call fails with DEVICE_LOST, and waits end at their next slice, so no thread stays blocked.
+// The GPU creates another logical device after a delay (gpu.c, gpu_health.c).
 //
-// A hung device may still be writing to its memory. Nothing of it is freed as long as its timeline
-// has not reached the last submitted value; it is then *abandoned* until the process ends.
+// A hung device may still be writing to its memory. None of its memory is freed until its timeline
+// has reached the last submitted value. If that never happens, the device is *abandoned* until the
+// process ends.
 #include "backends/vulkan/device/device.h"
 
 #include <inttypes.h>
@@ -15,7 +16,7 @@
 
 #include "backends/base/clock.h"
 
-// How long one slice of a wait is, after which the device's state is checked.
+// The length of one slice of a wait. The state of the device is checked after each slice.
 #define SLICE_NS (100u * INF_NS_PER_MS)
 
 static const char *result_name(VkResult result)
@@ -53,7 +54,7 @@ static const char *call_name(const char *what, int *length)
     return what + start;
 }
 
-// Marks the device lost. Returns true for the first caller.
+// Marks the device lost. Only the first caller gets true.
 static bool mark_lost(struct vk_device *device)
 {
     if (atomic_exchange(&device->lost, true))
@@ -95,7 +96,8 @@ static enum inf_code check_lost(const struct vk_device *device, struct inf_error
 
 struct vk_device *vk_device_ref(struct vk_device *device)
 {
-    // Relaxed: passing the pointer to another thread already orders the data behind it.
+    // Relaxed order is enough, because passing the pointer to another thread already orders the
+    // data that it points to.
     atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
     return device;
 }
@@ -119,7 +121,7 @@ bool vk_device_abandoned(const struct vk_device *device)
             reached < device->submitted);
 }
 
-// --- submits ---
+// --- submissions and waits ---
 
 enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer commands,
                                uint64_t *out_value, struct inf_error *err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the driver objects of a logical device, and frees them with everything that was created
-// on the device.
+// Creates the driver objects of a logical device, and frees them together with all objects that
+// were created on the device.
 #include "backends/vulkan/device/device_create.h"
 
 #include <stdlib.h>
@@ -114,7 +114,8 @@ enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu
     device->generation = generation;
     device->made_ns = inf_clock_ns();
     atomic_init(&device->references, 1);
-    // A failure during creation is counted by the caller, not as a loss.
+    // Marks the device lost without counting a loss, because the caller counts failures during
+    // creation.
     atomic_init(&device->lost, true);
     inf_mutex_init(&device->queue_mutex);
     inf_mutex_init(&device->memory_mutex);
@@ -142,7 +143,7 @@ static void destroy_objects(struct vk_device *device)
         inf_log(device->gpu->log, INF_LOG_WARNING, "device abandoned device=%s", device->name);
         return;
     }
-    // On a lost device the call would only return an error.
+    // Skip the call on a lost device, because it would only return an error.
     if (!vk_device_lost(device))
         (void)device->api.DeviceWaitIdle(device->device);
     if (device->cache != VK_NULL_HANDLE)
@@ -159,7 +160,8 @@ void vk_device_unref(struct vk_device **pointer)
 {
     struct vk_device *device = *pointer;
     *pointer = NULL;
-    // Acquire-release: the thread that frees the device sees what all other holders did.
+    // Acquire-release order, so that the thread that frees the device sees all writes of the other
+    // holders.
     if (device == NULL ||
         atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
         return;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linked list of generated shaders behind a mutex. Entries are never removed before the GPU is,
-// so
-// that a shader that was found may be used without the lock.
+// A linked list of generated shaders, guarded by a mutex. Entries live as long as the GPU, so a
+// shader that was found may be used without the lock.
 #include "backends/vulkan/device/fused_shaders.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shaders of one GPU that were generated at run time (program/element_tree.h). They live as
-// long as the GPU.
+// The shaders of one GPU that were generated at run time (program/element_tree.h). They are freed
+// with the GPU.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_FUSED_SHADERS_H
 #define INF_BACKENDS_VULKAN_DEVICE_FUSED_SHADERS_H
 
@@ -12,31 +12,31 @@
 // A shader that was generated at run time.
 struct vk_fused_shader {
     struct vk_fused_shader *next;
-    uint64_t hash; // of its source
+    uint64_t hash; // hash of its GLSL source
     struct inf_shader shader;
 };
 
-// Embedded in the GPU.
+// The generated shaders of a GPU. Embedded in the GPU.
 struct vk_fused_shaders {
     struct inf_mutex mutex; // guards the list
     struct vk_fused_shader *list;
-    atomic_bool trees_off; // there is no shader compiler, or a shader could not be built
-    // convolutions add no residual: such a shader could not be built
+    atomic_bool trees_off; // true: no shader compiler, or a shader could not be built
+    // True if a convolution shader with a residual could not be built. Convolutions then add no
+    // residuals.
     atomic_bool residuals_off;
 };
 
-// Makes the list empty. `available` says whether this process can compile shaders.
+// Initialises an empty list. `available` says whether this process can compile shaders.
 void vk_fused_shaders_init(struct vk_fused_shaders *shaders, bool available);
 
-// Frees the shaders.
+// Frees the shaders of the list.
 void vk_fused_shaders_fini(struct vk_fused_shaders *shaders);
 
-// Returns the shader whose source has the hash, or NULL. Any thread.
+// Returns the shader whose source has the hash `hash`; NULL if there is none. Any thread.
 const struct inf_shader *vk_fused_shaders_find(struct vk_fused_shaders *shaders, uint64_t hash);
 
-// Adds a shader; the list owns it from now on. If two threads add the same hash, both entries stay
-// and
-// the later one is found. Any thread.
+// Adds a shader; the list takes ownership. If two threads add the same hash, the list keeps both
+// entries, and later lookups find one of them. Any thread.
 void vk_fused_shaders_add(struct vk_fused_shaders *shaders, struct vk_fused_shader *fused);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acquires the logical device of a GPU. One thread creates it, without holding a lock, while others
-// wait; a lost one is replaced when its backoff time is over.
+// Acquires the logical device of a GPU. One thread creates the device without holding a lock, while
+// other threads wait. A lost device is replaced when its backoff time is over.
 #include "backends/vulkan/device/gpu.h"
 
 #include <inttypes.h>
@@ -23,12 +23,12 @@ static enum inf_code fail_unavailable(const struct vk_gpu *gpu, struct inf_error
         retry_at_ns > now_ns ? (retry_at_ns - now_ns + INF_NS_PER_MS - 1) / INF_NS_PER_MS : 0);
 }
 
-// Creates the logical device that follows `old`, and drops `old`. No lock is held, because drivers
-// are slow.
+// Creates the logical device that replaces `old`, and drops `old`. The caller must not hold a lock,
+// because drivers are slow.
 static enum inf_code make_device(struct vk_gpu *gpu, struct vk_device *old, uint32_t generation,
                                  struct vk_device **out_device, struct inf_error *err) INF_MAY_BLOCK
 {
-    // Frees it, unless programs or buffers still hold references.
+    // Frees the old device, unless programs or buffers still hold references.
     vk_device_unref(&old);
     uint64_t begin_ns = inf_clock_ns();
     struct inf_error why = {0};
@@ -44,9 +44,9 @@ static enum inf_code make_device(struct vk_gpu *gpu, struct vk_device *old, uint
     return INF_OK;
 }
 
-// Takes a reference to the current device, or claims the right to create the next one: then
-// *out_makes is true, *out_old is to be dropped, and publish_device() must follow. Waits while
-// another thread creates it.
+// Takes a reference to the current device, or claims the right to create the next one. In the
+// second case *out_makes is true, and the caller must drop *out_old and then call publish_device().
+// Waits while another thread creates the device.
 static enum inf_code claim_device(struct vk_gpu *gpu, struct vk_device **out_device,
                                   struct vk_device **out_old, bool *out_makes,
                                   struct inf_error *err)
@@ -70,7 +70,7 @@ static enum inf_code claim_device(struct vk_gpu *gpu, struct vk_device **out_dev
     return code;
 }
 
-// Ends the creation: `device` is the current device from here on; NULL if it could not be created.
+// Ends the creation. `device` becomes the current device; NULL if it could not be created.
 static void publish_device(struct vk_gpu *gpu, struct vk_device *device)
 {
     inf_mutex_lock(&gpu->device_mutex);
@@ -89,7 +89,8 @@ enum inf_code vk_gpu_acquire(struct vk_gpu *gpu, struct vk_device **out_device,
     INF_TRY(claim_device(gpu, out_device, &old, &makes, err));
     if (!makes)
         return INF_OK;
-    // No other thread changes the generation while this one creates the device.
+    // Reading the generation without the lock is safe, because no other thread changes it while
+    // this thread creates the device.
     enum inf_code code = make_device(gpu, old, gpu->generation, &made, err);
     if (code == INF_OK)
         *out_device = vk_device_ref(made);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts how often a GPU was lost, and decides when it may be used again.
+// Counts how often the device of a GPU was lost, and decides when the GPU may be used again.
 #include <inttypes.h>
 
 #include "backends/vulkan/device/gpu.h"

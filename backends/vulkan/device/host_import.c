@@ -18,7 +18,7 @@ void vk_host_import_probe(struct vk_gpu *gpu, bool extension)
         return;
     gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
     gpu->import_alignment = host.minImportedHostPointerAlignment;
-    // llvmpipe imports any memory, although it reports that no memory type can.
+    // llvmpipe can import to any memory type, although it reports none.
     gpu->imports_any_type = driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
 }
 
@@ -29,7 +29,7 @@ static enum inf_code decline_import(const struct vk_device *device, const char *
                     device->name, size_bytes, why);
 }
 
-// Returns the memory type to import to; UINT32_MAX if there is none.
+// Returns the memory type for the import; UINT32_MAX if there is none.
 static uint32_t choose_type(struct vk_device *device, const void *host, uint32_t buffer_types)
 {
     const struct vk_gpu *gpu = device->gpu;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for GPUs: device nodes without loading drivers, then physical devices of the instance.
+// Finds GPUs: first device nodes, without loading drivers, then the physical devices of the
+// instance.
 #include "backends/vulkan/device/instance.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growing array of hashes, and its form in a file.
+// A growing array of hashes, and its encoding in a file.
 #include "backends/vulkan/device/known_variants.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ void vk_known_variants_add(struct vk_known_variants *known, const struct vk_vari
     known->hashes[known->count++] = hash;
 }
 
-// The form in a file: the count, then the hashes.
+// --- encoding in a file: the count, then the hashes ---
 
 size_t vk_known_variants_bytes(const struct vk_known_variants *known)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variants that the pipeline cache file has. They precede the driver's data in the file, so
-// that a start can count the pipelines that no earlier start has created, even if the driver does
-// not report it.
+// The variants in the pipeline cache file. They precede the driver's data in the file. With this
+// list inferd can count the pipelines that no earlier start has created, even if the driver does
+// not report them.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_KNOWN_VARIANTS_H
 #define INF_BACKENDS_VULKAN_DEVICE_KNOWN_VARIANTS_H
 
@@ -11,10 +11,10 @@
 
 struct vk_variant;
 
-// More variants than the models of any device need.
+// The largest number of variants in a set; more than the models of any device need.
 #define VK_KNOWN_VARIANTS_MAX 65536u
 
-// A set of hashes of variants. Embedded; all zero is empty.
+// A set of hashes of variants. Embedded. A zeroed struct is the empty set.
 struct vk_known_variants {
     uint64_t *hashes;
     uint32_t count, capacity;
@@ -26,18 +26,17 @@ void vk_known_variants_fini(struct vk_known_variants *known);
 // Returns true if the variant is in the set.
 bool vk_known_variants_has(const struct vk_known_variants *known, const struct vk_variant *variant);
 
-// Adds a variant. It is dropped if memory is exhausted or the set has VK_KNOWN_VARIANTS_MAX
-// members.
+// Adds a variant. Does nothing if memory is exhausted or the set has VK_KNOWN_VARIANTS_MAX members.
 void vk_known_variants_add(struct vk_known_variants *known, const struct vk_variant *variant);
 
-// Returns how many bytes the set takes in a file.
+// Returns the size of the encoded set in bytes.
 size_t vk_known_variants_bytes(const struct vk_known_variants *known);
 
-// Writes these bytes.
+// Writes the encoded set, vk_known_variants_bytes() bytes.
 void vk_known_variants_write(const struct vk_known_variants *known, void *bytes);
 
-// Reads the set from the start of `size` bytes of a file. Returns how many bytes it took; 0 if they
-// are not valid.
+// Reads the set from the start of `size` bytes of a file. Returns the number of bytes read; 0 if
+// they are not valid.
 size_t vk_known_variants_read(struct vk_known_variants *known, const void *bytes, size_t size);
 
 #endif

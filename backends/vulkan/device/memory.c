@@ -28,15 +28,15 @@
 
 #include "proto/core/span.h"
 
-// Small enough for small systems, and large enough to stay far below a driver's limit of
-// allocations.
+// The size of a slab. Small enough for small systems, and large enough that the number of slabs
+// stays far below a driver's limit of allocations.
 #define SLAB_BYTES ((VkDeviceSize)16 << 20)
 // Slabs of weights are smaller, because each program allocates its weights once.
 #define WEIGHTS_SLAB_BYTES ((VkDeviceSize)4 << 20)
 
 // A free part of a slab.
 struct hole {
-    struct hole *next; // by offset
+    struct hole *next; // next hole of the slab, ordered by offset
     VkDeviceSize offset, size;
 };
 
@@ -44,18 +44,18 @@ struct vk_slab {
     struct vk_slab *next;
     VkDeviceMemory memory;
     VkBuffer buffer;
-    uint64_t serial; // of the buffer
+    uint64_t serial; // serial number of the buffer
     VkDeviceSize size;
     uint32_t type;
     enum vk_span_use use;
-    uint32_t spans; // spans in use
+    uint32_t spans; // number of spans in use
     void *host;
     struct hole *holes;
 };
 
 // --- memory types ---
 
-// Returns the first memory type with all flags of `wanted`; UINT32_MAX if there is none.
+// Returns the first memory type that has all flags of `wanted`; UINT32_MAX if there is none.
 static uint32_t find_type(const VkPhysicalDeviceMemoryProperties *memory,
                           VkMemoryPropertyFlags wanted)
 {
@@ -88,7 +88,7 @@ bool vk_choose_memory_types(struct vk_gpu *gpu)
 
 uint64_t vk_buffer_serial(struct vk_device *device)
 {
-    // Relaxed: only uniqueness matters.
+    // Relaxed order is enough, because serial numbers must only be unique.
     return atomic_fetch_add_explicit(&device->serials, 1, memory_order_relaxed) + 1;
 }
 
@@ -143,10 +143,10 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
     return INF_OK;
 }
 
-// --- how much there may be ---
+// --- memory limits ---
 
-// The percentage of the budget from which on memory is reported short, and below which that is
-// reset.
+// At the first percentage of the budget, memory is reported as short. Below the second percentage,
+// the report is reset.
 #define SHORT_PERCENT  90
 #define ENOUGH_PERCENT 80
 
@@ -154,8 +154,8 @@ struct room {
     uint64_t used, budget;
 };
 
-// Returns the used bytes and the budget of the memory type's heap: as the driver reports them, or
-// else the bytes of slabs and the heap's size.
+// Returns the used bytes and the budget of the memory type's heap. If the driver does not report
+// them, returns the bytes of slabs and the size of the heap.
 static struct room heap_room(struct vk_device *device, uint32_t type)
 {
     const struct vk_gpu *gpu = device->gpu;
@@ -174,10 +174,10 @@ static struct room heap_room(struct vk_device *device, uint32_t type)
     return (struct room){used, gpu->memory.memoryHeaps[heap].size};
 }
 
-// Checks the budget before an allocation: some drivers do not refuse memory that they lack, but
-// slow down or crash.
+// Checks the budget before an allocation, because some drivers slow down or crash instead of
+// refusing memory that they lack.
 //
-// INF_EXHAUSTED  (DEVICE_OOM) a slab of `size` exceeds the budget.
+// INF_EXHAUSTED  (DEVICE_OOM) a slab of `size` bytes exceeds the budget.
 static enum inf_code check_room(struct vk_device *device, VkDeviceSize size, uint32_t type,
                                 struct inf_error *err)
 {
@@ -203,9 +203,9 @@ static uint64_t *heap_of(struct vk_device *device, const struct vk_slab *slab)
     return &device->heap_bytes[device->gpu->memory.memoryTypes[slab->type].heapIndex];
 }
 
-// Counts a slab before it is allocated.
+// Counts the bytes of a slab before the slab is allocated.
 //
-// INF_EXHAUSTED  (DEVICE_OOM) it exceeds the configured limit.
+// INF_EXHAUSTED  (DEVICE_OOM) the slab exceeds the configured limit.
 static enum inf_code count_slab(struct vk_device *device, const struct vk_slab *slab,
                                 struct inf_error *err)
 {
@@ -265,7 +265,7 @@ static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *de
     return code;
 }
 
-// Allocates a span from the first hole that is large enough.
+// Allocates a span from the first hole that is large enough. Returns false if there is none.
 static bool slab_alloc_span(struct vk_slab *slab, VkDeviceSize size, struct vk_span *span)
 {
     for (struct hole **link = &slab->holes; *link != NULL; link = &(*link)->next) {
@@ -292,8 +292,8 @@ static bool slab_alloc_span(struct vk_slab *slab, VkDeviceSize size, struct vk_s
     return false;
 }
 
-// Returns a span to its slab, merged with the holes that it touches. `fresh` is used for a new hole
-// if one is needed; returns the hole that is left over, to be freed.
+// Returns a span to its slab and merges it with the holes that it touches. Uses `fresh` if a new
+// hole is needed. Returns the hole that is not used any longer, which the caller frees.
 static struct hole *slab_free_span(struct vk_slab *slab, const struct vk_span *span,
                                    struct hole *fresh)
 {
@@ -351,21 +351,22 @@ uint64_t vk_span_bytes(size_t size_bytes)
            ~(uint64_t)(VK_SPAN_ALIGNMENT - 1);
 }
 
-// Allocates a span from a slab, from a new one if necessary.
+// Allocates a span from a slab of the device, and creates a slab if necessary.
 static enum inf_code alloc_span(struct vk_span *span, struct vk_device *device, VkDeviceSize size,
                                 enum vk_span_use use, struct inf_error *err)
 {
     struct vk_slab *slab = NULL;
     if (alloc_from_slabs(device, size, use, span))
         return INF_OK;
-    // A large span gets a slab of its own, which is freed with it.
+    // Give a large span its own slab, which is freed with the span.
     VkDeviceSize usual = use == VK_SPAN_WEIGHTS ? WEIGHTS_SLAB_BYTES : SLAB_BYTES;
     VkDeviceSize slab_size = size > usual / 4 ? size : usual;
     enum inf_code code = slab_create(&slab, device, slab_size, use, err);
     if (code == INF_EXHAUSTED && slab_size != size)
         code = slab_create(&slab, device, size, use, err);
     INF_TRY(code);
-    (void)!slab_alloc_span(slab, size, span); // it has one hole as large as itself
+    (void)!slab_alloc_span(slab, size, span); // cannot fail: the slab has one hole as large as
+                                              // itself
     inf_mutex_lock(&device->memory_mutex);
     slab->next = device->slabs;
     device->slabs = slab;
@@ -385,7 +386,7 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
                                size_bytes);
     VkDeviceSize size = vk_span_bytes(size_bytes);
     enum inf_code code = alloc_span(span, device, size, use, err);
-    // A span that is larger than all memory is not worth evicting weights.
+    // Do not evict weights for a span that is larger than all memory.
     VkDeviceSize most = INF_MIN(device->gpu->largest_heap, device->gpu->memory_bytes);
     while (code == INF_EXHAUSTED && size <= most && device->evict(device))
         code = alloc_span(span, device, size, use, err);
@@ -399,7 +400,7 @@ void vk_span_free(struct vk_device *device, struct vk_span *span)
     struct vk_slab *slab = span->slab;
     struct hole *fresh = calloc(1, sizeof(*fresh));
     if (fresh == NULL)
-        return; // the span stays allocated: only its bytes are lost
+        return; // only the bytes are lost; the span stays allocated
     inf_mutex_lock(&device->memory_mutex);
     struct hole *rest = slab_free_span(slab, span, fresh);
     bool empty = slab->spans == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates pipelines, each once for a device, even if several threads ask for it. The list is locked
+// Creates each pipeline once for a device, even if several threads request it. The list is locked
 // only for looking up and adding; drivers compile without the lock.
 #include "backends/vulkan/device/pipeline.h"
 
@@ -88,7 +88,8 @@ static enum inf_code make_pipeline(VkPipeline *out_pipeline, struct vk_device *d
         return INF_OK;
     }
     enum inf_code code = vk_fail(device, result, "vkCreateComputePipelines", err);
-    // Exhausted memory and lost devices do not mean that the shader is broken.
+    // Record the shader as broken only after an internal error. Exhausted memory and lost devices
+    // do not mean that the shader is broken.
     if (code == INF_INTERNAL) {
         vk_variant_note_broken(device->gpu, variant);
         code = INF_UNSUPPORTED;
@@ -98,9 +99,9 @@ static enum inf_code make_pipeline(VkPipeline *out_pipeline, struct vk_device *d
     return inf_error_prefix(err, code, "shader '%s'", shader->name);
 }
 
-// Looks up the variant. Returns true with *out_pipeline if it exists; that is VK_NULL_HANDLE if
-// another thread is creating it and `waits` is false. Otherwise the caller must create it in
-// *fresh; NULL if memory is exhausted.
+// Looks up the variant. Returns true and sets *out_pipeline if the pipeline exists. If another
+// thread is creating it and `waits` is false, *out_pipeline is VK_NULL_HANDLE. If false is
+// returned, the caller must create the pipeline in *fresh, which is NULL if memory is exhausted.
 static bool claim_pipeline(struct vk_device *device, const struct vk_variant *variant, bool waits,
                            struct vk_pipeline **fresh, VkPipeline *out_pipeline)
 {
@@ -109,7 +110,7 @@ static bool claim_pipeline(struct vk_device *device, const struct vk_variant *va
     struct vk_pipeline *found = find_pipeline(device, variant);
     while (found != NULL && found->pipeline == VK_NULL_HANDLE && waits) {
         inf_cond_wait(&device->pipeline_made, &device->pipeline_mutex);
-        found = find_pipeline(device, variant); // it is gone if it could not be created
+        found = find_pipeline(device, variant); // NULL if the other thread could not create it
     }
     if (found == NULL && (*fresh = calloc(1, sizeof(**fresh))) != NULL) {
         (*fresh)->variant = *variant;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the driver's pipeline cache when a device is created, and stores it when pipelines were
+// Loads the driver's pipeline cache when a device is created, and stores it after pipelines were
 // created.
 //
-// Some drivers crash on cache data that they wrote themselves. So a marker file is created and
-// locked before the data is used, and removed after the first run has finished. A marker that
-// exists but is not locked was left by a process that crashed: the cache file is then deleted.
+// Some drivers crash on cache data that they wrote themselves. Therefore a marker file is created
+// and locked before the data is used, and removed after the first run has finished. If a marker
+// exists but is not locked, the process that created it crashed, so the cache file is deleted.
 #include "backends/vulkan/device/pipeline_cache.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static int open_directory(const struct vk_gpu *gpu)
                : -1;
 }
 
-// --- the marker ---
+// --- the marker file ---
 
 static void marker_name(const struct vk_gpu *gpu, char name[80])
 {
@@ -36,7 +36,7 @@ static void marker_name(const struct vk_gpu *gpu, char name[80])
     snprintf(name, 80, "%s.loading", file);
 }
 
-// Deletes the cache file and the marker that a crashed process left.
+// Deletes the cache file and the marker that a crashed process left behind.
 static void drop_crashed_file(const struct vk_gpu *gpu, int directory, const char *marker)
 {
     char name[64];
@@ -47,8 +47,8 @@ static void drop_crashed_file(const struct vk_gpu *gpu, int directory, const cha
             gpu->base.info.name, name);
 }
 
-// Creates the marker before the cache data is used. Returns false if the data should not be used:
-// the previous process that used it crashed, or another process is trying it.
+// Creates the marker before the cache data is used. Returns false if the data must not be used,
+// because the previous process that used it crashed or another process is trying it.
 static bool create_marker(struct vk_device *device)
 {
     char name[80];
@@ -91,7 +91,7 @@ void vk_pipeline_cache_confirm(struct vk_device *device)
     device->cache_marker_fd = -1;
 }
 
-// --- pipelines ---
+// --- loading and storing the cache ---
 
 // Reads the cache file, and sets the initial data of the pipeline cache. Sets nothing if the file
 // is not valid for this device.
@@ -123,8 +123,8 @@ enum inf_code vk_pipeline_cache_load(struct vk_device *device, struct inf_error 
     return INF_OK;
 }
 
-// Copies the hashes of the variants in the cache, with `room` free bytes behind them. The caller
-// frees the memory.
+// Copies the hashes of the variants in the cache to new memory with `room` free bytes after them.
+// The caller frees the memory.
 static char *copy_names(struct vk_device *device, size_t room, size_t *out_size)
 {
     inf_mutex_lock(&device->pipeline_mutex);
@@ -151,8 +151,8 @@ void vk_pipeline_cache_store(struct vk_device *device)
         return;
     size_t names;
     char *payload = copy_names(device, size, &names);
-    // If another thread creates pipelines meanwhile, the driver's data may not fit. That thread
-    // stores the cache itself later.
+    // The driver's data may not fit, because another thread may create pipelines meanwhile. Nothing
+    // is stored in this case; that thread stores the cache later.
     if (payload != NULL && device->api.GetPipelineCacheData(device->device, device->cache, &size,
                                                             payload + names) == VK_SUCCESS)
         vk_cache_file_write(device->gpu, VK_CACHE_PIPELINES, payload, names + size);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies bytes between host memory and spans. If the host cannot see the spans, a staging buffer is
-// filled, copied and emptied piece by piece.
+// Copies bytes between host memory and spans. If the host cannot see the spans, the bytes go
+// through a staging buffer, piece by piece.
 #include "backends/vulkan/device/transfer.h"
 
 #include <string.h>
 
 // The size of the staging buffer.
 #define PIECE_BYTES ((size_t)4 << 20)
-// Copies in one submission, at most.
+// The most copies in one submission.
 #define COPIES_MAX 64u
 
 // --- copies on the device ---
@@ -15,7 +15,8 @@
 struct copy {
     VkBuffer to, from;
     VkBufferCopy region;
-    // Host memory that this copy's part of the staging buffer is filled from or emptied to.
+    // Host memory from which this copy's part of the staging buffer is filled, or to which it is
+    // emptied.
     void *bytes;
 };
 
@@ -39,7 +40,7 @@ static enum inf_code record_copies(struct vk_device *device, VkCommandBuffer com
     return INF_OK;
 }
 
-// A command pool may be used by one thread at a time, so each call creates its own.
+// Each call creates its own command pool, because only one thread at a time may use a pool.
 static enum inf_code run_copies(struct vk_device *device, const struct copy *copies, uint32_t count,
                                 struct inf_error *err)
 {
@@ -73,18 +74,18 @@ enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region,
     return run_copies(device, &copy, 1, err);
 }
 
-// --- by pieces ---
+// --- transfers in pieces through the staging buffer ---
 
 // The progress of a list of transfers.
 struct progress {
     const struct vk_transfer *transfers;
     uint32_t count;
     uint32_t index; // the first transfer that is not done
-    size_t offset;  // its bytes that are done
+    size_t offset;  // bytes of this transfer that are done
 };
 
 // Plans the copies of the next piece: parts of transfers that are contiguous in the staging buffer.
-// Returns how many there are.
+// Returns the number of copies.
 static uint32_t plan_piece(struct progress *progress, const struct vk_span *piece, bool down,
                            struct copy *copies)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variants of shaders, and the list of those that a driver cannot build. These are not used on that
-// driver, also after a restart; another variant or device computes the node.
+// Variants of shaders, and the list of variants that a driver cannot build. A broken variant is not
+// used with that driver, even after a restart. Another variant or another device computes the node.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_VARIANT_H
 #define INF_BACKENDS_VULKAN_DEVICE_VARIANT_H
 
@@ -13,25 +13,26 @@
 
 struct vk_gpu;
 
-// Specialisation constants 1 and up. Constant 0 is the size of a work group in all shaders.
+// The number of specialisation constants, which start at 1. Constant 0 is the size of a work group
+// in all shaders.
 #define VK_CONSTANTS_MAX CONSTANTS_MAX
 
-// A shader that was generated at run time (program/element_tree.h). Constants 1 and 2 are the
+// A shader that was generated at run time (program/element_tree.h). Its constants 1 and 2 are the
 // halves of its hash.
 #define VK_SHADER_FUSED ((uint32_t)(3 * INF_SHADER_COUNT))
 
 // A shader with its specialisation constants.
 struct vk_variant {
     uint32_t shader;                      // enum inf_shader_index, or VK_SHADER_FUSED
-    uint32_t constants[VK_CONSTANTS_MAX]; // 0 behind the last one
-    uint32_t halves; // bit for each binding whose floats are 16-bit: HALVES_CONSTANT
+    uint32_t constants[VK_CONSTANTS_MAX]; // 0 after the last constant in use
+    uint32_t halves; // a bit for each binding whose floats are 16-bit; see HALVES_CONSTANT
     uint32_t texels; // 1: floats are read through texel views
 };
 
-// A driver with more broken variants than this is not usable.
+// If a driver has more broken variants than this, its GPU is not used.
 #define VK_BROKEN_MAX 64
 
-// The broken variants. Embedded.
+// The set of broken variants. Embedded in the GPU.
 struct vk_broken_variants {
     struct inf_mutex mutex; // guards the list
     uint32_t count;
@@ -41,9 +42,9 @@ struct vk_broken_variants {
 // Returns the SPIR-V module of a variant. Any thread.
 const struct inf_shader *vk_variant_shader(struct vk_gpu *gpu, const struct vk_variant *variant);
 
-// Reads the variants that earlier starts recorded for this driver.
+// Reads the broken variants that earlier starts recorded for this driver.
 void vk_broken_variants_init(struct vk_gpu *gpu);
-// Releases the list.
+// Frees the list of broken variants.
 void vk_broken_variants_fini(struct vk_gpu *gpu);
 
 // Returns true if the driver failed to build the variant. Any thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploads the constants of a program when it runs, and evicts them while it is idle. Constants that
-// the graph does not hold are read back before they are evicted.
+// Uploads the constants of a program when it runs, and evicts them while the program is idle.
+// Constants that the graph does not hold are read back to the host before they are evicted.
 #include "backends/vulkan/device/weights.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ static uint64_t free_spans(struct vk_weights *weights)
     return bytes;
 }
 
-// Adds the weights to the device's count, or subtracts them.
+// Adds the weights to the device's count, or subtracts them if `there` is false.
 static void count_weights(const struct vk_weights *weights, bool there)
 {
     struct inf_device *base = &weights->device->gpu->base;
@@ -115,7 +115,7 @@ static void free_host_copies(struct vk_weights *weights)
     }
 }
 
-// Moves all constants between the host (`source` or `packed`) and the device.
+// Transfers all constants between the host (`source` or `packed`) and the device.
 static enum inf_code transfer_constants(struct vk_weights *weights, bool down,
                                         struct inf_error *err)
 {
@@ -148,7 +148,7 @@ static enum inf_code place_and_write(struct vk_weights *weights, struct inf_erro
     return transfer_constants(weights, false, err);
 }
 
-// Uploads all constants, or none.
+// Uploads all constants. If one upload fails, no constant stays on the device.
 static enum inf_code upload_weights(struct vk_weights *weights, struct inf_error *err)
 {
     struct vk_device *device = weights->device;
@@ -207,7 +207,8 @@ void vk_weights_release(struct vk_weights *weights, uint64_t submitted)
 
 // --- eviction ---
 
-// Returns the weights to evict: of the idle program that ran longest ago; NULL if there is none.
+// Returns the weights to evict, those of the idle program that ran longest ago; NULL if no program
+// is idle.
 static struct vk_weights *choose_victim(struct vk_device *device, uint64_t reached)
     INF_ATTR(requires_capability(device->weights_mutex))
 {
@@ -220,7 +221,7 @@ static struct vk_weights *choose_victim(struct vk_device *device, uint64_t reach
 }
 
 // Reads constants that the graph does not hold back to the host. Returns false if that fails; the
-// device copies stay then.
+// device copies are then kept.
 static bool fetch_constants(struct vk_weights *weights)
 {
     for (uint32_t i = 0; i < weights->count; i++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants of a program. They are on the host until a run needs them, then on the device,
-// until device memory is exhausted while the program is idle. A later run uploads them again.
+// The constants of a program. They are on the host until a run needs them, and then on the device.
+// If device memory is exhausted while the program is idle, they are evicted, and a later run
+// uploads them again.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_WEIGHTS_H
 #define INF_BACKENDS_VULKAN_DEVICE_WEIGHTS_H
 
@@ -10,13 +11,15 @@
 #define VK_CONSTANT_NONE UINT32_MAX
 
 struct vk_constant {
-    // Value of the graph that is uploaded as it is; INF_VALUE_NONE: packed for one operand.
+    // The value of the graph that is uploaded unchanged; INF_VALUE_NONE for constants packed for
+    // one operand.
     uint32_t value;
     size_t size_bytes;
-    // bytes to upload: of the graph, or `packed`; NULL: only on the device
+    // The bytes to upload: in the graph, or `packed`. NULL while the constant is only on the
+    // device.
     const void *source;
     void *packed;        // host copy of packed bytes; NULL while they are on the device
-    struct vk_span span; // while it is on the device
+    struct vk_span span; // allocated while the constant is on the device
 };
 
 enum vk_weights_state {
@@ -25,33 +28,35 @@ enum vk_weights_state {
     VK_WEIGHTS_THERE,  // all constants are on the device
 };
 
-// Embedded in a program. The list grows while the program is compiled, and is constant afterwards.
+// The constants of a program. Embedded in the program. The list grows while the program is
+// compiled, and is constant afterwards.
 struct vk_weights {
-    struct vk_device *device; // of the program
+    struct vk_device *device; // device of the program
     struct vk_constant *constants;
     uint32_t count, capacity;
-    uint64_t bytes; // on the device
+    uint64_t bytes; // size of all constants on the device
 
     // Guarded by the device's weights_mutex.
     struct vk_weights *next; // in the device's list
     enum vk_weights_state state;
-    uint32_t users;     // runs between vk_weights_acquire() and vk_weights_release()
-    uint64_t used_at;   // on the device's weights_clock
-    uint64_t submitted; // timeline value after which no run reads them
+    uint32_t users;     // number of runs between vk_weights_acquire() and vk_weights_release()
+    uint64_t used_at;   // last use, in ticks of the device's weights_clock
+    uint64_t submitted; // after the timeline reaches this value, no run reads the weights
 };
 
-// Initialises an embedded list and adds it to the device's list.
+// Initialises an embedded list of constants and adds it to the device's list.
 void vk_weights_init(struct vk_weights *weights, struct vk_device *device);
 
-// Frees the constants on host and device. No run may be reading them. All zero is allowed.
+// Frees the constants on host and device. No run may be reading them. A zeroed struct is allowed.
 void vk_weights_fini(struct vk_weights *weights);
 
-// Returns the index of the constant that is value `value` of the graph; VK_CONSTANT_NONE if it was
-// not added.
+// Returns the index of the constant for value `value` of the graph; VK_CONSTANT_NONE if no such
+// constant was added.
 uint32_t vk_weights_find(const struct vk_weights *weights, uint32_t value);
 
-// Adds a constant. With a value, `bytes` belong to the graph, which outlives the program. With
-// INF_VALUE_NONE, the list takes over `bytes`, from malloc(), also on failure. Nothing is uploaded.
+// Adds a constant without uploading it. If `value` is a value of the graph, `bytes` belong to the
+// graph, which outlives the program. If `value` is INF_VALUE_NONE, the list takes ownership of
+// `bytes`, which come from malloc(), even if the call fails.
 //
 // INF_EXHAUSTED  (HOST_OOM)
 enum inf_code vk_weights_add(struct vk_weights *weights, uint32_t value, void *bytes,
@@ -61,15 +66,15 @@ enum inf_code vk_weights_add(struct vk_weights *weights, uint32_t value, void *b
 // Uploads the constants if necessary, and keeps them on the device until vk_weights_release().
 //
 // INF_EXHAUSTED  (DEVICE_OOM) memory is exhausted, although the weights of all idle programs were
-//                evicted.
+// evicted.
 enum inf_code vk_weights_acquire(struct vk_weights *weights,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Ends vk_weights_acquire(). Runs that read the weights are done when the timeline reaches
+// Ends vk_weights_acquire(). Runs that read the weights have finished when the timeline reaches
 // `submitted`.
 void vk_weights_release(struct vk_weights *weights, uint64_t submitted);
 
-// Evicts the weights of the idle program that ran longest ago. Returns false if there is none.
+// Evicts the weights of the idle program that ran longest ago. Returns false if no program is idle.
 bool vk_weights_evict(struct vk_device *device);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds dispatches and their operands to the list of a program. Without a list it only checks, or
-// creates pipelines ahead.
+// Adds dispatches and their operands to the list of a program. Without a list, only checks the node
+// or creates its pipelines ahead of time.
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static bool reserve_element(void **array, uint32_t count, uint32_t *capacity, si
     return true;
 }
 
-// Sets the bits that tell the shader which operands are 16-bit.
+// Sets the bits from which the shader knows which operands are 16-bit.
 static void set_halves(struct vk_dispatch *dispatch)
 {
     dispatch->variant.halves = 0;
@@ -124,8 +124,8 @@ enum inf_code vk_bind_scratch(struct vk_lowering *lowering, struct vk_dispatch *
     return INF_OK;
 }
 
-// Rounds `count` floats to 16 bits in place. Returns false, and changes nothing, if one of them is
-// out of range or NaN.
+// Rounds `count` floats to 16 bits in place. Returns false, without changing anything, if an
+// element is NaN or out of range.
 static bool narrow_to_half(void *bytes, size_t count)
 {
     const float *from = bytes;
@@ -148,8 +148,8 @@ static enum inf_code bind_packed(struct vk_lowering *lowering, struct vk_dispatc
                           size_bytes);
     struct vk_operand *operand = &dispatch->operands[dispatch->operand_count++];
     *operand = (struct vk_operand){.value = INF_VALUE_NONE, .size_bytes = size_bytes};
-    // Nearly all weights can be narrowed. For others this prepares a variant that is not used, and
-    // the right one is created with the program.
+    // Assume that the weights can be narrowed, because nearly all can. If not, the variant that is
+    // prepared here is not used, and the right one is created with the program.
     operand->half = may_narrow && lowering->ahead != NULL;
     if (lowering->list == NULL)
         return INF_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lowering functions ask about a node, and what they set in a dispatch.
+// Functions with which lowering functions query a node and fill in a dispatch.
 #include "backends/vulkan/lowering/lowering.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering: from nodes to dispatches. Each operator has one function (ops/ops.h), which either adds
-// the dispatches of a node to a list or says why it cannot. The same call without a list tells
-// whether a node is supported.
+// Lowering: converts nodes to dispatches. Each operator has one function (ops/ops.h), which either
+// adds the dispatches of a node to a list or reports why it cannot. Calling it without a list
+// checks whether a node is supported.
 #ifndef INF_BACKENDS_VULKAN_LOWERING_LOWERING_H
 #define INF_BACKENDS_VULKAN_LOWERING_LOWERING_H
 
@@ -13,50 +13,51 @@
 
 struct vk_residual;
 
-// What one texel of a view holds, for shaders that read operands through texel views.
+// The content of one texel of a view, for shaders that read operands through texel views.
 enum vk_texel {
-    VK_TEXEL_NONE, // no view
+    VK_TEXEL_NONE, // the operand has no view
     VK_TEXEL_NUMBER,
     VK_TEXEL_TRIPLE, // three numbers, if the device has such formats
     VK_TEXEL_VECTOR, // four numbers
 };
 
-// What one binding of a dispatch is: a value, whose place each run gives; a constant; or scratch
-// memory.
+// The operand of one binding of a dispatch: a value, whose address each run sets; a constant; or
+// scratch memory.
 struct vk_operand {
-    uint32_t value;    // INF_VALUE_NONE: a constant, or scratch memory
-    uint32_t constant; // index in the program's weights
-    size_t size_bytes; // bytes that are bound
-    bool words;        // elements are not floats
-    bool half;         // elements are 16-bit floats
-    bool scratch;      // scratch memory between the dispatches of a node
-    size_t offset;     // of scratch memory
+    uint32_t value;    // INF_VALUE_NONE for a constant or scratch memory
+    uint32_t constant; // index of the constant in the program's weights
+    size_t size_bytes; // number of bytes that are bound
+    bool words;        // true: elements are not floats
+    bool half;         // true: elements are 16-bit floats
+    bool scratch;      // true: scratch memory between the dispatches of a node
+    size_t offset;     // offset in scratch memory
     enum vk_texel texel;
 };
 
-// One dispatch. Its last operand is written, the others are read.
+// One dispatch. Its last operand is written, all other operands are read.
 struct vk_dispatch {
     struct vk_variant variant;
     uint32_t operand_count;
     struct vk_operand operands[VK_BINDINGS_MAX];
     uint32_t invocations;
-    uint64_t cost; // multiply-adds, or elements moved; 0: the elements of its operands
-    bool checks;   // it may report an index out of range or a division by 0
+    uint64_t cost; // multiply-adds, or number of elements moved; 0: use the elements of its
+                   // operands
+    bool checks;   // true: may report an index out of range or a division by 0
     uint32_t push_bytes;
     uint8_t push[VK_PUSH_BYTES_MAX];
-    // Set by vk_emit_dispatch().
+    // vk_emit_dispatch() sets the following members.
     uint32_t node;
     VkPipeline pipeline;
 };
 
 // The dispatches of a program, and the constants that they read.
 struct vk_dispatch_list {
-    struct vk_device *device; // a reference; a GPU that was lost has another device
+    struct vk_device *device; // a counted reference; a GPU that was lost gets another device
     struct vk_dispatch *dispatches;
     uint32_t count, capacity;
     struct vk_weights weights;
-    size_t scratch_bytes; // in each slot: vk_bind_scratch()
-    bool writes_status;   // a dispatch may write to its status
+    size_t scratch_bytes; // scratch memory of each slot (concurrent run); see vk_bind_scratch()
+    bool writes_status;   // true: a dispatch may write to its status
 };
 
 // A node that is being lowered.
@@ -65,62 +66,66 @@ struct vk_lowering {
     const struct inf_graph *graph;
     const struct inf_node *node;
     uint32_t node_index;
-    struct vk_dispatch_list *list; // NULL: nothing is added, only checked
+    struct vk_dispatch_list *list; // NULL: dispatches are only checked, not added
     struct vk_device *ahead;       // not NULL, and no list: pipelines are created on this device
-    const bool *lowered;           // by value: kept in 16 bits, as in struct inf_segment
-    const struct vk_residual *residual; // what a convolution adds to its result; NULL: nothing
-    bool half_weights;                  // weights may be kept in 16 bits
-    bool lowers; // set by vk_emit_dispatch(): something of the node is 16-bit
+                                   // ahead of time
+    const bool *lowered;           // by value: true if the value is kept in 16 bits, as in struct
+                                   // inf_segment
+    const struct vk_residual *residual; // residual that a convolution adds to its result; NULL:
+                                        // none
+    bool half_weights;                  // true: weights may be kept in 16 bits
+    bool lowers; // set by vk_emit_dispatch(): true if an operand of the node is 16-bit
 };
 
-// --- what those functions use ---
+// --- helpers for lowering functions ---
 
 // Adds a dispatch to the list.
 enum inf_code vk_emit_dispatch(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
                                struct inf_error *err) INF_NODISCARD;
 
-// Returns the lowering of a node of the segment, without a list.
+// Returns the lowering context for a node of the segment, without a list.
 struct vk_lowering vk_lowering_of(struct vk_gpu *gpu, const struct inf_segment *segment,
                                   uint32_t node);
 
-// Returns true if the driver can build the variant of the dispatch, whose operands are all bound.
-// With a list it is built; without one only known broken variants are refused. For callers that
-// have an alternative.
+// Returns true if the driver can build the variant of the dispatch, whose operands must all be
+// bound. With a list, the variant is built. Without a list, only variants known to be broken are
+// refused. For callers that have an alternative.
 bool vk_can_build(struct vk_lowering *lowering, struct vk_dispatch *dispatch);
 
-// Binds value `value` as the next operand of the dispatch. A constant is uploaded as it is.
+// Binds value `value` as the next operand of the dispatch. A constant is uploaded unchanged.
 enum inf_code vk_bind_value(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                             uint32_t value, struct inf_error *err) INF_NODISCARD;
 
-// Binds `size_bytes` of scratch memory, from `offset` on, as the next operand. Each slot has its
-// own scratch memory, which all nodes share.
+// Binds `size_bytes` of scratch memory, starting at `offset`, as the next operand. Each slot has
+// its own scratch memory, which all nodes share.
 enum inf_code vk_bind_scratch(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               size_t offset, size_t size_bytes,
                               struct inf_error *err) INF_NODISCARD;
 
-// Fills `size_bytes` zeroed bytes. `context` is the caller's.
+// Writes constant memory of `size_bytes` bytes, which is zeroed before the call. `context` belongs
+// to the caller.
 typedef void vk_fill_fn(void *bytes, const void *context);
 
-// Binds constant memory that `fill` writes as the next operand.
+// Binds constant memory, which `fill` writes, as the next operand.
 enum inf_code vk_bind_packed(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                              size_t size_bytes, vk_fill_fn *fill, const void *context,
                              struct inf_error *err) INF_NODISCARD;
 
-// As vk_bind_packed(), for floats. They are kept in 16 bits if the node allows it and all of them
-// are in range.
+// Same as vk_bind_packed(), for floats. The floats are kept in 16 bits if the node allows this and
+// all of them are in range.
 enum inf_code vk_bind_weights(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               size_t size_bytes, vk_fill_fn *fill, const void *context,
                               struct inf_error *err) INF_NODISCARD;
 
-// Makes the dispatch read operand `index` through a texel view, of vectors or of numbers, if the
-// device is faster so and the operand has floats. Call it before vk_emit_dispatch() and
-// vk_can_build(). The shader then reads all its READS() operands through views, so either all of
-// them have floats or none is a view.
+// Makes the dispatch read operand `index` through a texel view (of vectors or of numbers), if the
+// operand has floats and views are faster on this device. Call this function before
+// vk_emit_dispatch() and vk_can_build(). The shader then reads all its READS() operands through
+// views, so either all of them have floats or none is a view.
 void vk_read_through_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                           uint32_t index, bool vectors);
 
-// Returns how many bytes are bound for a tensor of `size_bytes`. Shaders access whole vectors, and
-// every tensor has room for that behind its end.
+// Returns how many bytes are bound for a tensor of `size_bytes`. The number is rounded up because
+// shaders access whole vectors; every tensor is followed by enough free memory.
 static inline VkDeviceSize vk_bound_bytes(size_t size_bytes)
 {
     return (size_bytes + 15) & ~(VkDeviceSize)15;
@@ -129,7 +134,8 @@ static inline VkDeviceSize vk_bound_bytes(size_t size_bytes)
 // Sets the push constants of the dispatch.
 void vk_set_push_constants(struct vk_dispatch *dispatch, const void *block, size_t size_bytes);
 
-// The shape and type of operand `index` of the node, which must be present, and of output `index`.
+// Return the shape and type of operand `index` of the node, which must be present, and of output
+// `index`.
 const struct inf_shape *vk_input_shape(const struct vk_lowering *lowering, uint32_t index);
 const struct inf_shape *vk_output_shape(const struct vk_lowering *lowering, uint32_t index);
 enum inf_dtype vk_input_dtype(const struct vk_lowering *lowering, uint32_t index);
@@ -138,13 +144,13 @@ enum inf_dtype vk_output_dtype(const struct vk_lowering *lowering, uint32_t inde
 // Returns true if operand `index` is present.
 bool vk_has_input(const struct vk_lowering *lowering, uint32_t index);
 
-// Returns the axis of an attribute; negative ones count from the end.
+// Returns the axis of an attribute as an index. Negative axes count from the end.
 int32_t vk_resolve_axis(int64_t axis, int32_t rank);
 
 // Returns the product of dims[first] to dims[last - 1].
 uint32_t vk_dims_product(const struct inf_shape *shape, int32_t first, int32_t last);
 
-// Returns INF_UNSUPPORTED; the text begins with the node's operator.
+// Returns INF_UNSUPPORTED with a text that begins with the node's operator.
 #define vk_decline(lowering, err, ...)                                                             \
     (inf_fail_reason((err), INF_UNSUPPORTED, INF_REASON_OPERATOR, __VA_ARGS__),                    \
      inf_error_prefix((err), INF_UNSUPPORTED, "vulkan: %s",                                        \
@@ -158,17 +164,17 @@ enum inf_code vk_need_f32(const struct vk_lowering *lowering, uint32_t index,
 enum inf_code vk_need_const(const struct vk_lowering *lowering, uint32_t index, size_t count,
                             struct inf_error *err) INF_NODISCARD;
 
-// Returns the elements of a constant operand; NULL if it is absent.
+// Returns the elements of a constant operand; NULL if the operand is absent.
 const float *vk_const_f32(const struct vk_lowering *lowering, uint32_t index);
 
-// An activation in the form that shaders take.
+// An activation in the form that shaders expect.
 struct vk_activation {
     uint32_t function; // FN_*
     float low, high;
-    bool prelu; // the slope is an operand with one element for each channel
+    bool prelu; // true: an operand holds one slope for each channel
 };
 
-// Returns the activation of a node, for all operators that have one.
+// Returns the activation of a node, for all operators that have an activation attribute.
 struct vk_activation vk_node_activation(const struct inf_node *node);
 
 // The push constants of lib/window.glsl.

@@ -4,8 +4,8 @@
 #include "backends/vulkan/ops/ops.h"
 #include "backends/vulkan/ops/residual.h"
 
-// Layout: [tap][input channel of the group][block of four], with the groups one after the other in
-// a row of blocks.
+// Writes weights in the layout [tap][input channel of the group][block of four]. The groups follow
+// each other in a row of blocks.
 static void fill_weights(void *bytes, const void *context)
 {
     const struct vk_conv_weights *weights = context;
@@ -23,7 +23,7 @@ static void fill_weights(void *bytes, const void *context)
     }
 }
 
-// Takes over what the convolution adds to its result, and the activation behind the sum.
+// Applies the residual of the lowering to the convolution, and the activation that follows the sum.
 static void apply_residual(const struct vk_lowering *lowering, struct vk_conv *conv)
 {
     const struct vk_residual *residual = lowering->residual;
@@ -59,9 +59,9 @@ static enum inf_code check_activation(const struct vk_lowering *lowering, struct
     return INF_OK;
 }
 
-// Returns the pixels that an invocation computes: many, so that weights are loaded seldom, but
-// without computing many pixels too many. Sixteen sums fill the registers of a GPU's invocation;
-// llvmpipe keeps them in memory.
+// Returns the number of pixels that an invocation computes. Many pixels mean that weights are
+// loaded seldom, but too many are computed for nothing at the end of a row. On a GPU sixteen sums
+// fill the registers of an invocation; llvmpipe keeps the sums in memory.
 static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
 {
     bool software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
@@ -73,8 +73,8 @@ static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
     return 1;
 }
 
-// Halves the pixels of an invocation, which are a constant of the variant, until the driver can
-// build it.
+// Halves the number of pixels of an invocation until the driver can build the variant. The number
+// is a specialisation constant of the variant.
 static uint32_t reduce_pixels(struct vk_lowering *lowering, struct vk_dispatch *dispatch)
 {
     uint32_t *pixels = &dispatch->variant.constants[1];
@@ -109,7 +109,7 @@ static void finish_window(struct vk_conv *conv, uint32_t pixels)
     window->high = conv->activation.high;
 }
 
-// Emits conv.comp: an invocation computes four channels of a strip of pixels.
+// Emits conv.comp. An invocation computes four channels of a strip of pixels.
 static enum inf_code emit_strips(struct vk_lowering *lowering, struct vk_conv *conv,
                                  struct inf_error *err)
 {
@@ -140,8 +140,8 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
                     (window->out_w - 1) * window->stride_w < window->in_w;
     if (conv->one_tap && window->stride_h == 1 && window->stride_w == 1 &&
         window->in_w == window->out_w && window->in_h == window->out_h) {
-        // A 1x1 convolution does not depend on rows, so all pixels form one row, whose end wastes
-        // the fewest invocations.
+        // Treat all pixels of a 1x1 convolution as one row, because it does not depend on rows. The
+        // end of one long row wastes the fewest invocations.
         window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
         window->in_h = window->out_h = conv->images = 1;
     }
@@ -185,7 +185,7 @@ enum inf_code vk_lower_conv2d(struct vk_lowering *lowering, struct inf_error *er
 enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf_error *err)
 {
     const struct inf_shape *x = vk_input_shape(lowering, 0);
-    const struct inf_shape *filter = vk_input_shape(lowering, 1); // [kh,kw,co,ci]
+    const struct inf_shape *filter = vk_input_shape(lowering, 1); // filter layout: [kh,kw,co,ci]
     INF_TRY(vk_need_f32(lowering, 0, err));
     INF_TRY(vk_need_const(lowering, 1, inf_shape_elements(filter), err));
     struct vk_conv conv = {.activation = vk_node_activation(lowering->node),
@@ -207,12 +207,12 @@ enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf
     return vk_emit_conv(lowering, &conv, err);
 }
 
-// Rows that an invocation of a depthwise convolution computes: as many as fit into registers, or
-// into llvmpipe's memory.
+// The number of rows that an invocation of a depthwise convolution computes: as many as fit into
+// registers, or, on llvmpipe, into memory.
 #define DEPTHWISE_ROWS          2
 #define DEPTHWISE_ROWS_SOFTWARE 4
 
-// Returns true if the shader has constants for this window.
+// Returns true if the shader supports this window with a constant size.
 static bool is_square(const struct vk_window *window)
 {
     return window->kernel_h == window->kernel_w && window->stride_h == window->stride_w &&
@@ -223,7 +223,7 @@ static bool is_square(const struct vk_window *window)
 enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error *err)
 {
     const struct inf_shape *x = vk_input_shape(lowering, 0);
-    const struct inf_shape *filter = vk_input_shape(lowering, 1); // [kh,kw,c,m]
+    const struct inf_shape *filter = vk_input_shape(lowering, 1); // filter layout: [kh,kw,c,m]
     INF_TRY(vk_need_f32(lowering, 0, err));
     INF_TRY(vk_need_const(lowering, 1, inf_shape_elements(filter), err));
     struct vk_conv conv = {.activation = vk_node_activation(lowering->node),
@@ -244,7 +244,7 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
     };
     window->group_in = 1;
     window->group_out = (uint32_t)filter->dims[3];
-    // For a square window an invocation loads each pixel once for several rows.
+    // For a square window, an invocation computes several rows and loads each pixel once for them.
     bool software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
     uint32_t kernel =
         is_square(window) && (software || window->kernel_h == 3) ? window->kernel_h : 0;

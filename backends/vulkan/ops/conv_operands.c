@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operands that all convolution shaders share.
+// Binds the operands that all convolution shaders share.
 #include "backends/vulkan/ops/conv.h"
 
-// Bias and slopes of the channels, in the same blocks as the weights.
+// The bias and slopes of the channels, in the same blocks as the weights.
 struct channels {
-    const float *bias, *slopes; // NULL: none
+    const float *bias, *slopes; // NULL: the convolution has none
     uint32_t group_out, groups, group_blocks;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by conv_tile.comp.
+// Convolutions with the shader conv_tile.comp.
 //
 // The idea: an invocation computes a tile of pixels times output channels with all sums in
-// registers. In a subgroup of eight invocations each loads one vector of weights, and all of them
-// read it by a shuffle, so that eight loads of pixels share eight loads of weights:
+// registers. In a subgroup of eight invocations each invocation loads one vector of weights, and
+// all eight read it by a shuffle, so that eight loads of pixels share eight loads of weights:
 //
 //     invocation 0: pixels  0..3   x  channels 0..15       weights w0 w1 .. w7 are loaded once,
 //     invocation 1: pixels  4..7   x  channels 0..15       one by each invocation of the subgroup
@@ -12,11 +12,13 @@
 
 #define LANES 8
 
-// What an invocation computes. 64 sums were fastest on llvmpipe; more do not stay in registers.
+// The tile of an invocation: pixels and vectors of channels. 64 sums were fastest on llvmpipe; more
+// sums do not stay in registers.
 #define PIXELS  4
 #define VECTORS 4
 
-// With fewer pixels most of a strip would be computed for nothing.
+// An image with fewer pixels is not computed in tiles, because most of a tile would be computed for
+// nothing.
 #define PIXELS_MIN 4
 
 static uint32_t count_pixels(const struct vk_conv *conv)
@@ -35,7 +37,8 @@ static uint32_t round_up(uint32_t count, uint32_t unit)
     return (count + unit - 1) / unit * unit;
 }
 
-// Returns the pixels of an invocation: fewer if many would be computed for nothing.
+// Returns the number of pixels of an invocation. Uses fewer pixels if many would be computed for
+// nothing.
 static uint32_t choose_pixels(uint32_t pixels)
 {
     uint32_t each = PIXELS;
@@ -47,10 +50,10 @@ static uint32_t choose_pixels(uint32_t pixels)
 // The context of fill_tiles().
 struct tiles {
     const struct vk_conv_weights *weights;
-    uint32_t across; // channels in a tile
+    uint32_t across; // number of channels in a tile
 };
 
-// Layout: [tile][tap][input channel][output channel of the tile]
+// Writes weights in the layout [tile][tap][input channel][output channel of the tile].
 static void fill_tiles(void *bytes, const void *context)
 {
     const struct tiles *tiles = context;
@@ -71,7 +74,7 @@ static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispa
                                    struct vk_conv *conv, uint32_t tile_count, struct inf_error *err)
 {
     const struct tiles tiles = {&conv->weights, VECTORS * 4};
-    // A subgroup loads whole vectors of weights, so the last ones need room behind them.
+    // A subgroup loads whole vectors of weights, so memory is reserved after the last ones.
     size_t size_bytes =
         (size_t)tile_count * conv->weights.taps * conv->weights.group_in * VECTORS * 16 +
         LANES * 16;
@@ -86,8 +89,8 @@ static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispa
     return vk_bind_value(lowering, dispatch, conv->y, err);
 }
 
-// Returns the channels of x in one step of the shader: the size of the largest texel that divides
-// their number.
+// Returns how many channels of x one step of the shader reads: the size of the largest texel that
+// divides the number of channels.
 static uint32_t channel_step(const struct vk_lowering *lowering, uint32_t channels)
 {
     if (channels % 4 == 0)

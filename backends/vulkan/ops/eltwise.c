@@ -3,7 +3,8 @@
 #include "backends/vulkan/ops/eltwise.h"
 #include "backends/vulkan/ops/ops.h"
 
-// Shader numbers are stored plus one, so that 0 means "not built".
+// Tables store shader numbers plus one, so that a missing entry (0) means "the shader was not
+// built".
 #define BUILT(number) ((number) + 1)
 
 static const uint8_t unary_functions[INF_UNARY_COUNT] = {
@@ -75,7 +76,7 @@ static uint32_t vectors_of(const struct inf_shape *shape)
     return (uint32_t)((inf_shape_elements(shape) + 3) / 4);
 }
 
-// --- one input ---
+// --- operators of one input ---
 
 static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function, float low,
                                 float high, struct inf_error *err)
@@ -160,7 +161,7 @@ bool vk_element_call_of(const struct vk_lowering *lowering, struct vk_element_ca
     }
 }
 
-// --- inputs that are stretched ---
+// --- operators with broadcast inputs ---
 
 // The push constants of lib/broadcast.glsl.
 struct broadcast {
@@ -182,8 +183,8 @@ static uint32_t operand_dim(const struct inf_shape *operand, const struct inf_sh
     return own < 0 ? 1 : (uint32_t)operand->dims[own];
 }
 
-// Returns true if the next outer axis continues axis `inner` in all operands, so that both are one
-// axis.
+// Returns true if the next outer axis continues axis `inner` in all operands, so that the two can
+// be merged into one axis.
 static bool continues_axis(const struct broadcast *shape, uint32_t inner, const uint32_t strides[3],
                            uint32_t operands)
 {
@@ -193,7 +194,8 @@ static bool continues_axis(const struct broadcast *shape, uint32_t inner, const 
     return true;
 }
 
-// Fills the axes of y from the innermost outwards, merged where all operands move alike.
+// Fills the axes of y from the innermost outwards. Axes along which all operands move in the same
+// way are merged.
 static enum inf_code fill_axes(const struct vk_lowering *lowering, const uint32_t *inputs,
                                uint32_t operands, struct broadcast *shape, struct inf_error *err)
 {
@@ -259,14 +261,14 @@ uint32_t vk_operand_broadcast_mode(const struct vk_lowering *lowering, uint32_t 
     return mode;
 }
 
-// Returns true if integers of this kind are divided; a division by 0 fails the run.
+// Returns true if this kind divides integers. A division by 0 fails the run.
 static bool is_division(enum inf_binary_kind kind)
 {
     return kind == INF_BINARY_DIV || kind == INF_BINARY_FLOOR_DIV || kind == INF_BINARY_FLOOR_MOD ||
            kind == INF_BINARY_MOD;
 }
 
-// Emits binary.comp for floats, and for integers if `integers` is set.
+// Emits binary.comp for floats, or for integers if `integers` is set.
 static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bool integers,
                                  struct inf_error *err)
 {

@@ -5,21 +5,21 @@
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// An element-wise operator of floats in the form that shaders take.
+// An element-wise operator of floats in the form that shaders expect.
 struct vk_element_call {
-    uint32_t operands; // 1 or 2
-    uint32_t kind;     // BINARY_*, for two operands
-    uint32_t function; // FN_*: of the operand, or applied to the result of two
+    uint32_t operands; // number of operands, 1 or 2
+    uint32_t kind;     // BINARY_*, used for two operands
+    uint32_t function; // FN_*: applied to the operand, or to the result of two operands
     float low, high;   // parameters of the function
 };
 
-// Fills *call for the node. Returns false if the operator is not element-wise, or shaders do not
-// have it.
+// Fills *call for the node. Returns false if the operator is not element-wise or shaders do not
+// support it.
 bool vk_element_call_of(const struct vk_lowering *lowering,
                         struct vk_element_call *call) INF_NODISCARD;
 
-// Returns how operand `input` of an element-wise node is broadcast (MODE_*). *row is the number of
-// vectors in a row, for MODE_ROW.
+// Returns how operand `input` of an element-wise node is broadcast (MODE_*). For MODE_ROW, *row is
+// the number of vectors in a row.
 uint32_t vk_operand_broadcast_mode(const struct vk_lowering *lowering, uint32_t input,
                                    uint32_t *row);
 

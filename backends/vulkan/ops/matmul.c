@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices. A product with a constant matrix is a convolution of one tap.
+// Products of matrices. A product with a constant matrix is lowered to a convolution with one tap.
 #include "backends/vulkan/ops/conv.h"
 #include "backends/vulkan/ops/ops.h"
 
@@ -15,7 +15,7 @@ struct product {
 };
 _Static_assert(sizeof(struct product) == 92, "as matmul.comp");
 
-// Lowers the product to a convolution of one tap over the rows of a.
+// Lowers the product to a convolution with one tap over the rows of a.
 static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows, uint32_t k,
                                     uint32_t n, struct inf_error *err)
 {
@@ -104,7 +104,7 @@ enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *er
     vk_set_push_constants(&dispatch, &product, sizeof(product));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[1], err));
-    // Without a bias the binding still exists; the shader does not read it.
+    // If there is no bias, another operand is bound in its place, and the shader does not read it.
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[bias ? 2 : 1], err));
     for (uint32_t i = 0; i < 3; i++)
         vk_read_through_view(lowering, &dispatch, i, false);

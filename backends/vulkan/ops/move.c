@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only move elements: each is one or more strided copies.
+// Operators that only move elements. Each operator is one or more strided copies.
 #include <string.h>
 
 #include "backends/graph/shape/infer.h"
 #include "backends/vulkan/ops/ops.h"
 
-// The axes of a copy, innermost first, in elements. Tiling splits each axis in two.
+// The most axes of a copy. Axes are innermost first and count elements. Tiling splits each axis in
+// two.
 #define AXES_MAX (2 * INF_LIMIT_RANK)
 
 struct move {
@@ -23,7 +24,7 @@ struct move_push {
 };
 _Static_assert(sizeof(struct move_push) == 112, "as move.comp");
 
-// Adds an outer axis. It is merged with the last one if source and destination continue it.
+// Adds an outer axis. If source and destination continue the last axis, merges the two.
 static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
 {
     if (dim == 1)
@@ -41,7 +42,8 @@ static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
     move->to[move->axes++] = to;
 }
 
-// Returns true if both sides can be copied in vectors of four words; the axes then count vectors.
+// Returns true if source and destination can be copied in vectors of four words. The axes then
+// count vectors.
 static bool vectorise_move(struct move *move)
 {
     if (move->axes == 0 || move->from[0] != 1 || move->to[0] != 1 || move->dims[0] % 4 != 0 ||
@@ -60,7 +62,8 @@ static bool vectorise_move(struct move *move)
     return true;
 }
 
-// Starts a move of elements of the node's type. An element of eight bytes is a row of two words.
+// Starts a move of elements of the node's type. An element of eight bytes is treated as a row of
+// two words.
 static enum inf_code move_init(const struct vk_lowering *lowering, struct move *move,
                                int64_t *words, struct inf_error *err)
 {
@@ -106,7 +109,7 @@ static enum inf_code emit_input_move(struct vk_lowering *lowering, struct move *
     return emit_move(lowering, move, lowering->node->inputs[0], lowering->node->outputs[0], err);
 }
 
-// Copies bytes of any type, in whole words. The last word may reach beyond the tensor.
+// Copies bytes of any type in whole words. The last word may reach beyond the tensor.
 enum inf_code vk_lower_copy(struct vk_lowering *lowering, struct inf_error *err)
 {
     size_t bytes = inf_shape_elements(vk_output_shape(lowering, 0)) *
@@ -153,10 +156,10 @@ enum inf_code vk_lower_slice(struct vk_lowering *lowering, struct inf_error *err
     return emit_input_move(lowering, &move, err);
 }
 
-// --- joining and cutting ---
+// --- concat and split ---
 
-// Describes the copy of a part of size `part` to or from a whole of size `whole` along an axis, at
-// position `at`. `inner` is the number of words of one index of the axis.
+// Describes the copy of a part of size `part` from or to a whole of size `whole` along an axis, at
+// position `at`. `inner` is the number of words for one index of the axis.
 static void fill_part(struct move *move, int64_t outer, int64_t part, int64_t whole, int64_t at,
                       int64_t inner, bool joining)
 {
@@ -206,7 +209,7 @@ enum inf_code vk_lower_split(struct vk_lowering *lowering, struct inf_error *err
     return INF_OK;
 }
 
-// --- repeating ---
+// --- operators that repeat elements ---
 
 enum inf_code vk_lower_tile(struct vk_lowering *lowering, struct inf_error *err)
 {
@@ -251,10 +254,10 @@ enum inf_code vk_lower_fill(struct vk_lowering *lowering, struct inf_error *err)
     return emit_move(lowering, &move, lowering->node->inputs[1], lowering->node->outputs[0], err);
 }
 
-// --- blocks ---
+// --- depth to space and back ---
 
-// One side is [n, h, b, w, b, c], the other [n, h, w, b, b, c]; h and w are those of the smaller
-// image.
+// Emits a copy between [n, h, b, w, b, c] and [n, h, w, b, b, c], where h and w are the size of the
+// smaller image.
 static enum inf_code emit_blocks(struct vk_lowering *lowering, const struct inf_shape *small,
                                  int64_t block, bool to_depth, struct inf_error *err)
 {

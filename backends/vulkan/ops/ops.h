@@ -7,7 +7,7 @@
 
 // Emits the dispatches of a node. All types and shapes are known, and no tensor is empty.
 //
-// INF_UNSUPPORTED  the node cannot be lowered; the text says why.
+// INF_UNSUPPORTED  the node cannot be lowered; `err` gives the reason.
 typedef enum inf_code vk_lower_fn(struct vk_lowering *lowering, struct inf_error *err);
 
 vk_lower_fn vk_lower_unary, vk_lower_clip, vk_lower_binary, vk_lower_prelu, vk_lower_compare,

@@ -22,7 +22,7 @@ static const uint32_t pad_modes[INF_PAD_COUNT] = {
     [INF_PAD_EDGE] = PAD_EDGE,
 };
 
-// Fills the axes, innermost first. Neighbouring axes without padding are merged.
+// Fills the axes, innermost first, and merges neighbouring axes without padding.
 static enum inf_code fill_padding(const struct vk_lowering *lowering, struct padding *padding,
                                   struct inf_error *err)
 {
@@ -32,7 +32,7 @@ static enum inf_code fill_padding(const struct vk_lowering *lowering, struct pad
     if (!inf_graph_const_ints(lowering->graph, lowering->node->inputs[1], amounts,
                               INF_ARRAY_LENGTH(amounts), &count))
         return vk_decline(lowering, err, "its paddings are not constant");
-    bool plain = false; // the previous axis has no padding
+    bool plain = false; // true: the previous axis has no padding
     for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
         bool padded = x->dims[axis] != y->dims[axis];
         if (plain && !padded) {
@@ -63,7 +63,7 @@ static enum inf_code pad_value(const struct vk_lowering *lowering, uint32_t *val
     return INF_OK;
 }
 
-// Returns true if groups of four neighbours stay together; the padding then counts vectors.
+// Returns true if groups of four neighbours stay together. The padding then counts vectors.
 static bool vectorise_padding(struct padding *padding, enum inf_pad_mode mode)
 {
     uint32_t across = padding->out_dims[0];
@@ -102,7 +102,7 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
 // --- gather ---
 
 // Returns INF_UNSUPPORTED unless operand 1 has indices of a type that shaders read. Sets *wide if
-// they are 64-bit.
+// the indices are 64-bit.
 static enum inf_code check_indices(const struct vk_lowering *lowering, uint32_t *wide,
                                    struct inf_error *err)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, indices of extremes, softmax, batch normalisation.
+// Reductions, indices of the minimum or maximum, softmax, batch normalisation.
 #include "backends/vulkan/ops/ops.h"
 
-// Shorter rows were measured to be slower: docs/explanation/vulkan.md.
+// Subgroups do not compute rows shorter than this, because that was measured to be slower:
+// docs/explanation/vulkan.md.
 #define STEPS_MIN 8u
 
-// Replaces the dispatch by one in which a subgroup computes a row (lib/rows.glsl), if the device
-// can, the rows are too few to occupy it with one invocation each, and they are long enough to be
-// shared.
+// Replaces the dispatch by one in which a subgroup computes each row (lib/rows.glsl). This needs
+// support by the device, rows that are long enough to share, and so few rows that one invocation
+// for each row would not occupy the device.
 static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               uint32_t shader, uint32_t rows, uint32_t length)
 {
@@ -35,7 +36,7 @@ struct reduction {
 };
 _Static_assert(sizeof(struct reduction) == 84, "as reduce.comp");
 
-// Adds an outer axis. Returns false if there are too many.
+// Adds an outer axis. Returns false if there are too many axes.
 static bool add_axis(uint32_t *axes, uint32_t *dims, uint32_t *strides, uint32_t dim,
                      uint32_t stride)
 {
@@ -51,7 +52,7 @@ static bool add_axis(uint32_t *axes, uint32_t *dims, uint32_t *strides, uint32_t
 }
 
 // Divides the axes of x, innermost first, into kept and reduced ones. Returns false if there are
-// too many.
+// too many axes.
 static bool fill_reduction(struct reduction *reduction, const struct inf_shape *x,
                            const struct inf_ints *axes)
 {
@@ -75,8 +76,8 @@ static bool fill_reduction(struct reduction *reduction, const struct inf_shape *
     return true;
 }
 
-// Returns true if four neighbours of the result are neighbours in x, and all strides are multiples
-// of four; the reduction then counts vectors.
+// Returns true if four neighbours of the result are also neighbours in x, and all strides are
+// multiples of four. The reduction then counts vectors.
 static bool vectorise_reduction(struct reduction *reduction)
 {
     if (reduction->kept_axes == 0 || reduction->kept_strides[0] != 1 ||
@@ -136,7 +137,7 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-// --- along one axis ---
+// --- arg and softmax: along one axis ---
 
 // The push constants of arg.comp and softmax.comp: x is [outer, n, inner].
 struct axis_push {

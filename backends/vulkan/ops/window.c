@@ -5,8 +5,8 @@
 
 #include "backends/vulkan/ops/ops.h"
 
-// Sets what an invocation computes: four channels of a pixel if possible, else one. Returns true
-// for four.
+// Sets the number of channels that an invocation computes for a pixel: four if possible, otherwise
+// one. Returns true for four.
 static bool finish_window(struct vk_window *window, const struct inf_shape *y)
 {
     bool vector = window->in_c % 4 == 0;
@@ -15,11 +15,12 @@ static bool finish_window(struct vk_window *window, const struct inf_shape *y)
     return vector;
 }
 
-// Larger windows gain nothing from constants, and each size needs a pipeline.
+// The largest window whose size is a specialisation constant. Larger windows are not faster with
+// constants, and each size needs its own pipeline.
 #define SQUARE_MAX 3
 
-// Returns the side of a pool's windows if they are square, small, and never reach outside the
-// image; else 0.
+// Returns the side of a pool's windows if they are square, small, and always inside the image;
+// otherwise 0.
 static uint32_t square_inside(const struct vk_window *window)
 {
     uint32_t kernel = window->kernel_h;
@@ -29,7 +30,7 @@ static uint32_t square_inside(const struct vk_window *window)
     return inside && window->kernel_w == kernel && kernel <= SQUARE_MAX ? kernel : 0;
 }
 
-// Returns the pixels of a row that an invocation computes: a divisor of the width.
+// Returns how many pixels of a row an invocation computes. The number divides the width.
 static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
 {
     uint32_t pixels = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 1;
@@ -63,7 +64,7 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
 
 // --- resize ---
 
-// One axis, and how its positions map to those of the input.
+// One axis, and the mapping from its positions to positions of the input.
 struct scale {
     uint32_t input, output;
     const struct inf_attrs_resize *attrs;
@@ -78,8 +79,8 @@ static uint32_t clamp_position(double position, uint32_t input)
     return (uint32_t)fmin(fmax(position, 0), (double)input - 1);
 }
 
-// A row of the table: first neighbour, second neighbour, weight of the second as float bits,
-// unused.
+// Writes a row of the table: first neighbour, second neighbour, weight of the second neighbour as
+// float bits, and an unused word.
 static void fill_position(const struct scale *scale, uint32_t position, uint32_t row[4])
 {
     const struct inf_attrs_resize *attrs = scale->attrs;

@@ -6,36 +6,37 @@
 // pair of channels.
 //
 // The idea: transform the 6x6 inputs d of the tile, and the weights g, multiply element by element,
-// and transform back: Y = A' [(G g G') * (B' d B)] A, with ' for the transpose. That is 36
+// and transform back: Y = A' [(G g G') * (B' d B)] A, where ' is the transpose. This takes 36
 // multiply-adds. The element-wise product of all tiles and channels is 36 matrix products:
 //
 //     dispatch 1 (winograd_in):   x  -> 36 matrices [tiles][input channels]
 //     dispatch 2 (conv_tile):     36 products with G g G', computed when the program is compiled
 //     dispatch 3 (winograd_out):  36 matrices [tiles][output channels] -> y
 //
-// The matrices are larger than x and y. So only as many tiles are computed at a time as fit
-// BETWEEN_BYTES, which stays in the cache, and the three dispatches repeat.
+// The matrices are larger than x and y. Therefore the three dispatches repeat for parts of the
+// tiles; the matrices of a part fit into BETWEEN_BYTES, which stays in the cache.
 //
 // Rounding errors grow by about an order of magnitude, so weights in 16 bits are excluded.
 #include "backends/vulkan/ops/conv.h"
 
-// The side of the square of matrices, and the side of a tile in pixels.
+// The side of the square of 36 matrices, and the side of a tile in pixels.
 #define SIDE     6u
 #define MATRICES (SIDE * SIDE)
 #define PIXELS   4u
 
-// Of conv_tile.comp: invocations in a group, pixels and vectors of each.
+// Parameters of conv_tile.comp: invocations in a group, and pixels and vectors of each invocation.
 #define LANES    8u
 #define ELEMENTS 4u
 #define VECTORS  4u
 #define ACROSS   (VECTORS * 4)
-// Tiles of one group: all of them are in the same matrix.
+// The number of tiles in one group. All of them are in the same matrix.
 #define UNIT (LANES * ELEMENTS)
 
-// The largest size of the matrices between the dispatches.
+// The most bytes of the matrices between the dispatches.
 #define BETWEEN_BYTES ((size_t)6 << 20)
 
-// Smaller images and fewer channels were measured to be slower: docs/explanation/vulkan.md.
+// The smallest image and the fewest channels for Winograd; less was measured to be slower:
+// docs/explanation/vulkan.md.
 #define PICTURE_MIN  (28u * 28)
 #define CHANNELS_MIN 24u
 
@@ -54,8 +55,8 @@ struct tiles {
 struct winograd {
     struct vk_dispatch in, product, out;
     struct tiles tiles;
-    uint32_t total;         // tiles
-    size_t in_bytes, bytes; // bytes of the input matrices, and of all matrices
+    uint32_t total;         // number of tiles
+    size_t in_bytes, bytes; // size of the input matrices, and of all matrices
     uint32_t in_c, out_c;
 };
 
@@ -70,7 +71,8 @@ bool vk_conv_is_winograd(const struct vk_lowering *lowering, const struct vk_con
            window->out_h * window->out_w >= PICTURE_MIN;
 }
 
-// Layout: [matrix][block of 16 output channels][input channel][output channel of the block]
+// Writes weights in the layout [matrix][block of 16 output channels][input channel][output channel
+// of the block].
 static void fill_matrices(void *bytes, const void *context)
 {
     static const double transform[SIDE][3] = {
@@ -105,8 +107,8 @@ static void fill_zeros(void *bytes, const void *context)
     (void)context;
 }
 
-// Chooses how many tiles are computed at a time: equal parts, so that no repetition is much smaller
-// than the others.
+// Chooses how many tiles each repetition computes. The parts are nearly equal, so that no
+// repetition is much smaller than the others.
 static void choose_parts(struct winograd *winograd, const struct vk_conv *conv)
 {
     const struct vk_window *window = &conv->window;
@@ -138,7 +140,7 @@ static enum inf_code bind_product(struct vk_lowering *lowering, struct winograd 
 {
     struct vk_dispatch *product = &winograd->product;
     uint32_t stride = winograd->tiles.stride, blocks = (winograd->out_c + ACROSS - 1) / ACROSS;
-    // A subgroup loads whole vectors of weights, so the last ones need room behind them.
+    // A subgroup loads whole vectors of weights, so memory is reserved after the last ones.
     size_t size_bytes =
         MATRICES * (size_t)blocks * winograd->in_c * ACROSS * sizeof(float) + LANES * 16;
     *product = (struct vk_dispatch){
@@ -152,7 +154,9 @@ static enum inf_code bind_product(struct vk_lowering *lowering, struct winograd 
     vk_read_through_view(lowering, product, 1, true);
     INF_TRY(vk_bind_packed(lowering, product, (size_t)blocks * ACROSS * sizeof(float), fill_zeros,
                            NULL, err));
-    INF_TRY(vk_bind_scratch(lowering, product, 0, winograd->in_bytes, err)); // nothing is added
+    INF_TRY(vk_bind_scratch(lowering, product, 0, winograd->in_bytes, err)); // placeholder for the
+                                                                             // residual, which is
+                                                                             // not added
     vk_read_through_view(lowering, product, 3, true);
     const struct vk_window window = {.in_h = MATRICES,
                                      .in_w = stride,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers the steps of a segment on several threads without a program, only for the pipelines that
-// this creates.
+// Lowers the steps of a segment on several threads without a program. The only purpose is to create
+// the pipelines in parallel.
 #include "backends/vulkan/program/compile_ahead.h"
 
 #include "backends/base/cores.h"
 #include "backends/vulkan/program/lower_step.h"
 
-// Threads besides the caller's. Drivers gain little from more.
+// The most threads in addition to the caller's. More threads make drivers hardly faster.
 #define HELPERS_MAX 7
 
 struct work {
     struct vk_device *device;
     const struct inf_segment *segment;
-    atomic_uint next; // index of the next node of the segment
+    atomic_uint next; // segment index of the next node to lower
 };
 
 static void prepare_step(const struct work *work, uint32_t node)

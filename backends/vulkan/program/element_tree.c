@@ -22,7 +22,7 @@ static struct vk_lowering lowering_without_program(struct vk_gpu *gpu,
         .gpu = gpu, .graph = graph, .node = &graph->nodes[node], .node_index = node};
 }
 
-// Returns true if a generated shader can compute the node, and no residual convolution does.
+// Returns true if a generated shader can compute the node and no residual convolution computes it.
 static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
     struct vk_lowering lowering = lowering_without_program(gpu, segment->graph, node);
@@ -41,7 +41,8 @@ static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment
     return true;
 }
 
-// Returns the reader of `node` if both may be in one tree. Whether there is room is not checked.
+// Returns the reader of `node` if both nodes may be in one tree. Does not check whether the tree
+// has room for both.
 static uint32_t find_next(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
@@ -63,12 +64,12 @@ static bool has_member(const struct vk_element_tree *tree, uint32_t node)
     return false;
 }
 
-// What the nodes that are being added will still need.
+// The bindings and push constants that nodes being added will still need.
 struct reserve {
     uint32_t nodes, values;
 };
 
-// Adds an operand from outside of the tree, unless the tree has it.
+// Adds an operand from outside the tree, unless the tree already has it.
 static void add_value(struct vk_element_tree *tree, const struct vk_lowering *lowering,
                       uint32_t input)
 {
@@ -82,8 +83,8 @@ static void add_value(struct vk_element_tree *tree, const struct vk_lowering *lo
     tree->rows[tree->value_count++] = row;
 }
 
-// Adds `node`, and the nodes that compute its operands if possible. Returns false if there is no
-// room for it.
+// Adds `node` and, if possible, the nodes that compute its operands. Returns false if the tree has
+// no room for `node`.
 static bool grow_tree(struct vk_element_tree *tree, struct vk_gpu *gpu,
                       const struct inf_segment *segment, uint32_t node, struct reserve reserve)
 {
@@ -98,7 +99,7 @@ static bool grow_tree(struct vk_element_tree *tree, struct vk_gpu *gpu,
         uint32_t maker = segment->graph->values[lowering.node->inputs[i]].producer;
         struct reserve rest = {reserve.nodes, reserve.values + call.operands - 1 - i};
         if (maker != INF_NODE_NONE && has_member(tree, maker))
-            continue; // the node reads it twice
+            continue; // the node reads this operand twice
         if (maker != INF_NODE_NONE && vk_segment_has_node(segment, maker) &&
             find_next(gpu, segment, maker) == node && grow_tree(tree, gpu, segment, maker, rest))
             continue;
@@ -108,8 +109,9 @@ static bool grow_tree(struct vk_element_tree *tree, struct vk_gpu *gpu,
     return true;
 }
 
-// Finds the tree that `node` belongs to and returns its last node; `node` itself if it has a step
-// of its own. Trees grow from their ends, so a node that has no room in one tree ends the next one.
+// Finds the tree that contains `node` and returns its last node, or `node` itself if it has its own
+// step. Trees grow from their last nodes, so a node that does not fit into one tree becomes the
+// last node of the next tree.
 static uint32_t find_step(struct vk_element_tree *tree, struct vk_gpu *gpu,
                           const struct inf_segment *segment, uint32_t node)
 {
@@ -142,9 +144,9 @@ bool vk_element_tree_find(struct vk_element_tree *tree, struct vk_gpu *gpu,
            tree->node_count > 1;
 }
 
-// --- making their shaders ---
+// --- creating the shaders of trees ---
 
-// Compiles the source, unless it was compiled before. *out_hash identifies the shader.
+// Compiles the source, unless it is already compiled. *out_hash identifies the shader.
 static enum inf_code make_shader(struct vk_gpu *gpu, const char *source, uint64_t *out_hash,
                                  struct inf_error *err) INF_MAY_BLOCK
 {
@@ -225,7 +227,8 @@ enum inf_code vk_lower_element_tree(struct vk_lowering *lowering,
                                     const struct vk_element_tree *tree, struct inf_error *err)
 {
     enum inf_code code = lower_tree(lowering, tree, err);
-    // If pipelines are created ahead, an error is ignored here: compiling the program reports it.
+    // Ignore an error while pipelines are created ahead of time, because compiling the program
+    // reports it.
     if ((code != INF_INTERNAL && code != INF_UNSUPPORTED) || lowering->ahead != NULL)
         return code;
     atomic_store_explicit(&lowering->gpu->fused_shaders.trees_off, true, memory_order_relaxed);

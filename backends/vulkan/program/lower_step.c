@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides what one step computes: a residual convolution, an element-wise tree, or a single node.
+// Decides which nodes one step computes: a residual convolution, an element-wise tree, or a single
+// node.
 #include "backends/vulkan/program/lower_step.h"
 
 #include "backends/vulkan/program/element_tree.h"

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps: nodes that are lowered together.
+// Steps: groups of nodes that are lowered together.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_LOWER_STEP_H
 #define INF_BACKENDS_VULKAN_PROGRAM_LOWER_STEP_H
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// Emits the dispatches of the step of the lowering's node, with all nodes that the step computes.
-// Emits nothing if another node's step computes it.
+// Emits the dispatches for the step of the node in `lowering`, including all other nodes that the
+// step computes. Emits nothing if the step of another node computes this node.
 enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segment *segment,
                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// The `fused_into` entry of the backend: the node whose step also computes `node`; INF_NODE_NONE if
-// it has its own.
+// The `fused_into` entry of the backend. Returns the node whose step also computes `node`;
+// INF_NODE_NONE if `node` has its own step.
 uint32_t vk_fused_into(struct inf_device *device, const struct inf_segment *segment, uint32_t node);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles a segment to dispatches, and makes the recordings of its slots.
+// Compiles a segment to dispatches, and creates the recordings of its slots (concurrent runs).
 #include "backends/vulkan/program/program.h"
 
 #include <stdlib.h>
@@ -77,7 +77,7 @@ enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_de
     if (code == INF_OK)
         code = compile_segment(program, segment, err);
     if (code == INF_OK) {
-        // Stored now, because not every process ends in an orderly way.
+        // Store the pipeline cache here and not at exit, because a process may be killed.
         vk_pipeline_cache_store(program->list.device);
         *out_program = &program->base;
     } else {
@@ -95,7 +95,7 @@ void vk_program_destroy(struct inf_program *base)
 {
     struct vk_program *program = (struct vk_program *)base;
     for (uint32_t i = 0; i < program->slot_count; i++) {
-        // A run whose wait was given up may still be running.
+        // Wait for the last run, because a run may continue after its caller stopped waiting.
         if (program->slots[i].submitted != 0)
             (void)!vk_device_wait(program->list.device, program->slots[i].submitted, UINT64_MAX,
                                   NULL);

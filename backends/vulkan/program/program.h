@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: the dispatches of a segment, recorded once for each slot and replayed by each run. A
-// slot is recorded again only if the bindings of a run change.
+// Programs: the dispatches of a segment, recorded once for each slot (concurrent run) and replayed
+// by each run. A slot is recorded again only if the bindings of a run change.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
 #define INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
 
@@ -14,7 +14,7 @@ struct vk_program {
     const struct inf_graph *graph; // outlives the program
 };
 
-// Entries of struct inf_backend.
+// Functions for struct inf_backend.
 enum inf_code vk_program_supports(struct inf_device *device, const struct inf_graph *graph,
                                   uint32_t node, struct inf_error *err);
 enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *device,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records dispatches into command buffers.
 //
-// Recording takes longer than submitting, and runs mostly use the same buffers. So each slot
-// records its dispatches once, with the places of all operands, and a run replays the command
-// buffers. A run whose operands lie elsewhere records again.
+// Recording takes longer than submitting, and runs mostly use the same buffers. Therefore each slot
+// (concurrent run) records its dispatches once, with the addresses of all operands, and a run
+// replays the command buffers. A run whose operands have other addresses records again.
 //
-// A barrier is recorded only if a dispatch reads or writes what a dispatch since the last barrier
-// wrote, or writes what one read:
+// A barrier is recorded only if a dispatch accesses memory that a dispatch since the last barrier
+// wrote, or writes memory that such a dispatch read:
 //
 //     d0: a -> b     d1: a -> c
-// barrier
+//             barrier
 //     d2: b, c -> d        d0 and d1 may overlap
 //
-// Long programs are cut into slices of about 20 ms (VK_SLICE_NS), one submission each, so that
-// other programs get their turn and a run can be cancelled.
+// Long programs are cut into slices of about 20 ms (VK_SLICE_NS). Each slice is one submission, so
+// that other programs can run in between and a run can be cancelled.
 #include "backends/vulkan/program/recording.h"
 
 #include <stdlib.h>
@@ -65,7 +65,8 @@ static enum inf_code allocate_sets(struct vk_recording *recording, struct vk_dev
     return INF_OK;
 }
 
-// Returns the bytes from the status of a dispatch to that of the next; each is bound by itself.
+// Returns the distance in bytes from the status of one dispatch to the status of the next. Each
+// status has its own binding.
 static size_t status_stride(const struct vk_device *device)
 {
     size_t alignment = device->gpu->properties.limits.minStorageBufferOffsetAlignment;
@@ -128,8 +129,8 @@ static bool places_overlap(const struct vk_place *a, const struct vk_place *b)
            b->offset < a->offset + a->size;
 }
 
-// Returns true if a dispatch must wait for one since the last barrier: it accesses what that one
-// wrote, or writes what that one accessed.
+// Returns true if a dispatch must wait for a dispatch since the last barrier. This is so if it
+// accesses memory that the other one wrote, or writes memory that the other one accessed.
 static bool must_wait(const struct vk_recording *recording, uint32_t touched,
                       const struct vk_place *places, uint32_t count)
 {
@@ -163,7 +164,7 @@ static const struct texel {
     [VK_TEXEL_VECTOR] = {4, VK_FORMAT_R32G32B32A32_SFLOAT, VK_FORMAT_R16G16B16A16_SFLOAT},
 };
 
-// Replaces *view by a view of the place of an operand.
+// Replaces *view by a view of an operand at its current address.
 static enum inf_code make_view(VkBufferView *view, struct vk_device *device,
                                const struct vk_operand *operand, const struct vk_place *place,
                                struct inf_error *err)
@@ -254,7 +255,7 @@ static void record_dispatch(struct vk_recording *recording, struct vk_device *de
                                       recording->queries, 2 * index + 1);
 }
 
-// Begins slice `index`. Its command buffer is allocated when it is first used.
+// Begins slice `index`. Allocates its command buffer when the slice is first used.
 static enum inf_code begin_slice(struct vk_recording *recording, struct vk_device *device,
                                  uint32_t index, struct inf_error *err)
 {
@@ -275,8 +276,8 @@ static enum inf_code begin_slice(struct vk_recording *recording, struct vk_devic
     return INF_OK;
 }
 
-// Ends a slice with a barrier, for the host and for the next submission: the queue starts
-// submissions in order, but does not order their memory accesses.
+// Ends a slice with a barrier, for the host and for the next submission. The barrier is needed
+// because the queue starts submissions in order but does not order their memory accesses.
 static enum inf_code end_slice(struct vk_device *device, const struct vk_slice *slice,
                                struct inf_error *err)
 {
@@ -287,7 +288,8 @@ static enum inf_code end_slice(struct vk_device *device, const struct vk_slice *
     return INF_OK;
 }
 
-// Returns the largest cost of a slice, so that there are at most VK_SLICES_MAX.
+// Returns the cost limit of a slice. It is large enough that there are at most VK_SLICES_MAX
+// slices.
 static uint64_t limit_slices(const struct vk_dispatch *dispatches, uint32_t count,
                              uint64_t slice_cost)
 {
@@ -296,8 +298,8 @@ static uint64_t limit_slices(const struct vk_dispatch *dispatches, uint32_t coun
         total += dispatches[i].cost;
         largest = INF_MAX(largest, dispatches[i].cost);
     }
-    // A slice that ended is more than half full, or is followed by a dispatch that is too large for
-    // it.
+    // Each finished slice is more than half full, or the next dispatch is too large for it. This
+    // bounds the number of slices.
     return INF_MAX(slice_cost, 2 * total / (VK_SLICES_MAX - 1) + largest / VK_SLICES_MAX + 1);
 }
 
@@ -324,7 +326,8 @@ enum inf_code vk_recording_record(struct vk_recording *recording, struct vk_devi
             slice = &recording->slices[recording->slice_count - 1];
             touched = 0;
         }
-        // Timed dispatches do not overlap, so that each time is that of one dispatch.
+        // Separate timed dispatches by barriers, so that they do not overlap and each time belongs
+        // to one dispatch.
         if (recording->timed ? i > 0 : must_wait(recording, touched, places, operands)) {
             record_barrier(device, slice->commands,
                            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,

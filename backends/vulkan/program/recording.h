@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recording of a slot: descriptor sets and command buffers for the dispatches of a program.
+// The recording of a slot (concurrent run): descriptor sets and command buffers for the dispatches
+// of a program.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_RECORDING_H
 #define INF_BACKENDS_VULKAN_PROGRAM_RECORDING_H
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// Where an operand is in the recording.
+// The address of an operand in a recording.
 struct vk_place {
-    uint64_t serial; // of the buffer
+    uint64_t serial; // serial number of the buffer
     VkBuffer buffer;
     VkDeviceSize offset, size;
 };
@@ -18,26 +19,28 @@ struct vk_place {
 // Consecutive dispatches that are submitted together.
 struct vk_slice {
     VkCommandBuffer commands;
-    uint64_t cost; // sum over its dispatches
+    uint64_t cost; // total cost of its dispatches
 };
 
 struct vk_recording {
     VkDescriptorPool descriptors;
     VkCommandPool pool;
-    struct vk_slice slices[VK_SLICES_MAX]; // slices that were used once have a command buffer
+    struct vk_slice slices[VK_SLICES_MAX]; // a slice that was used once keeps its command buffer
     uint32_t slice_count;
-    uint64_t slice_cost;      // the cost that they were cut for
-    VkDescriptorSet *sets;    // by dispatch
-    struct vk_place *places;  // as recorded, by dispatch and operand, VK_BINDINGS_MAX each
-    VkBufferView *views;      // like `places`; VK_NULL_HANDLE if the buffer itself is read
-    uint32_t view_count;      // entries of `views`
-    struct vk_place *touched; // places since the last barrier, with `written`
+    uint64_t slice_cost;      // the slice cost for which the recording was cut
+    VkDescriptorSet *sets;    // one for each dispatch
+    struct vk_place *places;  // the recorded places, by dispatch and operand, VK_BINDINGS_MAX for
+                              // each dispatch
+    VkBufferView *views;      // same index as `places`; VK_NULL_HANDLE if the buffer itself is read
+    uint32_t view_count;      // number of entries in `views`
+    struct vk_place *touched; // places accessed since the last barrier; `written` says which were
+                              // written
     bool *written;
-    struct vk_span status;  // by dispatch: vk_recording_status()
-    struct vk_span scratch; // between the dispatches of a node
-    VkQueryPool queries;    // none if the device has no timestamps
+    struct vk_span status;  // status of each dispatch; see vk_recording_status()
+    struct vk_span scratch; // scratch memory between the dispatches of a node
+    VkQueryPool queries;    // unused if the device has no timestamps
     bool recorded, timed;
-    uint64_t submitted; // timeline value of the last run's end; 0: there was no run
+    uint64_t submitted; // timeline value of the end of the last run; 0: no run yet
 };
 
 // Creates the pools and descriptor sets for `count` dispatches.
@@ -48,11 +51,11 @@ enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device
 const uint32_t *vk_recording_status(const struct vk_recording *recording,
                                     const struct vk_device *device, uint32_t index);
 
-// Frees the recording. Nothing of it may be running.
+// Frees the recording. None of its command buffers may be running.
 void vk_recording_fini(struct vk_recording *recording, struct vk_device *device);
 
-// Records the dispatches at `recording->places`, in slices of about `slice_cost`; with timestamps
-// around each dispatch if `timed`.
+// Records the dispatches with the operands at `recording->places`, in slices of about `slice_cost`.
+// If `timed` is true, records timestamps around each dispatch.
 enum inf_code vk_recording_record(struct vk_recording *recording, struct vk_device *device,
                                   const struct vk_dispatch *dispatches, uint32_t count,
                                   uint64_t slice_cost, bool timed,

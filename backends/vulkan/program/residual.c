@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds convolutions whose result is only read by an addition, and lowers both together.
+// Finds convolutions whose result is read only by an addition, and lowers both nodes together.
 #include "backends/vulkan/program/residual.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ static const struct inf_shape *output_shape(const struct inf_graph *graph, uint3
     return &graph->values[graph->nodes[node].outputs[0]].shape;
 }
 
-// Returns the node of the segment that produces operand `input` of `node`, if only `node` reads
-// that.
+// Returns the node of the segment that produces operand `input` of `node`, provided that only
+// `node` reads the operand.
 static uint32_t find_sole_producer(const struct inf_segment *segment, uint32_t node, uint32_t input)
 {
     const struct inf_graph *graph = segment->graph;
@@ -25,7 +25,8 @@ static uint32_t find_sole_producer(const struct inf_segment *segment, uint32_t n
     return maker;
 }
 
-// Returns true if the convolution can add a residual: it has no activation and shaders support it.
+// Returns true if the convolution can add a residual. It must have no activation, and shaders must
+// support it.
 static bool is_open_conv(struct vk_gpu *gpu, const struct inf_graph *graph, uint32_t node)
 {
     const struct inf_node *conv = &graph->nodes[node];
@@ -34,7 +35,7 @@ static bool is_open_conv(struct vk_gpu *gpu, const struct inf_graph *graph, uint
            conv->attrs.conv2d.groups == 1 && vk_lower_node(&lowering, NULL) == INF_OK;
 }
 
-// Returns true if the node only appends channels of zeros.
+// Returns true if the pad node only appends channels of zeros.
 static bool pads_channels(const struct inf_graph *graph, uint32_t node)
 {
     const struct inf_node *pad = &graph->nodes[node];
@@ -59,8 +60,8 @@ static bool pads_channels(const struct inf_graph *graph, uint32_t node)
     return value == 0;
 }
 
-// Returns the prelu that reads the sum, with one slope for each channel; INF_NODE_NONE if there is
-// none.
+// Returns the prelu node that reads the sum and has one slope for each channel; INF_NODE_NONE if
+// there is none.
 static uint32_t find_prelu(const struct inf_segment *segment, uint32_t add)
 {
     const struct inf_graph *graph = segment->graph;
@@ -79,7 +80,8 @@ static uint32_t find_prelu(const struct inf_segment *segment, uint32_t add)
     return node;
 }
 
-// Finds the residual convolution whose convolution produces operand `input` of the addition `add`.
+// Finds the residual convolution in which the convolution produces operand `input` of the addition
+// `add`.
 static bool find_residual_at(struct vk_residual *residual, struct vk_gpu *gpu,
                              const struct inf_segment *segment, uint32_t add, uint32_t input)
 {
@@ -101,8 +103,8 @@ static bool find_residual_at(struct vk_residual *residual, struct vk_gpu *gpu,
     return true;
 }
 
-// Returns the addition of the residual convolution that `node` might belong to; INF_NODE_NONE if
-// there is none.
+// Returns the addition of the residual convolution that may contain `node`; INF_NODE_NONE if there
+// is none.
 static uint32_t find_addition(const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
@@ -140,8 +142,8 @@ bool vk_residual_find(struct vk_residual *residual, struct vk_gpu *gpu,
 enum inf_code vk_lower_residual(struct vk_lowering *lowering, const struct vk_residual *residual,
                                 const struct inf_segment *segment, struct inf_error *err)
 {
-    // Whether weights may be 16-bit depends on the convolution node; everything else on the last
-    // node.
+    // Whether weights may be 16-bit depends on the convolution node. All other settings depend on
+    // the last node.
     struct vk_lowering conv = vk_lowering_of(lowering->gpu, segment, residual->conv);
     conv.node_index = lowering->node_index;
     conv.list = lowering->list;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Residual convolutions: a convolution to which a value is added, as in a residual block. One
-// dispatch computes the convolution, the sum, a prelu behind it, and the padding of the added
-// value's channels.
+// Residual convolutions: a convolution to whose result a value is added, as in a residual block.
+// One dispatch computes the convolution, the sum, a prelu that follows it, and the padding of the
+// added value's channels.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_RESIDUAL_H
 #define INF_BACKENDS_VULKAN_PROGRAM_RESIDUAL_H
 
 #include "backends/vulkan/lowering/lowering.h"
 #include "backends/vulkan/ops/residual.h"
 
-// Finds the residual convolution that `node` belongs to. Returns false if there is none. The result
+// Finds the residual convolution that contains `node`. Returns false if there is none. The result
 // is the same for all of its nodes.
 bool vk_residual_find(struct vk_residual *residual, struct vk_gpu *gpu,
                       const struct inf_segment *segment, uint32_t node) INF_NODISCARD;
 
-// Emits the dispatch of a residual convolution. The lowering is that of its last node.
+// Emits the dispatch of a residual convolution. The lowering is the context of its last node.
 //
-// INF_UNSUPPORTED  the driver cannot build the shader; no residuals are fused on this GPU after
-//                  that.
+// INF_UNSUPPORTED  the driver cannot build the shader; from then on no residuals are fused on this
+// GPU.
 enum inf_code vk_lower_residual(struct vk_lowering *lowering, const struct vk_residual *residual,
                                 const struct inf_segment *segment,
                                 struct inf_error *err) INF_NODISCARD;

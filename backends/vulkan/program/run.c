@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of programs: finds the places of operands, records if they changed, submits, waits, and
-// checks what the dispatches reported.
+// Runs programs: finds the addresses of operands, records again if they changed, submits, waits,
+// and checks the status that the dispatches reported.
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "backends/vulkan/device/pipeline_cache.h"
 #include "backends/vulkan/program/program.h"
 
-// The bits of a ticket that hold the timeline value; the bits above hold the device's generation.
+// The number of bits in a ticket for the timeline value. The upper bits hold the device's
+// generation.
 #define TICKET_BITS 48
 
 static enum inf_code find_place(const struct vk_program *program,
@@ -45,7 +46,8 @@ static enum inf_code find_place(const struct vk_program *program,
     return INF_OK;
 }
 
-// Finds the places of all operands. *out_moved is true if one differs from the recording.
+// Finds the addresses of all operands. *out_moved is true if one address differs from the
+// recording.
 static enum inf_code bind_operands(const struct vk_program *program, struct vk_recording *recording,
                                    const struct inf_run *run, bool *out_moved,
                                    struct inf_error *err)
@@ -64,8 +66,8 @@ static enum inf_code bind_operands(const struct vk_program *program, struct vk_r
     return INF_OK;
 }
 
-// A ticket contains the generation of the logical device, because the timeline of another device
-// starts again at 0.
+// Returns a ticket with the generation of the logical device. The generation is needed because the
+// timeline of another device starts again at 0.
 static struct inf_ticket make_ticket(const struct vk_device *device, uint64_t value)
 {
     return (struct inf_ticket){(uint64_t)vk_device_generation(device) << TICKET_BITS | value};
@@ -76,10 +78,11 @@ static bool is_cancelled(const struct inf_run *run)
     return run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed);
 }
 
-// Submissions in the queue at a time: one runs and one waits, so that the device is never idle.
+// The most submissions in the queue at a time. One runs and one waits, so that the device is never
+// idle.
 #define AHEAD 2
 
-// Updates the cost of a slice of VK_SLICE_NS from the measured time of `cost`.
+// Updates the cost of a slice of VK_SLICE_NS from a measurement: `cost` took the given time.
 static void update_slice_cost(struct vk_gpu *gpu, uint64_t cost, uint64_t time_ns)
 {
     double per_slice = (double)cost / (double)INF_MAX(time_ns, 1u) * (double)VK_SLICE_NS;
@@ -87,7 +90,7 @@ static void update_slice_cost(struct vk_gpu *gpu, uint64_t cost, uint64_t time_n
                           memory_order_relaxed);
 }
 
-// Submits the slices one after the other. Returns while the last ones are running.
+// Submits the slices one after the other. Returns while the last submissions are still running.
 static enum inf_code submit_slices(struct vk_recording *recording, struct vk_device *device,
                                    const struct inf_run *run, struct inf_error *err)
 {
@@ -99,7 +102,8 @@ static enum inf_code submit_slices(struct vk_recording *recording, struct vk_dev
             cost += recording->slices[i - AHEAD].cost;
         }
         if (i > 0 && is_cancelled(run)) {
-            // The device still writes to the run's memory, which the caller will use again.
+            // Wait, because the device still writes to the run's memory and the caller will use
+            // this memory again.
             INF_TRY(vk_device_wait(device, values[i - 1], UINT64_MAX, err));
             return inf_fail(err, INF_CANCELLED, "cancelled after %u of %u submits", i,
                             recording->slice_count);
@@ -119,7 +123,7 @@ static bool needs_new_slices(const struct vk_recording *recording, uint64_t slic
            (recording->slice_count > 1 && slice_cost / 2 > recording->slice_cost);
 }
 
-// Records again if necessary, and submits. The weights are on the device.
+// Records again if necessary, and submits. The weights must be on the device.
 static enum inf_code replay_recording(struct vk_program *program, const struct inf_run *run,
                                       struct inf_error *err)
 {
@@ -128,7 +132,7 @@ static enum inf_code replay_recording(struct vk_program *program, const struct i
     bool moved;
     enum inf_code code = bind_operands(program, recording, run, &moved, err);
     if (code != INF_OK) {
-        recording->recorded = false; // some places are overwritten
+        recording->recorded = false; // because some places were overwritten
         return code;
     }
     uint64_t slice_cost = atomic_load_explicit(&device->gpu->slice_cost, memory_order_relaxed);
@@ -138,7 +142,7 @@ static enum inf_code replay_recording(struct vk_program *program, const struct i
         INF_TRY(vk_recording_record(recording, device, program->list.dispatches,
                                     program->list.count, slice_cost, run->profile, err));
     }
-    // An earlier run that was given up may have written to the status.
+    // Clear the status, because an earlier run that was abandoned may have written to it.
     if (program->list.writes_status)
         memset(recording->status.host, 0, recording->status.size);
     return submit_slices(recording, device, run, err);
@@ -178,12 +182,13 @@ enum inf_code vk_program_wait(struct inf_device *base, struct inf_ticket ticket,
     enum inf_code code =
         vk_device_wait(device, ticket.value & ((UINT64_C(1) << TICKET_BITS) - 1), timeout_ns, err);
     if (code == INF_OK)
-        vk_pipeline_cache_confirm(device); // all pipelines have run once
+        vk_pipeline_cache_confirm(device); // removes the marker, because all pipelines have run
+                                           // once
     vk_device_unref(&device);
     return code;
 }
 
-// Checks the status of a dispatch: fails the run, or reports that its result has to be computed
+// Checks the status of a dispatch. Fails the run, or reports that the result must be computed
 // again.
 static enum inf_code check_status(const struct vk_program *program, uint32_t index,
                                   const uint32_t *status, const struct inf_run *run,
@@ -231,7 +236,7 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
         uint64_t time_ns = (uint64_t)((double)(times[1] - times[0]) *
                                       (double)device->gpu->properties.limits.timestampPeriod);
         uint32_t node = program->list.dispatches[i].node;
-        // Consecutive dispatches of a node are one step.
+        // Consecutive dispatches of a node are reported as one step.
         if (count > 0 && count <= capacity && steps[count - 1].node == node) {
             steps[count - 1].time_ns += time_ns;
             continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes a segment has, and which nodes read their results.
+// Queries on a segment: which nodes it has, and which nodes read their results.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_SEGMENT_H
 #define INF_BACKENDS_VULKAN_PROGRAM_SEGMENT_H
 
@@ -8,8 +8,8 @@
 // Returns true if node `node` of the graph belongs to the segment.
 bool vk_segment_has_node(const struct inf_segment *segment, uint32_t node);
 
-// Returns the only node that reads the result of `node`, if it belongs to the segment;
-// INF_NODE_NONE if there is none or the segment does not list readers.
+// Returns the only node that reads the result of `node`, provided that it belongs to the segment.
+// Returns INF_NODE_NONE if there is no such node or the segment does not list readers.
 uint32_t vk_segment_sole_reader(const struct inf_segment *segment, uint32_t node);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the GLSL of an element-wise tree: loads of operands, one line for each node, and the store
-// of the result.
+// Writes the GLSL of an element-wise tree: the loads of operands, one line for each node, and the
+// store of the result.
 #include "backends/vulkan/program/tree_shader.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static void write_loads(FILE *text, const struct vk_element_tree *tree)
 }
 
 // Writes an operand of a node: the result of another node of the tree, or an element of an operand
-// from outside.
+// from outside the tree.
 static void write_operand(FILE *text, const struct vk_element_tree *tree,
                           const struct vk_lowering *member, uint32_t input)
 {
