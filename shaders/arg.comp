@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index of the first extreme along the middle axis of [outer, n, inner]. An invocation computes
-// one index.
+// The index of the first minimum or maximum along the middle axis of [outer, n, inner]. An
+// invocation computes one index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

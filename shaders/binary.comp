@@ -59,20 +59,21 @@ uvec4 load_b(uint i)
     }
 }
 
-// The quotient rounded towards 0. The quotient of the smallest integer by -1 wraps around.
+// Returns the quotient rounded towards 0. The quotient of the smallest integer and -1 wraps around.
 int quotient_of(int a, int b)
 {
     return b == -1 ? -a : a / b;
 }
 
-// The quotient rounded down.
+// Returns the quotient rounded down.
 int floor_quotient(int a, int b)
 {
     int quotient = quotient_of(a, b);
     return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-// The divisor to use for b. A b of 0 is reported and replaced by 1, except behind the last element.
+// Returns the divisor to use for b. If b is 0, reports this and returns 1. After the last element,
+// a b of 0 is not reported.
 int divisor_of(int b, uint element)
 {
     if (b != 0)

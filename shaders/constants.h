@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants that shaders and the Vulkan backend share. Included by GLSL and by C, so there are only
-// plain definitions. They are independent of the graph's enums, so that a new kind of operator does
-// not renumber them.
+// Constants shared by the shaders and the Vulkan backend. GLSL and C both include this file, so it
+// contains only plain definitions. The numbers are independent of the graph's enums, so that a new
+// kind of operator does not renumber them.
 #ifndef INF_SHADERS_CONSTANTS_H
 #define INF_SHADERS_CONSTANTS_H
 
-// The largest number of storage buffers that one dispatch binds. Views of them are bound from here
-// on.
+// The most storage buffers that one dispatch binds. The texel views of these buffers are bound from
+// this number on.
 #define BINDINGS_MAX 6
-// The binding of the status, in which a dispatch reports what the host must know.
+// The binding of the status. A dispatch reports errors to the host through the status.
 #define STATUS_BINDING    12
 #define STATUS_OVERFLOWED 0 // not 0: a value stored in 16 bits is not finite
-#define STATUS_BY_ZERO    1 // an integer was divided by 0
-#define STATUS_BAD_INDEX  2 // an index was out of range: the two words behind hold it
+#define STATUS_BY_ZERO    1 // not 0: an integer was divided by 0
+#define STATUS_BAD_INDEX  2 // not 0: an index was out of range; the next two words hold it
 #define STATUS_WORDS      5
 
-// The number of specialisation constants that a shader may have, from 1 on. Constant 0 is the size
+// The most specialisation constants that a shader may have, starting at 1. Constant 0 is the size
 // of a work group in all shaders.
 #define CONSTANTS_MAX 10
-// The constant behind them has a bit for each binding that is 16-bit. Its bits from HALVES_BEHIND
-// on hold how many numbers of the written binding are behind the end of the tensor, if that ends
-// within a vector.
+// The specialisation constant after the shader's own constants. It has a bit for each binding that
+// is 16-bit. If the written tensor ends within a vector, the bits from HALVES_BEHIND on hold how
+// many numbers of that vector are after the end of the tensor.
 #define HALVES_CONSTANT 11
 #define HALVES_BEHIND   28
-// Magnitudes from this one on become infinity in 16 bits.
+// Magnitudes from this number on become infinity in 16 bits.
 #define HALF_BEYOND 65520.0
 
-// Functions of one element, which are also fused behind other operators. `low` and `high` are
+// Functions of one element, which other operators also apply to their results. `low` and `high` are
 // parameters.
 #define FN_NONE       0
 #define FN_CLIP       1 // min(max(x, low), high); NaN stays NaN. relu is clip(0, inf)
 #define FN_SIGMOID    2
 #define FN_TANH       3
 #define FN_ELU        4 // low: the scale
-#define FN_LEAKY_RELU 5 // low: the slope; for prelu the slope comes with the channel
+#define FN_LEAKY_RELU 5 // low: the slope; for prelu each channel has its own slope
 #define FN_HARD_SWISH 6
 #define FN_NEG        7
 #define FN_ABS        8
@@ -97,10 +97,10 @@
 // How an operand of an element-wise operator is broadcast to the result. An invocation computes
 // four neighbouring elements.
 #define MODE_FLAT         0 // not broadcast
-#define MODE_SCALAR       1 // one element
+#define MODE_SCALAR       1 // one element for the whole result
 #define MODE_ROW          2 // repeated rows of a multiple of four elements
-#define MODE_INNER_VECTOR 3 // four neighbours are contiguous
-#define MODE_INNER_SCALAR 4 // four neighbours are the same element
+#define MODE_INNER_VECTOR 3 // the four elements are contiguous
+#define MODE_INNER_SCALAR 4 // the four elements are the same element
 #define MODE_GENERAL      5
 
 #define PAD_CONSTANT  0
@@ -110,7 +110,7 @@
 
 // How the residual of a convolution is loaded.
 #define ADDED_NOTHING 0
-#define ADDED_VECTORS 1 // a multiple of four channels
+#define ADDED_VECTORS 1 // the number of channels is a multiple of four
 #define ADDED_NUMBERS 2
 
 #define REDUCE_SUM  0
@@ -118,7 +118,7 @@
 #define REDUCE_MIN  2
 #define REDUCE_PROD 3
 
-// The largest numbers of axes in push constants.
+// The most axes in push constants.
 #define BROADCAST_AXES 5
 #define MOVE_AXES      8
 #define PAD_AXES       6

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, transposed convolution, and product with a constant matrix. An invocation computes
-// four channels of a strip of PIXELS pixels, so that each weight that it loads is used PIXELS
+// four channels of a strip of PIXELS pixels, so that each weight that is loaded is used PIXELS
 // times. Weights are [tap][input channel of the group][block of four output channels].
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -17,13 +17,13 @@ layout(constant_id = 3) const bool X_VECTOR = false; // the channels of x are a 
 layout(constant_id = 4) const bool Y_VECTOR = false;
 layout(constant_id = 5) const bool TRANSPOSED = false;
 layout(constant_id = 6) const bool PRELU = false;
-// 1x1 window that never reaches outside the image.
+// True for a 1x1 window that never reaches outside the image.
 layout(constant_id = 7) const bool ONE_TAP = false;
 layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
 
 READS(0, x)
 READS(1, w)
-layout(binding = 2) readonly buffer B { vec4 bias[]; }; // bias, then the slopes of prelu
+layout(binding = 2) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
 READS(3, added)
 WRITES(4, y)
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, transposed convolution, and product with a constant matrix, in subgroups of eight.
-// Each invocation computes 4 * VECTORS channels of PIXELS pixels; the eight of a subgroup compute
-// the same channels of neighbouring pixels. Each weight is loaded by one of the eight and broadcast
-// to all. Weights are [4 * VECTORS output channels][tap][input channel][block of four channels], so
-// the next eight blocks are the next eight vectors. There is one group of channels.
+// Each invocation computes 4 * VECTORS channels of PIXELS pixels. The eight invocations of a
+// subgroup compute the same channels of neighbouring pixels. One of the eight loads each weight and
+// broadcasts it to all. Weights are [4 * VECTORS output channels][tap][input channel][block of four
+// channels], so the next eight blocks are the next eight vectors. The convolution must have one
+// group of channels.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -20,18 +21,18 @@ layout(constant_id = 3) const uint DEPTH = 1; // channels of x in one step: 4 or
 layout(constant_id = 4) const bool Y_VECTOR = false;
 layout(constant_id = 5) const bool TRANSPOSED = false;
 layout(constant_id = 6) const bool PRELU = false;
-// 1x1 window that never reaches outside the image.
+// True for a 1x1 window that never reaches outside the image.
 layout(constant_id = 7) const bool ONE_TAP = false;
 layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
 layout(constant_id = 9) const uint VECTORS = 4;
-layout(constant_id = 10) const bool BY_ROW = false; // each row of x has its own weights
+layout(constant_id = 10) const bool BY_ROW = false; // true: each row of x has its own weights
 
-// Vectors of weights in one step.
+// The number of vectors of weights in one step.
 const uint STEP_VECTORS = DEPTH * VECTORS;
 
 READS(0, x)
 READS(1, w)
-layout(binding = 2) readonly buffer B { vec4 bias[]; }; // bias, then the slopes of prelu
+layout(binding = 2) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
 READS(3, added)
 WRITES(4, y)
 
@@ -39,8 +40,8 @@ WRITES(4, y)
 #include "lib/outside.glsl"
 #include "lib/added.glsl"
 
-// Multiplies the vector of weights that invocation `lane` loaded, one of eight from `first` on,
-// with its channel of `from`, and adds the products to all sums.
+// Adds products to all sums. One factor is the vector of weights that invocation `lane` loaded (one
+// of eight vectors, starting at `first`); the other factor is the matching channel of `from`.
 #define MULTIPLY(lane)                                                                            \
     if (first + lane < STEP_VECTORS) {                                                            \
         vec4 weight = subgroupShuffle(mine, lane);                                                \
@@ -53,14 +54,14 @@ void main()
 {
     uint lane = gl_SubgroupInvocationID;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint tiles = p.group_blocks; // of VECTORS blocks of channels
+    uint tiles = p.group_blocks; // number of tiles, each VECTORS blocks of channels
     uint tile = group % tiles, strip = group / tiles;
     uint out_w = p.out_w, out_h = p.out_h, pixels = p.strips;
     Picture picture = picture_of_window();
     uint group_in = p.group_in;
     uint kernel_h = ONE_TAP ? 1 : p.kernel_h, kernel_w = ONE_TAP ? 1 : p.kernel_w;
 
-    // Pixels beyond the last one repeat it, and are not stored.
+    // Pixels after the last one are copies of the last one, and are not stored.
     vec4 sum[PIXELS * VECTORS], from[PIXELS];
     uint place[PIXELS], image[PIXELS], row[PIXELS], column[PIXELS];
     [[unroll]] for (uint t = 0; t < PIXELS; t++) {
@@ -77,8 +78,8 @@ void main()
     }
     uint weights = (BY_ROW ? row[0] * tiles + tile : tile) * kernel_h * kernel_w * group_in
         * VECTORS + lane;
-    // One loop for rows, columns and channels: on drivers for the CPU each loop costs a copy of all
-    // sums.
+    // One loop covers rows, columns and channels, because on drivers for the CPU each loop costs a
+    // copy of all sums.
     uint ky = 0, kx = 0, c = 0, at[PIXELS];
     uint steps = kernel_h * kernel_w * (group_in / DEPTH);
     [[unroll]] for (uint t = 0; t < PIXELS; t++)

@@ -12,21 +12,22 @@
 
 layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
 layout(constant_id = 2) const uint PIXELS = 4;
-// One filter for each channel, and a multiple of four channels.
+// True if each channel has one filter and the number of channels is a multiple of four.
 layout(constant_id = 3) const bool VECTOR = false;
 layout(constant_id = 4) const bool PRELU = false;
-// The side of a square window without dilation whose strides are equal: each pixel of x is loaded
-// once for all its uses. 0 for any other window; ROWS is 1 then.
+// The side of a square window that has equal strides and no dilation. Each pixel of x is then
+// loaded once for all its uses. 0 for any other window; ROWS is then 1.
 layout(constant_id = 5) const uint KERNEL = 0;
 layout(constant_id = 6) const uint STRIDE = 1;
 layout(constant_id = 7) const uint ROWS = 1;
 
 READS(0, x)
 READS(1, w)
-layout(binding = 2) readonly buffer B { vec4 bias[]; }; // bias, then the slopes of prelu
+layout(binding = 2) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
 WRITES(3, y)
 
-// The block's channels of a pixel. Push constants are passed as parameters: see lib/source.glsl.
+// Returns four channels of a pixel, those of the block. Push constants are passed as parameters;
+// see lib/source.glsl.
 vec4 load(uint pixel, uint block, uint blocks, uint in_c, uint out_c, uint filters)
 {
     if (VECTOR)
@@ -49,7 +50,7 @@ void main()
     uint block = id % blocks;
     uint strip = id / blocks;
     uint first = strip % p.strips * PIXELS;
-    uint down = (out_h + ROWS - 1) / ROWS; // strips in a column
+    uint down = (out_h + ROWS - 1) / ROWS; // number of strips in a column
     uint row = strip / p.strips % down * ROWS;
     uint image = strip / p.strips / down;
 
@@ -70,7 +71,7 @@ void main()
             uint line = uint(int(image) * in_h + at_row) * uint(in_w);
             [[unroll]] for (uint k = 0; k < (PIXELS - 1) * STRIDE + KERNEL; k++) {
                 int column = from_column + int(k);
-#ifdef TEXELS // the load does not depend on a condition
+#ifdef TEXELS // here the load does not depend on a condition
                 bool inside = column >= 0 && column < in_w;
                 vec4 from = load(line + uint(clamp(column, 0, in_w - 1)), block, blocks, in_c,
                     out_c, filters);

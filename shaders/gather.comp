@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices of x [batch, outer, n, inner] at indices [batch, picks]: y [batch, outer, picks, inner].
+// Gathers slices of x [batch, outer, n, inner] at indices [batch, picks]. y is [batch, outer,
+// picks, inner].
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define CHECKS
@@ -7,7 +8,7 @@
 #include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
-layout(constant_id = 1) const bool WIDE = false; // indices are 64-bit
+layout(constant_id = 1) const bool WIDE = false; // true: indices are 64-bit
 
 READS(0, x)
 layout(binding = 1) readonly buffer I { uint indices[]; };
@@ -22,7 +23,7 @@ void main()
     if (id >= p.count)
         return;
     uint within = id % p.inner, pick = id / p.inner % p.picks;
-    uint row = id / p.inner / p.picks; // batch * outer
+    uint row = id / p.inner / p.picks; // index in batch * outer
     uint index = index_at(row / p.outer * p.picks + pick, p.n);
     put_y_word(id, x_word((row * p.n + index) * p.inner + within));
 }

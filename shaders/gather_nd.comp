@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices of x [batch, dims..., inner] at rows of indices [batch, rows, depth], with one index for
-// each dimension: y is [batch, rows, inner].
+// Gathers slices of x [batch, dims..., inner] at rows of indices [batch, rows, depth]. A row has
+// one index for each dimension. y is [batch, rows, inner].
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define CHECKS
@@ -8,7 +8,7 @@
 #include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
-layout(constant_id = 1) const bool WIDE = false; // indices are 64-bit
+layout(constant_id = 1) const bool WIDE = false; // true: indices are 64-bit
 layout(constant_id = 2) const bool FROM_END = false;
 
 READS(0, x)
@@ -27,7 +27,7 @@ void main()
     if (id >= p.count)
         return;
     uint row = id / p.inner;
-    uint slice = row / p.rows; // the batch
+    uint slice = row / p.rows; // index in the batch
     for (uint i = 0; i < p.depth; i++) {
         uint at = row * p.depth + i, bound = p.dims[i];
         slice = slice * bound + (FROM_END ? index_from_end(at, bound) : index_at(at, bound));

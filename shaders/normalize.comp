@@ -17,7 +17,8 @@ READS(2, offset)
 WRITES(3, y)
 layout(push_constant) uniform P {
     uint count, n, inner;
-    // Consecutive elements of y that share one element, and number of elements.
+    // The number of consecutive elements of y that use the same element of the scale, and the
+    // number of elements of the scale.
     uint scale_under, scale_count;
     uint offset_under, offset_count;
     float epsilon;
@@ -30,7 +31,7 @@ void main()
         return;
     uint first = id / p.inner * p.n * p.inner + id % p.inner;
     uint end = first + p.n * p.inner;
-    // Sums are of differences to the first element, so that a large mean costs no precision.
+    // Sum differences to the first element, so that a large mean does not cost precision.
     float about = RMS ? 0.0 : x(first);
     float mean = 0.0;
     for (uint at = first; !RMS && at < end; at += p.inner)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The maximum or the mean of the elements of a window that lie inside the image.
+// Computes the maximum or the mean of the elements of a window. Only elements inside the image
+// count.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,15 +12,15 @@
 
 layout(constant_id = 1) const bool LARGEST = false;
 layout(constant_id = 2) const bool VECTOR = false;
-// Side of square windows that never reach outside the image; 0: other windows.
+// The side of square windows that never reach outside the image; 0 for other windows.
 layout(constant_id = 3) const uint SQUARE = 0;
-// Consecutive pixels of a row that an invocation computes.
+// The number of consecutive pixels of a row that an invocation computes.
 layout(constant_id = 4) const uint PIXELS = 1;
 
 READS(0, x)
 WRITES(1, y)
 
-// A comparison with NaN is false, so max pooling ignores NaN.
+// Max pooling ignores NaN, because a comparison with NaN is false.
 vec4 pooled(vec4 result, uint at)
 {
     vec4 from = VECTOR ? x4(at) : vec4(x(at));
@@ -58,8 +59,8 @@ void main()
     uint id = invocation();
     if (id >= p.count)
         return;
-    // On drivers for the CPU divisions are the largest cost, so all pixels of a strip share them.
-    // P.blocks: vectors or channels of a pixel.
+    // All pixels of a strip share the divisions, because divisions are the largest cost on drivers
+    // for the CPU. p.blocks is the number of vectors or channels of a pixel.
     uint pixel = id / p.blocks, channel = id - pixel * p.blocks;
     uint line = pixel / p.strips, column = (pixel - line * p.strips) * PIXELS;
     uint image = line / p.out_h, row = line - image * p.out_h;

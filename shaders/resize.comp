@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizes images. The host computes a table with a row for each row and column of y: the first
-// neighbour, the second neighbour, and the weight of the second.
+// Resizes images. The host computes a table that has a row for each row and column of y. A table
+// row holds the first neighbour, the second neighbour, and the weight of the second neighbour.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -12,7 +12,8 @@ layout(constant_id = 1) const bool BILINEAR = false;
 layout(constant_id = 2) const bool VECTOR = false;
 
 READS(0, x)
-layout(binding = 1) readonly buffer T { uvec4 table[]; }; // rows, then columns
+layout(binding = 1) readonly buffer T { uvec4 table[]; }; // the entries for rows of y, then for
+                                                          // columns of y
 WRITES(2, y)
 
 uvec4 load(uint at)
@@ -25,7 +26,7 @@ void main()
     uint id = invocation();
     if (id >= p.count)
         return;
-    uint channel = id % p.blocks; // p.blocks: vectors or channels of a pixel
+    uint channel = id % p.blocks; // p.blocks is the number of vectors or channels of a pixel
     uint pixel = id / p.blocks;
     uvec4 column = table[p.out_h + pixel % p.out_w];
     uvec4 row = table[pixel / p.out_w % p.out_h];

@@ -9,7 +9,7 @@
 
 READS(0, a)
 READS(1, b)
-layout(binding = 2) readonly buffer C { uint c[]; }; // bools, four in a word
+layout(binding = 2) readonly buffer C { uint c[]; }; // bools, four in each word
 WRITES(3, y)
 
 void main()

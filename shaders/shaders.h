@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled shaders: three SPIR-V modules for each .comp file, embedded at build time. The
-// module at index + INF_SHADER_COUNT supports 16-bit floats, and the one at index + 2 *
+// The compiled shaders. Each .comp file has three SPIR-V modules, embedded at build time. The
+// module at index + INF_SHADER_COUNT supports 16-bit floats. The module at index + 2 *
 // INF_SHADER_COUNT also reads through texel views (lib/storage.glsl).
 #ifndef INF_SHADERS_SHADERS_H
 #define INF_SHADERS_SHADERS_H
@@ -38,15 +38,15 @@ enum inf_shader_index {
 };
 
 struct inf_shader {
-    const char *name; // of the file
+    const char *name; // name of the .comp file
     const uint32_t *words;
     size_t size_bytes;
 };
 
 extern const struct inf_shader inf_shaders[];
 
-// The text that generated shaders begin with, behind #version: constants and functions. It includes
-// no files.
+// The text that follows #version in generated shaders: constants and functions. The text has no
+// #include.
 extern const char inf_shaders_prelude[];
 
 // A hash that changes if any shader changes.

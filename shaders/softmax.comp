@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp(x - max) / sum, or its logarithm, along the middle axis of [outer, n, inner]. An invocation
-// computes one line.
+// Computes exp(x - max) / sum, or its logarithm, along the middle axis of [outer, n, inner]. An
+// invocation computes one line.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp(x - max) / sum, or its logarithm, along the last axis of [count, n]. A subgroup computes one
-// row.
+// Computes exp(x - max) / sum, or its logarithm, along the last axis of [count, n]. A subgroup
+// computes one row.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input transformation of Winograd's F(4,3) (backends/vulkan/ops/winograd.c): the 6x6 pixels
-// that a tile of 4x4 results reads become one element of each of 36 matrices.
+// The input transformation of Winograd's F(4,3) (backends/vulkan/ops/winograd.c). It reads the 6x6
+// pixels that a tile of 4x4 results needs, and writes one element to each of 36 matrices.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

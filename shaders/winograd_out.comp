@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output transformation of Winograd's F(4,3): one element of each of 36 products becomes a tile
-// of 4x4 pixels.
+// The output transformation of Winograd's F(4,3). It reads one element from each of 36 products and
+// writes a tile of 4x4 pixels.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -15,13 +15,13 @@ layout(constant_id = 2) const bool PRELU = false;
 layout(constant_id = 3) const uint ADDED = ADDED_NOTHING;
 
 READS(0, m)
-layout(binding = 1) readonly buffer B { vec4 bias[]; }; // bias, then the slopes of prelu
+layout(binding = 1) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
 READS(2, added)
 WRITES(3, y)
 
 #include "lib/added.glsl"
 
-// Transforms six products to four sums, which replace the first four.
+// Transforms six products to four sums, which replace the first four arguments.
 void transform(inout vec4 a, inout vec4 b, inout vec4 c, inout vec4 d, vec4 e, vec4 f)
 {
     vec4 p = b + c, m = b - c, q = d + e, n = d - e;

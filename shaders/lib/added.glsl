@@ -1,5 +1,5 @@
-// The residual that is added to a convolution's result before its activation. Requires the constant
-// ADDED, one of ADDED_*, and the operand `added` of `channels` channels.
+// Loads the residual that is added to a convolution's result before the activation. Requires the
+// constant ADDED, which is one of ADDED_*, and the operand `added`, which has `channels` channels.
 vec4 added_to(uint pixel, uint channel, uint channels)
 {
     vec4 result = vec4(0.0);

@@ -1,16 +1,17 @@
-// The positions of elements in operands that are broadcast to the result's shape. An invocation
-// computes four neighbouring elements from 4 * invocation() on. The last one may compute up to
-// three too many; every tensor has room for them behind its end.
+// Finds the positions of elements in operands that are broadcast to the result's shape. An
+// invocation computes four neighbouring elements, starting at 4 * invocation(). The last invocation
+// may compute up to three elements too many; every tensor is followed by enough free memory for
+// them.
 layout(push_constant) uniform Shape {
-    uint vectors; // invocations
+    uint vectors; // number of invocations
     uint axes;
     uint dims[BROADCAST_AXES];       // innermost first
     uint strides_a[BROADCAST_AXES]; // in elements; 0 if the operand is broadcast along the axis
     uint strides_b[BROADCAST_AXES];
     uint strides_c[BROADCAST_AXES];
     uint row_a, row_b; // vectors in a row, for MODE_ROW
-    float low, high;   // of the activation
-    uint elements;     // of the result
+    float low, high;   // parameters of the activation
+    uint elements;     // number of elements of the result
 } shape;
 
 uint offset_a(uint element)

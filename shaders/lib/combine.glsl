@@ -11,11 +11,11 @@ float power(float base, float exponent)
     return base < 0.0 && odd ? -size : size;
 }
 
-// a - trunc(a / b) * b. Exact for small quotients, because fma rounds once.
+// Returns a - trunc(a / b) * b. Exact for small quotients, because fma rounds once.
 float remainder_of(float a, float b)
 {
     float rest = fma(-trunc(a / b), b, a);
-    // The quotient may have been rounded up to the next integer.
+    // Correct the remainder, because the quotient may have been rounded up to the next integer.
     if (rest != 0.0 && (rest < 0.0) != (a < 0.0))
         rest += a < 0.0 ? -abs(b) : abs(b);
     return abs(rest) >= abs(b) ? 0.0 : rest;

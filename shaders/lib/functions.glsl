@@ -1,6 +1,6 @@
 // Functions of one element. GLSL guarantees little precision for its own functions (4096 ULP for
-// asin, 2^-11 for sin), so these use polynomials in plain arithmetic. The coefficients are those of
-// the single precision functions of Cephes; relative errors are a few 1e-7.
+// asin, 2^-11 for sin), so these functions use polynomials in plain arithmetic. The coefficients
+// come from the single precision functions of Cephes; relative errors are a few 1e-7.
 #include "lib/numbers.glsl"
 
 bool is_nan(float x)
@@ -8,13 +8,13 @@ bool is_nan(float x)
     return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
-// NaN stays NaN: both comparisons are false for it.
+// NaN stays NaN, because both comparisons are false for NaN.
 float clip(float x, float low, float high)
 {
     return x < low ? low : (x > high ? high : x);
 }
 
-// e^r for |r| <= 0.35.
+// Returns e^r for |r| <= 0.35.
 float exp_core(float r)
 {
     float p = 1.9875691500e-4;
@@ -32,7 +32,7 @@ float exp_of(float x)
     n = clip(n, -150.0, 130.0);
     float r = fma(n, -0.693359375, x);
     r = fma(n, 2.12194440e-4, r);
-    // 2^n as two factors, each of which is a normal float.
+    // Write 2^n as two factors, each of which is a normal float.
     int whole = int(n);
     int half_of = whole >> 1;
     float result = exp_core(clip(r, -1.0, 1.0)) * uintBitsToFloat(uint(half_of + 127) << 23) *
@@ -52,7 +52,7 @@ float expm1_of(float x)
     return abs(x) < 0.35 ? small : exp_of(x) - 1.0;
 }
 
-// log(1 + x) for -0.3 <= x <= 0.42.
+// Returns log(1 + x) for -0.3 <= x <= 0.42.
 float log1p_core(float x)
 {
     float z = x * x;
@@ -89,9 +89,8 @@ float log1p_of(float x)
     return x > -0.25 && x < 0.4 ? log1p_core(x) : log_of(1.0 + x);
 }
 
-// Sine (or cosine) by the nearest multiple of pi/2; accurate for
-// x
-// up to some thousands.
+// Returns sine (or cosine), reduced by the nearest multiple of pi/2. Accurate for |x| up to some
+// thousands.
 float sine(float x, int quarter)
 {
     float n = floor(fma(x, 0.63661977236758134, 0.5));
@@ -226,7 +225,7 @@ float round_even(float x)
     return abs(x) < 8388608.0 ? roundEven(x) : x;
 }
 
-// The functions that are fused behind convolutions and products.
+// Returns the result of a function that is fused into convolutions and products.
 float activate(uint function, float x, float low, float high)
 {
     switch (function) {

@@ -1,4 +1,4 @@
-// Indices of 32 or 64 bits. Requires the constant WIDE, the words indices[] and CHECKS.
+// Reads indices of 32 or 64 bits. Requires the constant WIDE, the words indices[] and CHECKS.
 
 // Returns index i if it is below `bound`. Otherwise reports it and returns 0.
 uint index_at(uint i, uint bound)
@@ -13,7 +13,7 @@ uint index_at(uint i, uint bound)
     return 0;
 }
 
-// The same; negative indices count from the end.
+// Same as index_at(), but negative indices count from the end.
 uint index_from_end(uint i, uint bound)
 {
     uint index = indices[WIDE ? 2 * i : i];

@@ -1,8 +1,8 @@
-// Loads of the pixels of a window. Requires what lib/source.glsl requires, and x.
+// Loads the pixels of a window. Requires x and everything that lib/source.glsl requires.
 
-// The body of a function that loads `read(place)`, or 0 if `at` is outside of the image. Through a
-// texel view the load is unconditional, so that the driver can issue it early: outside the image
-// another texel is loaded and ignored.
+// The body of a function that loads `read(place)`, or 0 if `at` is outside the image. Through a
+// texel view the load is unconditional, so that the driver can issue it early. Outside the image
+// another texel is then loaded and ignored.
 #ifdef TEXELS
 #define LOAD_INSIDE(type, at, read, place)    \
     bool outside = !ONE_TAP && at == OUTSIDE; \
@@ -16,19 +16,19 @@
     return from;
 #endif
 
-// Four channels of a pixel.
+// Returns four channels of a pixel.
 vec4 load4(uint at, uint channel)
 {
     LOAD_INSIDE(vec4, at, x4, (at + channel) / 4)
 }
 
-// One channel.
+// Returns one channel of a pixel.
 float load(uint at, uint channel)
 {
     LOAD_INSIDE(float, at, x, at + channel)
 }
 
-// Three channels, from a view of three components.
+// Returns three channels of a pixel, from a texel view of three components.
 vec4 load3(uint at, uint channel)
 {
 #ifdef TEXELS

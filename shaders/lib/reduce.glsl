@@ -1,4 +1,5 @@
-// What all reductions share, whether an invocation or a subgroup computes an element of the result.
+// Code shared by all reductions, whether an invocation or a subgroup computes an element of the
+// result.
 #include "numbers.glsl"
 
 layout(constant_id = 1) const uint KIND = REDUCE_SUM;
@@ -11,7 +12,7 @@ layout(push_constant) uniform P {
     uint kept_axes, reduced_axes;
     uint kept_dims[REDUCE_AXES], kept_strides[REDUCE_AXES]; // innermost first
     uint reduced_dims[REDUCE_AXES], reduced_strides[REDUCE_AXES];
-    float divisor; // of the sum
+    float divisor; // the sum is divided by this number
 } p;
 
 bvec4 are_nan(vec4 value)
@@ -19,10 +20,11 @@ bvec4 are_nan(vec4 value)
     return greaterThan(floatBitsToUint(value) & uvec4(0x7fffffffu), uvec4(0x7f800000u));
 }
 
-// Reduces every `step`th term of element `id`, from term `first` on.
+// Reduces every `step`th term of element `id`, starting at term `first`.
 vec4 reduce(uint id, uint first, uint step)
 {
-    // The outermost axis needs no division. Divisions are the largest cost of a term.
+    // The outermost axis needs no division, which saves time because divisions are the largest cost
+    // of a term.
     uint base = 0, rest = id, i = 0;
     for (; i + 1 < p.kept_axes; i++) {
         base += rest % p.kept_dims[i] * p.kept_strides[i];

@@ -1,9 +1,9 @@
-// The positions of the pixels of a window in x. Requires the constants TRANSPOSED and ONE_TAP, and
-// lib/window.glsl.
+// Finds the positions in x of the pixels of a window. Requires the constants TRANSPOSED and
+// ONE_TAP, and lib/window.glsl.
 #define OUTSIDE 0xffffffffu
 
-// The push constants that source() needs, copied to variables. Drivers for the CPU read push
-// constants again at every use, which is the largest cost in a loop.
+// The push constants that source() needs, copied to variables. The copy is needed because drivers
+// for the CPU read push constants again at every use, which would be the largest cost in a loop.
 struct Picture {
     int in_h, in_w, in_c;
     int stride_h, stride_w;
@@ -17,8 +17,8 @@ Picture picture_of_window()
                    int(p.dilation_h), int(p.dilation_w), p.pad_top, p.pad_left);
 }
 
-// Returns where the channels of a pixel begin for the tap in row `ky` and column `kx` of its
-// window; OUTSIDE if that is padding.
+// Returns where the channels of a pixel begin, for the tap in row `ky` and column `kx` of its
+// window; OUTSIDE if that pixel is padding.
 uint source(Picture a, uint image, uint row, uint column, uint ky, uint kx)
 {
     int y = int(row), x = int(column), before = int(image) * a.in_h;

@@ -1,15 +1,16 @@
-// Buffers of numbers.
+// Access to buffers of numbers.
 //
-// A module built with HALF may have operands of 16-bit floats: HALVES says which. They are widened
-// when they are loaded and rounded when they are stored; everything between is computed in 32 bits.
+// A module built with HALF may have operands of 16-bit floats; HALVES says which operands. They are
+// widened when they are loaded and rounded when they are stored. All computation is in 32 bits.
 // Words that are not floats are never 16-bit.
 //
-// A module built with TEXELS reads floats through texel views, which are bound from BINDINGS_MAX on
-// and whose format widens them: x(i) for views of numbers, x4(i) for views of vectors. Drivers for
-// the CPU load a texel at once, but the numbers of a buffer one after the other.
+// A module built with TEXELS reads floats through texel views. The views are bound from
+// BINDINGS_MAX on, and their format widens the floats. Use x(i) for views of numbers and x4(i) for
+// views of vectors. Drivers for the CPU load a whole texel in one access, but load the numbers of a
+// buffer one after the other.
 //
 // A value that becomes non-finite in 16 bits is reported in the dispatch's status. A shader that
-// reports something else defines CHECKS.
+// reports other conditions defines CHECKS.
 //
 // READS(slot, x) defines x(i), x4(i) and their bits x_word(i), x4_word(i). WRITES(slot, y) defines
 // put_y(i, value) and the same variants. The index of a vector counts vectors.
@@ -19,7 +20,7 @@ layout(binding = STATUS_BINDING) buffer Status { uint status[STATUS_WORDS]; };
 
 #ifdef HALF
 #extension GL_EXT_shader_16bit_storage : require
-layout(constant_id = HALVES_CONSTANT) const uint HALVES = 0; // by binding
+layout(constant_id = HALVES_CONSTANT) const uint HALVES = 0; // a bit for each binding
 
 #define HALF_BUFFERS(slot, access, name)                                          \
     layout(binding = slot) access buffer name##_half_1 { float16_t name##_halves[]; }; \
@@ -39,7 +40,8 @@ bool is_lost(float value)
     return !(abs(value) < HALF_BEYOND);
 }
 
-// If a tensor ends within a vector, the numbers behind its end are ignored.
+// Returns true if a number of the vector became non-finite in 16 bits. Numbers after the end of the
+// tensor are ignored.
 bool are_lost(vec4 value, uint i, uint vectors)
 {
     bvec4 fine = lessThan(abs(value), vec4(HALF_BEYOND));
