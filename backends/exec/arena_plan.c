@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places tensors in an arena, first fit by offset. A tensor may not overlap any tensor that is
-// alive at the same time. To find those without looking at all tensors, the steps are cut into
-// blocks: a tensor that lives in few blocks is listed in each of them, one that lives in many is in
-// a list of its own.
+// alive at the same time. To find these tensors without looking at all of them, the steps are cut
+// into blocks. A tensor that lives in few blocks is listed in each of them; a tensor that lives in
+// many blocks is in a separate list.
 #include "backends/exec/arena_plan.h"
 
 #include <stdlib.h>
 
 #include "proto/core/span.h"
 
-// Steps per block, and the largest number of blocks in which a tensor is listed one by one.
+// The number of steps in a block, and the most blocks in which one tensor is listed.
 #define BLOCK_STEPS 32u
 #define BLOCKS_FEW  4u
-// Limit of the work of all placements, in tensors examined, and the cost of sorting one: about 0.5
-// s.
+// Limit of the work of all placements, counted in tensors examined, and the cost of sorting one
+// tensor. The limit is about 0.5 s.
 #define WORK_MOST ((uint64_t)1 << 26)
 #define WORK_SORT 8u
 #define END       UINT32_MAX
@@ -21,16 +21,16 @@
 // A tensor in the list of a block.
 struct entry {
     struct inf_arena_item *item;
-    uint32_t next; // END: none
+    uint32_t next; // END for the last entry
 };
 
 struct inf_arena_plan {
     struct entry *entries;
     uint32_t entry_count;
-    uint32_t *blocks;               // by block: its first entry
+    uint32_t *blocks;               // by block: index of its first entry
     struct inf_arena_item **across; // tensors that live in many blocks
     uint32_t across_count;
-    struct inf_arena_item **near; // tensors alive together with the one that is being placed
+    struct inf_arena_item **near; // tensors that are alive together with the tensor being placed
     uint32_t near_count;
     size_t size_bytes;
     uint64_t work;
@@ -81,7 +81,7 @@ size_t inf_arena_plan_size(const struct inf_arena_plan *plan)
     return plan->size_bytes;
 }
 
-// --- who lives at the same time ---
+// --- which tensors are alive at the same time ---
 
 static bool lifetimes_overlap(const struct inf_arena_item *a, const struct inf_arena_item *b)
 {
@@ -115,7 +115,8 @@ static void find_near(struct inf_arena_plan *plan, const struct inf_arena_item *
         for (uint32_t e = plan->blocks[block]; e != END; e = plan->entries[e].next) {
             struct inf_arena_item *other = plan->entries[e].item;
             plan->work++;
-            // Both tensors may share several blocks: count the pair in the first one only.
+            // Two tensors may share several blocks, so count the pair in the first shared block
+            // only.
             if (block == INF_MAX(first, block_of(other->first_step)) &&
                 lifetimes_overlap(item, other))
                 plan->near[plan->near_count++] = other;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the uses of constants by several executables, so that a constant whose every use has a
-// packed form can be evicted, and memory that is shared is counted once.
+// Collects the uses of constants by several executables. With the list, a constant can be evicted
+// if every use has a packed form, and shared memory is counted once.
 #include "backends/exec/constants.h"
 
 #include <stdlib.h>
@@ -39,7 +39,8 @@ enum inf_code inf_constants_add_values(struct inf_constants *constants,
     return INF_OK;
 }
 
-// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, which the verifier checked.
+// The recursion is bounded by the nesting of subgraphs, which is at most INF_LIMIT_GRAPH_DEPTH; the
+// verifier checked this.
 enum inf_code inf_constants_add_graph(struct inf_constants *constants,
                                       const struct inf_graph *graph, struct inf_error *err)
 {
@@ -116,9 +117,9 @@ void inf_constants_merge(struct inf_constants *constants)
     constants->count = kept;
 }
 
-// Constants and their copies. The list of uses holds a reference to neither.
+// Pairs of constants and copies. The list of uses holds no reference to either.
 struct copies {
-    const struct inf_constants *originals; // one entry each, sorted
+    const struct inf_constants *originals; // one entry for each constant, sorted
     struct inf_blob **copies;
 };
 
@@ -133,8 +134,8 @@ static enum inf_code copy_blob(struct inf_blob **out_copy, const struct inf_blob
     return INF_OK;
 }
 
-// Replaces the originals in the graph by their copies, with a reference each. Recurses into
-// subgraphs.
+// Replaces the originals in the graph by their copies, and takes a reference to each copy. Recurses
+// into subgraphs.
 static void replace_blobs(struct inf_graph *graph, const struct copies *copies)
 {
     const struct inf_constants *originals = copies->originals;

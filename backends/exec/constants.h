@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of constants and how executables use each of them: by reading its bytes, or in another
-// form such as a packed weight.
+// A list of constants, and how executables use each of them: a use reads the bytes of the constant,
+// or another form such as a packed weight.
 #ifndef INF_BACKENDS_EXEC_CONSTANTS_H
 #define INF_BACKENDS_EXEC_CONSTANTS_H
 
@@ -9,60 +9,63 @@
 // Smaller constants are never evicted: passes and shape inference read them.
 #define INF_CONSTANT_SMALL_BYTES 512u
 
-// One use of a constant. Neither `read` nor `form`: the graph has the constant, but no run uses it.
+// One use of a constant. If neither `read` nor `form` is set, the graph has the constant but no run
+// uses it.
 struct inf_constant_use {
-    struct inf_blob *blob;      // borrowed from a graph
-    struct inf_blob_form *form; // the form that runs read, borrowed; NULL: none
-    bool read;                  // runs read the bytes of the blob
+    struct inf_blob *blob;      // borrowed from the graph
+    struct inf_blob_form *form; // the form that runs read, borrowed; NULL: runs read no form
+    bool read;                  // true: runs read the bytes of the blob
 };
 
-// Embedded in its owner. All zero: empty.
+// A list of uses. Embedded in its owner. A zeroed struct is an empty list.
 struct inf_constants {
     struct inf_constant_use *uses;
     size_t count, capacity;
 };
 
-// Adds the constants of the graph, without its subgraphs; `read` says whether runs read their
-// bytes.
+// Adds the constants of the graph, without the constants of its subgraphs. `read` says whether runs
+// read their bytes.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_constants_add_values(struct inf_constants *constants,
                                        const struct inf_graph *graph, bool read,
                                        struct inf_error *err) INF_NODISCARD;
 
-// Adds the constants of the graph and its subgraphs, as not used by runs.
+// Adds the constants of the graph and its subgraphs as constants that runs do not use.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_constants_add_graph(struct inf_constants *constants,
                                       const struct inf_graph *graph,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Adds a use of a constant in `form`; NULL: runs read its bytes.
+// Adds a use of a constant in the form `form`. If `form` is NULL, runs read the bytes of the
+// constant.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_constants_add(struct inf_constants *constants, struct inf_blob *blob,
                                 struct inf_blob_form *form, struct inf_error *err) INF_NODISCARD;
 
-// Cost of forms.
+// The cost of packed forms.
 struct inf_form_cost {
     uint64_t bytes;
-    uint64_t made_ns; // time to make them, summed
+    uint64_t made_ns; // total time to create the forms
 };
 
-// Returns the cost of all forms in the list, each counted once, including the forms of evicted
-// blobs.
+// Returns the cost of all forms in the list, including the forms of evicted blobs. Each form is
+// counted once.
 struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants);
 
-// Merges the entries of each constant: `read` if any use reads it, `form` one of its forms.
+// Merges the entries of each constant into one. `read` is true if any use reads the bytes; `form`
+// is one of the forms.
 void inf_constants_merge(struct inf_constants *constants);
 
-// Replaces the shared constants of the graph and its subgraphs by copies. All of them must have
-// their bytes.
+// Replaces the shared constants of the graph and its subgraphs by copies. None of the constants may
+// be evicted.
 //
 // INF_EXHAUSTED  no memory; the graph is unchanged.
 enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err) INF_NODISCARD;
 
-// Returns whether the bytes of a constant may be evicted. The list must be merged.
+// Returns true if the bytes of a constant may be evicted. The list must be merged.
 bool inf_constant_is_evictable(const struct inf_constant_use *use);
 
 // Frees the list.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The front of executables: checks the calls of executable.h and passes them to the implementation
-// (executable_ops.h), static or dynamic. What both do alike, such as adding up constants, is here.
+// Checks the calls of executable.h and passes them to the implementation (executable_ops.h), static
+// or dynamic. Code that both implementations share, such as adding up constants, is here too.
 // Executables are created by static_executable.h and dynamic/dynamic_executable.h.
 #include "backends/exec/executable.h"
 

@@ -12,11 +12,11 @@
 
 struct inf_executable;
 
-// Frees the executable, of which no run may be in progress. NULL is fine.
+// Frees the executable. No run may be in progress. NULL is allowed.
 void inf_executable_destroy(struct inf_executable **executable);
 
 // Returns the graph that is run, after all passes. Its inputs and outputs are in the model's order.
-// Output shapes that depend on values are unknown: see inf_executable_result(). Valid as long as
+// Output shapes that depend on values are unknown; see inf_executable_result(). Valid as long as
 // the executable.
 const struct inf_graph *inf_executable_graph(const struct inf_executable *executable);
 
@@ -34,16 +34,16 @@ const struct inf_device_info *inf_executable_device(const struct inf_executable 
 // Returns the number of nodes that are interpreted, because they depend on values.
 uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable);
 
-// Returns the precision: fp32 unless at least one node is computed in less.
+// Returns the precision: fp32 unless at least one node is computed in a lower precision.
 enum inf_precision inf_executable_precision(const struct inf_executable *executable);
 
 // Memory of an executable.
 struct inf_executable_memory {
-    uint64_t const_bytes;  // constants whose own bytes are needed, by runs or compilation
-    uint64_t weight_bytes; // packed or uploaded weights that it does not share
-    uint64_t shared_bytes; // packed weights that it shares with others
+    uint64_t const_bytes;  // constants whose bytes are needed by runs or compilation
+    uint64_t weight_bytes; // packed or uploaded weights that are not shared
+    uint64_t shared_bytes; // packed weights shared with other executables
     uint64_t packing_ns;   // time to pack the shared weights
-    uint64_t buffer_bytes; // arenas and other memory of runs, all slots
+    uint64_t buffer_bytes; // arenas and other memory of runs, for all slots
 };
 
 // Fills *memory, including compiled branches and loop bodies.
@@ -53,19 +53,21 @@ enum inf_code inf_executable_memory(const struct inf_executable *executable,
                                     struct inf_executable_memory *memory,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Adds weight_bytes and buffer_bytes to those in *memory. For executables that contain others.
+// Adds the executable's weight_bytes and buffer_bytes to *memory. For executables that contain
+// others.
 void inf_executable_add_own_memory(const struct inf_executable *executable,
                                    struct inf_executable_memory *memory);
 
-// Adds all constants of the executable's graphs to the list, with how runs use them. The list
-// borrows from the executable.
+// Adds all constants of the executable's graphs to the list, with the way in which runs use them.
+// The list borrows the constants from the executable.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_executable_list_constants(const struct inf_executable *executable,
                                             struct inf_constants *constants,
                                             struct inf_error *err) INF_NODISCARD;
 
-// Returns true if it can never run again because one of its devices was lost. Any thread.
+// Returns true if the executable can never run again because one of its devices was lost. Any
+// thread.
 bool inf_executable_lost(const struct inf_executable *executable);
 
 // One run: memory for every input and output of the graph.
@@ -75,7 +77,8 @@ struct inf_execution {
     // By input index: a mapping that contains the input, so that the device may read it in place.
     // NULL: no input is mapped.
     struct inf_mapping *const *mappings;
-    // By output index: memory for the output; NULL: not wanted, or its size is not known yet.
+    // By output index: memory for the output; NULL if the output is not wanted or its size is not
+    // known yet.
     void *const *outputs;
     uint32_t slot;
     const atomic_bool *cancelled; // checked between steps; NULL: the run cannot be cancelled
@@ -101,7 +104,7 @@ struct inf_result {
 };
 
 // Fills *result with an output of the slot's last run, which must have succeeded. Returns false if
-// the size of the output was known before: execution->outputs has it then.
+// the size of the output was known before the run; the output is then in execution->outputs.
 bool inf_executable_result(const struct inf_executable *executable, uint32_t slot, uint32_t output,
                            struct inf_result *result) INF_NODISCARD;
 
@@ -116,7 +119,8 @@ struct inf_node_profile {
     const char *device; // name of the device; valid as long as the executable
 };
 
-// Copies at most `capacity` nodes of the slot's last profiled run. Returns how many there are.
+// Copies at most `capacity` nodes of the slot's last profiled run. Returns the total number of
+// nodes.
 uint32_t inf_executable_profile(const struct inf_executable *executable, uint32_t slot,
                                 struct inf_node_profile *nodes, uint32_t capacity);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an implementation of executables provides, behind executable.h. There are two: a static one
-// (static_executable.h), whose shapes are all known, and a dynamic one
-// (dynamic/dynamic_executable.h).
+// The functions that an implementation of executables provides; called by executable.c. There are
+// two implementations: a static one (static_executable.h), in which all shapes are known, and a
+// dynamic one (dynamic/dynamic_executable.h).
 #ifndef INF_BACKENDS_EXEC_EXECUTABLE_OPS_H
 #define INF_BACKENDS_EXEC_EXECUTABLE_OPS_H
 
@@ -15,8 +15,8 @@ struct inf_executable_ops {
     // Returns the static executable that holds the plan: `executable` itself, or its planned part.
     const struct inf_executable *(*planned)(const struct inf_executable *executable);
 
-    // These two are called for the executable that planned() returned. (NULL if that is never this
-    // one)
+    // The next two functions are called only for the executable that planned() returned. NULL if
+    // planned() never returns this implementation.
     const struct inf_plan *(*plan)(const struct inf_executable *executable);
     const struct inf_device_info *(*device)(const struct inf_executable *executable,
                                             uint32_t device);
@@ -26,7 +26,7 @@ struct inf_executable_ops {
     void (*add_own_memory)(const struct inf_executable *executable,
                            struct inf_executable_memory *memory);
 
-    // Adds how runs use the constants. The front has already added the constants of the graph.
+    // Adds how runs use the constants. executable.c has already added the constants of the graph.
     enum inf_code (*list_constants)(const struct inf_executable *executable,
                                     struct inf_constants *constants, struct inf_error *err);
 
@@ -35,7 +35,7 @@ struct inf_executable_ops {
     enum inf_code (*run)(struct inf_executable *executable, const struct inf_execution *execution,
                          struct inf_error *err);
 
-    // (NULL: all output sizes are known before a run)
+    // NULL if all output sizes are known before a run.
     bool (*result)(const struct inf_executable *executable, uint32_t slot, uint32_t output,
                    struct inf_result *result);
     void (*drop_results)(struct inf_executable *executable, uint32_t slot);
@@ -47,7 +47,7 @@ struct inf_executable_ops {
 // First member of an implementation's own struct.
 struct inf_executable {
     const struct inf_executable_ops *ops;
-    struct inf_graph *graph; // owned: inf_executable_graph()
+    struct inf_graph *graph; // owned; returned by inf_executable_graph()
 };
 
 #endif

@@ -7,18 +7,18 @@
 //     are a segment. A device may fuse a node into a later step; the values between are not stored.
 //  3. Lifetimes. A class is alive from the step that writes it to the last step that reads it:
 //
-//         step     0   1   2   3
-//         a        w---r                   b must not overlap a or c;
-//         b            w---r               a and c may share bytes
-//         c                w---r
+//     step     0   1   2   3
+//     a        w---r                   b must not overlap a or c;
+//     b            w---r               a and c may share bytes
+//     c                w---r
 //
-//     Graph inputs and constants stay where they are; a class with a graph output is written to
-//     the caller's memory directly.
-//  4. Offsets. Intermediates are placed greedily: per step the largest first, each at the lowest
-//     offset where it overlaps no class that is alive at the same time (after Pisarchyk and Lee,
-//     "Efficient Memory Management for Deep Neural Net Inference", 2020).
+// Graph inputs and constants stay where they are. A class with a graph output is written directly
+// to the caller's memory.
+// 4. Offsets. Intermediates are placed greedily, at each step the largest first. Each gets the
+// lowest offset at which it overlaps no class that is alive at the same time (after Pisarchyk and
+// Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
 //
-// No placement can need less than the largest sum of bytes alive at one step; live_max_bytes has
+// No placement can need less than the largest sum of bytes alive at one step. live_max_bytes has
 // that bound, so that tests can compare.
 #include "backends/exec/plan.h"
 
@@ -31,14 +31,14 @@
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
-#define ARENA_ALIGNMENT 64 // at least; devices may want more
+#define ARENA_ALIGNMENT 64 // minimum; devices may require more
 #define STEP_NONE       UINT32_MAX
 
-// Values that share storage. Identified by the root: the value that a step computes.
+// Values that share storage. The class is identified by its root, the value that a step computes.
 struct storage_class {
     struct inf_storage storage;
-    // Lifetime, from the step that writes it (STEP_NONE: none) to the last step that accesses it,
-    // and size with the slack behind it.
+    // The lifetime, from the step that writes the class (STEP_NONE: no step) to the last step that
+    // accesses it, and the size including slack.
     struct inf_arena_item item;
 };
 
@@ -53,7 +53,7 @@ struct planner {
     uint32_t *step_devices;        // by step
 };
 
-// Returns whether the node's output has the bytes of its first input.
+// Returns true if the node's output has the bytes of its first input.
 static bool is_rename(const struct inf_graph *graph, const struct inf_node *node)
 {
     switch (node->op) {
@@ -85,7 +85,7 @@ static void find_classes(struct planner *planner)
     }
 }
 
-// Describes in one error why each unsupported node was refused.
+// Reports in one error why each unsupported node was refused.
 static enum inf_code report_unsupported(struct planner *planner, struct inf_error *err)
 {
     char text[900];
@@ -135,9 +135,9 @@ static const struct inf_device_info *find_maker(const struct planner *planner, u
                : NULL;
 }
 
-// Returns whether a host device should run the step instead of the first device: all its operands
-// are in host memory, and there is little to compute. This is the rule of TensorFlow.js's GPU
-// backends, shouldExecuteOnCPU().
+// Returns true if a host device should run the step instead of the first device, because all
+// operands are in host memory and there is little to compute. TensorFlow.js's GPU backends use the
+// same rule, shouldExecuteOnCPU().
 static bool is_handed_off(const struct planner *planner, uint32_t step)
 {
     const struct inf_device_info *first = inf_device_info(planner->devices[0]);
@@ -218,7 +218,8 @@ static void choose_kernels(const struct planner *planner) INF_MAY_BLOCK
     }
 }
 
-// Returns the step that computes the node of step `step`: a later one if the device fuses the node.
+// Returns the step that computes the node of step `step`. This is a later step if the device fuses
+// the node.
 static uint32_t computing_step(const struct planner *planner, uint32_t index, uint32_t step)
 {
     const struct inf_segment segment = segment_at(planner, index);
@@ -242,7 +243,7 @@ static void extend_lifetime(struct planner *planner, uint32_t value, uint32_t st
     class->item.last_step = INF_MAX(class->item.last_step, step);
 }
 
-// Returns whether the value is an input or constant, or was stored by an earlier step.
+// Returns true if the value is an input or constant, or was stored by an earlier step.
 static bool is_stored(const struct planner *planner, uint32_t value)
 {
     if (value == INF_VALUE_NONE)
@@ -270,8 +271,8 @@ static void find_lifetimes(struct planner *planner)
     }
 }
 
-// Decides the kind of storage of each class: inputs and constants stay where they are, a class with
-// a graph output is written to the output's memory, all others lie in the arena.
+// Decides the storage of each class. Inputs and constants stay where they are, a class with a graph
+// output is written to the output's memory, and all other classes are in the arena.
 static enum inf_code place_classes(struct planner *planner, struct inf_error *err)
 {
     const struct inf_graph *graph = planner->graph;
@@ -286,7 +287,7 @@ static enum inf_code place_classes(struct planner *planner, struct inf_error *er
             continue;
         }
         if (value->producer == INF_NODE_NONE)
-            continue; // an input, which is handled below, or unused
+            continue; // an input, which is handled below, or an unused class
         if (!inf_shape_bytes(&value->shape, value->dtype, &class->storage.size_bytes)) {
             char shape[INF_SHAPE_TEXT_SIZE];
             return inf_fail(err, INF_UNSUPPORTED,
@@ -340,7 +341,7 @@ static void pad_classes(struct planner *planner)
             planner->classes[v].storage.size_bytes + INF_BLOB_SLACK_BYTES, alignment);
 }
 
-// Returns the largest sum of bytes alive at one step: no placement can need less.
+// Finds the largest sum of bytes alive at one step. No placement can need less.
 static enum inf_code find_live_max(struct planner *planner, struct storage_class **classes,
                                    uint32_t count, struct inf_error *err)
 {
@@ -394,7 +395,7 @@ static uint32_t list_classes(struct planner *planner, enum inf_place place,
     return count;
 }
 
-// Places `count` more classes. *bytes = the size of the arena so far.
+// Places `count` more classes. Sets *bytes to the size of the arena so far.
 static enum inf_code place_some(struct planner *planner, struct inf_arena_plan *arena,
                                 struct storage_class **classes, uint32_t count, size_t *bytes,
                                 struct inf_error *err)
@@ -474,7 +475,7 @@ static enum inf_code build_plan(struct planner *planner, struct inf_error *err) 
     return INF_OK;
 }
 
-// Allocates the tables. The caller frees all of them, also on failure.
+// Allocates the tables. The caller frees all of them, even after a failure.
 static bool alloc_tables(struct planner *planner)
 {
     size_t values = (size_t)planner->graph->value_count + 1;

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan: the steps of a graph in order, the device of each segment, and the place of every value.
-// Built once for a graph of known shapes and immutable afterwards, so any thread may read it.
+// A plan is built once for a graph of known shapes and is immutable afterwards, so any thread may
+// read it.
 #ifndef INF_BACKENDS_EXEC_PLAN_H
 #define INF_BACKENDS_EXEC_PLAN_H
 
 #include "backends/device/device.h"
 #include "backends/exec/run_options.h"
 
-// Where the bytes of a value lie during a run.
+// Where the bytes of a value are during a run.
 enum inf_place {
     INF_PLACE_NONE,   // nowhere: no step writes or reads the value
     INF_PLACE_CONST,  // the graph's constant data
     INF_PLACE_INPUT,  // the memory bound to graph input `index`
     INF_PLACE_OUTPUT, // the memory bound to graph output `index`
-    INF_PLACE_ARENA,  // the arena, from `offset`
+    INF_PLACE_ARENA,  // the arena, at `offset`
 };
 
 struct inf_storage {
     enum inf_place place;
-    uint32_t index; // of the input or output
-    size_t offset;  // in the arena; for an output: used by runs that do not want the output
+    uint32_t index; // index of the input or output
+    size_t offset;  // offset in the arena; for an output, used by runs that do not want it
     size_t size_bytes;
 };
 
@@ -36,30 +37,30 @@ struct inf_plan {
     struct inf_plan_segment *segments;
     uint32_t segment_count;
     struct inf_storage *storage; // by value index
-    uint32_t *roots;             // by value index: the value whose bytes it has; usually itself
+    uint32_t *roots;             // by value index: the value whose bytes it shares; usually itself
     uint32_t value_count;
-    bool *pinned;          // by node: it is computed in fp32; NULL: no node is pinned
+    bool *pinned;          // by node: true if it is computed in fp32; NULL: no node is pinned
     uint32_t *readers;     // by node index: from inf_graph_sole_readers()
     size_t arena_bytes;    // for the intermediates of one slot
-    size_t live_max_bytes; // largest sum of bytes alive at once: lower bound of arena_bytes
+    size_t live_max_bytes; // largest sum of bytes alive at one step: lower bound of arena_bytes
     size_t memory_bytes;   // arena_bytes plus space for outputs that a run does not want
-    // Graph outputs whose bytes lie elsewhere (in a constant, an input or another output) and must
+    // Graph outputs whose bytes are elsewhere (in a constant, an input or another output) and must
     // be copied after the last step: value copy_values[i] to output copy_outputs[i].
     uint32_t *copy_values;
     uint32_t *copy_outputs;
     uint32_t copy_count;
 };
 
-// Returns segment `index` in the form that a device compiles, for one slot and without lowered
-// values.
+// Returns segment `index` in the form that a device compiles, for one slot (concurrent run) and
+// without lowered values.
 struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
                                     const struct inf_graph *graph, const struct inf_device *device,
                                     const struct inf_run_options *options);
 
-// Plans `graph`, all of whose shapes are known. Each node goes to the first of `devices` that
-// supports it; the last one must support everything (ref). Tensors that are not
-// alive at the same time share bytes. Devices may measure which kernels suit their segments best.
-// *out_plan is the caller's to destroy and keeps no pointer into `graph`.
+// Plans `graph`, in which all shapes are known. Each node goes to the first of `devices` that
+// supports it; the last device must be the reference device `ref`, which supports every node.
+// Tensors that are not alive at the same time share bytes. Devices may measure which kernels suit
+// their segments best. The caller destroys *out_plan, which keeps no pointer into `graph`.
 //
 // INF_UNSUPPORTED  (OPERATOR) nodes that no device supports; the text names them.
 // INF_EXHAUSTED    memory, or intermediates or outputs above INF_LIMIT_ARENA_BYTES.
@@ -68,7 +69,7 @@ enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph 
                              const struct inf_run_options *options,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees the plan. NULL is fine.
+// Frees the plan. NULL is allowed.
 void inf_plan_destroy(struct inf_plan **plan);
 
 #endif

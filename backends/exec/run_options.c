@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolves and compares run options. Two executables of one model with equal options and shapes
-// are the same executable, so shape classes are found by this comparison.
+// Resolves and compares run options. Executables of a model are looked up by this comparison,
+// because two executables with equal options and shapes are the same executable.
 #include "backends/exec/run_options.h"
 
 struct inf_run_options inf_run_options_resolve(struct inf_run_options options)

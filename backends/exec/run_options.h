@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run options: how an executable computes, apart from what it computes and on which devices.
+// Run options: the precision and the threads of an executable. They do not include the graph and
+// the devices.
 #ifndef INF_BACKENDS_EXEC_RUN_OPTIONS_H
 #define INF_BACKENDS_EXEC_RUN_OPTIONS_H
 
@@ -10,18 +11,20 @@
 
 // All zero: fp32, all threads, no pinned nodes.
 struct inf_run_options {
-    enum inf_precision precision; // of nodes on devices that offer it; AUTO: fp32
-    uint32_t threads;             // of runs on the first device; 0: all threads of the device
-    // inf_node_hash() of the nodes that are computed in fp32 whatever `precision` is. Borrowed.
+    enum inf_precision precision; // precision of nodes on devices that support it; AUTO: fp32
+    uint32_t threads;             // threads of runs on the first device; 0: all threads of the
+                                  // device
+    // Hashes (inf_node_hash()) of the nodes that are computed in fp32 regardless of `precision`.
+    // Borrowed.
     const uint64_t *pinned;
     uint32_t pinned_count;
 };
 
-// Returns `options` with AUTO replaced by FP32, which is what AUTO means to an executable.
+// Returns `options` with AUTO replaced by FP32, because executables treat AUTO as FP32.
 struct inf_run_options inf_run_options_resolve(struct inf_run_options options);
 
-// Returns whether precision and threads are equal; pinned nodes are not compared. AUTO differs from
-// FP32: call inf_run_options_resolve() first if either may be AUTO.
+// Returns true if precision and threads are equal; pinned nodes are not compared. AUTO differs from
+// FP32, so call inf_run_options_resolve() first if either may be AUTO.
 bool inf_run_options_equal(const struct inf_run_options *a, const struct inf_run_options *b);
 
 #endif

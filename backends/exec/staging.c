@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides for each value whether it lies in device memory, in memory that device and host share, or
-// in host memory: by which devices read and write it.
+// Decides for each value whether it is in device memory, in memory shared by device and host, or in
+// host memory. The choice depends on which devices read and write the value.
 #include "backends/exec/staging.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define BY_DEVICE 1u
 #define BY_HOST   2u
 
-// Notes that a device accesses the root of `value`.
+// Records that a device accesses the root of `value`.
 static void note_access(unsigned char *who, const struct inf_plan *plan, uint32_t value,
                         unsigned char by)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates static executables: plans a graph whose shapes are all known, compiles each segment for
-// its device, and gives every slot its arenas. Lists the constants and the memory that they take. A
-// run binds inputs and outputs (static_run.h) and then submits one program per segment.
+// its device, and gives every slot (concurrent run) its arenas. Lists the constants and their
+// memory. A run binds inputs and outputs (static_run.h) and then submits one program for each
+// segment.
 #include "backends/exec/static_executable.h"
 
 #include <assert.h>
@@ -10,8 +11,8 @@
 #include "backends/exec/static_run.h"
 #include "proto/core/span.h"
 
-// Marks the values that are stored in 16 bits: those that stay in the first device's arena and are
-// not computed by a pinned node.
+// Marks the values that are stored in 16 bits. These values stay in the first device's arena, and
+// no pinned node computes them.
 static enum inf_code find_lowered_values(struct inf_static_executable *executable,
                                          struct inf_error *err)
 {
@@ -52,7 +53,7 @@ static enum inf_code compile_segments(struct inf_static_executable *executable,
     return INF_OK;
 }
 
-// Lists the values that lie in inputs and outputs, which differ from run to run.
+// Lists the values that are in the memory of inputs and outputs, which differs from run to run.
 static enum inf_code list_bound_values(struct inf_static_executable *executable,
                                        struct inf_error *err)
 {
@@ -135,7 +136,7 @@ static void destroy_plan(struct inf_static_executable *executable)
     inf_plan_destroy(&executable->plan);
 }
 
-// Returns whether a device no longer supports a node that the plan gave it. A driver may find only
+// Returns true if a device no longer supports a node that the plan gave it. A driver may find only
 // during compilation that it cannot build a shader.
 static bool is_outdated(const struct inf_static_executable *executable)
 {
@@ -150,12 +151,13 @@ static bool is_outdated(const struct inf_static_executable *executable)
     return false;
 }
 
-// Plans and compiles. If a device declines a node during compilation, plans again without it. This
-// ends, because each round leaves the device fewer nodes.
+// Plans and compiles. If a device declines a node during compilation, plans again without giving it
+// that node. The loop ends, because each round leaves the device fewer nodes.
 static enum inf_code plan_and_compile(struct inf_static_executable *executable,
                                       struct inf_error *err)
 {
-    // Retry once even if every node is still supported: a fusion may have been given up.
+    // Retry once even if every node is still supported, because the failure may have disabled a
+    // fusion.
     for (bool again = true;; again = false) {
         INF_TRY(inf_plan_build(&executable->plan, executable->base.graph, executable->devices,
                                executable->device_count, &executable->options, err));
@@ -171,7 +173,7 @@ static enum inf_code plan_and_compile(struct inf_static_executable *executable,
 
 // --- constants ---
 
-// Adds how the nodes of a segment use their constants.
+// Lists how the nodes of a segment use their constants.
 static enum inf_code list_segment_constants(const struct inf_static_executable *executable,
                                             uint32_t segment, struct inf_constants *constants,
                                             struct inf_error *err)
@@ -354,7 +356,7 @@ static enum inf_code build_executable(struct inf_static_executable *executable,
         executable->devices[executable->device_count++] = inf_device_ref(devices[i]);
     executable->slot_count = inf_device_info(devices[0])->slots;
     INF_TRY(plan_and_compile(executable, err));
-    executable->options.pinned = NULL; // borrowed for the call; the plan has its own list
+    executable->options.pinned = NULL; // borrowed for this call only; the plan has its own list
     executable->options.pinned_count = 0;
     INF_TRY(list_bound_values(executable, err));
     executable->slots = calloc(executable->slot_count, sizeof *executable->slots);

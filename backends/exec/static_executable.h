@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executables of graphs whose shapes are all known before a run: planned, compiled for devices,
-// with one arena per slot. Their runs allocate nothing.
+// Executables for graphs whose shapes are all known before a run. They are planned, compiled for
+// devices, and have one arena for each slot (concurrent run). Their runs allocate nothing.
 #ifndef INF_BACKENDS_EXEC_STATIC_EXECUTABLE_H
 #define INF_BACKENDS_EXEC_STATIC_EXECUTABLE_H
 
 #include "backends/exec/executable.h"
 
-// Compiles `graph` (shapes known, passes run) for devices[0]. Nodes that it declines fall back to
-// the devices behind it, in order; the last one must be ref. Takes over `graph`, also on failure.
-// The number of slots is that of devices[0]. `options` NULL: the defaults. *out_executable is the
-// caller's to destroy; it holds references to the devices.
+// Compiles `graph` (shapes known, passes run) for devices[0]. Nodes that devices[0] declines fall
+// back to the following devices, in order; the last one must be the reference device `ref`. Takes
+// ownership of `graph`, even after a failure. The number of slots is that of devices[0]. If
+// `options` is NULL, the defaults apply. The caller destroys *out_executable, which holds
+// references to the devices.
 //
 // INF_UNSUPPORTED, INF_EXHAUSTED  as inf_plan_build() and inf_program_compile().
 enum inf_code inf_static_executable_create(struct inf_executable **out_executable,

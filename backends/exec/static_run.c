@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds the memory of one run. A value lies in one of four places: the host arena of the slot, the
-// device arena, staging memory that host and device share, or the caller's memory. Only the last
-// one differs from run to run. Large inputs in registered memory are read in place by the device;
-// others are copied to staging memory.
+// Binds the memory of one run. A value is in one of four places: the host arena of the slot
+// (concurrent run), the device arena, staging memory shared by host and device, or the caller's
+// memory. Only the caller's memory differs from run to run. The device reads large inputs in
+// registered memory in place; other inputs are copied to staging memory.
 #include "backends/exec/static_run.h"
 
 #include <string.h>
@@ -26,7 +26,8 @@ struct inf_binding inf_static_run_place(const struct inf_static_executable *exec
                                             storage->offset,
                                     .buffer = slot->arena,
                                     .offset = storage->offset};
-    // The bytes of a constant that no run reads may be evicted; no step uses this pointer then.
+    // The pointer may be NULL: the bytes of a constant that no run reads may be evicted, and no
+    // step uses the pointer then.
     if (storage->place == INF_PLACE_CONST && executable->base.graph->values[v].data != NULL)
         return (struct inf_binding){.host = executable->base.graph->values[v].data->data};
     return (struct inf_binding){0};
@@ -51,13 +52,14 @@ static bool is_staged(const struct inf_static_executable *executable, uint32_t v
 
 // Inputs of at least ANYWHERE_BYTES are read in place at any address. Inputs of at least
 // IN_PLACE_BYTES are read in place only at the address of the last run, because a new address
-// requires recording the commands again, which takes longer than the copy. Smaller ones are always
-// copied.
+// requires recording the commands again, which takes longer than the copy. Smaller inputs are
+// always copied.
 #define ANYWHERE_BYTES ((size_t)1 << 20)
 #define IN_PLACE_BYTES ((size_t)16 << 10)
 
-// Binds an input in the caller's memory, if the first device may read it there. Returns false if it
-// must be copied. Only floats: a client might overwrite an index after its range was checked.
+// Binds an input in the caller's memory, if the first device may read it there. Returns false if
+// the input must be copied. Only float inputs are read in place, because a client might overwrite
+// an index after its range was checked.
 static bool bind_in_place(struct inf_static_executable *executable, struct inf_slot *slot,
                           uint32_t i, const struct inf_execution *execution)
 {
@@ -74,7 +76,7 @@ static bool bind_in_place(struct inf_static_executable *executable, struct inf_s
                             &slot->bindings[input->value]);
 }
 
-// Binds an input that the first device reads: in place, or copied to staging memory.
+// Binds an input that the first device reads: in place, or by copying it to staging memory.
 static void bind_staged_input(struct inf_static_executable *executable, struct inf_slot *slot,
                               uint32_t i, const struct inf_execution *execution)
 {
@@ -101,8 +103,8 @@ void inf_static_run_bind(struct inf_static_executable *executable,
     for (uint32_t i = 0; i < executable->input_count; i++) {
         const struct inf_bound_value *input = &executable->inputs[i];
         if (!is_staged(executable, input->value))
-            // A program only reads its inputs, but a binding has one pointer type for both
-            // directions.
+            // Casting away const is safe, because a program only reads its inputs; a binding has
+            // one pointer type for both directions.
             slot->bindings[input->value].host = (void *)(uintptr_t)execution->inputs[input->index];
         else
             bind_staged_input(executable, slot, i, execution);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trial runs: inputs and outputs for running an executable before it serves requests, to warm it
-// up, to time it, or to compare its results with another executable.
+// Trial runs: inputs and outputs for running an executable before it serves requests. A trial run
+// warms an executable up, times it, or compares its results with those of another executable.
 #ifndef INF_BACKENDS_EXEC_TRIAL_RUN_H
 #define INF_BACKENDS_EXEC_TRIAL_RUN_H
 
 #include "backends/base/blob.h"
 #include "backends/exec/executable.h"
 
-// Embedded in its owner. All zero: no memory.
+// Embedded in its owner. A zeroed struct has no memory.
 struct inf_trial_run {
     uint32_t input_count, count;
     struct inf_blob **blobs; // inputs, then outputs
-    void **pointers;         // their data, in the same order
+    void **pointers;         // addresses of their data, in the same order
 };
 
 // Allocates zeroed memory for every input and output of `graph`.
@@ -21,14 +21,14 @@ struct inf_trial_run {
 enum inf_code inf_trial_run_init(struct inf_trial_run *trial, const struct inf_graph *graph,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Frees the memory; also after a failed init and if all zero.
+// Frees the memory. `trial` may be zeroed, or inf_trial_run_init() may have failed.
 void inf_trial_run_fini(struct inf_trial_run *trial);
 
-// Fills float inputs with numbers from 0 to 1, the range of pictures, the same on each call. Other
-// inputs stay 0, because they may be indices.
+// Fills float inputs with numbers from 0 to 1, the range of images; the numbers are the same on
+// each call. Other inputs stay 0, because they may be indices.
 void inf_trial_run_fill_inputs(const struct inf_trial_run *trial, const struct inf_graph *graph);
 
-// Runs the executable once, in slot 0. *took_ns = the time of the run; NULL is fine.
+// Runs the executable once, in slot 0. Sets *took_ns, which may be NULL, to the time of the run.
 //
 // INF_CANCELLED  *cancelled became true; `cancelled` may be NULL.
 enum inf_code inf_trial_run_execute_cancellable(const struct inf_trial_run *trial,
@@ -36,14 +36,14 @@ enum inf_code inf_trial_run_execute_cancellable(const struct inf_trial_run *tria
                                                 const atomic_bool *cancelled, uint64_t *took_ns,
                                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// As inf_trial_run_execute_cancellable(), without a cancel flag.
+// Same as inf_trial_run_execute_cancellable(), without a cancel flag.
 enum inf_code inf_trial_run_execute(const struct inf_trial_run *trial,
                                     struct inf_executable *executable, uint64_t *took_ns,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Returns the index of the first element of `got` that differs from `wanted`; SIZE_MAX: none. FP32
-// elements may differ by `tolerance` * max(1, |wanted|); two NaNs are equal, and an infinity equals
-// only itself. Elements of other types must be identical.
+// Returns the index of the first element of `got` that differs from `wanted`; SIZE_MAX if there is
+// none. FP32 elements may differ by `tolerance` * max(1, |wanted|); two NaNs are equal, and an
+// infinity equals only itself. Elements of other types must be identical.
 size_t inf_trial_run_find_difference(const void *got, const void *wanted, size_t size_bytes,
                                      enum inf_dtype dtype, double tolerance);
 

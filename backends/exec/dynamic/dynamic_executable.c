@@ -2,20 +2,21 @@
 // Dynamic executables: for graphs with branches, loops, or shapes that depend on values.
 //
 // Most nodes of such a graph are ordinary: an image goes through a network, and only the selection
-// of boxes at its end depends on what was computed. So the graph is split in two (split.h):
+// of boxes at the end depends on computed values. Therefore the graph is split in two parts
+// (split.h):
 //
-//      inputs ──> planned part ──> boundary values ──> interpreted part ──> outputs
-//                 a static          copied to blobs     node by node
-//                 executable
+//     inputs ──> planned part ──> boundary values ──> interpreted part ──> outputs
+//                a static          copied to blobs     node by node
+//                executable
 //
 // The planned part holds every node that depends on no interpreted node. It runs first, as fast as
-// any static model. The interpreted part runs node by node (interpret.h): its shapes are inferred
-// from the values that arrive. It still uses compiled code where it can: branches and loop bodies
-// whose shapes are known (subgraph_programs.h), and single nodes whose shapes repeat
+// any static model. The interpreted part runs node by node (interpret.h), and its shapes are
+// inferred from the actual values. It still uses compiled code for branches and loop bodies whose
+// shapes are known (subgraph_programs.h), and for single nodes whose shapes repeat
 // (node_programs.h).
 //
 // A client may write to its input memory during a run. Inputs of the interpreted part are copied
-// first, so that the sizes that were checked are the sizes that are used.
+// first, so that the checked sizes are the sizes that are used.
 #include "backends/exec/dynamic/dynamic_executable.h"
 
 #include <assert.h>
@@ -33,12 +34,13 @@
 
 struct inf_dynamic_executable {
     struct inf_executable base;
-    struct inf_split split;                  // its planned graph is handed to `planned`
-    struct inf_executable *planned;          // static
-    struct inf_subgraph_programs *subgraphs; // of the interpreted part
-    struct inf_node_programs *programs;      // of the interpreted part; NULL: none
+    struct inf_split split;                  // the planned graph is handed to `planned`
+    struct inf_executable *planned;          // static executable of the planned part
+    struct inf_subgraph_programs *subgraphs; // compiled subgraphs of the interpreted part
+    struct inf_node_programs *programs;      // of the interpreted part; NULL: there are none
     struct inf_evaluator evaluator;
-    struct inf_tensor *results; // by slot, then output: those whose size only a run tells
+    struct inf_tensor *results; // by slot, then output: outputs whose size is known only after a
+                                // run
     struct inf_scratch_cache *scratch_cache; // by slot
     uint32_t slot_count;
 };
@@ -83,14 +85,15 @@ static void drop_results(struct inf_executable *base, uint32_t slot)
         inf_tensor_clear(&dynamic->results[(size_t)slot * count + i]);
 }
 
-// --- running ---
+// --- running both parts ---
 
 // The tensors of one run.
 struct run {
     struct inf_dynamic_executable *dynamic;
     const struct inf_execution *execution;
-    struct inf_blob **planned; // by output of the planned part: those the rest takes
-    struct inf_tensor *inputs; // of the rest
+    struct inf_blob **planned; // by output of the planned part: outputs that the interpreted part
+                               // reads
+    struct inf_tensor *inputs; // inputs of the interpreted part
     struct inf_tensor *outputs;
 };
 
@@ -131,7 +134,7 @@ static enum inf_code run_planned(struct run *run, struct inf_error *err)
     return code;
 }
 
-// Copies what the planned part made for the rest as well as for the caller.
+// Copies the planned part's results that both the interpreted part and the caller need.
 static void copy_planned(const struct run *run)
 {
     const struct inf_dynamic_executable *dynamic = run->dynamic;
@@ -143,7 +146,8 @@ static void copy_planned(const struct run *run)
             memcpy(run->execution->outputs[i], run->planned[from]->data,
                    run->planned[from]->size_bytes);
         } else if (dynamic->split.graph_outputs[from] != i) {
-            // Two outputs of the graph are one value: the planned part wrote the last one.
+            // Two outputs of the graph may be the same value; the planned part wrote only the last
+            // one.
             const struct inf_value *value = output_value(dynamic->base.graph, i);
             size_t size_bytes = 0;
             const void *other = run->execution->outputs[dynamic->split.graph_outputs[from]];
@@ -153,8 +157,9 @@ static void copy_planned(const struct run *run)
     }
 }
 
-// The rest's inputs. Those of the graph are copied: a client may still write to the memory, and
-// what sizes were taken from must be what is computed with.
+// Binds the inputs of the interpreted part. Inputs of the graph are copied, because a client may
+// still write to their memory, and the run must compute with the same values from which the sizes
+// were taken.
 static enum inf_code bind_rest(struct run *run, struct inf_error *err)
 {
     const struct inf_dynamic_executable *dynamic = run->dynamic;
@@ -179,7 +184,7 @@ static enum inf_code bind_rest(struct run *run, struct inf_error *err)
     return INF_OK;
 }
 
-// Writes outputs of known size to where they are wanted, and keeps the others.
+// Writes outputs of known size to the caller's memory, and keeps the other outputs in the slot.
 static enum inf_code finish_outputs(struct run *run, struct inf_error *err)
 {
     const struct inf_dynamic_executable *dynamic = run->dynamic;
@@ -290,7 +295,8 @@ static enum inf_precision computed_precision(const struct inf_executable *base)
     return INF_PRECISION_FP32;
 }
 
-// Copies the profile of the planned part, with the node numbers of the whole graph.
+// Copies the profile of the planned part, and converts its node numbers to those of the whole
+// graph.
 static uint32_t copy_profile(const struct inf_executable *base, uint32_t slot,
                              struct inf_node_profile *nodes, uint32_t capacity)
 {

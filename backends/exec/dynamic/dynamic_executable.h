@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executables of graphs that cannot be planned as a whole: those with branches, loops, or shapes
-// that depend on values. What depends on none of these is planned and compiled as usual and runs
-// first; the other nodes are interpreted. Runs of such an executable allocate.
+// Executables for graphs that cannot be planned as a whole, because they have branches, loops, or
+// shapes that depend on values. Nodes that depend on none of these are planned and compiled as
+// usual and run first. The other nodes are interpreted. Runs of such an executable allocate memory.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_DYNAMIC_EXECUTABLE_H
 #define INF_BACKENDS_EXEC_DYNAMIC_DYNAMIC_EXECUTABLE_H
 
 #include "backends/exec/executable.h"
 #include "backends/graph/pass/pass.h"
 
-// Returns whether a graph whose input shapes are bound has nodes that cannot be planned.
+// Returns true if a graph whose input shapes are bound has nodes that cannot be planned.
 bool inf_graph_needs_values(const struct inf_graph *graph);
 
-// As inf_static_executable_create() with default options, for a graph that may also need values. A
-// graph that needs none becomes a static executable. `evaluator` computes the interpreted nodes; it
-// is copied, and its tables must be static.
+// Same as inf_static_executable_create() with default options, for a graph whose shapes may depend
+// on values. If they do not, the result is a static executable. `evaluator` computes the
+// interpreted nodes. It is copied, and its tables must be static.
 //
 // INF_UNSUPPORTED, INF_EXHAUSTED  as inf_static_executable_create().
 enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executable,

@@ -93,7 +93,7 @@ static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
         elements[i] = (int32_t)shape->dims[i];
 }
 
-// Computes a node by a program if there is one, else by the evaluator.
+// Computes a node: by a compiled program if there is one, otherwise by the evaluator.
 static enum inf_code evaluate_node(struct inf_interpreter *interpreter, const struct frame *frame,
                                    uint32_t index, struct inf_blob **blobs, struct inf_error *err)
 {
@@ -168,7 +168,7 @@ static void end_exchange(struct inf_interpreter *interpreter, struct exchange *e
     free(exchange->outputs);
 }
 
-// Collects the node's inputs from index `first` on.
+// Collects the node's inputs, starting at index `first`.
 static enum inf_code begin_exchange(struct exchange *exchange, const struct frame *frame,
                                     const struct inf_node *node, uint32_t first,
                                     struct inf_error *err)
@@ -281,7 +281,7 @@ static enum inf_code run_control(struct inf_interpreter *interpreter, struct fra
     return INF_OK;
 }
 
-// --- a graph ---
+// --- whole graphs ---
 
 static enum inf_code begin_frame(const struct inf_interpreter *interpreter, struct frame *frame,
                                  const struct inf_graph *source, struct inf_error *err)

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-// The larger graph, and what is wanted of it.
+// The larger graph, and which node of it to extract.
 struct origin {
     const struct inf_graph *graph, *source;
     const struct inf_node *node;

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a single node, taken out of a larger one: what a program of it is compiled from.
+// The graph of a single node, extracted from a larger graph. A device compiles a program from it.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_NODE_GRAPH_H
 #define INF_BACKENDS_EXEC_DYNAMIC_NODE_GRAPH_H
 
 #include "backends/graph/graph.h"
 
-// Embedded; all zero is none.
+// Embedded in its owner. A zeroed struct holds no graph.
 struct inf_node_graph {
     struct inf_graph *graph;
-    uint32_t *operands; // by input of the node: value of `graph`, or INF_VALUE_NONE
+    uint32_t *operands; // by input of the node: value of the larger graph, or INF_VALUE_NONE
 };
 
-// Whether the node is a product of rows with a matrix, its operand 1: a matmul, or a convolution of
-// single pixels, which is written as one.
+// Returns true if the node multiplies rows with a matrix, its operand 1. The node is a matmul, or a
+// convolution of single pixels, which is converted to a matmul.
 bool inf_node_graph_is_product(const struct inf_graph *graph, const struct inf_node *node);
 
-// Makes the graph of node `node` of `graph`, whose shapes are known; values that have data in
-// `source`, the graph as it was before a run, are constants. The matrix of a product is one only
-// where `packed` says that it is packed already: packed for this graph alone it would take as much
-// memory again.
+// Creates a graph with only node `node` of `graph`, whose shapes must be known. `source` is the
+// graph before the run; its values that have data become constants. The matrix of a product becomes
+// a constant only if `packed` is set, that is, if it is already packed. Otherwise packing it for
+// this graph alone would need as much memory again.
 //
-// INF_EXHAUSTED  no memory: what there is of it is the caller's to give back.
+// INF_EXHAUSTED  no memory; the caller must still call inf_node_graph_fini().
 enum inf_code inf_node_graph_init(struct inf_node_graph *alone, const struct inf_graph *graph,
                                   const struct inf_graph *source, uint32_t node, bool packed,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Frees the graph; it is all zero then.
+// Frees the graph and zeroes the struct.
 void inf_node_graph_fini(struct inf_node_graph *alone);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs the constant matrices of products whose row count only a run knows. The form does not
-// depend on the number of rows, so it is taken from a program for one row and shared by all
-// programs.
+// Packs the constant matrices of products whose number of rows is known only during a run. The
+// packed form does not depend on the number of rows. Therefore it is taken from a program for one
+// row, and all programs share it.
 #include "backends/exec/dynamic/node_packs.h"
 
 #include <stdlib.h>
@@ -9,17 +9,18 @@
 
 #include "backends/exec/dynamic/node_graph.h"
 
-// Smaller matrices are left to those who compute small nodes without a program.
+// Smaller matrices are not packed, because the evaluator computes small nodes without a program.
 #define ELEMENTS_MIN ((size_t)1024)
 
 struct inf_node_packs {
     const struct inf_graph *graph;
-    struct inf_blob_form **forms; // by value; a reference each, or NULL
+    struct inf_blob_form **forms; // by value; each a counted reference, or NULL
 };
 
-// --- which ---
+// --- which matrices are packed ---
 
-// Whether operand `input` is a matrix that could be packed whatever the rows are.
+// Returns true if operand `input` is a matrix that could be packed, regardless of the number of
+// rows.
 static bool is_matrix(const struct inf_graph *graph, const struct inf_node *node, uint32_t input)
 {
     if (input != 1 || !inf_node_graph_is_product(graph, node))
@@ -33,7 +34,7 @@ static bool is_matrix(const struct inf_graph *graph, const struct inf_node *node
            inf_shape_elements(&matrix->shape) >= ELEMENTS_MIN;
 }
 
-// Marks the values that something else reads.
+// Marks the values that are also read in another way than as a matrix.
 static void mark_others(const struct inf_graph *graph, bool *other)
 {
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -47,7 +48,7 @@ static void mark_others(const struct inf_graph *graph, bool *other)
 
 // --- packing ---
 
-// Compiles the node for one row and takes the form that its matrix has in that program.
+// Compiles the node for one row, and takes the packed form of its matrix from that program.
 static enum inf_code pack_matrix(struct inf_node_packs *packs, const struct inf_graph *known,
                                  uint32_t index, struct inf_device *device,
                                  struct inf_error *err) INF_MAY_BLOCK
@@ -70,7 +71,7 @@ static enum inf_code pack_matrix(struct inf_node_packs *packs, const struct inf_
     return code;
 }
 
-// Gives the node's row and result the shapes of one row.
+// Sets the shapes of the node's operand and result to those of a single row.
 static void set_shapes(struct inf_graph *known, const struct inf_node *node)
 {
     const struct inf_shape *matrix = &known->values[node->inputs[1]].shape;
@@ -85,8 +86,8 @@ static void set_shapes(struct inf_graph *known, const struct inf_node *node)
     known->values[node->outputs[0]].dtype = INF_DTYPE_F32;
 }
 
-// `known` is the graph with value records of its own, `other` says which values are more than a
-// matrix.
+// `known` is a copy of the graph with its own value records. `other` says which values are also
+// used in another way than as a matrix.
 static enum inf_code pack_all(struct inf_node_packs *packs, struct inf_graph *known,
                               const bool *other, struct inf_device *device,
                               struct inf_error *err) INF_MAY_BLOCK
@@ -147,7 +148,7 @@ void inf_node_packs_destroy(struct inf_node_packs **pointer)
     free(packs);
 }
 
-// --- asking ---
+// --- queries ---
 
 struct inf_blob_form *inf_node_packs_form(const struct inf_node_packs *packs,
                                           const struct inf_graph *graph, uint32_t value)

@@ -24,7 +24,7 @@
 #define BYTES_MAX (UINT64_C(6) << 20)
 
 struct entry {
-    uint64_t key; // 0: none
+    uint64_t key; // 0: the entry is empty
     uint64_t used;
     struct inf_node_graph alone;
     struct inf_program *program; // NULL: the device declines the node

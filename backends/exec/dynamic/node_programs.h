@@ -52,7 +52,8 @@ enum inf_code inf_node_programs_run(struct inf_node_programs *programs,
 bool inf_node_programs_hold(const struct inf_node_programs *programs, const struct inf_graph *graph,
                             uint32_t value);
 
-// Lists the constants of the graph, without those of its subgraphs, as held or as read.
+// Adds the constants of the graph, without those of its subgraphs, to the list. Each is marked as
+// used in packed form or as read.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_node_programs_list_constants(const struct inf_node_programs *programs,

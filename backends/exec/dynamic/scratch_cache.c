@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps freed tensors of one slot for reuse. A block from the kernel has to be zeroed page by page
-// each time; a kept block costs nothing.
+// Keeps freed tensors of one slot (concurrent run) for reuse. The kernel zeroes each page of a
+// newly allocated block; a kept block avoids this cost.
 #include "backends/exec/dynamic/scratch_cache.h"
 
 #include <string.h>
 
-// Smaller ones cost the allocator little.
+// Smaller blocks are not kept, because they cost the allocator little.
 #define BYTES_MIN ((size_t)4096)
 
-// Takes the blob at `index` out.
+// Removes the blob at `index` from the cache and returns it.
 static struct inf_blob *take_at(struct inf_scratch_cache *scratch_cache, uint32_t index)
 {
     struct inf_blob *blob = scratch_cache->blobs[index];
@@ -21,7 +21,8 @@ static struct inf_blob *take_at(struct inf_scratch_cache *scratch_cache, uint32_
 
 struct inf_blob *inf_scratch_cache_take(struct inf_scratch_cache *scratch_cache, size_t size_bytes)
 {
-    // The last one is the nearest to the processor.
+    // Search backwards, because the most recently freed block is most likely still in the CPU's
+    // cache.
     for (uint32_t i = scratch_cache != NULL ? scratch_cache->count : 0; i > 0; i--)
         if (scratch_cache->blobs[i - 1]->size_bytes == size_bytes)
             return take_at(scratch_cache, i - 1);
@@ -38,7 +39,7 @@ static bool is_full(const struct inf_scratch_cache *scratch_cache, size_t size_b
 void inf_scratch_cache_put(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob)
 {
     struct inf_blob *given = *blob;
-    // Acquire what others wrote before they dropped theirs.
+    // Acquire order, so that this thread sees the writes of threads that dropped their references.
     if (scratch_cache == NULL || given == NULL || given->data == NULL ||
         given->size_bytes < BYTES_MIN || given->size_bytes > INF_SCRATCH_CACHE_BYTES_MAX ||
         atomic_load_explicit(&given->references, memory_order_acquire) != 1) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles branches and loop bodies whose input shapes are known, and runs them in place of the
-// interpreter. Each compiled subgraph is an executable of its own; a list finds it by its graph.
+// Compiles branches and loop bodies whose input shapes are known, and runs them without the
+// interpreter. Each compiled subgraph is a separate executable, which is looked up by its graph.
 #include "backends/exec/dynamic/subgraph_programs.h"
 
 #include <assert.h>
@@ -10,11 +10,12 @@
 #include "backends/exec/executable.h"
 #include "proto/core/limits.h"
 
-// Interpreting a subgraph of fewer nodes is as fast as running a program.
+// The fewest nodes of a compiled subgraph. Interpreting a smaller one is as fast as running a
+// program.
 #define NODES_MIN 8
 
 struct subgraph_program {
-    const struct inf_graph *graph; // as its node has it
+    const struct inf_graph *graph; // pointer from the node that owns the subgraph
     struct inf_executable *executable;
 };
 
@@ -51,9 +52,9 @@ static enum inf_code add_program(struct inf_subgraph_programs *programs,
     return INF_OK;
 }
 
-// Compiles each subgraph of `graph` that is worth it. If one is compiled, its own subgraphs belong
-// to its executable; else they are tried one by one. Recurses as deep as subgraphs nest: at most
-// INF_LIMIT_GRAPH_DEPTH, which the verifier checked.
+// Compiles each subgraph of `graph` that is large enough. If a subgraph is compiled, its executable
+// also contains its own subgraphs; otherwise these are tried one by one. The recursion is bounded
+// by the nesting of subgraphs, at most INF_LIMIT_GRAPH_DEPTH, which the verifier checked.
 static enum inf_code compile_subgraphs(struct inf_subgraph_programs *programs,
                                        const struct inf_graph *graph,
                                        const struct inf_subgraph_compiler *compiler,
@@ -132,7 +133,7 @@ void inf_subgraph_programs_add_own_memory(const struct inf_subgraph_programs *pr
         inf_executable_add_own_memory(programs->items[i].executable, memory);
 }
 
-// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
+// The recursion is bounded by the nesting of subgraphs, at most INF_LIMIT_GRAPH_DEPTH.
 enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_programs *programs,
                                                    const struct inf_graph *graph,
                                                    struct inf_constants *constants,
@@ -143,8 +144,8 @@ enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_pro
         struct inf_executable *executable = find_executable(programs, subgraph);
         if (subgraph == NULL)
             continue;
-        // The shapes that it is compiled for are those that its node passes on in every run: it is
-        // never interpreted.
+        // A compiled subgraph is never interpreted, because its node passes inputs of the compiled
+        // shapes in every run.
         if (executable != NULL) {
             INF_TRY(inf_executable_list_constants(executable, constants, err));
             continue;
@@ -184,7 +185,7 @@ static enum inf_code alloc_output(struct inf_tensor_memory *memory, const struct
     return INF_OK;
 }
 
-// Copies an output whose size only the run could tell.
+// Copies an output whose size became known during the run.
 static enum inf_code copy_result(const struct inf_subgraph_run *run,
                                  const struct inf_executable *executable, uint32_t index,
                                  struct inf_error *err)

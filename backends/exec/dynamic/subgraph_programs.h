@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled branches and loop bodies. The interpreter runs such a subgraph as a whole if the shapes
-// of its inputs are those that it was compiled for.
+// of its inputs are the shapes for which it was compiled.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_SUBGRAPH_PROGRAMS_H
 #define INF_BACKENDS_EXEC_DYNAMIC_SUBGRAPH_PROGRAMS_H
 
@@ -18,7 +18,8 @@ struct inf_subgraph_programs;
 
 // How subgraphs are compiled. Read during inf_subgraph_programs_create() only.
 struct inf_subgraph_compiler {
-    // inf_dynamic_executable_create(). That module uses this one, so it hands in the function.
+    // Set to inf_dynamic_executable_create(). That module uses this one, so the function is passed
+    // as a pointer to avoid a cyclic dependency.
     enum inf_code (*create)(struct inf_executable **out_executable, struct inf_graph **graph,
                             const struct inf_evaluator *evaluator,
                             struct inf_device *const *devices, uint32_t device_count,
@@ -28,8 +29,8 @@ struct inf_subgraph_compiler {
     uint32_t device_count;
 };
 
-// Compiles the subgraphs of `graph`, which must outlive the result. Leaves out subgraphs with
-// unknown input shapes, small ones, and those that no device can compile.
+// Compiles the subgraphs of `graph`, which must outlive the result. Subgraphs with unknown input
+// shapes, small subgraphs, and subgraphs that no device can compile are left out.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_subgraph_programs_create(struct inf_subgraph_programs **out_programs,
@@ -37,21 +38,23 @@ enum inf_code inf_subgraph_programs_create(struct inf_subgraph_programs **out_pr
                                            const struct inf_subgraph_compiler *compiler,
                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees them. NULL is fine.
+// Frees the compiled subgraphs. NULL is allowed.
 void inf_subgraph_programs_destroy(struct inf_subgraph_programs **programs);
 
-// Returns whether `subgraph` is compiled for inputs of these types and shapes, one per input.
+// Returns true if `subgraph` is compiled for inputs with these types and shapes, one for each
+// input.
 bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *programs,
                                const struct inf_graph *subgraph, const struct inf_tensor *inputs);
 
 // One run of a subgraph.
 struct inf_subgraph_run {
     const struct inf_graph *subgraph;
-    const struct inf_tensor *inputs; // one per input of the subgraph; borrowed
-    struct inf_tensor *outputs;      // one per output, all zero before; owned by the caller
+    const struct inf_tensor *inputs; // one for each input of the subgraph; borrowed
+    struct inf_tensor *outputs;      // one for each output, zeroed before the call; owned by the
+                                     // caller
     uint32_t slot;
     const atomic_bool *cancelled;     // as in struct inf_execution
-    struct inf_tensor_memory *memory; // outputs are allocated from it
+    struct inf_tensor_memory *memory; // memory from which outputs are allocated
 };
 
 // Runs a subgraph for which inf_subgraph_programs_fit() returned true.
@@ -61,18 +64,18 @@ enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *prog
                                         const struct inf_subgraph_run *run,
                                         struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// As inf_executable_add_own_memory(), for all of them.
+// Same as inf_executable_add_own_memory(), for all compiled subgraphs.
 void inf_subgraph_programs_add_own_memory(const struct inf_subgraph_programs *programs,
                                           struct inf_executable_memory *memory);
 
-// Lists the constants of all subgraphs of `graph`, which is interpreted: those of compiled
-// subgraphs as inf_executable_list_constants() does, those of others as read.
+// Lists the constants of all subgraphs of `graph`, which is interpreted. For compiled subgraphs
+// this is done by inf_executable_list_constants(); constants of other subgraphs are listed as read.
 enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_programs *programs,
                                                    const struct inf_graph *graph,
                                                    struct inf_constants *constants,
                                                    struct inf_error *err) INF_NODISCARD;
 
-// Returns whether one of them can never run again because its device was lost.
+// Returns true if a compiled subgraph can never run again because its device was lost.
 bool inf_subgraph_programs_lost(const struct inf_subgraph_programs *programs);
 
 #endif

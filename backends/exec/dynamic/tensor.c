@@ -36,7 +36,8 @@ enum inf_code inf_tensor_memory_alloc(struct inf_tensor_memory *memory, const ch
 
 void inf_tensor_memory_drop(struct inf_tensor_memory *memory, struct inf_blob **data)
 {
-    // Relaxed: a blob that other threads can see, a constant or an input, has another reference.
+    // Relaxed order is enough: only this thread can see a blob with one reference, because
+    // constants and inputs have another reference.
     if (*data != NULL && atomic_load_explicit(&(*data)->references, memory_order_relaxed) == 1)
         memory->bytes -= INF_MIN(memory->bytes, (*data)->size_bytes);
     inf_scratch_cache_put(memory->scratch_cache, data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of interpreted runs, and the memory that one run may take for them.
+// Tensors of interpreted runs, and the memory limit of one run.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_TENSOR_H
 #define INF_BACKENDS_EXEC_DYNAMIC_TENSOR_H
 
@@ -7,11 +7,11 @@
 
 struct inf_scratch_cache;
 
-// A tensor with its bytes. All zero: no tensor.
+// A tensor with its bytes. A zeroed struct is no tensor.
 struct inf_tensor {
     enum inf_dtype dtype;
     struct inf_shape shape;
-    struct inf_blob *data; // one reference is the tensor's
+    struct inf_blob *data; // the tensor holds one reference
 };
 
 // Drops the reference to the bytes and zeroes the tensor.
@@ -19,19 +19,21 @@ void inf_tensor_clear(struct inf_tensor *tensor);
 
 // The memory of one run's tensors. Used by one thread at a time.
 struct inf_tensor_memory {
-    struct inf_scratch_cache *scratch_cache; // of the slot; NULL: no memory is kept between runs
-    uint64_t bytes;                          // in use; 0 when the run begins
+    struct inf_scratch_cache *scratch_cache; // cache of the slot; NULL: no memory is kept between
+                                             // runs
+    uint64_t bytes;                          // bytes in use; 0 when the run begins
 };
 
-// *out_blob = uninitialised memory of `size_bytes` for a tensor of the run. `name` is for errors.
+// Sets *out_blob to uninitialised memory of `size_bytes` for a tensor of the run. `name` is used in
+// error texts.
 //
 // INF_EXHAUSTED  INF_LIMIT_DYNAMIC_BYTES, or no memory.
 enum inf_code inf_tensor_memory_alloc(struct inf_tensor_memory *memory, const char *name,
                                       size_t size_bytes, struct inf_blob **out_blob,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Drops a reference to a blob and sets the pointer NULL. If it was the last one, the run uses
-// `size_bytes` less, and the blob may go to the scratch cache. NULL is fine.
+// Drops a reference to a blob and sets the pointer to NULL. If it was the last reference, the run
+// uses `size_bytes` less, and the blob may go to the scratch cache. NULL is allowed.
 void inf_tensor_memory_drop(struct inf_tensor_memory *memory, struct inf_blob **data);
 
 #endif

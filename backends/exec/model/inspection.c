@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a model on an executable of its own with every value kept, and reports times and values of
+// Runs a model on a separate executable that keeps every value, and reports the times and values of
 // each node.
 #include "backends/exec/model/inspection.h"
 
@@ -12,12 +12,12 @@
 #include "proto/core/span.h"
 
 struct inf_inspection {
-    struct inf_model *model; // no reference
+    struct inf_model *model; // borrowed, no reference
     struct inf_executable *executable;
     struct inf_trial_run trial;
     uint64_t run_ns;
-    struct inf_node_profile *profiles; // of the quickest run, `profile_count` of them
-    struct inf_node_profile *latest;   // room for one run's
+    struct inf_node_profile *profiles; // `profile_count` entries of the fastest run
+    struct inf_node_profile *latest;   // memory for the profile of one run
     uint32_t profile_count, capacity;
 };
 
@@ -31,7 +31,7 @@ uint64_t inf_inspection_run_ns(const struct inf_inspection *inspection)
     return inspection->run_ns;
 }
 
-// --- making ---
+// --- creating an inspection ---
 
 static enum inf_code fill_inspection(struct inf_inspection *inspection, struct inf_model *model,
                                      const struct inf_private_request *request,
@@ -118,7 +118,7 @@ static enum inf_code run_once(struct inf_inspection *inspection, uint64_t *took_
     return INF_OK;
 }
 
-// Keeps the times of the run that was the last one.
+// Stores the profile of the last run as the one to report.
 static void keep_profile(struct inf_inspection *inspection, uint64_t took_ns)
 {
     uint32_t count =
@@ -145,10 +145,10 @@ enum inf_code inf_inspection_run(struct inf_inspection *inspection, uint32_t run
     return INF_OK;
 }
 
-// --- looking ---
+// --- reports ---
 
-// The elements of a value after a run: of an output, which all values that are kept are; NULL for
-// others.
+// Returns the elements of a value after a run. Only outputs of the graph have elements, and all
+// values that are kept are outputs. NULL for other values.
 static const void *find_value(const struct inf_inspection *inspection, uint32_t value,
                               size_t *bytes)
 {
@@ -163,7 +163,7 @@ static const void *find_value(const struct inf_inspection *inspection, uint32_t 
     return NULL;
 }
 
-// The floats of a node's output; NULL where they are none, or not kept.
+// Returns the floats of a node's output; NULL if the output is not of floats or not kept.
 static const float *find_floats(const struct inf_inspection *inspection, uint32_t node,
                                 uint32_t output, size_t *count)
 {
@@ -215,7 +215,7 @@ void inf_inspection_report_node(const struct inf_inspection *inspection, uint32_
     }
 }
 
-// The data of a value that is no node's.
+// Returns the data of a value that no node computes: an input or a constant.
 static const void *find_given(const struct inf_inspection *inspection, uint32_t value,
                               size_t *bytes)
 {

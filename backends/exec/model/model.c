@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model and its executables. Keeps one graph after the passes that need no shapes. For each set
 // of input shapes it copies the graph, binds the shapes, runs the passes again and compiles.
-// Executables are kept by shape class (shape_class.h); which constants stay in memory between
-// compilations is decided by weight_residency.h.
+// shape_class.h keeps the executables. weight_residency.h decides which constants stay in memory
+// between compilations.
 #include "backends/exec/model/model.h"
 
 #include <assert.h>
@@ -19,27 +19,28 @@
 
 // Nodes that stay fp32 in one precision.
 struct pins {
-    uint64_t *nodes; // of inf_node_hash()
+    uint64_t *nodes; // hashes from inf_node_hash()
     uint32_t count;
 };
 
 struct inf_model {
     _Atomic uint32_t references;
     struct inf_graph *graph;
-    struct inf_device *hosts[INF_MODEL_HOSTS]; // a reference each
+    struct inf_device *hosts[INF_MODEL_HOSTS]; // each a counted reference
     uint32_t host_count;
     struct inf_evaluator evaluator;
     uint32_t disabled_passes;
     uint32_t constants;
     struct inf_weight_residency residency;
     struct inf_shape_classes classes;
-    struct inf_mutex mutex;                    // guards all below
-    const struct inf_device *preferred_device; // that `preferred` is for; NULL: none. Not followed
+    struct inf_mutex mutex;                    // guards the following members
+    const struct inf_device *preferred_device; // device for which `preferred` applies; NULL: none;
+                                               // only compared, never dereferenced
     struct inf_run_options preferred;
     struct pins pins[INF_PRECISIONS];
 };
 
-// --- what is in memory ---
+// --- which constants are in memory ---
 
 static enum inf_code list_constants(struct inf_model *model, struct inf_constants *constants,
                                     struct inf_error *err)
@@ -51,14 +52,14 @@ static enum inf_code list_constants(struct inf_model *model, struct inf_constant
     return INF_OK;
 }
 
-// Decides again which constants must have their bytes, after executables were added or freed.
+// Decides which constants must have their bytes. Called after executables were added or freed.
 static void review_constants(struct inf_model *model) INF_MAY_BLOCK
 {
     struct inf_constants constants = {0};
     if (!inf_weight_residency_begin_review(&model->residency))
         return;
     inf_shape_classes_pin(&model->classes, true);
-    // Without memory for a list everything stays as it is.
+    // If there is no memory for the list, all constants stay in memory.
     if (list_constants(model, &constants, NULL) == INF_OK)
         inf_weight_residency_review(&model->residency, &constants, model->constants);
     inf_constants_fini(&constants);
@@ -66,7 +67,7 @@ static void review_constants(struct inf_model *model) INF_MAY_BLOCK
     inf_weight_residency_end_review(&model->residency);
 }
 
-// Ends what inf_weight_residency_acquire() began: constants may go again.
+// Ends inf_weight_residency_acquire(). Constants may be evicted again.
 static void release_constants(struct inf_model *model) INF_MAY_BLOCK
 {
     inf_weight_residency_release(&model->residency);
@@ -130,7 +131,7 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
 
 struct inf_model *inf_model_ref(struct inf_model *model)
 {
-    // Relaxed: the caller holds a reference.
+    // Relaxed order is enough, because the caller holds a reference.
     atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
     return model;
 }
@@ -139,7 +140,8 @@ void inf_model_unref(struct inf_model **pointer)
 {
     struct inf_model *model = *pointer;
     *pointer = NULL;
-    // Acquire-release: the thread that frees sees the writes of every other holder.
+    // Acquire-release order, so that the thread that frees the model sees the writes of all other
+    // holders.
     if (model == NULL ||
         atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1)
         return;
@@ -175,7 +177,8 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
     return INF_OK;
 }
 
-// The device and the hosts behind it; where it is a host itself, those after it.
+// Lists the device and the host devices that follow it. If the device is a host device itself,
+// lists it and the host devices after it.
 static uint32_t list_devices(const struct inf_model *model, struct inf_device *device,
                              struct inf_device **devices)
 {
@@ -205,7 +208,7 @@ enum inf_code inf_model_specialize_graph(struct inf_model *model, const struct i
     return INF_OK;
 }
 
-// Takes over `graph`.
+// Compiles `graph`, and takes ownership of it.
 static enum inf_code compile_graph(struct inf_model *model, struct inf_device *device,
                                    const struct inf_run_options *wanted, struct inf_graph **graph,
                                    struct inf_executable **out_executable, struct inf_error *err)
@@ -231,7 +234,7 @@ static enum inf_code compile_class(struct inf_model *model, const struct inf_sha
     return compile_graph(model, class->device, &class->options, &graph, out_executable, err);
 }
 
-// Makes an output of each value that nodes make and that is none yet.
+// Makes each value that a node computes an output, unless it already is one.
 static enum inf_code keep_values(struct inf_graph *graph, struct inf_error *err)
 {
     uint32_t output_count = graph->output_count;
@@ -272,7 +275,8 @@ enum inf_code inf_model_compile_private(struct inf_model *model,
                                         struct inf_error *err)
 {
     inf_role_check_may_block();
-    // Reviews do not know what this executable reads: constants stay whole as long as it is there.
+    // Keep all constants in memory as long as the private executable exists, because reviews do not
+    // know which constants it reads.
     INF_TRY(inf_weight_residency_acquire(&model->residency, err));
     enum inf_code code = compile_private(model, request, out_executable, err);
     if (code != INF_OK) {
@@ -290,7 +294,7 @@ void inf_model_discard_private(struct inf_model *model, struct inf_executable **
     release_constants(model);
 }
 
-// Compiles for a class that is promised, and keeps or withdraws the promise.
+// Compiles for a class that is promised. Then fulfils the promise, or withdraws it after a failure.
 static enum inf_code fulfil_promise(struct inf_model *model, struct inf_shape_class *promise,
                                     struct inf_executable **out_executable, struct inf_error *err)
 {
@@ -302,7 +306,8 @@ static enum inf_code fulfil_promise(struct inf_model *model, struct inf_shape_cl
         inf_shape_classes_keep(&model->classes, promise, *out_executable);
     else
         inf_shape_classes_withdraw(&model->classes, promise);
-    // After the executable is in the list: a review must see which constants it reads.
+    // Release the constants after the executable is in the list, because a review must see which
+    // constants it reads.
     if (whole)
         inf_weight_residency_release(&model->residency);
     review_constants(model);

@@ -2,17 +2,17 @@
 // The executables of a model, by device, run options and input shapes.
 //
 // Compiling takes long, so it happens outside the lock. The thread that finds no class inserts an
-// empty one, the promise, and compiles; other threads that want the same class wait on a condition
-// until the promise is kept or withdrawn. So each executable is compiled once, however many threads
-// ask for it.
+// empty one, the promise, and compiles. Other threads that need the same class wait on a condition
+// until the promise is fulfilled or withdrawn. In this way each executable is compiled once,
+// regardless of how many threads request it.
 //
 //     acquire:  class with executable  -> users + 1, return it
 //               class without          -> wait, then look again
 //               no class               -> insert a promise; the caller compiles
 //
-// A class is freed only while no user holds it: by release() of the last user of a lost device, by
-// keep() if the device has more than INF_SHAPE_CLASSES_MAX (the least recently used goes), or by
-// drop().
+// A class is freed only if it has no users. It is freed by the last release() if the device was
+// lost, by keep() if the device has more than INF_SHAPE_CLASSES_MAX (the least recently used class
+// is freed), or by drop().
 #include "backends/exec/model/shape_class.h"
 
 #include <assert.h>
@@ -73,8 +73,8 @@ static struct inf_shape_class *find_class(struct inf_shape_classes *classes,
     return class;
 }
 
-// Removes the least recently used class of `device` that no user holds, if the device has too many.
-// The caller frees it.
+// If `device` has too many classes, removes the least recently used class that has no users. The
+// caller frees it.
 static struct inf_shape_class *take_surplus(struct inf_shape_classes *classes,
                                             const struct inf_device *device)
     INF_ATTR(requires_capability(classes->mutex))
@@ -105,7 +105,7 @@ static void remove_class(struct inf_shape_classes *classes, struct inf_shape_cla
 }
 
 // Retires the classes of `device` that can never run again. Unused ones are removed and returned
-// for the caller to free; the others are freed by their last user.
+// for the caller to free; the others are freed when their last user releases them.
 static struct inf_shape_class *retire_lost(struct inf_shape_classes *classes,
                                            const struct inf_device *device)
     INF_ATTR(requires_capability(classes->mutex))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executables of one model, one a shape class: a device, run options and the shapes of the
-// inputs. Compiled once however many ask at the same time, and the least recently used of a device
-// goes when there are too many. Any thread, but where a line says otherwise.
+// The executables of one model, one for each shape class. A shape class is a device, run options
+// and the shapes of the inputs. An executable is compiled once, even if several threads request it
+// at the same time. If a device has too many, the least recently used one is freed. Any thread,
+// unless stated otherwise.
 #ifndef INF_BACKENDS_EXEC_MODEL_SHAPE_CLASS_H
 #define INF_BACKENDS_EXEC_MODEL_SHAPE_CLASS_H
 
@@ -9,62 +10,63 @@
 #include "backends/exec/executable.h"
 #include "backends/exec/run_options.h"
 
-// Executables that one model keeps per device.
+// The most executables that one model keeps for each device.
 #define INF_SHAPE_CLASSES_MAX 8
 
-// What an executable is for.
+// Identifies an executable.
 struct inf_shape_key {
     struct inf_device *device;
-    struct inf_run_options options; // plain (inf_run_options_resolve())
-    const struct inf_shape *shapes; // one an input of the model
+    struct inf_run_options options; // resolved by inf_run_options_resolve()
+    const struct inf_shape *shapes; // one for each input of the model
 };
 
-// An executable for one shape class, or the promise of one. Its users may read what it is
-// for.
+// An executable for one shape class, or the promise of one. Users of the executable may read the
+// members that describe its class.
 struct inf_shape_class {
     struct inf_shape_class *next;
-    struct inf_device *device; // a reference
+    struct inf_device *device; // a counted reference
     struct inf_run_options options;
-    struct inf_executable *executable; // NULL: promised, a thread compiles it
-    uint32_t users;                    // that hold it, or wait for it
-    bool pinned;                       // by a review, which is one of them
-    bool retired;     // its device was lost: freed once its last user has given it back
-    uint64_t used_at; // of the classes' clock, when last acquired
+    struct inf_executable *executable; // NULL: only promised; a thread is compiling it
+    uint32_t users;                    // number of threads that hold the executable or wait for it
+    bool pinned;                       // true: held by a review, which is counted in `users`
+    bool retired;                      // true: the device was lost; the last user frees the class
+    uint64_t used_at;                  // time of the last acquisition, by the clock of the classes
     uint64_t weight_bytes, arena_bytes;
-    struct inf_shape shapes[]; // one an input
+    struct inf_shape shapes[]; // one for each input
 };
 
 struct inf_shape_classes {
-    uint32_t input_count;   // of the model
-    struct inf_mutex mutex; // guards all below
+    uint32_t input_count;   // number of inputs of the model
+    struct inf_mutex mutex; // guards the following members
     struct inf_cond compiled;
     struct inf_shape_class *list;
     uint64_t clock;
 };
 
-// No class yet, of a model of so many inputs.
+// Initialises an empty set of classes, for a model with `input_count` inputs.
 void inf_shape_classes_init(struct inf_shape_classes *classes, uint32_t input_count);
 
-// Frees all executables, none of which may be held.
+// Frees all executables. No user may hold one.
 void inf_shape_classes_fini(struct inf_shape_classes *classes) INF_MAY_BLOCK;
 
-// The executable for `key` if there is one, waits while another thread compiles it. Held until
-// inf_shape_classes_release(). NULL where the caller must compile: then *promise is a class that
-// others wait for, to be kept or taken back; NULL without memory for one.
+// Returns the executable for `key` if there is one; waits while another thread compiles it. The
+// caller holds it until inf_shape_classes_release(). If NULL is returned, the caller must compile.
+// *promise is then a class that other threads wait for, and the caller must fulfil or withdraw it;
+// *promise is NULL if memory is exhausted.
 struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *classes,
                                                  const struct inf_shape_key *key,
                                                  struct inf_shape_class **promise) INF_MAY_BLOCK;
 
-// Keeps a promise: `executable` is the class's now, and held by the caller. Frees one of the same
-// device that no user holds, if there are too many.
+// Fulfils a promise: stores `executable` in the class, and holds it for the caller. If the device
+// has too many classes, frees one that has no users.
 void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_class *promise,
                             struct inf_executable *executable) INF_MAY_BLOCK;
 
-// Takes a promise back, and frees it.
+// Withdraws a promise, and frees it.
 void inf_shape_classes_withdraw(struct inf_shape_classes *classes,
                                 struct inf_shape_class *promise) INF_MAY_BLOCK;
 
-// Gives back what inf_shape_classes_acquire() or inf_shape_classes_keep() gave.
+// Releases an executable from inf_shape_classes_acquire() or inf_shape_classes_keep().
 void inf_shape_classes_release(struct inf_shape_classes *classes,
                                const struct inf_executable *executable);
 
@@ -72,20 +74,21 @@ void inf_shape_classes_release(struct inf_shape_classes *classes,
 bool inf_shape_classes_drop(struct inf_shape_classes *classes,
                             const struct inf_shape_key *key) INF_MAY_BLOCK;
 
-// Holds each executable there is, so that none goes, or lets them go. By one review at a time.
+// Holds all existing executables, so that none is freed, or releases them. Only one review at a
+// time may do this.
 void inf_shape_classes_pin(struct inf_shape_classes *classes, bool more);
 
-// The class after `class` (NULL: the first) that is pinned; NULL behind the last.
+// Returns the next pinned class after `class` (NULL: the first one); NULL if there are no more.
 const struct inf_shape_class *inf_shape_classes_next_pinned(struct inf_shape_classes *classes,
                                                             const struct inf_shape_class *class);
 
-// What executables hold of their own.
+// The memory that executables do not share.
 struct inf_shape_memory {
     uint64_t weight_bytes, arena_bytes;
     uint32_t executables;
 };
 
-// The sum over the executables of `device`; NULL: of all devices.
+// Returns the total memory of the executables of `device`; NULL selects all devices.
 struct inf_shape_memory inf_shape_classes_memory(struct inf_shape_classes *classes,
                                                  const struct inf_device *device);
 

@@ -2,23 +2,23 @@
 // Evicts constants that no run reads, and restores them before the next compilation.
 //
 // A weight exists in two forms: the bytes of the model file, and the packed form that kernels read.
-// Compiling needs the bytes of all constants; runs need the packed form only. So after compilation
-// the bytes of every constant whose uses are all packed are freed, and recomputed from the packed
-// form (bit for bit) when the next shape class is compiled:
+// Compiling needs the bytes of all constants; runs need only the packed form. After compilation,
+// the bytes of every constant whose uses are all packed are freed. They are recomputed from the
+// packed form (bit for bit) when the next shape class is compiled:
 //
-//         acquire()                         release(), review
+//     acquire()                         release(), review
 //     ───────────────> all bytes present ───────────────────> only bytes that some run reads
-//                         users > 0                               users == 0
+//                      users > 0                               users == 0
 //
-// Three parties must not meet: a compilation reads bytes, a review frees bytes, a restore writes
-// them. `users` counts compilations; `busy` marks a review or a restore in progress. A review
-// starts only if users == 0, and waits while busy; acquire() waits while busy, then restores what
-// was evicted, and counts itself. So no bytes are freed while a compilation uses them, and a review
-// that finds a compilation in progress does nothing: that compilation asks for a review when it is
-// done.
+// Three operations exclude each other: a compilation reads bytes, a review frees bytes, and a
+// restore writes bytes. `users` counts compilations; `busy` marks a review or a restore in
+// progress. A review starts only if users == 0, and waits while busy. acquire() waits while busy,
+// then restores the evicted bytes, and increments `users`. Therefore no bytes are freed while a
+// compilation uses them. A review that finds a compilation in progress does nothing, because that
+// compilation requests a review when it is done.
 //
-// Eviction is best effort: without memory for the list, everything stays. A restore without memory
-// fails the compilation with INF_EXHAUSTED, and nothing is lost.
+// Eviction is best effort: if there is no memory for the list, all constants stay. If a restore
+// finds no memory, the compilation fails with INF_EXHAUSTED, and no constant is lost.
 #include "backends/exec/model/weight_residency.h"
 
 #include <malloc.h>
@@ -48,7 +48,7 @@ void inf_weight_residency_fini(struct inf_weight_residency *residency)
     inf_mutex_fini(&residency->mutex);
 }
 
-// --- whole constants ---
+// --- restoring constants ---
 
 static void wait_until_idle(struct inf_weight_residency *residency)
     INF_ATTR(requires_capability(residency->mutex))
@@ -57,7 +57,8 @@ static void wait_until_idle(struct inf_weight_residency *residency)
         inf_cond_wait(&residency->changed, &residency->mutex);
 }
 
-// Called while `busy` keeps others away. Half of them restored is no harm.
+// The caller has set `busy`, which excludes other threads. If this fails, some blobs stay restored,
+// which does no harm.
 static enum inf_code restore_blobs(struct inf_weight_residency *residency, struct inf_error *err)
 {
     for (size_t i = 0; i < residency->gone_count; i++)
@@ -119,7 +120,7 @@ static bool may_go(const struct inf_constant_use *use)
     return inf_constant_is_evictable(use) && use->blob->data != NULL;
 }
 
-// Called while `busy` keeps others away.
+// The caller has set `busy`, which excludes other threads.
 static void give_up(struct inf_weight_residency *residency, const struct inf_constants *constants)
 {
     size_t count = 0;
@@ -129,7 +130,7 @@ static void give_up(struct inf_weight_residency *residency, const struct inf_con
     if (count > 0)
         gone = realloc(residency->gone, (residency->gone_count + count) * sizeof *gone);
     if (gone == NULL)
-        return; // nothing may go, or all stays a little longer
+        return; // constants stay in memory
     residency->gone = gone;
     for (size_t i = 0; i < constants->count; i++) {
         const struct inf_constant_use *use = &constants->uses[i];
@@ -138,7 +139,8 @@ static void give_up(struct inf_weight_residency *residency, const struct inf_con
         inf_blob_evict(use->blob, use->form);
         gone[residency->gone_count++] = inf_blob_ref(use->blob);
     }
-    // What lies between other allocations goes back to the system only when it is asked for.
+    // Return freed memory between other allocations to the system; the allocator does this only on
+    // request.
     malloc_trim(0);
 }
 
@@ -151,8 +153,8 @@ static void count_constants(const struct inf_constants *constants, struct inf_de
     }
 }
 
-// Changes what is counted at the device from one to the other. What becomes less is taken back
-// first, so that a peak is one.
+// Moves the counted memory from one device or amount to another. The decrease is counted first, so
+// that the recorded peak is not overstated.
 static void move_charge(struct inf_device *device, const struct inf_device_held *from,
                         const struct inf_device_held *to)
 {
@@ -204,7 +206,7 @@ void inf_weight_residency_end_review(struct inf_weight_residency *residency)
     inf_cond_broadcast(&residency->changed);
 }
 
-// --- counting ---
+// --- counting memory ---
 
 void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a model's constants are in memory as they are. Compiling needs all of them; between
-// compilations those that every executable has in a form of its own may be given up, and are made
-// again from that form before the next.
+// Decides which constants of a model have their bytes in memory. Compiling needs the bytes of all
+// constants. Between compilations, the bytes of a constant may be freed if every executable has the
+// constant in a packed form. They are restored from that form before the next compilation.
 #ifndef INF_BACKENDS_EXEC_MODEL_WEIGHT_RESIDENCY_H
 #define INF_BACKENDS_EXEC_MODEL_WEIGHT_RESIDENCY_H
 
@@ -9,55 +9,56 @@
 #include "backends/device/device.h"
 #include "backends/exec/constants.h"
 
-// Embedded in a model.
+// The state for one model. Embedded in the model.
 struct inf_weight_residency {
-    struct inf_mutex mutex; // guards all below
+    struct inf_mutex mutex; // guards the following members
     struct inf_cond changed;
-    uint32_t users;         // that need every constant
-    bool busy;              // one thread is making bytes, or giving them up
-    bool gives_up;          // inf_weight_residency_allow_eviction()
-    struct inf_blob **gone; // a reference each
+    uint32_t users;         // number of compilations that need all constants
+    bool busy;              // true: a thread is restoring or freeing bytes
+    bool gives_up;          // set by inf_weight_residency_allow_eviction()
+    struct inf_blob **gone; // evicted blobs, each a counted reference
     size_t gone_count;
-    struct inf_device_held held; // constants, as they are in memory now
-    struct inf_form_cost forms;  // that stand in for the others, or are beside them
-    struct inf_device *device;   // a reference; that `held` is counted at, or NULL
+    struct inf_device_held held; // memory of the constants that have their bytes
+    struct inf_form_cost forms;  // memory of packed forms, of evicted and of other constants
+    struct inf_device *device;   // device for which `held` is counted, a counted reference; or NULL
 };
 
-// Prepares one where every constant is in memory.
+// Initialises the state. All constants are in memory.
 void inf_weight_residency_init(struct inf_weight_residency *residency);
 
 // Releases the state. No compilation or review may be in progress.
 void inf_weight_residency_fini(struct inf_weight_residency *residency);
 
-// Makes every constant whole again, and keeps it so until inf_weight_residency_release().
+// Restores the bytes of all constants, and keeps them until inf_weight_residency_release().
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_weight_residency_acquire(struct inf_weight_residency *residency,
                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Gives back what inf_weight_residency_acquire() gave.
+// Ends inf_weight_residency_acquire().
 void inf_weight_residency_release(struct inf_weight_residency *residency);
 
-// From now on inf_weight_residency_review() gives up what it can.
+// Allows inf_weight_residency_review() to evict constants from now on.
 void inf_weight_residency_allow_eviction(struct inf_weight_residency *residency);
 
-// Counts constants at `device` (NULL: nowhere) instead of where they were.
+// Counts the constants for `device` (NULL: for no device), instead of the previous device.
 void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device);
 
-// Begins a review: no compilation or other review runs until inf_weight_residency_end_review().
-// Returns false if a compilation is in progress; that one asks for a review when it is done.
+// Begins a review. No compilation or other review runs until inf_weight_residency_end_review().
+// Returns false if a compilation is in progress; that compilation requests a review when it is
+// done.
 bool inf_weight_residency_begin_review(struct inf_weight_residency *residency)
     INF_NODISCARD INF_MAY_BLOCK;
 
 // Ends a review.
 void inf_weight_residency_end_review(struct inf_weight_residency *residency);
 
-// During a review: gives up what may be, and counts what is left. `constants` are all of the model,
-// with their uses, as many tensors as `tensors` says.
+// During a review: evicts all constants that may be evicted, and counts the rest. `constants` lists
+// all constants of the model with their uses. `tensors` is their number.
 void inf_weight_residency_review(struct inf_weight_residency *residency,
                                  struct inf_constants *constants, uint32_t tensors) INF_MAY_BLOCK;
 
-// What is in memory, and what other forms take. Any thread.
+// Returns the memory of constants and of packed forms. Any thread.
 struct inf_device_held inf_weight_residency_memory(struct inf_weight_residency *residency,
                                                    struct inf_form_cost *forms);
 
