@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bump allocation. Allocations are cut from the newest block; when it is full, a larger block
-// follows. Nothing is freed one by one.
+// Bump allocation. Allocations are cut from the newest block; when it is full, a larger block is
+// added. Allocations are not freed one by one.
 #include "backends/base/arena.h"
 
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 #include "proto/core/span.h"
 
 #define ALIGNMENT 16
-// The first block; each later one is as large as half of all before it, within these.
+// Sizes of blocks: the first block, and the limits for later ones. A later block is half as large
+// as all earlier blocks together.
 #define BLOCK_BYTES      ((size_t)512)
 #define BLOCK_BYTES_MOST ((size_t)64 << 10)
 

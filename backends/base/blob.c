@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference-counted bytes. A blob may lose its bytes while another form of them exists (a packed
-// weight), and get them back from that form. Which blobs lose their bytes is decided elsewhere:
-// backends/exec/model/weight_residency.h.
+// weight), and get them back from that form. backends/exec/model/weight_residency.h decides which
+// blobs lose their bytes.
 #include "backends/base/blob.h"
 
 #include <stdlib.h>
@@ -50,7 +50,8 @@ struct inf_blob *inf_blob_create_unset(size_t size_bytes)
 
 struct inf_blob *inf_blob_ref(struct inf_blob *blob)
 {
-    // Relaxed: the caller holds a reference, so the blob cannot be freed during the call.
+    // Relaxed order is enough: the caller holds a reference, so the blob cannot be freed during the
+    // call.
     atomic_fetch_add_explicit(&blob->references, 1, memory_order_relaxed);
     return blob;
 }
@@ -59,8 +60,8 @@ void inf_blob_unref(struct inf_blob **blob)
 {
     struct inf_blob *gone = *blob;
     *blob = NULL;
-    // Release this thread's writes to the thread that frees; acquire those of all others before
-    // freeing.
+    // Acquire-release order: this thread's writes are visible to the thread that frees the blob,
+    // and the freeing thread sees the writes of all others.
     if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
         return;
     inf_blob_form_unref(&gone->form);
@@ -92,7 +93,7 @@ bool inf_blob_restore(struct inf_blob *blob)
 
 struct inf_blob_form *inf_blob_form_ref(struct inf_blob_form *form)
 {
-    // Relaxed: the caller holds a reference.
+    // Relaxed order is enough, because the caller holds a reference.
     atomic_fetch_add_explicit(&form->references, 1, memory_order_relaxed);
     return form;
 }
@@ -101,7 +102,8 @@ void inf_blob_form_unref(struct inf_blob_form **form)
 {
     struct inf_blob_form *gone = *form;
     *form = NULL;
-    // Acquire-release: the thread that frees sees the writes of every other holder.
+    // Acquire-release order, so that the thread that frees the form sees the writes of all other
+    // holders.
     if (gone != NULL && atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) == 1)
         gone->destroy(gone);
 }

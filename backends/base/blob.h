@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Immutable bytes shared by reference: the data of a constant. Counted atomically, so graphs that
-// share weights may live on different threads.
+// Immutable bytes shared by reference: the data of a constant. The reference count is atomic, so
+// graphs that share weights may be used by different threads.
 //
-// Once a device holds the bytes in a form from which they can be computed again, such as a packed
-// weight, the blob's own bytes may be evicted: the weight is in memory once, not twice.
+// If a device holds the bytes in a form from which they can be computed again, such as a packed
+// weight, the blob's own bytes may be evicted. The weight is then in memory once, not twice.
 #ifndef INF_BACKENDS_BASE_BLOB_H
 #define INF_BACKENDS_BASE_BLOB_H
 
@@ -14,14 +14,15 @@
 
 #include "proto/core/attributes.h"
 
-// Readable bytes behind every blob: XNNPACK reads up to 16 bytes past the end of its operands.
+// The number of readable bytes after the end of every blob. XNNPACK reads up to 16 bytes beyond the
+// end of its operands.
 #define INF_BLOB_SLACK_BYTES 64
 
-// The bytes of a blob in another form, such as weights packed for a device. First member of the
-// owner's own struct.
+// The bytes of a blob in another form, such as weights packed for a device. This is the first
+// member of the owner's struct.
 struct inf_blob_form {
     _Atomic size_t references;
-    size_t size_bytes; // of the form
+    size_t size_bytes; // size of the form
     uint64_t made_ns;  // time to make the form; 0: not known
     // Writes the blob's bytes to `data`. Any thread.
     void (*restore)(const struct inf_blob_form *form, void *data);
@@ -33,34 +34,37 @@ struct inf_blob {
     _Atomic size_t references;
     size_t size_bytes;
     void *data; // aligned to 64, followed by INF_BLOB_SLACK_BYTES zero bytes; NULL: evicted
-    struct inf_blob_form *form; // a reference, while the bytes are evicted; else NULL
+    struct inf_blob_form *form; // a counted reference while the bytes are evicted; otherwise NULL
 };
 
 // Returns a blob of `size_bytes` zeroed bytes with one reference. Fill it before sharing it.
 // Returns NULL if there is no memory.
 struct inf_blob *inf_blob_create(size_t size_bytes) INF_NODISCARD;
 
-// As inf_blob_create(), but the bytes are uninitialised; only the slack behind them is zeroed.
+// Same as inf_blob_create(), but the bytes are uninitialised; only the slack after them is zeroed.
 struct inf_blob *inf_blob_create_unset(size_t size_bytes) INF_NODISCARD;
 
 // Takes another reference to the blob and returns it.
 struct inf_blob *inf_blob_ref(struct inf_blob *blob) INF_NODISCARD;
 
-// Drops a reference, sets the pointer NULL, and frees the blob with its last one. NULL is fine.
+// Drops a reference and sets the pointer to NULL. Dropping the last reference frees the blob. NULL
+// is allowed.
 void inf_blob_unref(struct inf_blob **blob);
 
-// Frees the blob's bytes and takes a reference to `form`, from which inf_blob_restore() makes them
-// again. No thread may read the bytes from this call on. No effect on a blob without bytes.
+// Frees the blob's bytes and takes a reference to `form`, from which inf_blob_restore() recomputes
+// them. No thread may read the bytes after this call. Does nothing if the blob has no bytes.
 void inf_blob_evict(struct inf_blob *blob, struct inf_blob_form *form);
 
-// Makes evicted bytes again and drops the reference to the form. No effect if the bytes are there.
-// One thread at a time. Returns false, and changes nothing, if there is no memory.
+// Recomputes evicted bytes and drops the reference to the form. Does nothing if the bytes are
+// present. Only one thread at a time may call it. Returns false, without changing anything, if
+// there is no memory.
 bool inf_blob_restore(struct inf_blob *blob) INF_NODISCARD;
 
 // Takes another reference to the form and returns it.
 struct inf_blob_form *inf_blob_form_ref(struct inf_blob_form *form) INF_NODISCARD;
 
-// Drops a reference, sets the pointer NULL, and frees the form with its last one. NULL is fine.
+// Drops a reference and sets the pointer to NULL. Dropping the last reference frees the form. NULL
+// is allowed.
 void inf_blob_form_unref(struct inf_blob_form **form);
 
 #endif

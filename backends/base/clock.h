@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only clock: monotonic, so that a change of the wall clock moves no deadline.
+// The only clock that the project uses. It is monotonic, so that a change of the wall clock moves
+// no deadline.
 #ifndef INF_BACKENDS_BASE_CLOCK_H
 #define INF_BACKENDS_BASE_CLOCK_H
 
 #include <stdint.h>
 
-// 64 bits wide, so that products with them do not overflow 32 bits.
+// 64 bits wide, so that products with these constants do not overflow 32 bits.
 #define INF_NS_PER_MS UINT64_C(1000000)
 #define INF_NS_PER_S  UINT64_C(1000000000)
 

@@ -18,7 +18,8 @@ static uint32_t affinity_cores(void)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
-    // This call fails on machines of more than 1024 cores. Only the quota counts then.
+    // This call fails on machines with more than 1024 cores. Only the quota limits the count in
+    // this case.
     if (sched_getaffinity(0, sizeof(set), &set) != 0)
         return UINT32_MAX;
     int count = CPU_COUNT(&set);
@@ -26,7 +27,7 @@ static uint32_t affinity_cores(void)
 }
 
 // Writes the path of this process's control group below the root of the unified hierarchy, without
-// a slash at its end. Returns false if there is none.
+// a trailing slash. Returns false if the process has no such group.
 static bool read_cgroup_path(const char *root, char *path, size_t size)
 {
     char name[CGROUP_PATH];
@@ -47,7 +48,8 @@ static bool read_cgroup_path(const char *root, char *path, size_t size)
     return found;
 }
 
-// Returns the cores that cpu.max of the group at `path` grants, rounded up; UINT32_MAX: no bound.
+// Returns the number of cores that cpu.max of the group at `path` grants, rounded up; UINT32_MAX if
+// there is no limit.
 static uint32_t quota_cores(const char *path)
 {
     char name[4096 + 16];

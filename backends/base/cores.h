@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many cores this process may use.
+// Finds how many cores this process may use.
 #ifndef INF_BACKENDS_BASE_CORES_H
 #define INF_BACKENDS_BASE_CORES_H
 
@@ -7,12 +7,12 @@
 
 #include "backends/base/role.h"
 
-// Returns the number of cores in the affinity mask, bounded by the CPU quota of the process's
+// Returns the number of cores in the affinity mask, limited by the CPU quota of the process's
 // control group (v2) and of all groups above it. At least 1.
 uint32_t inf_cores_usable(void) INF_MAY_BLOCK;
 
-// Returns the cores that the control groups grant; UINT32_MAX if they set no bound. Their files are
-// read beneath `root`, which is "" except in tests.
+// Returns the number of cores that the control groups grant; UINT32_MAX if they set no limit.
+// `root` is the directory for reading their files; "" except in tests.
 uint32_t inf_cores_quota(const char *root) INF_MAY_BLOCK;
 
 #endif

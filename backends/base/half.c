@@ -43,7 +43,8 @@ uint16_t inf_half_from_float(float value)
     if (magnitude >= 0x477ff000u)
         return sign | 0x7c00u; // rounds to 2^16 or more
     if (magnitude < 0x38800000u) {
-        // Denormal: adding 0.5 makes the float unit round at the right bit, ties to even.
+        // Denormal result: adding 0.5 makes the floating-point unit round at the right bit, ties to
+        // even.
         uint32_t rounded = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
         return sign | (uint16_t)rounded;
     }

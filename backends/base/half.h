@@ -5,10 +5,10 @@
 
 #include <stdint.h>
 
-// Returns the value of the binary16 bits `half`. Exact, denormals and NaN included.
+// Returns the value of the binary16 bits `half`. Exact, including denormals and NaN.
 float inf_half_to_float(uint16_t half);
 
-// Returns the binary16 bits nearest to `value`, ties to even; infinity beyond 65519.99.
+// Returns the binary16 bits nearest to `value`, ties to even; infinity if |value| exceeds 65519.99.
 uint16_t inf_half_from_float(float value);
 
 // Returns the value of the bfloat16 bits. Exact.

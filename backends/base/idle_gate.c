@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lets background work run only while no request is served.
 //
-// Requests are counted on their way in and out. Work starts once the count has been 0 for
-// INF_IDLE_GATE_QUIET_NS. A request that arrives meanwhile sets `interrupted`, which the run of the
-// work polls as its `cancelled` flag. Waiting is by polling once per millisecond: no request has to
-// wake a waiter, so requests pay two atomic operations and nothing else.
+// The gate counts requests when they begin and end. Work starts after the count has been 0 for
+// INF_IDLE_GATE_QUIET_NS. A request that arrives meanwhile sets `interrupted`, which the background
+// run polls as its `cancelled` flag. A waiter polls once per millisecond, so that no request has to
+// wake a waiter. Requests therefore cost only two atomic operations.
 //
-// A daemon that is never idle must not starve background work: after INF_IDLE_GATE_TIMEOUT_NS the
-// caller may run one short piece at a time and back off for INF_IDLE_GATE_BACK_OFF_FACTOR times as
-// long.
+// A daemon that is never idle must not starve background work. After INF_IDLE_GATE_TIMEOUT_NS the
+// caller may run one short piece at a time, and then backs off for INF_IDLE_GATE_BACK_OFF_FACTOR
+// times as long.
 #include "backends/base/idle_gate.h"
 
 #include <time.h>
 
 #include "backends/base/clock.h"
 
-// Interval of polls while waiting.
+// The time between two polls while waiting.
 #define POLL_NS 1000000
 
 void inf_idle_gate_begin_request(struct inf_idle_gate *idle_gate)
@@ -52,7 +52,8 @@ enum inf_idle_gate_result inf_idle_gate_wait_idle(struct inf_idle_gate *idle_gat
     inf_role_check_may_block();
     uint64_t end_ns = inf_clock_ns() + INF_IDLE_GATE_TIMEOUT_NS;
     while (!atomic_load(&idle_gate->shutting_down)) {
-        // Cleared before the check: a request that arrives in between is seen by one of the two.
+        // Clear the flag before the check, so that a request that arrives in between is noticed by
+        // the flag or by the check.
         atomic_store(&idle_gate->interrupted, false);
         if (is_idle(idle_gate) && !atomic_load(&idle_gate->shutting_down))
             return INF_IDLE_GATE_IDLE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where log lines go: a sink given at creation. Libraries log nothing above debug; NULL is a valid
-// logger and drops everything. The daemon's sink hands lines to a thread of its own.
+// Logging: a log passes lines to the sink given at its creation. Libraries log nothing above debug.
+// A NULL log is valid and drops all lines. The daemon's sink passes lines to a separate thread.
 #ifndef INF_BACKENDS_BASE_LOG_H
 #define INF_BACKENDS_BASE_LOG_H
 
@@ -8,7 +8,7 @@
 
 #include "proto/core/attributes.h"
 
-// The numbers are syslog's, as in sd-daemon.h.
+// The numbers are the levels of syslog, as in sd-daemon.h.
 enum inf_log_level {
     INF_LOG_ERROR = 3,
     INF_LOG_WARNING = 4,
@@ -18,13 +18,14 @@ enum inf_log_level {
 };
 
 struct inf_log {
-    _Atomic(enum inf_log_level) level; // lines above it are dropped
-    // Takes one line without its end. Any thread; must not block. `line` is valid for the call.
+    _Atomic(enum inf_log_level) level; // lines with a larger level number are dropped
+    // Receives one line without a line end. Any thread; must not block. `line` is valid only during
+    // the call.
     void (*write)(void *context, enum inf_log_level level, const char *line);
     void *context;
 };
 
-// One event, one line: "what happened key=value key=value". Any thread; never blocks.
+// Logs one event as one line: "what happened key=value key=value". Any thread; never blocks.
 void inf_log(const struct inf_log *log, enum inf_log_level level, const char *format, ...)
     INF_PRINTF(3, 4);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a text in a table of names.
+// Finds a string in a table of names.
 #include "backends/base/name.h"
 
 #include <string.h>

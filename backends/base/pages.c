@@ -13,8 +13,8 @@ void *inf_pages_alloc(size_t alignment, size_t size)
     void *memory = NULL;
     if (posix_memalign(&memory, alignment, size) != 0)
         return NULL;
-    // Ask only for large pages that lie wholly inside: any other would take more memory than the
-    // caller asked for.
+    // Request only large pages that lie entirely inside the block, because others would use more
+    // memory than the caller asked for.
     uintptr_t first = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
     uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(LARGE_PAGE - 1);
     if (first < end)

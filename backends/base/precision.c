@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of precisions, as settings and replies write them.
+// The names of precisions in settings and replies.
 #include "backends/base/precision.h"
 
 #include <stddef.h>

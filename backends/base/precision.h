@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precisions that the floats of a model are computed in: one list for devices, checks, settings and
-// replies.
+// The precisions in which the floats of a model can be computed. Devices, checks, settings and
+// replies use this one list.
 #ifndef INF_BACKENDS_BASE_PRECISION_H
 #define INF_BACKENDS_BASE_PRECISION_H
 
@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 enum inf_precision {
-    INF_PRECISION_AUTO, // request only: the fastest one whose results are close enough to fp32
+    INF_PRECISION_AUTO, // only in requests: the fastest precision whose results are close enough to
+                        // fp32
     INF_PRECISION_FP32, // offered by every device
     INF_PRECISION_FP16, // IEEE binary16: 11 bits of significand, up to 65504
     INF_PRECISION_BF16, // bfloat16: 8 bits of significand, the range of fp32
@@ -19,10 +20,10 @@ enum inf_precision {
 // The bit of a precision in a set of precisions.
 #define INF_PRECISION_BIT(precision) (1u << (precision))
 
-// Parses "auto", "fp32", "fp16", "bf16" or "int8"; false for anything else.
+// Parses "auto", "fp32", "fp16", "bf16" or "int8". Returns false for any other text.
 bool inf_precision_parse(const char *text, enum inf_precision *precision);
 
-// Returns the name of a precision; static.
+// Returns the name of a precision, a static string.
 const char *inf_precision_name(enum inf_precision precision);
 
 #endif

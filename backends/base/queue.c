@@ -2,13 +2,14 @@
 // A bounded queue: a ring buffer under a mutex, with two ways to wake its reader.
 //
 // A reader that blocks sleeps on a condition variable. A reader that is an event loop watches an
-// eventfd. Writing to an eventfd is a system call, so it is done once per burst: `announced` is set
-// by the first push after the queue was empty, and later pushes skip the write. While the reader
-// polls by itself (inf_queue_begin_polling()), no push writes at all.
+// eventfd. Writing to an eventfd is a system call, so it is done once for each burst of items. The
+// first push after the queue was empty sets `announced`, and later pushes skip the write. While the
+// reader polls by itself (inf_queue_begin_polling()), no push writes.
 //
 // No wake-up is lost: the reader clears the eventfd before it pops, and the pop that empties the
-// queue clears `announced`. So an item that is pushed after the last pop writes the eventfd again.
-// When polling ends, the queue reports whether items arrived that the eventfd does not show.
+// queue clears `announced`. Therefore an item that is pushed after the last pop writes the eventfd
+// again. When polling ends, the queue reports whether it has items for which the eventfd was not
+// written.
 #include "backends/base/queue.h"
 
 #include <errno.h>
@@ -20,16 +21,16 @@
 #include "backends/base/thread.h"
 
 struct inf_queue {
-    struct inf_mutex mutex; // guards everything below but `fd` and `capacity`
+    struct inf_mutex mutex; // guards all following members except `fd` and `capacity`
     struct inf_cond filled;
     size_t capacity;
     size_t head; // index of the oldest item
     size_t count;
-    size_t waiting; // threads inside inf_queue_pop()
-    bool polling;   // the reader pops without watching the eventfd
-    bool announced; // the eventfd was written since the queue was last empty
+    size_t waiting; // number of threads inside inf_queue_pop()
+    bool polling;   // true: the reader pops without watching the eventfd
+    bool announced; // true: the eventfd was written since the queue was last empty
     bool closed;
-    int fd; // -1 without one
+    int fd; // -1 if the queue has no eventfd
     void *items[];
 };
 
@@ -64,7 +65,8 @@ void inf_queue_destroy(struct inf_queue **queue)
     *queue = NULL;
 }
 
-// Makes the eventfd readable. The counter cannot overflow in practice, and a full one is readable.
+// Makes the eventfd readable. The counter cannot overflow in practice, and a full counter is
+// readable too.
 static void wake_fd(const struct inf_queue *queue)
 {
     if (queue->fd < 0)
@@ -74,7 +76,8 @@ static void wake_fd(const struct inf_queue *queue)
         ;
 }
 
-// Returns whether the eventfd must be written now, and notes that it is: one write per burst.
+// Returns true if the caller must write the eventfd, and sets `announced`, so that there is one
+// write for each burst.
 static bool claim_announcement(struct inf_queue *queue) INF_ATTR(requires_capability(queue->mutex))
 {
     bool wake = queue->count > 0 && !queue->announced && !queue->polling;

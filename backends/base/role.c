@@ -9,7 +9,7 @@
 struct inf_role inf_role_loop;
 struct inf_role inf_role_worker;
 
-// The role of the calling thread; NULL: none.
+// The role of the calling thread; NULL if it has none.
 static _Thread_local const struct inf_role *thread_role;
 
 static void enter_role(const struct inf_role *role)

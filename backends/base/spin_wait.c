@@ -2,13 +2,13 @@
 // Decides how long an idle thread polls before it sleeps.
 //
 // Waking a sleeping CPU takes longer than a small request (about 40 us in a virtual machine). A
-// thread that polls reacts at once, but takes a CPU from others. Two rules bound that cost:
+// thread that polls reacts immediately, but takes a CPU from other threads. Two rules limit that
+// cost:
 //
-//   - Spin only if the last wait ended within the limit. Then the next one probably does, too. A
-//     thread     that waited long once sleeps at once from then on, until a wait is short again.
-//   - The limit is a quarter of the last run time, but at least INF_SPIN_WAIT_MIN_NS and at most
-//     INF_SPIN_WAIT_MAX_NS.
-//     So at most a fifth of the CPU time goes to spinning for long runs.
+// - Spin only if the last wait ended within the limit, because then the next wait probably does
+// too. After one long wait the thread sleeps without spinning, until a wait is short again.
+// - The limit is a quarter of the last run time, but at least INF_SPIN_WAIT_MIN_NS and at most
+// INF_SPIN_WAIT_MAX_NS. For long runs, spinning therefore uses at most a fifth of the CPU time.
 //
 // Between two polls the thread yields. If the yield takes long, another thread needs this CPU, and
 // the caller stops spinning.
@@ -19,8 +19,8 @@
 #include "backends/base/clock.h"
 #include "proto/core/attributes.h"
 
-// A yield that takes longer than this gave the CPU to a thread that computes. A client that sends a
-// request takes about 20 us; a timer tick takes 100 us in a virtual machine.
+// If a yield takes longer than this, a thread that computes used the CPU meanwhile. For comparison:
+// a client that sends a request takes about 20 us, and a timer tick 100 us in a virtual machine.
 #define TAKEN_NS 200000u
 
 void inf_spin_wait_init(struct inf_spin_wait *spin_wait, uint32_t cores)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wraps pthreads. A call that can only fail by misuse aborts. Threads start with all signals
-// blocked, because signals belong to the event loop.
+// Wraps pthreads. Calls that fail only by misuse abort on failure. Threads start with all signals
+// blocked, because the event loop handles signals.
 #include "backends/base/thread.h"
 
 #include <assert.h>
@@ -15,12 +15,14 @@
 #include <unistd.h>
 
 #define GIVE_WAY_NICE     10
-#define GIVE_WAY_SLICE_NS 100000000u // the longest there is
+#define GIVE_WAY_SLICE_NS 100000000u // the longest slice that the kernel allows
 #define PROMPT_NICE       (-10)
-#define PROMPT_SLICE_NS   100000u // the shortest
-#define RESET_ON_FORK     1u      // SCHED_FLAG_RESET_ON_FORK: threads begin with the usual slice
+#define PROMPT_SLICE_NS   100000u // the shortest slice that the kernel allows
+#define RESET_ON_FORK                                                                              \
+    1u  // SCHED_FLAG_RESET_ON_FORK: new threads start with the default                            \
+        // slice
 
-// Aborts if a pthread call failed: the calls below fail only by misuse.
+// Aborts if a pthread call failed. The calls in this file fail only by misuse.
 static void require_success(int result)
 {
     assert(result == 0);
@@ -85,7 +87,7 @@ void inf_cond_broadcast(struct inf_cond *cond)
     require_success(pthread_cond_broadcast(&cond->native));
 }
 
-// Arguments of a new thread, which frees them.
+// Arguments for a new thread. The new thread frees them.
 struct launch {
     void (*body)(void *);
     void *argument;
@@ -111,7 +113,7 @@ enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void
     launch->argument = argument;
     strncpy(launch->name, name, sizeof launch->name - 1);
 
-    // The loop handles signals: every other thread starts with all of them blocked.
+    // Block all signals in the new thread, because only the event loop handles signals.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -142,7 +144,7 @@ struct idle_call {
 static void run_idle(void *context)
 {
     const struct idle_call *call = context;
-    // If a system call filter refuses this, the work runs with normal priority.
+    // If a system call filter refuses this call, the work runs with normal priority.
     (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
     call->body(call->argument);
 }
@@ -158,7 +160,7 @@ enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *
     return INF_OK;
 }
 
-// struct sched_attr of sched_setattr(2); the C library declares neither the struct nor the call.
+// Equals struct sched_attr of sched_setattr(2), which the C library does not declare.
 struct attributes {
     uint32_t size;
     uint32_t policy;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutex, condition and thread, annotated for clang -Wthread-safety. The only users of <pthread.h>.
-// No two mutexes are ever held at once; the declaration of each says what it guards.
+// Mutex, condition and thread, annotated for clang -Wthread-safety. No other code uses <pthread.h>.
+// No thread ever holds two mutexes. The declaration of each mutex says what it guards.
 #ifndef INF_BACKENDS_BASE_THREAD_H
 #define INF_BACKENDS_BASE_THREAD_H
 
@@ -26,21 +26,24 @@ struct inf_thread {
 
 // Initialises an embedded mutex. Aborts if the system cannot provide one.
 void inf_mutex_init(struct inf_mutex *mutex);
-// Releases an embedded mutex, which no thread may hold.
+// Releases an embedded mutex. No thread may hold it.
 void inf_mutex_fini(struct inf_mutex *mutex);
-// Locks the mutex. Mutexes are held for a few instructions only, so the loop may call this, too.
+// Locks the mutex. The event loop may call this too, because mutexes are held for a few
+// instructions only.
 void inf_mutex_lock(struct inf_mutex *mutex) INF_ATTR(acquire_capability(*mutex));
 // Unlocks the mutex.
 void inf_mutex_unlock(struct inf_mutex *mutex) INF_ATTR(release_capability(*mutex));
 
 // Initialises an embedded condition. Aborts if the system cannot provide one.
 void inf_cond_init(struct inf_cond *cond);
-// Releases an embedded condition, on which no thread may wait.
+// Releases an embedded condition. No thread may be waiting on it.
 void inf_cond_fini(struct inf_cond *cond);
-// Waits until signalled; may wake without a signal. Blocks: never on the loop thread.
+// Waits until the condition is signalled; may also return without a signal. Blocks, so never call
+// it on the loop thread.
 void inf_cond_wait(struct inf_cond *cond, struct inf_mutex *mutex)
     INF_ATTR(requires_capability(*mutex));
-// As inf_cond_wait(), at most until `deadline_ns` of inf_clock_ns(). Returns false on timeout.
+// Same as inf_cond_wait(), until `deadline_ns` (time of inf_clock_ns()) at the latest. Returns
+// false on timeout.
 bool inf_cond_wait_until(struct inf_cond *cond, struct inf_mutex *mutex, uint64_t deadline_ns)
     INF_ATTR(requires_capability(*mutex));
 // Wakes one waiter.
@@ -48,34 +51,34 @@ void inf_cond_signal(struct inf_cond *cond);
 // Wakes all waiters.
 void inf_cond_broadcast(struct inf_cond *cond);
 
-// Starts `body(argument)` on a thread of its own with every signal blocked, named `name` (at most
-// 15 characters) for debuggers.
+// Starts `body(argument)` on a new thread with all signals blocked. Debuggers show `name` (at most
+// 15 characters).
 //
 // INF_EXHAUSTED  the system refuses a thread.
 enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void (*body)(void *),
                                void *argument, struct inf_error *err) INF_NODISCARD;
 
-// Runs `body(argument)` on a thread that gets only CPU time that no other thread wants (SCHED_IDLE,
-// if the system allows it), and waits for its end. The body must hold no lock that other threads
-// need.
+// Runs `body(argument)` on a new thread and waits until it ends. The thread gets only CPU time that
+// no other thread wants (SCHED_IDLE, if the system allows it). The body must not hold a lock that
+// other threads need.
 //
 // INF_EXHAUSTED  the system refuses a thread.
 enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *argument,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Lowers the priority of the calling thread, and of threads that it starts later, for good: a nice
-// value of 10 and, from Linux 6.12 on, time slices that any waking thread interrupts
-// (sched_setattr(2)). Unlike an idle thread it makes progress when no CPU is free. No effect if the
-// system refuses.
+// Lowers the priority of the calling thread, and of threads that it starts later, permanently. Sets
+// a nice value of 10 and, from Linux 6.12 on, time slices that any waking thread interrupts
+// (sched_setattr(2)). Unlike an idle thread, such a thread makes progress when no CPU is free. Does
+// nothing if the system refuses.
 void inf_thread_set_background(void);
 
-// Lets the calling thread run soon after it wakes up, even if all CPUs compute: from Linux 6.12 on,
-// time slices of 0.1 ms, which interrupt longer ones, and a nice value of -10 if RLIMIT_NICE grants
-// it. For threads that never compute for long. Threads that it starts inherit neither. No effect if
-// the system refuses.
+// Lets the calling thread run soon after it wakes up, even if all CPUs are computing. Sets time
+// slices of 0.1 ms (from Linux 6.12 on), which interrupt longer ones, and a nice value of -10 if
+// RLIMIT_NICE allows it. Only for threads that never compute for long. Threads that it starts do
+// not inherit these settings. Does nothing if the system refuses.
 void inf_thread_set_low_latency(void);
 
-// Waits for the thread to end. No effect on a thread that was never started. Blocks.
+// Waits for the thread to end. Does nothing if the thread was never started. Blocks.
 void inf_thread_join(struct inf_thread *thread);
 
 #endif

@@ -1,56 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of a backend, for authors of backends. Each entry is called by device.c after it
-// has checked the arguments; docs/explanation/backends.md walks through it. Entries marked
-// (optional) may be NULL.
+// The interface of a backend, for authors of backends. device.c checks the arguments and then calls
+// the entry; docs/explanation/backends.md explains all entries. Entries marked (optional) may be
+// NULL. The text after "optional" says what happens if the entry is NULL.
 #ifndef INF_BACKENDS_DEVICE_BACKEND_H
 #define INF_BACKENDS_DEVICE_BACKEND_H
 
 #include "backends/device/counts.h"
 #include "backends/device/device.h"
 
-// First member of a backend's own device struct.
+// The first member of a backend's device struct.
 struct inf_device {
     const struct inf_backend *backend;          // set by device.c
     _Atomic uint32_t references;                // set by device.c
-    _Atomic uint64_t weight_bytes;              // counted by device.c: programs' weight_bytes
-    _Atomic uint64_t buffer_bytes;              // counted by device.c: what inf_buffer_alloc() gave
-    _Atomic uint32_t allocations;               // counted by device.c: of weights and buffers
-    _Atomic uint64_t held_bytes;                // counted by device.c: inf_device_add_held()
+    _Atomic uint64_t weight_bytes;              // total weight_bytes of programs; counted by
+                                                // device.c
+    _Atomic uint64_t buffer_bytes;              // bytes from inf_buffer_alloc(); counted by
+                                                // device.c
+    _Atomic uint32_t allocations;               // number of weights and buffers; counted by
+                                                // device.c
+    _Atomic uint64_t held_bytes;                // see inf_device_add_held(); counted by device.c
     _Atomic uint32_t held_tensors;              // counted by device.c
     _Atomic uint32_t held_buffers;              // counted by device.c
-    _Atomic uint64_t total_bytes;               // counted by device.c: all of these
-    _Atomic uint64_t peak_bytes;                // counted by device.c: highest total_bytes so far
-    _Atomic uint64_t counts[INF_DEVICE_COUNTS]; // inf_device_add_count()
+    _Atomic uint64_t total_bytes;               // sum of the bytes above; counted by device.c
+    _Atomic uint64_t peak_bytes;                // highest total_bytes so far; counted by device.c
+    _Atomic uint64_t counts[INF_DEVICE_COUNTS]; // see inf_device_add_count()
     struct inf_device_info info;                // filled by open()
 };
 
-// Which code allocated a buffer and must free it.
+// Says which code allocated a buffer and must free it.
 enum inf_buffer_origin {
     INF_BUFFER_BACKEND,  // the backend's own entry
-    INF_BUFFER_HOST,     // device.c, with host memory of its own
-    INF_BUFFER_BORROWED, // device.c, around the caller's host memory
+    INF_BUFFER_HOST,     // device.c, which allocated host memory
+    INF_BUFFER_BORROWED, // device.c, which wraps the caller's host memory
 };
 
-// First member of a backend's own buffer struct.
+// The first member of a backend's buffer struct.
 struct inf_buffer {
     struct inf_device *device;     // set by device.c
     size_t size_bytes;             // set by device.c
-    size_t counted_bytes;          // set by device.c: its part of the device's buffer_bytes
+    size_t counted_bytes;          // set by device.c: contribution to the device's buffer_bytes
     enum inf_buffer_origin origin; // set by device.c
-    void *host;                    // filled by alloc or import; NULL: not visible to the host
+    void *host;                    // filled by alloc or import; NULL: the host cannot access the
+                                   // buffer
 };
 
-// First member of a backend's own program struct.
+// The first member of a backend's program struct.
 struct inf_program {
     struct inf_device *device; // set by device.c
     uint32_t slots;            // set by device.c
-    uint64_t counted_bytes;    // set by device.c: its part of the device's weight_bytes
+    uint64_t counted_bytes;    // set by device.c: contribution to the device's weight_bytes
     uint64_t weight_bytes;     // filled by compile(): weights that no other program shares
-    // Filled by compile(). True: weights are uploaded and evicted during the program's life, and
-    // the backend counts them itself.
+    // Filled by compile(). True if weights are uploaded and evicted during the program's life; the
+    // backend then counts them itself.
     bool weights_move;
-    uint64_t scratch_bytes; // filled by compile(): memory of runs besides the arena, all slots
-    uint32_t lowered_nodes; // filled by compile(): nodes computed in less than fp32
+    uint64_t scratch_bytes; // filled by compile(): memory of runs in addition to the arena, for all
+                            // slots
+    uint32_t lowered_nodes; // filled by compile(): number of nodes computed in less than fp32
 };
 
 // Adds one allocation of weights that several programs share to the device's memory in use. Any
@@ -64,12 +69,12 @@ struct inf_backend {
     const char *name;
     int priority;
 
-    // Receives the options, once, before any other call. (optional)
+    // Receives the options, once, before any other call. (optional: options are ignored)
     //
     // INF_UNAVAILABLE  a file that the options name does not exist.
     enum inf_code (*prepare)(const struct inf_device_options *options, struct inf_error *err);
 
-    // Returns whether hardware for this backend may be present. Cheap: loads no driver. If it
+    // Returns true if hardware for this backend may be present. Cheap: loads no driver. If it
     // returns false, the backend is opened only if it is requested by name. (optional: true)
     bool (*hardware)(void);
 
@@ -89,8 +94,8 @@ struct inf_backend {
                               uint32_t node, struct inf_error *err);
 
     // Measures which kernels suit the segment best. fused_into() and compile() use the result,
-    // which stays the same while the device is open. May block. (optional: kernels are chosen by
-    // rule)
+    // which stays the same while the device is open. May block. (optional: fixed rules choose the
+    // kernels)
     void (*choose_kernels)(struct inf_device *device, const struct inf_segment *segment);
 
     // Returns the later node of the segment whose step also computes `node`; INF_NODE_NONE if
@@ -99,23 +104,25 @@ struct inf_backend {
     uint32_t (*fused_into)(struct inf_device *device, const struct inf_segment *segment,
                            uint32_t node);
 
-    // (optional: host memory, aligned to 64, with slack behind it for kernels that over-read)
+    // Same as inf_buffer_alloc(). (optional: device.c allocates host memory, aligned to 64,
+    // followed by slack for kernels that over-read)
     enum inf_code (*buffer_alloc)(struct inf_buffer **out_buffer, struct inf_device *device,
                                   size_t size_bytes, enum inf_buffer_usage usage,
                                   struct inf_error *err);
 
-    // (optional: devices with host memory use the memory as it is; others are INF_UNSUPPORTED)
+    // Same as inf_buffer_import(). (optional: devices with host memory use the memory as it is; for
+    // other devices the import fails with INF_UNSUPPORTED)
     enum inf_code (*buffer_import)(struct inf_buffer **out_buffer, struct inf_device *device,
                                    void *host, size_t size_bytes, struct inf_error *err);
 
-    // (optional: memcpy between host pointers)
+    // Same as inf_buffer_copy(). (optional: memcpy between host pointers)
     enum inf_code (*buffer_copy)(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
                                  size_t from_offset, size_t size, struct inf_error *err);
 
-    // (optional: never) As inf_buffer_lost().
+    // Same as inf_buffer_lost(). (optional: never lost)
     bool (*buffer_lost)(const struct inf_buffer *buffer);
 
-    // Frees what buffer_alloc or buffer_import made. (optional, as those)
+    // Frees a buffer from buffer_alloc or buffer_import. (optional if both are NULL)
     void (*buffer_free)(struct inf_buffer *buffer);
 
     // Allocates the backend's program struct and fills it. Frees everything on failure.
@@ -126,32 +133,32 @@ struct inf_backend {
     // Frees the program.
     void (*program_destroy)(struct inf_program *program);
 
-    // As inf_program_packed_form(). (optional: runs read every constant as the graph has it)
+    // Same as inf_program_packed_form(). (optional: runs read the graph's bytes of every constant)
     struct inf_blob_form *(*packed)(const struct inf_program *program, uint32_t node,
                                     uint32_t input);
-    // (optional: never) As inf_program_lost().
+    // Same as inf_program_lost(). (optional: never lost)
     bool (*program_lost)(const struct inf_program *program);
 
-    // As inf_program_run(). Devices with host memory set ticket->value to 0.
+    // Same as inf_program_run(). Devices with host memory set ticket->value to 0.
     enum inf_code (*run)(struct inf_program *program, const struct inf_run *run,
                          struct inf_ticket *ticket, struct inf_error *err);
 
-    // (optional: every ticket is reached when run() returns)
+    // Same as inf_device_wait(). (optional: every ticket is reached when run() returns)
     enum inf_code (*wait)(struct inf_device *device, struct inf_ticket ticket, uint64_t timeout_ns,
                           struct inf_error *err);
 
-    // As inf_program_finish(). (optional: run() has said all)
+    // Same as inf_program_finish(). (optional: run() has reported all errors)
     enum inf_code (*finish)(struct inf_program *program, const struct inf_run *run,
                             struct inf_error *err);
 
-    // (optional: nothing is kept)
+    // Same as inf_program_profile(). (optional: there are no profiles)
     uint32_t (*profile)(const struct inf_program *program, uint32_t slot,
                         struct inf_step_profile *steps, uint32_t capacity);
 
-    // weight_bytes and buffer_bytes. (optional: what device.c counts)
+    // Returns weight_bytes and buffer_bytes. (optional: device.c uses its own counts)
     struct inf_device_memory (*memory)(struct inf_device *device);
 
-    // (optional: always INF_DEVICE_OK)
+    // Same as inf_device_health(). (optional: always INF_DEVICE_OK)
     enum inf_device_health (*health)(struct inf_device *device);
 };
 

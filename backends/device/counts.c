@@ -26,7 +26,7 @@ const char *inf_device_count_name(enum inf_device_count count)
 
 void inf_device_add_count(struct inf_device *device, enum inf_device_count count, uint64_t amount)
 {
-    // Relaxed: the number is for display and orders no other access.
+    // Relaxed order is enough, because the number is for display and orders no other access.
     atomic_fetch_add_explicit(&device->counts[count], amount, memory_order_relaxed);
 }
 

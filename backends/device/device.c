@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checked front of devices: asserts what backends may rely on, counts references, memory and
-// allocations, and supplies defaults for the optional entries of a backend.
+// Checks calls to devices: asserts the conditions that backends rely on, counts references, memory
+// and allocations, and supplies defaults for the optional entries of a backend.
 #include "backends/device/device.h"
 
 #include <assert.h>
@@ -52,7 +52,7 @@ enum inf_code inf_device_open(struct inf_device **out_device, const struct inf_b
 
 struct inf_device *inf_device_ref(struct inf_device *device)
 {
-    // Relaxed: the caller holds a reference.
+    // Relaxed order is enough, because the caller holds a reference.
     atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
     return device;
 }
@@ -63,7 +63,8 @@ void inf_device_unref(struct inf_device **device)
     *device = NULL;
     if (last == NULL)
         return;
-    // Release this holder's writes; the last holder acquires those of all others.
+    // Acquire-release order: each holder releases its writes, and the last holder sees the writes
+    // of all others.
     if (atomic_fetch_sub_explicit(&last->references, 1, memory_order_acq_rel) == 1)
         last->backend->close(last);
 }
@@ -99,7 +100,7 @@ uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segme
 
 // --- buffers ---
 
-// --- counting ---
+// --- counting memory ---
 
 // Adds to the memory in use and updates the peak.
 static void raise_total(struct inf_device *device, uint64_t bytes)
@@ -150,7 +151,8 @@ static enum inf_code host_alloc(struct inf_buffer **out_buffer, size_t size_byte
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a buffer of %zu bytes", size_bytes);
     }
-    // Written here, so that the first run takes no page faults and old memory contents do not leak.
+    // Write the memory here, so that the first run takes no page faults and old memory contents do
+    // not leak.
     memset(host, 0, total);
     buffer->host = host;
     *out_buffer = buffer;

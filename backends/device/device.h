@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compute devices, for their users. Calls are checked and then passed to the backend (backend.h). A
-// device is shared by reference. Any thread but the loop may call these functions, unless a comment
-// says otherwise.
+// The interface of compute devices for their users. Calls are checked and then passed to the
+// backend (backend.h). Devices are reference-counted. Any thread except the event loop may call
+// these functions, unless a comment says otherwise.
 #ifndef INF_BACKENDS_DEVICE_DEVICE_H
 #define INF_BACKENDS_DEVICE_DEVICE_H
 
@@ -21,57 +21,59 @@ struct inf_program;
 
 // Kind of hardware.
 enum inf_device_kind {
-    INF_DEVICE_HOST,     // plain host code (ref)
+    INF_DEVICE_HOST,     // plain host code (the reference device `ref`)
     INF_DEVICE_CPU,      // host cores, optimised
-    INF_DEVICE_GPU,      // a GPU of its own or integrated
-    INF_DEVICE_SOFTWARE, // a GPU interface computed by the CPU (lavapipe): never preferred over cpu
+    INF_DEVICE_GPU,      // a discrete or integrated GPU
+    INF_DEVICE_SOFTWARE, // a GPU interface that computes on the CPU (lavapipe); never preferred
+                         // over cpu
 };
 
-// Properties of one device, which do not change after it was opened.
+// Properties of one device. They do not change after the device was opened.
 struct inf_device_info {
     char name[32];        // unique in the daemon: "cpu", "ref", "vulkan0"
     char backend[16];     // "cpu", "ref", "vulkan"
-    char description[96]; // for people: processor or GPU, driver
-    // Identifies the device and the build of its driver, as the key of measurements; "": use
-    // `description`.
+    char description[96]; // for users: names of the processor or GPU and of the driver
+    // Identifies the device and the build of its driver. Used as the key of measurements; if it is
+    // "", `description` is used.
     char identity[128];
     char features[160]; // for people: limits and abilities that matter; "": none
     enum inf_device_kind kind;
     int priority;          // static preference: vulkan 300, cpu 200, ref 100
-    uint32_t slots;        // concurrent runs of one program, at least 1
-    uint32_t threads;      // threads that one run uses
-    bool discrete;         // a GPU with its own memory
-    bool host_memory;      // its buffers are host memory: bindings need only `host`
-    size_t alignment;      // of buffer offsets, a power of two
-    uint64_t memory_bytes; // size of its own memory; 0: it uses host memory
-    // A node whose operands all lie in host memory and have fewer elements than this should run on
-    // a host device instead; 0: no node should.
+    uint32_t slots;        // number of concurrent runs of one program, at least 1
+    uint32_t threads;      // number of threads that one run uses
+    bool discrete;         // true: a GPU with its own memory
+    bool host_memory;      // true: buffers are host memory, so bindings need only `host`
+    size_t alignment;      // alignment of buffer offsets, a power of two
+    uint64_t memory_bytes; // size of the device's own memory; 0: it uses host memory
+    // If all operands of a node are in host memory and have fewer elements than this, a host device
+    // should run the node. 0: this never applies.
     uint32_t handoff_elements;
-    uint32_t precisions; // INF_PRECISION_BIT() of each precision besides fp32
-    bool fewer_threads;  // a program may be compiled for fewer threads than `threads`
+    uint32_t precisions; // INF_PRECISION_BIT() of each precision in addition to fp32
+    bool fewer_threads;  // true: a program may be compiled for fewer threads than `threads`
 };
 
 // Options for opening a device.
 struct inf_device_options {
-    uint32_t slots;      // 0: the backend's choice
-    uint32_t threads;    // 0: the backend's choice
+    uint32_t slots;      // 0: the backend chooses the number
+    uint32_t threads;    // 0: the backend chooses the number
     const char *isa_max; // highest ISA level of kernels; NULL or "auto": the highest available
     const struct inf_log *log;   // NULL: no log; must outlive the device
-    uint32_t handoff_elements;   // for the info of devices with their own memory; 0: none
-    uint64_t memory_bytes;       // limit for devices with their own memory; 0: all of it
-    const char *vulkan_loader;   // path of the Vulkan loader library; NULL: the system's
-    const char *vulkan_drivers;  // driver manifests, separated by colons; NULL: all
-    const char *cache_directory; // for compiled code that later starts use; NULL: none. Copied
+    uint32_t handoff_elements;   // handoff_elements of devices with their own memory; 0: none
+    uint64_t memory_bytes;       // limit for devices with their own memory; 0: no limit
+    const char *vulkan_loader;   // path of the Vulkan loader library; NULL: the system's loader
+    const char *vulkan_drivers;  // driver manifests, separated by colons; NULL: all drivers
+    const char *cache_directory; // directory for compiled code that later starts use; NULL: none.
+                                 // The string is copied.
     // True: if several kernels can compute a kind of node, time them when a program is compiled,
-    // and keep the result in cache_directory. False: choose by rule.
+    // and keep the result in cache_directory. False: fixed rules choose the kernel.
     bool kernel_races;
 };
 
-// Memory that is used because of the device, but not by it: constants of models placed on it.
+// Memory that the device needs but does not use itself: constants of models that are placed on it.
 struct inf_device_held {
     uint64_t bytes;
     uint32_t tensors; // number of constants
-    uint32_t buffers; // number of allocations that they lie in
+    uint32_t buffers; // number of allocations that contain the constants
 };
 
 // Memory in use.
@@ -79,19 +81,19 @@ struct inf_device_memory {
     uint64_t weight_bytes; // packed or uploaded weights of all programs
     uint64_t buffer_bytes; // buffers allocated through inf_buffer_alloc()
     struct inf_device_held held;
-    uint32_t allocations; // of programs with weights, and of non-empty buffers
+    uint32_t allocations; // number of programs with weights, and of non-empty buffers
     uint64_t peak_bytes;  // highest sum of weights, buffers and held memory
 };
 
 enum inf_device_health {
-    INF_DEVICE_OK,   // the device works, as far as is known
-    INF_DEVICE_LOST, // every run fails until the device is reopened, which is tried after a while
+    INF_DEVICE_OK,   // no failure of the device is known
+    INF_DEVICE_LOST, // every run fails until the device is reopened, which is tried after a delay
     INF_DEVICE_QUARANTINED, // lost too often: every run fails until the process restarts
 };
 
-// Opens device number `index` of `backend`. *out_device has one reference, which is the caller's.
+// Opens device number `index` of `backend`. The caller owns the only reference, *out_device.
 //
-// INF_UNAVAILABLE  (NO_DEVICE) the backend cannot start here; the text says why.
+// INF_UNAVAILABLE  (NO_DEVICE) the backend cannot start on this machine; the text gives the reason.
 enum inf_code inf_device_open(struct inf_device **out_device, const struct inf_backend *backend,
                               uint32_t index, const struct inf_device_options *options,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
@@ -99,7 +101,8 @@ enum inf_code inf_device_open(struct inf_device **out_device, const struct inf_b
 // Takes another reference and returns the device. Any thread.
 struct inf_device *inf_device_ref(struct inf_device *device) INF_NODISCARD;
 
-// Drops a reference and sets the pointer NULL; the last one closes the device. NULL is fine.
+// Drops a reference and sets the pointer to NULL. Dropping the last reference closes the device.
+// NULL is allowed.
 void inf_device_unref(struct inf_device **device);
 
 // Returns the properties of the device; valid as long as the device. Any thread.
@@ -107,7 +110,7 @@ const struct inf_device_info *inf_device_info(const struct inf_device *device);
 
 // Returns INF_OK if the device can compute node `node` of `graph` (shapes known).
 //
-// INF_UNSUPPORTED  it cannot; the text says why (operator, attribute, element type, rank).
+// INF_UNSUPPORTED  it cannot; the text gives the reason (operator, attribute, element type, rank).
 enum inf_code inf_device_supports(struct inf_device *device, const struct inf_graph *graph,
                                   uint32_t node, struct inf_error *err) INF_NODISCARD;
 
@@ -118,25 +121,26 @@ enum inf_buffer_usage {
     INF_BUFFER_STAGING, // transfers between host and device
 };
 
-// Allocates device memory. *out_buffer is the caller's to free, before the device's last reference.
+// Allocates device memory. The caller frees *out_buffer before the device's last reference is
+// dropped.
 //
-// INF_EXHAUSTED  (DEVICE_OOM, HOST_OOM) there is not that much.
+// INF_EXHAUSTED  (DEVICE_OOM, HOST_OOM) there is not enough memory.
 enum inf_code inf_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device *device,
                                size_t size_bytes, enum inf_buffer_usage usage,
                                struct inf_error *err) INF_NODISCARD;
 
-// Makes the caller's host memory usable by the device without a copy. The memory must stay until
-// the buffer is freed.
+// Makes the caller's host memory usable by the device without a copy. The caller must keep the
+// memory until the buffer is freed.
 //
-// INF_UNSUPPORTED  the device cannot; copy instead.
+// INF_UNSUPPORTED  the device cannot import it; copy instead.
 enum inf_code inf_buffer_import(struct inf_buffer **out_buffer, struct inf_device *device,
                                 void *host, size_t size_bytes, struct inf_error *err) INF_NODISCARD;
 
 // Returns the buffer's bytes in host memory; NULL if the host cannot access them.
 void *inf_buffer_host(const struct inf_buffer *buffer);
 
-// Copies `size` bytes between two buffers, either of which may be host memory of the same device.
-// Returns when done.
+// Copies `size` bytes between two buffers of the same device, either of which may be host memory.
+// Returns when the copy is done.
 enum inf_code inf_buffer_copy(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
                               size_t from_offset, size_t size,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
@@ -144,7 +148,7 @@ enum inf_code inf_buffer_copy(struct inf_buffer *to, size_t to_offset, struct in
 // Returns true if the buffer can never be used again because its device was lost. Any thread.
 bool inf_buffer_lost(const struct inf_buffer *buffer);
 
-// Frees the buffer, which no run may use. NULL is fine.
+// Frees the buffer. No run may use it. NULL is allowed.
 void inf_buffer_free(struct inf_buffer **buffer);
 
 // --- programs ---
@@ -154,18 +158,19 @@ struct inf_segment {
     const struct inf_graph *graph; // shapes known; outlives the program
     const uint32_t *nodes;         // indices of the nodes to run, ascending
     uint32_t node_count;
-    // From inf_graph_sole_readers(), for devices that fuse nodes; NULL: not known.
+    // From inf_graph_sole_readers(), for devices that fuse nodes; NULL if not known.
     const uint32_t *readers;
     uint32_t slots; // number of concurrent runs, each in its own slot
-    // Precision of products and of values stored between steps; one that the device offers. Sums
+    // The precision of products and of values stored between steps; the device must offer it. Sums
     // and bound values are always fp32. AUTO means FP32.
     enum inf_precision precision;
-    const bool *pinned; // by node of the graph: it is computed in fp32; NULL: no node is pinned
-    // By value: it is bound as 16-bit floats of `precision`, because only devices with the same
-    // memory access it; NULL: no value is. Its storage has the size of 32-bit floats.
+    const bool *pinned; // by node of the graph: true if computed in fp32; NULL: no node is pinned
+    // By value: true if it is bound as 16-bit floats of `precision`, which is possible because only
+    // devices with the same memory access it. NULL: no value is. Its storage has the size of 32-bit
+    // floats.
     const bool *lowered;
-    uint32_t threads; // per run; 0: all threads of the device
-    bool by_rule;     // choose kernels without measuring, because a run waits for the program
+    uint32_t threads; // threads of each run; 0: all threads of the device
+    bool by_rule;     // true: choose kernels without measuring, because a run waits for the program
 };
 
 // Measures which kernels suit the segment best, if the device chooses by measurement. Call it
@@ -180,14 +185,14 @@ uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segme
                                uint32_t node);
 
 enum inf_compile_flag {
-    INF_COMPILE_ONLY = 1u << 0, // prepare code only; weights are uploaded at the first run
+    INF_COMPILE_ONLY = 1u << 0, // prepare code only; the first run uploads the weights
 };
 
-// Where one value lies during a run.
+// The memory of one value during a run.
 struct inf_binding {
-    void *host;                // host memory, if the device has host_memory; else may be NULL
+    void *host;                // host memory, if the device has host_memory; otherwise may be NULL
     struct inf_buffer *buffer; // used if the device has no host_memory
-    size_t offset;             // in `buffer`
+    size_t offset;             // offset in `buffer`
 };
 
 // One run of a program.
@@ -196,9 +201,9 @@ struct inf_run {
         *bindings;                // by value index; set for every operand that is not a constant
     uint32_t slot;                // below segment.slots; concurrent runs have different slots
     const atomic_bool *cancelled; // checked between steps; NULL: the run cannot be cancelled
-    bool profile;                 // keep times for inf_program_profile()
-    // Set if the device stored a non-finite value in less than fp32; NULL: not wanted. Not every
-    // device checks.
+    bool profile;                 // true: keep times for inf_program_profile()
+    // Set to true if the device stored a non-finite value in less than fp32; not every device
+    // checks this. NULL if the caller does not need it.
     atomic_bool *overflowed;
 };
 
@@ -207,11 +212,11 @@ struct inf_ticket {
     uint64_t value;
 };
 
-// Compiles a segment: chooses kernels, packs or uploads weights. *out_program is the caller's to
-// destroy, before the device's last reference. The graph must outlive the program, and must
-// have the bytes of all constants during the call.
+// Compiles a segment: chooses kernels, packs or uploads weights. The caller destroys *out_program
+// before the device's last reference is dropped. The graph must outlive the program, and must have
+// the bytes of all constants during the call.
 //
-// INF_UNSUPPORTED  a node the device cannot compute, or a precision it does not offer.
+// INF_UNSUPPORTED  a node that the device cannot compute, or a precision that it does not offer.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_device *device,
                                   const struct inf_segment *segment, uint32_t flags,
@@ -220,11 +225,12 @@ enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_d
 // Returns true if the program can never run again because its device was lost. Any thread.
 bool inf_program_lost(const struct inf_program *program);
 
-// Frees the program, of which no run may be in progress. NULL is fine.
+// Frees the program. No run may be in progress. NULL is allowed.
 void inf_program_destroy(struct inf_program **program);
 
-// Runs the program. Devices with host memory compute on the calling thread and return when done;
-// others submit and return. Bindings must stay until the ticket is reached. Allocates nothing.
+// Runs the program. Devices with host memory compute on the calling thread and return when the run
+// is done; other devices submit and return. The caller must keep the bindings until the ticket is
+// reached. Allocates nothing.
 //
 // INF_CANCELLED    *run->cancelled became true.
 // INF_INVALID      a value is invalid for an operator, such as an index out of range.
@@ -235,7 +241,7 @@ enum inf_code inf_program_run(struct inf_program *program, const struct inf_run 
 
 // Waits until the ticket is reached, at most `timeout_ns`.
 //
-// INF_DEADLINE     it was not reached in time.
+// INF_DEADLINE     the ticket was not reached in time.
 // INF_UNAVAILABLE  (DEVICE_LOST)
 enum inf_code inf_device_wait(struct inf_device *device, struct inf_ticket ticket,
                               uint64_t timeout_ns,
@@ -250,12 +256,13 @@ enum inf_code inf_program_finish(struct inf_program *program, const struct inf_r
 
 // Time of one step in a profiled run.
 struct inf_step_profile {
-    uint32_t node; // index in the graph
+    uint32_t node; // index of the node in the graph
     uint64_t time_ns;
     const char *kernel; // name of the kernel; static
 };
 
-// Copies at most `capacity` steps of the last profiled run of `slot`. Returns how many there are.
+// Copies at most `capacity` steps of the last profiled run of `slot`. Returns the total number of
+// steps.
 uint32_t inf_program_profile(const struct inf_program *program, uint32_t slot,
                              struct inf_step_profile *steps, uint32_t capacity);
 
@@ -265,22 +272,24 @@ uint32_t inf_program_lowered_nodes(const struct inf_program *program);
 // Returns the bytes of weights that the program packed or uploaded and does not share.
 uint64_t inf_program_weight_bytes(const struct inf_program *program);
 
-// Returns the bytes that runs need besides the arena, in all slots: intermediates within steps.
+// Returns the bytes that runs need in addition to the arena, in all slots, for intermediates within
+// steps.
 uint64_t inf_program_scratch_bytes(const struct inf_program *program);
 
-// Returns the form in which the program holds the constant at operand `input` of `node`. Runs do
-// not read the graph's bytes of such a constant, so they may be evicted. Borrowed from the program,
-// which may share it with others. NULL if runs read the graph's bytes.
+// Returns the packed form of the constant at operand `input` of `node`; NULL if runs read the
+// graph's bytes. If there is a packed form, runs do not read the graph's bytes of the constant, so
+// they may be evicted. The form is borrowed from the program, which may share it with other
+// programs.
 struct inf_blob_form *inf_program_packed_form(const struct inf_program *program, uint32_t node,
                                               uint32_t input);
 
 // Returns the memory in use. Any thread.
 struct inf_device_memory inf_device_memory(struct inf_device *device);
 
-// Adds to the memory that is held because of the device. Any thread.
+// Adds to the memory that is held for the device; see struct inf_device_held. Any thread.
 void inf_device_add_held(struct inf_device *device, const struct inf_device_held *held);
 
-// Subtracts what inf_device_add_held() added. Any thread.
+// Subtracts an amount that was added by inf_device_add_held(). Any thread.
 void inf_device_remove_held(struct inf_device *device, const struct inf_device_held *held);
 
 // Returns true if the device caused the failure (lost, hung, out of memory), so that another device

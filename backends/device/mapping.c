@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports a region of host memory into each device once, at its first use, and keeps the import
-// until the region goes. A device that cannot import it is not asked again.
+// Imports a region of host memory into each device once, when the device first uses it, and keeps
+// the import until the mapping is destroyed. If a device cannot import the region, the import is
+// not tried again.
 #include "backends/device/mapping.h"
 
 #include <stdlib.h>
@@ -8,10 +9,10 @@
 #include "backends/base/thread.h"
 #include "backends/device/backend.h"
 
-// The mapping as one device sees it.
+// The import of the mapping into one device.
 struct import {
     struct import *next;
-    struct inf_device *device; // a reference
+    struct inf_device *device; // a counted reference
     struct inf_buffer *buffer; // NULL: the device cannot import the mapping
 };
 
@@ -51,7 +52,7 @@ static struct import *add_import(struct inf_mapping *mapping, struct inf_device 
     import->device = inf_device_ref(device);
     if (inf_buffer_import(&import->buffer, device, mapping->host, mapping->size_bytes, NULL) !=
         INF_OK)
-        import->buffer = NULL; // the device is not asked again
+        import->buffer = NULL; // so that the import is not tried again
     import->next = mapping->imports;
     mapping->imports = import;
     return import;

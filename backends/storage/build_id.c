@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the build ID that the linker wrote into this program or library: a note in one of its
-// PT_NOTE segments, in memory.
+// Finds the build ID that the linker wrote into this program or library. The ID is a note in one of
+// the PT_NOTE segments in memory.
 #include "backends/storage/build_id.h"
 
 #include <elf.h>
@@ -13,7 +13,7 @@
 
 #include "proto/core/span.h"
 
-// Notes, their names and their contents each begin at a multiple of this.
+// Notes, their names and their contents each begin at a multiple of this number of bytes.
 #define NOTE_ALIGNMENT 4
 
 struct search {
@@ -38,7 +38,8 @@ static void write_digits(char *text, const uint8_t *bytes, size_t count)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
 }
 
-// Searches the notes from `at` to `end`, and writes the build ID. Returns false if it is not there.
+// Searches the notes from `at` to `end`, and writes the build ID to `text`. Returns false if it is
+// not found.
 static bool read_notes(const char *at, const char *end, char *text)
 {
     ElfW(Nhdr) note;

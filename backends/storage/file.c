@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens and reads model files. Every name is resolved beneath a directory that the caller opened,
-// so that a model cannot name files of others.
+// so that a model cannot name files of other users.
 #include "backends/storage/file.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ enum inf_code inf_directory_open(int *out_fd, const char *path, struct inf_error
     return INF_OK;
 }
 
-// Fails unless `fd` is a regular file with one hard link: a second link may belong to another user.
+// Fails unless `fd` is a regular file with one hard link. A second link may belong to another user.
 static enum inf_code check_regular(int fd, const char *name, uint64_t *out_size,
                                    struct inf_error *err)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads model files. Files are copied, never mapped, because reading a mapping of a file that
-// another process truncates raises SIGBUS. Names never leave the directory that they are relative
-// to.
+// another process truncates raises SIGBUS. Names never leave the directory to which they are
+// relative.
 #ifndef INF_BACKENDS_STORAGE_FILE_H
 #define INF_BACKENDS_STORAGE_FILE_H
 
@@ -13,16 +13,16 @@
 
 // Opens the directory `path` for inf_file_open_beneath(). The caller closes *out_fd.
 //
-// INF_NOT_FOUND  there is no such directory; the text gives the last part of `path` only.
+// INF_NOT_FOUND  there is no such directory; the text has only the last part of `path`.
 enum inf_code inf_directory_open(int *out_fd, const char *path,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Opens the regular file `name` for reading, beneath `directory_fd`: no absolute path, no "..", no
-// symbolic link anywhere (inf_beneath_open()), one hard link only.
-// The caller closes *out_fd.
+// Opens the regular file `name` for reading, beneath `directory_fd`. The name must not be absolute
+// or contain "..", no part of it may be a symbolic link (inf_beneath_open()), and the file must
+// have only one hard link. The caller closes *out_fd.
 //
 // INF_NOT_FOUND  no such file.
-// INF_DENIED     the name leaves the directory, or the file is a link or no regular file.
+// INF_DENIED     the name leaves the directory, or the file is a link or not a regular file.
 enum inf_code inf_file_open_beneath(int *out_fd, uint64_t *out_size_bytes, int directory_fd,
                                     const char *name,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
@@ -34,9 +34,9 @@ enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buf
                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Reads the whole file `name` beneath `directory_fd`, at most `limit_bytes`, into memory that the
-// caller frees; a NUL byte follows the last one.
+// caller frees. A NUL byte follows the contents.
 //
-// INF_EXHAUSTED  the file is larger than the limit, or memory is short.
+// INF_EXHAUSTED  the file is larger than the limit, or there is not enough memory.
 enum inf_code inf_file_read_all(char **out_data, size_t *out_size_bytes, int directory_fd,
                                 const char *name, uint64_t limit_bytes,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

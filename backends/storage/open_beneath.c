@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolves names beneath a directory by openat2(2) with RESOLVE_BENEATH, or, where the kernel or a
-// sandbox refuses that call, part by part with O_NOFOLLOW.
+// Resolves names beneath a directory by openat2(2) with RESOLVE_BENEATH. If the kernel or a sandbox
+// refuses that call, opens the parts of the name one by one with O_NOFOLLOW.
 #include "backends/storage/open_beneath.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ int inf_beneath_open(int directory_fd, const char *name)
     return fd < 0 && errno == ENOSYS ? inf_beneath_walk(directory_fd, name) : fd;
 }
 
-// Opens one part of a name. Fails with ELOOP if a symbolic link stands in place of a directory.
+// Opens one part of a name. Fails with ELOOP if the part is a symbolic link instead of a directory.
 static int open_part(int directory_fd, const char *part, bool last)
 {
     struct stat status;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashes, and checksums at the end of lines.
+// Computes hashes, and checksums at the end of lines.
 #include "backends/storage/record.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-// Characters of a checksum: " ", 16 digits, "\n".
+// The number of characters in a checksum: " ", 16 digits, "\n".
 #define SEAL_CHARS 18
 
 uint64_t inf_record_hash(uint64_t hash, const void *data, size_t size)

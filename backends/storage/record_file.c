@@ -2,16 +2,18 @@
 // An append-only text file of records that survives crashes and damage.
 //
 //     header line            name and version of the format
-//     record CHECKSUM        one line per record; the last one about a key counts
+//     record CHECKSUM        one line for each record; the last record for a key counts
 //     record CHECKSUM
 //
 // Each record is appended by one write(2) at the end of the file, so a reader sees a whole line or
-// none. A crash may leave half a line: its checksum does not match, so it is skipped when the file
-// is read. A file with skipped lines is not appended to, because the next record would join the
-// half line; it is rewritten instead: all records go to a temporary file, which then replaces the
-// old one by rename(2). The same happens if the file has another version or grows beyond its limit.
+// none. A crash may leave half a line. Its checksum does not match, so it is skipped when the file
+// is read. A file with skipped lines must not be appended to, because the next record would join
+// the half line. It is rewritten instead: all records go to a temporary file, which then replaces
+// the old one by rename(2). The file is also rewritten if it has another version or exceeds its
+// limit.
 //
-// Nothing here fails for the caller: a record that cannot be kept is measured or found again.
+// No function fails for the caller: a record that cannot be stored is measured or found again
+// later.
 #include "backends/storage/record_file.h"
 
 #include <errno.h>
@@ -27,7 +29,7 @@
 
 // --- reading ---
 
-// Returns whether the first line is a complete header of this format, but of another version.
+// Returns true if the first line is a complete header of this format with another version.
 static bool is_of_another_version(const struct inf_record_file *file, const char *text)
 {
     size_t name = strcspn(file->header, " \n");
@@ -39,7 +41,7 @@ static void read_text(struct inf_record_file *file, char *text)
 {
     uint32_t broken = 0, kept = 0;
     if (strncmp(text, file->header, strlen(file->header)) != 0) {
-        // A file of another version is normal after an update.
+        // Log a file of another version as information, because this is normal after an update.
         enum inf_log_level level =
             is_of_another_version(file, text) ? INF_LOG_INFO : INF_LOG_WARNING;
         inf_log(file->log, level, "%s rewritten reason=\"%s is none of this version\"", file->what,
@@ -56,7 +58,7 @@ static void read_text(struct inf_record_file *file, char *text)
         broken += !sound;
         line = end != NULL ? end + 1 : line + strlen(line);
     }
-    file->damaged = broken > 0; // a record must not be appended to half a line
+    file->damaged = broken > 0; // because a record must not be appended to half a line
     if (broken > 0)
         inf_log(file->log, INF_LOG_WARNING, "%s damaged lines=%" PRIu32 " kept=%" PRIu32,
                 file->what, broken, kept);
@@ -113,7 +115,8 @@ static bool write_all(int fd, const char *data, size_t size)
     return true;
 }
 
-// Writes record `index` with its checksum to `line`. Returns its length; 0: no record, or too long.
+// Writes record `index` with its checksum to `line`. Returns its length; 0 if there is no such
+// record or the line is too long.
 static size_t make_line(const struct inf_record_file *file, uint32_t index,
                         char line[INF_RECORD_LINE])
 {
@@ -148,7 +151,7 @@ static bool append_line(const struct inf_record_file *file, uint32_t index)
     if (fd < 0)
         return false;
     off_t end = lseek(fd, 0, SEEK_END);
-    // One write: a concurrent reader sees the whole line or nothing.
+    // Use a single write, so that a concurrent reader sees the whole line or none of it.
     bool ok = end >= 0 && (uint64_t)end + size <= file->bytes_max &&
               write(fd, line, size) == (ssize_t)size;
     close(fd);
