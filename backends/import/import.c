@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the importer of a model file by its first bytes and its JSON, and reports what the file
-// says about itself.
+// Chooses the importer of a model file by the first bytes of the file and by its JSON, and reports
+// the metadata of the file.
 #include "backends/import/import.h"
 
 #include <ctype.h>
@@ -84,7 +84,7 @@ static enum inf_code check_document(const struct inf_json *document, const char 
     return INF_OK;
 }
 
-// Copies the name of the program that wrote the model, if the document has it in readable form.
+// Copies the name of the program that wrote the model, if the document has a printable name.
 static void read_producer(struct inf_model_info *info, const struct inf_json *document)
 {
     static const char *const keys[] = {"convertedBy", "generatedBy"};
@@ -122,7 +122,7 @@ static void free_text(char **text)
     *text = NULL;
 }
 
-// Returns the folder of the model file `name`, in which its other files are.
+// Returns the folder of the model file `name`. The other files of the model must be in this folder.
 static struct inf_shard_place place_beside(int directory_fd, const char *name)
 {
     const char *slash = strrchr(name, '/');

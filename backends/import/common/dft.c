@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a discrete Fourier transform as one or two matrix products per output. The matrices hold
-// cosines and sines of the angles 2 pi * row * column / length; scale factors and the mirrored
-// terms of real transforms are part of them.
+// Builds a discrete Fourier transform as one or two matrix products for each output. The matrices
+// hold cosines and sines of the angles 2 pi * row * column / length, including scale factors and
+// the mirrored terms of real transforms.
 // Example, 4 points, real input x: real = x C and imaginary = -x S, with C[r][c] = cos(pi r c / 2)
 // and S[r][c] = sin(pi r c / 2).
 #include "backends/import/common/dft.h"
@@ -36,14 +36,15 @@ static double compute_coefficient(const struct matrices *m, int64_t row, int64_t
     case INF_DFT_INVERSE:
         return (sine ? -value : value) / (double)length;
     case INF_DFT_REAL_INVERSE:
-        // The file stores only half of the terms; the others mirror them.
+        // The file stores only half of the terms, so a term that has a mirrored partner counts
+        // twice.
         return (row == 0 || 2 * row == length ? 1 : 2) * (sine ? -value : value) / (double)length;
     }
     return 0;
 }
 
-// Adds the matrix of cosines, or `sign` times that of sines, in x's type. Rows and columns beyond
-// the transform are 0.
+// Adds the matrix of cosines, or `sign` times the matrix of sines, in x's type. Rows and columns
+// beyond the transform are 0.
 static enum inf_code add_matrix(const struct matrices *m, bool sine, double sign, uint32_t *out)
 {
     enum inf_dtype dtype = m->graph->values[m->dft->real].dtype;
@@ -96,7 +97,8 @@ static enum inf_code add_product(const struct matrices *m, uint32_t x, uint32_t 
     return add_node(m, INF_OP_SQUEEZE, out, 1, &attrs, out);
 }
 
-// *out = a * cosines + b * sign * sines. If b is INF_VALUE_NONE, only the first product.
+// Sets *out to a * cosines + b * sign * sines. If b is INF_VALUE_NONE, only the first product is
+// added.
 static enum inf_code add_products(const struct matrices *m, uint32_t a, uint32_t b, double sign,
                                   uint32_t *out)
 {

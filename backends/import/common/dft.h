@@ -9,11 +9,11 @@
 enum inf_dft_kind {
     INF_DFT_FORWARD,      // complex to complex
     INF_DFT_INVERSE,      // complex to complex, divided by the length
-    INF_DFT_REAL_FORWARD, // real to the first length / 2 + 1 terms
-    INF_DFT_REAL_INVERSE, // the first length / 2 + 1 terms to real
+    INF_DFT_REAL_FORWARD, // real input to the first length / 2 + 1 terms
+    INF_DFT_REAL_INVERSE, // the first length / 2 + 1 terms to real output
 };
 
-// The largest number of elements of one matrix: a transform of 2048 points has 2048 * 2048.
+// The largest number of elements of one matrix. A transform of 2048 points needs 2048 * 2048.
 #define INF_DFT_MATRIX_MAX ((int64_t)1 << 22)
 
 // One transform.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translates an einsum equation to nodes. Terms are contracted one after the other from the left.
+// Converts an einsum equation to nodes. Terms are contracted one after the other from the left.
 // Contracting two terms sorts their labels into four groups, transposes and merges the axes of each
 // group, and multiplies two stacks of matrices:
-//     batch  labels in both terms that are still needed: the stack of matrices
-//     left   only in the first term: rows
-//     right  only in the second term: columns
-//     sum    in both, and nothing later needs them: the inner dimension
+//     batch  labels in both terms that are still needed later: the stack of matrices
+//     left   labels in the first term only: rows
+//     right  labels in the second term only: columns
+//     sum    labels in both terms that are not needed later: the inner dimension
 // Example: "bij,bjk->bik" has batch b, left i, right k and sum j: one MATMUL. "bhqd,bhkd->bhqk" has
-// batch bh, merged to one axis and split again afterwards. Labels are integers: letters by their
-// code, axes of "..." by their distance from its end, so that terms of different rank align. The
-// caller has checked that ranks are known; unknown sizes are computed by nodes when the model runs.
+// batch bh, merged to one axis and split again afterwards. Labels are integers: letters have their
+// character code, axes of "..." their distance from its end, so that terms of different rank align.
+// The caller has checked that ranks are known. Nodes compute unknown sizes when the model runs.
 #include "backends/import/common/einsum.h"
 
 #include <ctype.h>
@@ -31,7 +31,7 @@ struct einsum {
     struct inf_graph *graph;
     const char *name, *equation;
     struct inf_error *err;
-    int wanted[LABELS]; // per label: how many of the remaining terms and the result have it
+    int wanted[LABELS]; // for each label: how many of the remaining terms and the result have it
     struct term result; // labels of the result
     int32_t ellipsis;   // the largest number of axes that "..." stands for
 };
@@ -47,7 +47,7 @@ static enum inf_code fail_unsupported(const struct einsum *einsum, const char *w
                            einsum->equation, why);
 }
 
-// --- nodes ---
+// --- adding nodes ---
 
 static enum inf_code add_node(struct einsum *einsum, enum inf_op op, const union inf_attrs *attrs,
                               const uint32_t *inputs, uint32_t count, uint32_t *value)
@@ -82,7 +82,7 @@ static enum inf_code sum_axis(struct einsum *einsum, struct term *term, int32_t 
     return INF_OK;
 }
 
-// Transposes a term to the order of `labels`. Labels that it lacks become axes of size 1.
+// Transposes a term to the order of `labels`. Labels that the term lacks become axes of size 1.
 static enum inf_code arrange_axes(struct einsum *einsum, struct term *term, const int *labels,
                                   int32_t rank)
 {
@@ -121,7 +121,7 @@ static enum inf_code add_reshape(struct einsum *einsum, uint32_t *value,
     return add_node(einsum, INF_OP_RESHAPE, NULL, inputs, 2, value);
 }
 
-// --- reading ---
+// --- reading the equation ---
 
 // Reads the labels of one term, from `text` to `end`. `rank` is the rank of its tensor, -1 if it is
 // unknown.
@@ -160,7 +160,7 @@ static enum inf_code read_term(struct einsum *einsum, const char *text, const ch
     return INF_OK;
 }
 
-// Makes the result of an equation without an arrow: the axes of "...", then every letter that
+// Constructs the result of an equation without an arrow: the axes of "...", then every letter that
 // occurs once, in alphabetical order.
 static enum inf_code make_implied_result(struct einsum *einsum, const char *terms)
 {
@@ -195,10 +195,10 @@ static enum inf_code read_result(struct einsum *einsum, const char *text)
     return INF_OK;
 }
 
-// --- computing ---
+// --- contracting terms ---
 
-// Takes the diagonal over two axes with the same label: elements beside the diagonal become 0, then
-// the second axis is summed.
+// Takes the diagonal over two axes with the same label: sets off-diagonal elements to 0, then sums
+// over the second axis.
 static enum inf_code take_diagonal(struct einsum *einsum, struct term *term, int32_t first,
                                    int32_t second)
 {
@@ -227,7 +227,7 @@ static enum inf_code take_diagonal(struct einsum *einsum, struct term *term, int
     return sum_axis(einsum, term, last);
 }
 
-// Takes diagonals, and sums over labels that nothing else needs.
+// Takes diagonals, and sums over labels that no other term and not the result needs.
 static enum inf_code simplify_term(struct einsum *einsum, struct term *term)
 {
     for (int32_t i = term->rank - 1; i >= 0; i--)
@@ -239,7 +239,7 @@ static enum inf_code simplify_term(struct einsum *einsum, struct term *term)
     return INF_OK;
 }
 
-// The labels of two terms in four groups, see the top of this file.
+// The labels of two terms in four groups; see the top of this file.
 struct sorted {
     int shared[INF_LIMIT_RANK], summed[INF_LIMIT_RANK], left[INF_LIMIT_RANK], right[INF_LIMIT_RANK];
     int32_t shared_count, summed_count, left_count, right_count;
@@ -307,8 +307,8 @@ static int64_t multiply_sizes(const struct einsum *einsum, const struct size *si
     return product;
 }
 
-// *out = the product as an i32 value of shape [1]: a constant, or nodes that compute it from the
-// shape.
+// Sets *out to the product as an i32 value of shape [1]: a constant, or nodes that compute it from
+// the shape.
 static enum inf_code add_size(struct einsum *einsum, const struct size *size, uint32_t *out)
 {
     int32_t axes[INF_LIMIT_RANK];
@@ -329,8 +329,8 @@ static enum inf_code add_size(struct einsum *einsum, const struct size *size, ui
     return size->count == 1 ? INF_OK : add_node(einsum, INF_OP_REDUCE, &attrs, out, 1, out);
 }
 
-// Reshapes *value to a list of sizes. If one size is unknown, the reshape computes it; if several
-// are, nodes compute them from the shapes of the factors.
+// Reshapes *value to a list of sizes. If one size is unknown, the reshape computes it. If several
+// sizes are unknown, nodes compute them from the shapes of the factors.
 static enum inf_code reshape_to(struct einsum *einsum, uint32_t *value, const struct size *sizes,
                                 int32_t count)
 {
@@ -375,8 +375,8 @@ static enum inf_code merge_axes(struct einsum *einsum, struct term *term, int32_
     return reshape_to(einsum, &term->value, sizes, merged);
 }
 
-// Splits the merged axes of a product of matrices again. `a` and `b` are its factors before
-// merging.
+// Splits the merged axes of a matrix product again. `a` and `b` are the factors before their axes
+// were merged.
 static enum inf_code split_axes(struct einsum *einsum, struct term *product,
                                 const struct sorted *sorted, uint32_t a, uint32_t b)
 {
@@ -402,7 +402,7 @@ static enum inf_code split_axes(struct einsum *einsum, struct term *product,
     return reshape_to(einsum, &product->value, sizes, count);
 }
 
-// Contracts two terms by one product of matrices.
+// Contracts two terms by one matrix product.
 static enum inf_code contract_terms(struct einsum *einsum, struct term *a, struct term *b,
                                     const struct sorted *sorted)
 {
@@ -459,8 +459,8 @@ static enum inf_code compute_result(struct einsum *einsum, struct term *terms, u
     INF_TRY(simplify_term(einsum, sum));
     for (uint32_t i = 1; i < count; i++) {
         count_labels(einsum, &terms[i], -1);
-        // Labels of the partial result must not be summed out of the next term before the two are
-        // multiplied.
+        // Count the labels of the partial result as needed, so that they are not summed out of the
+        // next term before the two are multiplied.
         count_labels(einsum, sum, 1);
         INF_TRY(simplify_term(einsum, &terms[i]));
         count_labels(einsum, sum, -1);

@@ -6,10 +6,10 @@
 #include "backends/graph/graph.h"
 
 // Adds nodes for `equation`, such as "bij,bjk->bik", over `inputs` and infers their shapes. "..."
-// and a missing "->" mean what NumPy defines. The ranks of inputs must be known, and so must the
-// sizes of axes if a letter occurs twice in one term.
+// and a missing "->" have the meaning that NumPy defines. The ranks of inputs must be known, and so
+// must the sizes of axes if a letter occurs twice in one term.
 //
-// INF_INVALID      the equation does not go with the inputs.
+// INF_INVALID      the equation does not match the inputs.
 // INF_UNSUPPORTED  (OPERATOR) sizes are not known, or there are more than INF_LIMIT_RANK axes.
 enum inf_code inf_graph_add_einsum(struct inf_graph *graph, const char *name, const char *equation,
                                    const uint32_t *inputs, uint32_t input_count,

@@ -9,7 +9,7 @@
 #include "backends/graph/graph.h"
 #include "backends/graph/pass/pass.h"
 
-// A model input that the caller fixes: it becomes a constant, and the graph has no such input.
+// A model input that the caller sets to a constant. The graph has no such input.
 struct inf_bound_input {
     const char *name;
     enum inf_dtype dtype;
@@ -17,15 +17,15 @@ struct inf_bound_input {
     struct inf_blob *data; // borrowed
 };
 
-// How to import. All zero is a good default.
+// Options of an import. A zeroed struct has good defaults.
 struct inf_import_options {
-    // Computes constants while the file is read: axes, shapes and conditions that other nodes make.
-    // NULL: models that need this are refused.
+    // Computes constants while the file is read: axes, shapes and conditions that are results of
+    // other nodes. If NULL, models that need this are refused.
     const struct inf_evaluator *evaluator;
     const struct inf_bound_input *bound; // ONNX only
     uint32_t bound_count;
-    // If a model is refused for unsupported operators: gets all of them, one per line, at most
-    // INF_LIMIT_REPORTED_OPERATORS. The text of an error may have no room for all. NULL: no report.
+    // If a model is refused for unsupported operators, receives all of them, one per line, at most
+    // INF_LIMIT_REPORTED_OPERATORS. The error text may be too short for all. NULL: no report.
     FILE *report;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed access to JSON from untrusted files, on top of jansson. Every view knows its parent, so
-// that an error can print the path from the root to the value it complains about.
+// Typed access to JSON from untrusted files, based on jansson. Every view knows its parent, so that
+// an error can print the path from the root to the faulty value.
 #include "backends/import/common/json.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 #include "proto/core/limits.h"
 
-// Checks nesting and number of values before the parser runs, because the parser recurses and
-// allocates without limits of its own.
+// Checks nesting and the number of values before the parser runs, because the parser recurses and
+// allocates without limits.
 static enum inf_code check_extent(const char *text, size_t size, const char *name,
                                   struct inf_error *err)
 {
@@ -89,7 +89,7 @@ static void print_element(const struct inf_json *json, char *text, size_t size)
         snprintf(text, size, "[%zu]", json->index);
 }
 
-// Writes one step of a path. Of a long key only the end is written.
+// Writes one step of a path. If the key is long, only its end is written.
 static void print_step(const struct inf_json *json, char *text, size_t size)
 {
     enum {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON from untrusted files, read by type. Every getter checks the type. Its error text says where
-// in the document the value is ("weightsManifest[0].weights[3].shape[1]"), what it is and what was
-// wanted.
+// Typed access to JSON from untrusted files. Every getter checks the type. The error text says
+// where in the document the value is ("weightsManifest[0].weights[3].shape[1]"), which value it is
+// and which one was expected.
 #ifndef INF_BACKENDS_IMPORT_COMMON_JSON_H
 #define INF_BACKENDS_IMPORT_COMMON_JSON_H
 
@@ -26,35 +26,35 @@ struct inf_json {
     size_t index;                  // index in the parent array
 };
 
-// Parses `size` bytes of text, which a NUL byte follows. The caller frees *out_root with
+// Parses `size` bytes of text; a NUL byte must follow them. The caller frees *out_root with
 // inf_json_destroy().
 //
-// INF_INVALID    (BAD_JSON) no JSON, a key twice in one object, a NUL in a string; the text gives
-//                line and column. `name` is what the text calls the document.
-// INF_EXHAUSTED  nested deeper than INF_LIMIT_JSON_DEPTH, more than INF_JSON_VALUES_MAX values.
+// INF_INVALID    (BAD_JSON) no JSON, a duplicate key in an object, or a NUL in a string; the text
+// gives line and column. `name` is the name of the document in the text.
+// INF_EXHAUSTED  nested deeper than INF_LIMIT_JSON_DEPTH, or more than INF_JSON_VALUES_MAX values.
 enum inf_code inf_json_parse(struct json_t **out_root, const char *text, size_t size,
                              const char *name, struct inf_error *err) INF_NODISCARD;
 
-// Frees a document. NULL is fine.
+// Frees a document. NULL is allowed.
 void inf_json_destroy(struct json_t **root);
 
 // Returns the view of a whole document.
 struct inf_json inf_json_root(const struct json_t *root);
 
-// *out = the member `key` of an object. Its value is NULL if the member is absent or null.
+// Sets *out to the member `key` of an object. Its value is NULL if the member is absent or null.
 //
-// INF_INVALID  `object` is no object.
+// INF_INVALID  `object` is not an object.
 enum inf_code inf_json_find(const struct inf_json *object, const char *key, struct inf_json *out,
                             struct inf_error *err) INF_NODISCARD;
 
-// As inf_json_find(), but fails if the member is absent.
+// Same as inf_json_find(), but fails if the member is absent.
 enum inf_code inf_json_get(const struct inf_json *object, const char *key, struct inf_json *out,
                            struct inf_error *err) INF_NODISCARD;
 
 // Returns true if `object` is an object with the member `key` that is not null.
 bool inf_json_has(const struct inf_json *object, const char *key);
 
-// *count = elements of an array, or members of an object.
+// Sets *count to the number of elements of an array, or of members of an object.
 enum inf_code inf_json_array(const struct inf_json *array, size_t *count,
                              struct inf_error *err) INF_NODISCARD;
 
@@ -74,40 +74,40 @@ bool inf_json_is_null(const struct inf_json *json);
 // Returns true if the value is a string.
 bool inf_json_is_string(const struct inf_json *json);
 
-// *out = a string without NUL bytes, owned by the document.
+// Sets *out to a string without NUL bytes, owned by the document.
 enum inf_code inf_json_string(const struct inf_json *json, const char **out,
                               struct inf_error *err) INF_NODISCARD;
 
-// As inf_json_string(), for names that may appear in messages: 1 to INF_JSON_NAME_MAX bytes, no
-// control characters.
+// Same as inf_json_string(), for names that may appear in messages. They must have 1 to
+// INF_JSON_NAME_MAX bytes and no control characters.
 enum inf_code inf_json_name(const struct inf_json *json, const char **out,
                             struct inf_error *err) INF_NODISCARD;
 #define INF_JSON_NAME_MAX 512u
 
-// *out = an integer from `min` to `max`. A string such as "-1" is accepted, because protobuf writes
-// 64-bit integers as strings.
+// Sets *out to an integer from `min` to `max`. A string such as "-1" is accepted, because protobuf
+// writes 64-bit integers as strings.
 enum inf_code inf_json_int(const struct inf_json *json, int64_t min, int64_t max, int64_t *out,
                            struct inf_error *err) INF_NODISCARD;
 
-// *out = a finite number, or a string that is one.
+// Sets *out to a finite number. A string that contains a number is accepted.
 enum inf_code inf_json_number(const struct inf_json *json, double *out,
                               struct inf_error *err) INF_NODISCARD;
 
-// *out = true or false.
+// Sets *out to a boolean.
 enum inf_code inf_json_bool(const struct inf_json *json, bool *out,
                             struct inf_error *err) INF_NODISCARD;
 
 #define INF_JSON_PATH_SIZE 256
 
 // Writes the path of a value ("signature.inputs.x", "modelTopology.node[3 'conv'].op") and returns
-// `text`. The root is "the document". Of a path that is too long the end is written.
+// `text`. The root is "the document". If a path is too long, only its end is written.
 const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_SIZE]);
 
-// Writes the value as one line of ASCII JSON, cut with "..." if it does not fit. `size` is at least
-// 8.
+// Writes the value as one line of ASCII JSON, truncated with "..." if it does not fit. `size` must
+// be at least 8.
 void inf_json_print(const struct inf_json *json, char *text, size_t size);
 
-// Fails with INF_INVALID (BAD_JSON): "PATH: has WHAT IT IS, wanted WANTED".
+// Fails with INF_INVALID (BAD_JSON) and the text "PATH: has VALUE, wanted WANTED".
 enum inf_code inf_json_fail(const struct inf_json *json, struct inf_error *err,
                             const char *wanted) INF_NODISCARD;
 

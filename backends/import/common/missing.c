@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects what a model needs and is not supported, for an error text of limited length and a
-// complete report.
+// Collects the unsupported operators and classes of a model, for an error text of limited length
+// and for a complete report.
 #include "backends/import/common/missing.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "proto/core/limits.h"
 
-// Bytes of the text that are kept free for the number of items that do not fit.
+// Bytes of the text that are reserved for the number of omitted items.
 #define LAST_WORDS 32
 
 void inf_missing_add(struct inf_missing *missing, const char *item)

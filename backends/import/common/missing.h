@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists what a model needs and is not supported: shortened in the text of an error, and complete in
-// a report with one line per item.
+// Lists the unsupported operators and classes of a model: truncated in an error text, and complete
+// in a report with one line per item.
 #ifndef INF_BACKENDS_IMPORT_COMMON_MISSING_H
 #define INF_BACKENDS_IMPORT_COMMON_MISSING_H
 
@@ -10,27 +10,28 @@
 
 #include "backends/graph/graph.h"
 
-// Bytes of an error text for the list; the rest of the text says what is missing and how many items
-// do not fit.
+// The size of the list in an error text. The rest of the text says which kind of item is missing
+// and how many items were omitted.
 #define INF_MISSING_TEXT_SIZE 960
 
 struct inf_missing {
     const char *separator; // between items
-    FILE *report;          // gets every item, at most INF_LIMIT_REPORTED_OPERATORS; may be NULL
+    FILE *report;          // receives every item, at most INF_LIMIT_REPORTED_OPERATORS; may be NULL
     char text[INF_MISSING_TEXT_SIZE];
-    size_t used, left_out; // bytes of the text, and items that did not fit
+    size_t used, left_out; // bytes of the text in use, and number of omitted items
     uint32_t count;
 };
 
 // Adds one item: an operator or class with its details.
 void inf_missing_add(struct inf_missing *missing, const char *item);
 
-// Sorts `names` and adds an item per distinct name: "Foo (3 nodes)", "Bar (1 node)" if `unit` is
-// "node".
+// Sorts `names` and adds an item for each distinct name. If `unit` is "node", items are "Foo (3
+// nodes)" or "Bar (1 node)".
 void inf_missing_add_names(struct inf_missing *missing, const char **names, size_t count,
                            const char *unit);
 
-// Returns INF_OK if no item was added; else fails with "WHAT not supported: " and the items.
+// Returns INF_OK if no item was added. Otherwise fails with the text "WHAT not supported: " and the
+// items.
 //
 // INF_UNSUPPORTED  (OPERATOR)
 enum inf_code inf_missing_check(struct inf_missing *missing, const char *what,

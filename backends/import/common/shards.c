@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the files of a weight group as one stream of bytes. All files are measured first, so that a
-// weight that is larger than the files is refused before its memory is allocated.
+// Reads the files of a weight group as one stream of bytes. The sizes of all files are read first,
+// so that a weight larger than the files is refused before memory for it is allocated.
 #include "backends/import/common/shards.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ struct inf_shards {
     size_t count;
     size_t current;  // index of the shard that is being read; `count` after the last one
     uint64_t offset; // bytes read of the current shard
-    uint64_t left;   // bytes not yet read of all shards
+    uint64_t left;   // bytes of all shards that are not yet read
     int fd;          // descriptor of the current shard; -1 if it is not open
 };
 
@@ -56,7 +56,8 @@ static enum inf_code open_shard(int *out_fd, uint64_t *out_size_bytes,
     return code == INF_OK ? INF_OK : inf_error_prefix(err, code, "weights");
 }
 
-// Finds the sizes of all shards. Weights that are larger are refused before memory is allocated.
+// Finds the sizes of all shards, so that weights larger than the shards are refused before memory
+// is allocated.
 static enum inf_code measure_shards(struct inf_shards *shards, const struct inf_json *paths,
                                     struct inf_error *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the shards of one weight group as if they were one file: a weight may begin in one shard
-// and end in another.
+// Reads the shards of one weight group as if they were one file, because a weight may begin in one
+// shard and end in another.
 #ifndef INF_BACKENDS_IMPORT_COMMON_SHARDS_H
 #define INF_BACKENDS_IMPORT_COMMON_SHARDS_H
 
@@ -31,25 +31,25 @@ struct inf_shard_place {
 
 struct inf_shards;
 
-// Finds all files of `paths`, the JSON array of their names. The caller destroys *out_shards.
+// Opens all files named in `paths`, a JSON array of file names. The caller destroys *out_shards.
 // `place`, `paths` and `tally` must outlive it.
 //
 // INF_NOT_FOUND  a shard is missing.
-// INF_DENIED     a name is more than a file name, or the file is a link.
+// INF_DENIED     a name is not a plain file name, or the file is a link.
 // INF_EXHAUSTED  more than INF_LIMIT_MODEL_WEIGHT_BYTES, or memory.
 enum inf_code inf_shards_open(struct inf_shards **out_shards, const struct inf_shard_place *place,
                               const struct inf_json *paths, struct inf_tally *tally,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Closes the shards. NULL is fine.
+// Closes the shards. NULL is allowed.
 void inf_shards_destroy(struct inf_shards **shards);
 
 // Returns the number of bytes not yet read.
 uint64_t inf_shards_left(const struct inf_shards *shards);
 
-// Reads the next `size` bytes into `buffer`; skips them if `buffer` is NULL, but counts them.
+// Reads the next `size` bytes into `buffer`. If `buffer` is NULL, skips the bytes but counts them.
 //
-// INF_INVALID  fewer are left; the text names the last shard.
+// INF_INVALID  fewer bytes are left; the text names the last shard.
 enum inf_code inf_shards_read(struct inf_shards *shards, void *buffer, uint64_t size,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

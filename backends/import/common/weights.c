@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the weights of a TensorFlow.js model into blobs. A manifest comes from outside: types,
-// shapes, quantisation and sizes are checked before memory is allocated, and names that occur twice
-// are refused. Stored numbers (8 and 16-bit affine, half precision) are decoded piece by piece
-// while the file is read.
+// Reads the weights of a TensorFlow.js model into blobs. A manifest is untrusted: types, shapes,
+// quantisation and sizes are checked before memory is allocated, and duplicate names are refused.
+// Stored numbers (8 and 16-bit affine, half precision) are decoded piece by piece while the file is
+// read.
 #include "backends/import/common/weights.h"
 
 #include <float.h>
@@ -22,7 +22,7 @@ enum storage {
     STORED_AFFINE_16, // the same with two bytes per element
     STORED_HALF,      // binary16
     STORED_COMPLEX,   // two floats per element; skipped
-    STORED_STRINGS,   // per element a length of 4 bytes and the text; skipped
+    STORED_STRINGS,   // for each element a length of 4 bytes and the text; skipped
 };
 
 struct encoding {
@@ -91,8 +91,8 @@ static enum inf_code read_type(struct inf_weight *weight, struct encoding *encod
                     weight->name, weight->type_name);
 }
 
-// Reads scale and minimum, and checks that every number that can be stored is in the range of the
-// dtype.
+// Reads scale and minimum, and checks that every number that can be stored is within the range of
+// the dtype.
 static enum inf_code read_affine(const struct inf_weight *weight, struct encoding *encoding,
                                  const struct inf_json *json, struct inf_error *err)
 {
@@ -217,7 +217,7 @@ static enum inf_code read_data(struct inf_shards *shards, struct inf_weight *wei
                         inf_shape_print(&weight->shape, text), INF_LIMIT_TENSOR_BYTES);
     if (encoding->storage == STORED_STRINGS)
         return skip_strings(shards, count, err);
-    // The file is too short: fail in the read, without allocating memory for the elements.
+    // The file is too short. The read fails before memory for the elements is allocated.
     if (encoding->storage == STORED_COMPLEX || stored_bytes > inf_shards_left(shards))
         return inf_shards_read(shards, NULL, stored_bytes, err);
 
@@ -278,7 +278,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct inf_weight *)a)->name, ((const struct inf_weight *)b)->name);
 }
 
-// --- names that may occur only once ---
+// --- refusing duplicate names ---
 
 struct names {
     const char **items;
@@ -317,8 +317,8 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Refuses a manifest that names a weight or a shard twice, before anything is read. A small
-// manifest could otherwise have a large file read thousands of times.
+// Refuses a manifest that names a weight or a shard twice, before anything is read. Otherwise a
+// small manifest could cause a large file to be read thousands of times.
 static enum inf_code check_repeats(const struct inf_json *manifest, size_t group_count,
                                    const char *key, struct inf_error *err)
 {

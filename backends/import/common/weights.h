@@ -13,18 +13,18 @@
 #include "backends/import/common/shards.h"
 #include "proto/core/shape.h"
 
-// One weight. Strings and complex numbers are not supported: their dtype is INF_DTYPE_NONE and
-// their data NULL.
+// One weight. Strings and complex numbers are not supported; such weights have the dtype
+// INF_DTYPE_NONE and NULL data.
 struct inf_weight {
     const char *name;      // owned by the manifest
-    const char *type_name; // type as the manifest spells it; owned by the manifest
+    const char *type_name; // name of the type in the manifest; owned by the manifest
     enum inf_dtype dtype;  // f32, i32, bool, or NONE
     struct inf_shape shape;
     struct inf_blob *data; // row-major elements; the weight holds one reference
 };
 
 struct inf_weights {
-    struct inf_weight *items; // sorted by name once read
+    struct inf_weight *items; // sorted by name after reading
     size_t count;
 };
 
@@ -33,10 +33,10 @@ struct inf_weights {
 // the JSON document.
 //
 // INF_NOT_FOUND    a shard is missing.
-// INF_DENIED       a shard's name is more than a file name, or it is a link.
-// INF_INVALID      wrong types, a weight or a shard twice, sizes that do not add up; the text names
-//                  weight and shard.
-// INF_UNSUPPORTED  a dtype or quantisation that is not known.
+// INF_DENIED       a shard's name is not a plain file name, or the shard is a link.
+// INF_INVALID      wrong types, a duplicate weight or shard, or sizes that do not match; the text
+// names weight and shard.
+// INF_UNSUPPORTED  an unknown dtype or quantisation.
 // INF_EXHAUSTED    a limit of limits.h, or memory.
 //
 // Blocks (reads files).
@@ -44,7 +44,7 @@ enum inf_code inf_weights_read(struct inf_weights **out_weights, const struct in
                                const struct inf_shard_place *place, struct inf_tally *tally,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees the weights and their references. NULL is fine.
+// Frees the weights and their references. NULL is allowed.
 void inf_weights_destroy(struct inf_weights **weights);
 
 // Returns the weight named `name`; NULL if there is none.

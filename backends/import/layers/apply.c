@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers calls of layers and of models within models, in an order in which every input is made
+// Lowers calls of layers, and of models within models, in an order in which every input is computed
 // before it is used. A wrapper such as TimeDistributed applies its inner layer from its own
 // lowering function.
 #include "backends/import/layers/lower.h"
@@ -44,11 +44,11 @@ enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error 
 struct run {
     struct inf_layers_context *context;
     const struct inf_layers_model *model;
-    struct inf_layers_result *results; // outputs, per call
+    struct inf_layers_result *results; // outputs of each call
 };
 
-// *out = the tensor that a reference names; its call has been lowered. `who` is the layer that
-// refers to it.
+// Sets *out to the tensor of a reference whose call has been lowered. `who` is the layer that has
+// the reference.
 static enum inf_code find_tensor(const struct run *run, const struct inf_layers_ref *ref,
                                  struct inf_layers_tensor *out, const struct inf_layers_layer *who,
                                  struct inf_error *err)
@@ -90,7 +90,8 @@ static enum inf_code apply_call(struct run *run, uint32_t index, struct inf_erro
     return INF_OK;
 }
 
-// Lowers the calls of a model and collects its outputs. The results of its inputs are set already.
+// Lowers the calls of a model and collects its outputs. The results for the model's inputs are
+// already set.
 static enum inf_code apply_calls(struct run *run, struct inf_layers_scope *scope,
                                  struct inf_error *err)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the calls of a model's layers from inbound_nodes. Keras has written them in several ways:
-// lists of ["layer", call, tensor], with keyword arguments as a fourth element, or (Keras 3)
+// Reads the calls of a model's layers from inbound_nodes. Keras versions write calls in several
+// ways: lists of ["layer", call, tensor], with keyword arguments as a fourth element, or (Keras 3)
 // objects with args and kwargs. All become references from calls to outputs of calls. A depth-first
-// walk then puts the calls in an order in which every input is computed before it is used.
+// walk then orders the calls so that every input is computed before it is used.
 #include "backends/import/layers/calls.h"
 
 #include <string.h>
@@ -13,9 +13,9 @@
 struct reader {
     struct inf_layers_document *document;
     struct inf_layers_model *model;
-    // Call whose inputs are read; NULL while the model's inputs and outputs are read.
+    // The call whose inputs are being read; NULL while the model's inputs and outputs are read.
     struct inf_layers_call *call;
-    const char *argument; // keyword of the argument that is read, or NULL
+    const char *argument; // keyword of the argument that is being read, or NULL
 };
 
 static enum inf_code add_ref(struct reader *reader, struct inf_layers_refs *refs,
@@ -57,29 +57,29 @@ static uint32_t find_layer(const struct inf_layers_model *model, const char *nam
 static enum inf_code read_refs(struct reader *reader, const struct inf_json *json,
                                struct inf_layers_refs *refs, struct inf_error *err);
 
-// Notes that the argument `key` is read. Every layer calls its first input "inputs".
+// Records that the argument `key` is being read. Every layer calls its first input "inputs".
 static void set_argument(struct reader *reader, const char *key)
 {
     reader->argument = strcmp(key, "inputs") != 0 ? key : NULL;
 }
 
-// Reads tensors among the keyword arguments; they are inputs too. Other arguments are left to the
-// layer. Keras 2 repeats the same keyword arguments with each tensor; they are read once. The
-// nesting of the document limits the recursion.
+// Reads the tensors among the keyword arguments, because they are inputs too. The layer reads the
+// other arguments. Keras 2 repeats the same keyword arguments with each tensor; they are read only
+// once. The nesting of the document limits the recursion.
 static enum inf_code read_named(struct reader *reader, const struct inf_json *named,
                                 struct inf_layers_refs *refs, struct inf_error *err)
 {
     struct inf_json member;
     if (reader->call == NULL || reader->call->arguments.value != NULL || !inf_json_is_object(named))
         return INF_OK;
-    // A view without parent, because the parent view does not live as long.
+    // Store a view without parent, because the parent view is freed earlier.
     reader->call->arguments = (struct inf_json){.value = named->value};
     for (void *iterator = NULL; inf_json_next(named, &iterator, &member);) {
         size_t count = 0;
         if (!inf_json_is_array(&member) || inf_json_array(&member, &count, NULL) != INF_OK ||
             count == 0)
             continue;
-        // Lists of numbers are no tensors.
+        // A list of numbers is not a list of tensors.
         struct inf_json first = inf_json_at(&member, 0);
         if (!inf_json_is_string(&first) && !inf_json_is_array(&first))
             continue;
@@ -275,8 +275,9 @@ static enum inf_code visit_refs(struct inf_layers_model *model,
     return INF_OK;
 }
 
-// Notes that a model within a model has a call 0. The document does not list the call that made
-// such a model, so its calls are numbered from 1, unless a reference uses 0.
+// Records that a model within a model has a call 0. Calls of such a model are numbered from 1,
+// because the document does not list the call that created it. If a reference uses 0, they are
+// numbered from 0.
 static enum inf_code note_call_zero(struct inf_layers_model *model, struct inf_layers_ref *ref,
                                     struct inf_error *err)
 {
@@ -370,8 +371,8 @@ enum inf_code inf_layers_calls_chain(struct inf_layers_document *document,
 // A depth-first walk with its own stack, because a model may be as deep as it has layers.
 struct walk {
     struct inf_layers_model *model;
-    uint32_t *next_input; // per call: index of the next input to visit
-    uint8_t *state;       // per call
+    uint32_t *next_input; // for each call: index of the next input to visit
+    uint8_t *state;       // state of each call
     uint32_t *stack;
     uint32_t depth;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a model's layers, read from inbound_nodes and put in an order.
+// The calls of a model's layers, read from inbound_nodes and sorted.
 #ifndef INF_BACKENDS_IMPORT_LAYERS_CALLS_H
 #define INF_BACKENDS_IMPORT_LAYERS_CALLS_H
 
@@ -10,14 +10,15 @@ enum inf_code inf_layers_calls_read(struct inf_layers_document *document,
                                     struct inf_layers_model *model,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Makes the calls of a Sequential model: each layer takes the output of the one before.
+// Creates the calls of a Sequential model, in which each layer takes the output of the previous
+// one.
 enum inf_code inf_layers_calls_chain(struct inf_layers_document *document,
                                      struct inf_layers_model *model,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Orders the calls that the model's outputs depend on.
+// Sorts the calls on which the model's outputs depend.
 //
-// INF_INVALID  they form a cycle; the text names a layer of it.
+// INF_INVALID  the calls form a cycle; the text names a layer of the cycle.
 enum inf_code inf_layers_calls_order(struct inf_layers_document *document,
                                      struct inf_layers_model *model,
                                      struct inf_error *err) INF_NODISCARD;

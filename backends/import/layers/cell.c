@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cells of recurrent layers (LSTM, GRU, simple): reads their weights and adds one time step.
-// States that are still zero are INF_VALUE_NONE, and their products are left out.
+// The cells of recurrent layers (LSTM, GRU, simple): reads their weights and adds one time step. A
+// state that is still zero is INF_VALUE_NONE, and its products are omitted.
 #include "backends/import/layers/cell.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ static enum inf_code add_row(struct inf_layers_scope *scope, const struct inf_we
 }
 
 // Reads the weights of a GRU. With reset_after, the reset gate is applied after the product of the
-// last gate, and the state has a bias of its own.
+// last gate, and the state has its own bias.
 static enum inf_code read_gru(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                               struct inf_error *err)
 {
@@ -129,7 +129,7 @@ static enum inf_code split_gates(struct inf_layers_scope *scope, uint32_t x, uin
     return inf_layers_emit_many(scope, &node, gates, count, err);
 }
 
-// Adds activation(a + b). If b is INF_VALUE_NONE, activation(a).
+// Adds activation(a + b), or activation(a) if b is INF_VALUE_NONE.
 static enum inf_code emit_gate(struct inf_layers_scope *scope,
                                const struct inf_layers_activation *activation, uint32_t a,
                                uint32_t b, uint32_t *out_value, struct inf_error *err)
@@ -173,7 +173,8 @@ static enum inf_code step_lstm(struct inf_layers_cell *cell, struct inf_layers_s
     return inf_layers_binary(scope, INF_BINARY_MUL, gates[3], carry, &cell->states[0], err);
 }
 
-// *out = the contribution of the state to the last gate: (reset * h) R, or reset * (h R + bias).
+// Sets *out to the contribution of the state to the last gate: (reset * h) R, or reset * (h R +
+// bias).
 static enum inf_code emit_reset(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                 uint32_t reset, uint32_t last, uint32_t *out_value,
                                 struct inf_error *err)
@@ -190,7 +191,7 @@ static enum inf_code emit_reset(struct inf_layers_cell *cell, struct inf_layers_
     return emit_product(scope, *out_value, cell->recurrent_last, INF_VALUE_NONE, out_value, err);
 }
 
-// gates[] = the contributions of the state to the gates; INF_VALUE_NONE for zeros.
+// Sets gates[] to the contributions of the state to the gates; INF_VALUE_NONE for zeros.
 static enum inf_code emit_gru_state(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                     uint32_t gates[3], struct inf_error *err)
 {

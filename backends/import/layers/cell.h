@@ -5,7 +5,7 @@
 
 #include "backends/import/layers/lower.h"
 
-// The kinds of cells; 0 is none.
+// The kinds of cells. 0 means no cell.
 enum inf_layers_cell_kind {
     INF_LAYERS_CELL_LSTM = 1,
     INF_LAYERS_CELL_GRU,
@@ -22,9 +22,10 @@ struct inf_layers_cell {
     // output.
     uint32_t states[2];
     uint32_t kernel, bias;   // weights of the input; the bias may be INF_VALUE_NONE
-    uint32_t recurrent;      // weights of the state; without GRU's last gate unless reset_after
+    uint32_t recurrent;      // weights of the state; without the last gate of a GRU unless
+                             // reset_after is set
     uint32_t recurrent_last; // GRU: weights of the state for the last gate
-    // Bias of the state, [3*units], of a GRU with reset_after; else INF_VALUE_NONE.
+    // The bias of the state, [3*units], for a GRU with reset_after; otherwise INF_VALUE_NONE.
     uint32_t recurrent_bias;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the configurations of layers. Keys may be in the spelling of Python or of TensorFlow.js.
+// Reads the configurations of layers. Keys may have Python's or TensorFlow.js's spelling.
 #include "backends/import/layers/config.h"
 
 #include <ctype.h>
@@ -30,7 +30,7 @@ enum inf_code inf_layers_find(const struct inf_json *config, const char *key, st
     struct inf_json found;
     if (!inf_json_has(config, key) && inf_json_find(config, camel, &found, NULL) == INF_OK &&
         found.value != NULL) {
-        // The view must not point at the local copy of the key.
+        // The view must not point to the local copy of the key, so find the key in the document.
         void *iterator = NULL;
         while (inf_json_next(config, &iterator, out))
             if (strcmp(out->key, camel) == 0)

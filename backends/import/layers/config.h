@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configurations of Keras layers, read by type. If a key is absent or null, *out keeps its
+// Typed access to the configurations of Keras layers. If a key is absent or null, *out keeps its
 // value, which is the default. Keys may be spelled as in Python ("pool_size") or as in
-// TensorFlow.js ("poolSize"); so may values that are words.
+// TensorFlow.js ("poolSize"). The same holds for values that are words.
 #ifndef INF_BACKENDS_IMPORT_LAYERS_CONFIG_H
 #define INF_BACKENDS_IMPORT_LAYERS_CONFIG_H
 
@@ -11,7 +11,8 @@
 #include "backends/import/common/json.h"
 #include "proto/core/shape.h"
 
-// *out = the member `key` of a configuration; its value is NULL if it is absent or null.
+// Sets *out to the member `key` of a configuration. Its value is NULL if the member is absent or
+// null.
 enum inf_code inf_layers_find(const struct inf_json *config, const char *key, struct inf_json *out,
                               struct inf_error *err) INF_NODISCARD;
 
@@ -19,25 +20,25 @@ enum inf_code inf_layers_find(const struct inf_json *config, const char *key, st
 // "hard_sigmoid".
 bool inf_layers_same_word(const char *word, const char *name);
 
-// *out = an integer from `min` to `max`.
+// Sets *out to an integer from `min` to `max`.
 enum inf_code inf_layers_int(const struct inf_json *config, const char *key, int32_t min,
                              int32_t max, int32_t *out, struct inf_error *err) INF_NODISCARD;
 
-// *out = a finite number.
+// Sets *out to a finite number.
 enum inf_code inf_layers_float(const struct inf_json *config, const char *key, float *out,
                                struct inf_error *err) INF_NODISCARD;
 
-// *out = true or false.
+// Sets *out to a boolean.
 enum inf_code inf_layers_bool(const struct inf_json *config, const char *key, bool *out,
                               struct inf_error *err) INF_NODISCARD;
 
-// *out = a word, owned by the document.
+// Sets *out to a word, owned by the document.
 enum inf_code inf_layers_text(const struct inf_json *config, const char *key, const char **out,
                               struct inf_error *err) INF_NODISCARD;
 
-// *out = the index of a word in `words`, a list that ends with NULL.
+// Sets *out to the index of a word in `words`, a list that ends with NULL.
 //
-// INF_INVALID  it is none of them; the text lists them.
+// INF_INVALID  the word is not in the list; the text lists all words.
 enum inf_code inf_layers_choice(const struct inf_json *config, const char *key,
                                 const char *const *words, int32_t *out,
                                 struct inf_error *err) INF_NODISCARD;
@@ -47,27 +48,27 @@ struct inf_layers_range {
     int32_t min, max;
 };
 
-// items[0..count-1] = a list of `count` integers, or one integer for all of them.
+// Sets items[0..count-1] to a list of `count` integers, or all of them to one integer.
 enum inf_code inf_layers_ints(const struct inf_json *config, const char *key,
                               struct inf_layers_range range, int32_t *items, uint32_t count,
                               struct inf_error *err) INF_NODISCARD;
 
-// items[0..*count-1] = a list of at most `capacity` integers, or one integer.
+// Sets items[0..*count-1] to a list of at most `capacity` integers, or to one integer.
 enum inf_code inf_layers_int_list(const struct inf_json *config, const char *key,
                                   struct inf_layers_range range, int32_t *items, uint32_t capacity,
                                   uint32_t *count, struct inf_error *err) INF_NODISCARD;
 
-// items[0..*count-1] = a list of at most `capacity` numbers, or one number.
+// Sets items[0..*count-1] to a list of at most `capacity` numbers, or to one number.
 enum inf_code inf_layers_floats(const struct inf_json *config, const char *key, float *items,
                                 uint32_t capacity, uint32_t *count,
                                 struct inf_error *err) INF_NODISCARD;
 
-// before_after[i] = elements to add or cut before and after axis i of `axes` (1 or 2). The file has
-// one number for all sides, one per axis for both of its sides, or pairs.
+// Sets before_after[i] to the number of elements to add or cut before and after axis i of `axes` (1
+// or 2). The file has one number for all sides, one number for both sides of each axis, or pairs.
 enum inf_code inf_layers_sides(const struct inf_json *config, const char *key, uint32_t axes,
                                int32_t before_after[2][2], struct inf_error *err) INF_NODISCARD;
 
-// *out = a shape: a list of sizes; null and -1 are unknown sizes.
+// Sets *out to a shape, which is a list of sizes; null and -1 are unknown sizes.
 enum inf_code inf_layers_shape(const struct inf_json *json, struct inf_shape *out,
                                struct inf_error *err) INF_NODISCARD;
 

@@ -31,7 +31,7 @@ static void find_missing(const struct inf_layers_layer *layer, struct classes *c
         find_missing(&layer->model->layers[i], classes);
 }
 
-// Fails if layers have unsupported classes, and names all of these.
+// Fails if layers have unsupported classes, and names all these classes.
 static enum inf_code check_classes(struct inf_layers_document *document, FILE *report,
                                    struct inf_error *err)
 {
@@ -68,7 +68,7 @@ static enum inf_code find_input_shape(const struct inf_layers_model *model,
     return INF_OK;
 }
 
-// All integer types are i32 and all float types f32, as in TensorFlow.js.
+// Converts all integer types to i32 and all float types to f32, as TensorFlow.js does.
 static enum inf_code read_input_type(const struct inf_layers_layer *layer, enum inf_dtype *out,
                                      struct inf_error *err)
 {
@@ -122,7 +122,8 @@ static enum inf_code add_output(struct inf_layers_scope *scope, uint32_t index,
     int length = snprintf(name, sizeof name, "%s", model->layers[layer].name);
     if (same > 0)
         snprintf(name + length, sizeof name - (size_t)length, ":%u", same);
-    // An output must be made by a node.
+    // A node must compute each output, so an output that is an input or constant gets an identity
+    // node.
     if (graph->values[value].producer == INF_NODE_NONE) {
         struct inf_layers_scope copy = *scope;
         copy.layer = &model->layers[layer];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds nodes on behalf of a layer: the graph's builder, one call at a time, with the layer's name.
-// Code that adds several nodes in a row uses the builder itself, see inf_layers_builder().
+// Adds nodes for a layer: calls the graph's builder once, with the layer's name. Code that adds
+// several nodes in a row uses the builder directly, see inf_layers_builder().
 #include "backends/import/layers/lower.h"
 
 #include <assert.h>
@@ -116,7 +116,7 @@ enum inf_code inf_layers_add_floats(struct inf_layers_scope *scope, const float 
     return b.code;
 }
 
-// --- layouts ---
+// --- channels first or last ---
 
 enum inf_code inf_layers_channels_first(const struct inf_layers_scope *scope, bool *out,
                                         struct inf_error *err)

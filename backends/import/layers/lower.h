@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lowering functions of layers/ops work with: one call of a layer whose inputs are values
+// The interface for lowering functions in layers/ops: one call of a layer whose inputs are values
 // of the graph, and functions that add nodes.
 #ifndef INF_BACKENDS_IMPORT_LAYERS_LOWER_H
 #define INF_BACKENDS_IMPORT_LAYERS_LOWER_H
@@ -13,11 +13,11 @@
 struct inf_layers_tensor {
     uint32_t value;
     uint32_t mask;        // INF_VALUE_NONE: all time steps are valid
-    const char *argument; // keyword by which the call gives it; else NULL
+    const char *argument; // keyword under which the call passes it; otherwise NULL
 };
 
-// The mask of a tensor that was made of tensors with different masks. Only layers that need the
-// mask refuse it.
+// The mask of a tensor that was computed from tensors with different masks. Only layers that need
+// the mask refuse such a tensor.
 #define INF_LAYERS_MASK_MIXED (UINT32_MAX - 1)
 
 // The outputs of a call, in the arena.
@@ -31,7 +31,8 @@ struct inf_layers_context {
     struct inf_graph *graph;
     struct inf_arena *arena;
     struct inf_layers_weights *weights;
-    // Calls and time steps that may still be lowered; models within models could multiply them.
+    // Remaining number of calls and time steps that may be lowered. The limit is needed because
+    // models within models could multiply them.
     uint32_t steps_left;
 };
 
@@ -41,7 +42,7 @@ struct inf_layers_context {
 struct inf_layers_scope {
     struct inf_layers_context *context;
     const struct inf_layers_layer *layer;
-    // Prefixes of the names of its weights; the first one that exists is used.
+    // Possible prefixes for the names of its weights; the first one that exists is used.
     const char *prefixes[4];
     const struct inf_layers_tensor *inputs;
     uint32_t input_count;
@@ -54,21 +55,21 @@ struct inf_layers_class {
     const char *name;
     enum inf_code (*lower)(struct inf_layers_scope *scope, struct inf_error *err);
     uint32_t inputs_min, inputs_max;
-    int32_t kind;             // parameter of the function
-    bool keeps_mask;          // the output has the mask of input 0
-    const char *const *named; // keywords of inputs, ended by NULL; NULL: none
+    int32_t kind;             // parameter of the lowering function
+    bool keeps_mask;          // true: the output has the mask of input 0
+    const char *const *named; // keywords of inputs, terminated by NULL; NULL: there are none
 };
 
-// Lowers a call of `scope->layer`, a layer or a model, and fills scope->result.
+// Lowers a call of `scope->layer`, which is a layer or a model, and fills scope->result.
 enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error *err) INF_NODISCARD;
 
-// Takes `count` from the remaining steps.
+// Subtracts `count` from the remaining steps.
 //
-// INF_EXHAUSTED  there are no more.
+// INF_EXHAUSTED  not enough steps remain.
 enum inf_code inf_layers_spend(struct inf_layers_scope *scope, uint64_t count,
                                struct inf_error *err) INF_NODISCARD;
 
-// Puts "layer 'NAME' (CLASS)" in front of an error's text; returns its code.
+// Prepends "layer 'NAME' (CLASS)" to an error's text, and returns its code.
 enum inf_code inf_layers_error(const struct inf_layers_layer *layer, enum inf_code code,
                                struct inf_error *err);
 
@@ -77,34 +78,34 @@ enum inf_code inf_layers_error(const struct inf_layers_layer *layer, enum inf_co
 
 // --- nodes ---
 
-// Returns a builder whose nodes have the name of the scope's layer. Failures latch in it: test its
-// `code` before anything that could set `err` again.
+// Returns a builder whose nodes have the name of the scope's layer. The builder keeps its first
+// failure, so test its `code` before calling anything else that may set `err`.
 struct inf_builder inf_layers_builder(const struct inf_layers_scope *scope, struct inf_error *err);
 
 // Adds a node with one output and infers its shape.
 enum inf_code inf_layers_emit(struct inf_layers_scope *scope, const struct inf_build_node *node,
                               uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// As inf_layers_emit(), with `count` outputs.
+// Same as inf_layers_emit(), with `count` outputs.
 enum inf_code inf_layers_emit_many(struct inf_layers_scope *scope,
                                    const struct inf_build_node *node, uint32_t *out_values,
                                    uint32_t count, struct inf_error *err) INF_NODISCARD;
 
-// Adds kind(x).
+// Adds a unary node that computes kind(x).
 enum inf_code inf_layers_unary(struct inf_layers_scope *scope, enum inf_unary_kind kind, uint32_t x,
                                uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds kind(x, y).
+// Adds a binary node that computes kind(x, y).
 enum inf_code inf_layers_binary(struct inf_layers_scope *scope, enum inf_binary_kind kind,
                                 uint32_t a, uint32_t b, uint32_t *out_value,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Adds kind(x, number).
+// Adds a binary node that computes kind(x, number).
 enum inf_code inf_layers_binary_number(struct inf_layers_scope *scope, enum inf_binary_kind kind,
                                        uint32_t x, float number, uint32_t *out_value,
                                        struct inf_error *err) INF_NODISCARD;
 
-// Adds x as `dtype`; *out_value = x if it has that type.
+// Adds a cast of x to `dtype`. If x already has that type, sets *out_value to x.
 enum inf_code inf_layers_cast(struct inf_layers_scope *scope, enum inf_dtype dtype, uint32_t x,
                               uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
@@ -120,7 +121,7 @@ enum inf_code inf_layers_expand(struct inf_layers_scope *scope, uint32_t x, int6
 enum inf_code inf_layers_squeeze(struct inf_layers_scope *scope, uint32_t x, int64_t axis,
                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds x reduced as `how` says.
+// Adds a reduction of x with the attributes `how`.
 enum inf_code inf_layers_reduce(struct inf_layers_scope *scope, const struct inf_attrs_reduce *how,
                                 uint32_t x, uint32_t *out_value,
                                 struct inf_error *err) INF_NODISCARD;
@@ -136,8 +137,8 @@ enum inf_code inf_layers_add_floats(struct inf_layers_scope *scope, const float 
                                     uint32_t count, uint32_t *out_value,
                                     struct inf_error *err) INF_NODISCARD;
 
-// A size that may depend on the request: the size of an axis of a value, times `scale`, plus
-// `offset`; or the number `offset`.
+// A size that may depend on the request. It is the size of an axis of a value, times `scale`, plus
+// `offset`, or just the number `offset`.
 struct inf_layers_dim {
     uint32_t value; // INF_VALUE_NONE: the size is the number `offset`
     int32_t axis;
@@ -150,12 +151,12 @@ struct inf_layers_dim inf_layers_dim_fixed(int64_t number);
 // Returns the size of an axis of a value.
 struct inf_layers_dim inf_layers_dim_of(uint32_t value, int32_t axis);
 
-// Adds a list of sizes as a value: a constant if all are known.
+// Adds a list of sizes as a value, which is a constant if all sizes are known.
 enum inf_code inf_layers_dims(struct inf_layers_scope *scope, const struct inf_layers_dim *dims,
                               uint32_t count, uint32_t *out_value,
                               struct inf_error *err) INF_NODISCARD;
 
-// Adds x in another shape. One size may be the number -1.
+// Adds a reshape of x. One of the sizes may be the number -1.
 enum inf_code inf_layers_reshape(struct inf_layers_scope *scope, uint32_t x,
                                  const struct inf_layers_dim *dims, uint32_t count,
                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
@@ -168,12 +169,12 @@ const struct inf_shape *inf_layers_shape_of(const struct inf_layers_scope *scope
 // Returns the value of input 0.
 uint32_t inf_layers_x(const struct inf_layers_scope *scope);
 
-// Returns the input with the keyword `name` or, without that, at position `place`; NULL if there is
-// neither.
+// Returns the input with the keyword `name`. If there is none, returns the input at position
+// `place`; NULL if that is absent too.
 const struct inf_layers_tensor *inf_layers_argument(const struct inf_layers_scope *scope,
                                                     uint32_t place, const char *name);
 
-// *out = the keyword argument `name`, true or false; unchanged if it is absent.
+// Sets *out to the boolean keyword argument `name`; *out is unchanged if it is absent.
 enum inf_code inf_layers_argument_flag(const struct inf_layers_scope *scope, const char *name,
                                        bool *out, struct inf_error *err) INF_NODISCARD;
 
@@ -181,9 +182,9 @@ enum inf_code inf_layers_argument_flag(const struct inf_layers_scope *scope, con
 const char *inf_layers_join(struct inf_layers_scope *scope, const char *format, const char *a,
                             const char *b);
 
-// *out_axis = an axis from -rank to rank-1 as one from 0 to rank-1.
+// Converts an axis from -rank to rank-1 to *out_axis from 0 to rank-1.
 //
-// INF_INVALID  it is no axis of input 0.
+// INF_INVALID  input 0 has no such axis.
 enum inf_code inf_layers_axis(const struct inf_layers_scope *scope, int32_t axis, int32_t *out_axis,
                               struct inf_error *err) INF_NODISCARD;
 
@@ -192,14 +193,15 @@ enum inf_code inf_layers_require_rank(const struct inf_layers_scope *scope, int3
                                       struct inf_error *err) INF_NODISCARD;
 
 // Makes a weight of the layer a value. Its shape must match `want`, in which unknown sizes match
-// any. If `as` is not NULL, the value gets that shape, which has as many elements.
+// any size. If `as` is not NULL, the value gets that shape, which must have the same number of
+// elements.
 //
 // INF_INVALID  there is no such weight, or it has another shape.
 enum inf_code inf_layers_weight(struct inf_layers_scope *scope, const char *name,
                                 const struct inf_shape *want, const struct inf_shape *as,
                                 uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// *out = the f32 data of a weight, found as by inf_layers_weight().
+// Sets *out to the f32 data of a weight, which is found as in inf_layers_weight().
 enum inf_code inf_layers_weight_data(struct inf_layers_scope *scope, const char *name,
                                      const struct inf_shape *want, const struct inf_weight **out,
                                      struct inf_error *err) INF_NODISCARD;
@@ -208,7 +210,7 @@ enum inf_code inf_layers_weight_data(struct inf_layers_scope *scope, const char 
 enum inf_code inf_layers_finish(struct inf_layers_scope *scope, uint32_t value,
                                 struct inf_error *err) INF_NODISCARD;
 
-// As inf_layers_finish(), with a mask.
+// Same as inf_layers_finish(), with a mask.
 enum inf_code inf_layers_finish_masked(struct inf_layers_scope *scope, uint32_t value,
                                        uint32_t mask, struct inf_error *err) INF_NODISCARD;
 
@@ -218,18 +220,19 @@ enum inf_code inf_layers_outputs(struct inf_layers_scope *scope, uint32_t count,
 
 // --- activations ---
 
-// An activation function that a configuration names.
+// An activation function that is named in a configuration.
 struct inf_layers_activation;
 
-// *out = the activation that the member `key` names; `standard` if it is absent.
+// Sets *out to the activation named by the member `key`; `standard` if the member is absent.
 //
-// INF_UNSUPPORTED  it is not known.
+// INF_UNSUPPORTED  the activation is unknown.
 enum inf_code inf_layers_activation_read(const struct inf_layers_scope *scope, const char *key,
                                          const char *standard,
                                          const struct inf_layers_activation **out,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Returns true if the activation is one unary operator; *out is its kind and parameters.
+// Returns true if the activation is a single unary operator, and sets *out to its kind and
+// parameters.
 bool inf_layers_activation_is_unary(const struct inf_layers_activation *activation,
                                     struct inf_attrs_unary *out);
 
@@ -242,17 +245,18 @@ enum inf_code inf_layers_activate(struct inf_layers_scope *scope,
 enum inf_code inf_layers_finish_activated(struct inf_layers_scope *scope, uint32_t value,
                                           struct inf_error *err) INF_NODISCARD;
 
-// --- layouts ---
+// --- channels first or last ---
 
-// *out = true if the configuration says channels_first.
+// Sets *out to true if the configuration says channels_first.
 enum inf_code inf_layers_channels_first(const struct inf_layers_scope *scope, bool *out,
                                         struct inf_error *err) INF_NODISCARD;
 
-// Adds x with its channels moved from axis 1 to the end if `first` is set; else *out_value = x.
+// If `first` is set, adds a transpose of x that moves its channels from axis 1 to the end.
+// Otherwise sets *out_value to x.
 enum inf_code inf_layers_to_last(struct inf_layers_scope *scope, bool first, uint32_t x,
                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Reverses inf_layers_to_last().
+// Adds the transpose that reverses inf_layers_to_last().
 enum inf_code inf_layers_from_last(struct inf_layers_scope *scope, bool first, uint32_t x,
                                    uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the layers of a document, models within models and wrapped layers included. The nesting of
+// Reads the layers of a document, including models within models and wrapped layers. The nesting of
 // the document limits the recursion.
 #include "backends/import/layers/model.h"
 
@@ -106,7 +106,8 @@ static enum inf_code read_layer(struct inf_layers_document *document,
     INF_TRY(inf_json_get(&layer->json, "class_name", &value, err));
     INF_TRY(inf_json_name(&value, &layer->class_name, err));
     INF_TRY(inf_json_get(&layer->json, "config", &layer->config, err));
-    // References use the name beside the configuration. The two names differ only in faulty files.
+    // References use the name outside the configuration. The name inside differs only in faulty
+    // files.
     INF_TRY(inf_json_find(&layer->json, "name", &value, err));
     if (value.value == NULL && inf_json_is_object(&layer->config))
         INF_TRY(inf_json_find(&layer->config, "name", &value, err));
@@ -145,8 +146,8 @@ static enum inf_code sort_names(struct inf_layers_document *document,
     return INF_OK;
 }
 
-// Makes the input that a Sequential model implies: before its first layer, or the input of the
-// first layer if that is a model.
+// Creates the implied input of a Sequential model: before its first layer, or, if that layer is a
+// model, as the input of that model.
 static enum inf_code imply_input(struct inf_layers_document *document,
                                  struct inf_layers_layer *input,
                                  const struct inf_layers_layer *first, struct inf_error *err)
@@ -181,7 +182,7 @@ static enum inf_code read_layers(struct inf_layers_document *document,
     if (count == 0)
         return inf_json_fail(&model->list, err, "at least one layer");
     INF_TRY(add_layers(document, count + 1, &model->layers, err));
-    // The first entry is for the implied input of a Sequential model.
+    // The first entry is reserved for the implied input of a Sequential model.
     for (size_t i = 0; i < count; i++) {
         struct inf_json json = inf_json_at(&model->list, i);
         INF_TRY(read_layer(document, &model->layers[i + 1], &json, err));

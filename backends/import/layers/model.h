@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of a layers model and their connections, as the document has them. Sequential and
-// functional models have the same form: layers, calls of layers (a layer that is called twice
-// shares its weights), and references from calls to outputs of calls.
+// The layers of a layers model and their connections, as in the document. Sequential and functional
+// models have the same form: layers, calls of layers (a layer that is called twice shares its
+// weights), and references from calls to outputs of calls.
 #ifndef INF_BACKENDS_IMPORT_LAYERS_MODEL_H
 #define INF_BACKENDS_IMPORT_LAYERS_MODEL_H
 
@@ -13,11 +13,11 @@
 
 struct inf_layers_class;
 
-// A reference to an output: tensor `tensor` of call `call` of layer `layer`. All are indices in the
+// A reference to tensor `tensor` of call `call` of layer `layer`. All three are indices in the
 // model.
 struct inf_layers_ref {
     uint32_t layer, call, tensor;
-    const char *argument; // keyword by which the call gives it; else NULL
+    const char *argument; // keyword under which the call passes it; otherwise NULL
 };
 
 // References, in the arena.
@@ -33,25 +33,26 @@ struct inf_layers_call {
     struct inf_json arguments; // keyword arguments, an object; no value if there are none
 };
 
-// One layer of a model, or one that another layer wraps.
+// One layer of a model, or a layer that another layer wraps.
 struct inf_layers_layer {
     const char *name;
     const char *class_name;
     struct inf_json json; // {"class_name": ..., "config": ...}
     struct inf_json
-        config; // for an input that Sequential implies, that of the layer it stands before
+        config; // for the implied input of a Sequential model: configuration of the layer that
+                // follows it
     const struct inf_layers_class *class; // NULL for models and for unsupported classes
-    struct inf_layers_model *model;       // set if the layer is a model; else NULL
+    struct inf_layers_model *model;       // set if the layer is a model; otherwise NULL
     struct inf_layers_layer *parts;       // wrapped layers: one or two layers, or cells
     uint32_t part_count;
-    uint32_t first_call, call_count; // range of the model's calls
+    uint32_t first_call, call_count; // range in the calls of the model
     uint32_t first_index;            // number of its first call in the document
     bool is_input;
 };
 
 struct inf_layers_model {
     const char *name;
-    struct inf_json config; // of the model
+    struct inf_json config; // configuration of the model
     struct inf_json list;   // the array of layers
     struct inf_layers_layer *layers;
     uint32_t layer_count;
@@ -59,24 +60,24 @@ struct inf_layers_model {
     struct inf_layers_call *calls;
     uint32_t call_count;
     struct inf_layers_refs inputs, outputs;
-    uint32_t *order; // calls that outputs depend on, in an order in which inputs come first
+    uint32_t *order; // the calls on which outputs depend, ordered so that inputs come first
     uint32_t order_count;
 };
 
-// A whole document. The JSON document, and the view it was made from, must outlive it.
+// A whole document. The JSON document, and the view from which it was read, must outlive it.
 struct inf_layers_document {
-    struct inf_arena arena; // memory of everything in the document
+    struct inf_arena arena; // arena for everything in the document
     struct inf_json topology, json;
     struct inf_layers_model *model;
-    uint32_t layer_count; // layers in all models and wrappers
-    // Finds the row of a class; NULL if it is not supported. A pointer because wrappers lower
-    // layers themselves: the table of classes depends on the reader of models.
+    uint32_t layer_count; // total number of layers in all models and wrappers
+    // Finds the row of a class; NULL if the class is not supported. A function pointer, because
+    // wrappers lower layers themselves, so that the table of classes depends on this module.
     const struct inf_layers_class *(*find_class)(const char *name);
 };
 
-// Reads `document` (model.json). The caller destroys *out_document. `find_class` is kept.
+// Reads `document` (model.json). The caller destroys *out_document, which keeps `find_class`.
 //
-// INF_INVALID    wrong types, a name twice, references to nothing, a cycle.
+// INF_INVALID    wrong types, a duplicate name, a reference to nothing, or a cycle.
 // INF_EXHAUSTED  more than INF_LAYERS_MAX, or memory.
 enum inf_code
 inf_layers_document_create(struct inf_layers_document **out_document,
@@ -84,13 +85,13 @@ inf_layers_document_create(struct inf_layers_document **out_document,
                            const struct inf_layers_class *(*find_class)(const char *name),
                            struct inf_error *err) INF_NODISCARD;
 
-// The largest number of layers of one document. The largest published models have a few thousand.
+// The largest number of layers in one document. The largest published models have a few thousand.
 #define INF_LAYERS_MAX (1u << 16)
 
-// Frees the document. NULL is fine.
+// Frees the document. NULL is allowed.
 void inf_layers_document_destroy(struct inf_layers_document **document);
 
-// Returns true if a modelTopology is that of a layers model, not of a graph model.
+// Returns true if `topology`, a modelTopology, belongs to a layers model and not to a graph model.
 bool inf_layers_is_topology(const struct inf_json *topology);
 
 #endif

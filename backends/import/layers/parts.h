@@ -8,33 +8,34 @@
 // The operands of an attention with several heads.
 struct inf_layers_attention {
     uint32_t query, key, value; // [batch,time,features] each
-    uint32_t mask;   // made by inf_layers_mask_add(), f32; INF_VALUE_NONE: nothing is hidden
-    int32_t key_dim; // size of a key of one head
+    uint32_t mask;   // f32, from inf_layers_mask_add(); INF_VALUE_NONE: nothing is hidden
+    int32_t key_dim; // size of the key in each head
     bool use_bias;
 };
 
 // Adds softmax(query key / sqrt(key_dim)) value for each head, and the product that joins the
-// heads. The weights are those of the scope: query/kernel, key/kernel, value/kernel,
-// attention_output/kernel, and a bias for each. Hidden positions get -1e9 added to their scores, as
-// in Keras.
+// heads. The weights are taken from the scope: query/kernel, key/kernel, value/kernel,
+// attention_output/kernel, and a bias for each. The scores of hidden positions are lowered by 1e9,
+// as in Keras.
 enum inf_code inf_layers_attend(struct inf_layers_scope *scope,
                                 const struct inf_layers_attention *attention, uint32_t *out_value,
                                 struct inf_error *err) INF_NODISCARD;
 
 // The axis of [batch,queries,values] that a mask does not have.
 enum inf_layers_mask_axis {
-    INF_LAYERS_MASK_WHOLE,   // none
+    INF_LAYERS_MASK_WHOLE,   // none, the mask has all axes
     INF_LAYERS_MASK_VALUES,  // a mask of values, [batch,values]
     INF_LAYERS_MASK_QUERIES, // a mask of queries, [batch,queries]
 };
 
-// Combines *mask (INF_VALUE_NONE at first) with `other`: a position is visible if it is 1 in both.
-// If `other` is INF_VALUE_NONE, *mask stays.
+// Combines *mask (INF_VALUE_NONE at first) with `other`. A position is visible if both masks are 1.
+// If `other` is INF_VALUE_NONE, *mask is unchanged.
 enum inf_code inf_layers_mask_add(struct inf_layers_scope *scope, uint32_t other,
                                   enum inf_layers_mask_axis axis, uint32_t *mask,
                                   struct inf_error *err) INF_NODISCARD;
 
-// As inf_layers_mask_add() with a causal mask: a query sees no value after its own position.
+// Same as inf_layers_mask_add() with a causal mask, in which a query sees no value after its own
+// position.
 enum inf_code inf_layers_mask_add_causal(struct inf_layers_scope *scope, uint32_t query,
                                          uint32_t value, uint32_t *mask,
                                          struct inf_error *err) INF_NODISCARD;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call that is being lowered: its inputs, arguments, weights and outputs, and its failures.
+// The call that is being lowered: its inputs, arguments, weights, outputs and errors.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds a recurrent layer as one RNN node. Keras stores weights as [features,gates*units] in its own
-// order of gates; the operator takes ONNX's [directions,gates*units,features] and order.
+// Adds a recurrent layer as one RNN node. Keras stores weights as [features,gates*units] in Keras's
+// order of gates. The operator takes ONNX's layout [directions,gates*units,features] and ONNX's
+// order.
 #include "backends/import/layers/sequence.h"
 
 #define GATES_MAX 4
 
 // --- attributes ---
 
-// Adds one activation of the cell. The operator has one alpha and one beta, so activations with
-// parameters must agree.
+// Adds one activation of the cell. The operator has only one alpha and one beta, so all activations
+// with parameters must have the same ones.
 static enum inf_code add_activation(struct inf_layers_scope *scope,
                                     const struct inf_layers_activation *activation,
                                     struct inf_attrs_rnn *attrs, struct inf_error *err)
@@ -39,7 +40,7 @@ static enum inf_code set_attributes(const struct inf_layers_cell *cell,
     attrs->kind = cell->kind == INF_LAYERS_CELL_LSTM  ? INF_RNN_LSTM
                   : cell->kind == INF_LAYERS_CELL_GRU ? INF_RNN_GRU
                                                       : INF_RNN_SIMPLE;
-    // The order is: gates, new value of the cell, and for an LSTM the function of the output.
+    // The order is: gates, new value of the cell and, for an LSTM, the activation of the output.
     if (attrs->kind != INF_RNN_SIMPLE)
         INF_TRY(add_activation(scope, cell->recurrent_activation, attrs, err));
     INF_TRY(add_activation(scope, cell->activation, attrs, err));
@@ -66,8 +67,8 @@ static enum inf_code add_concat(struct inf_layers_scope *scope, const uint32_t *
     return inf_layers_emit(scope, &node, out_value, err);
 }
 
-// Reorders the gates of an LSTM from in, forget, cell, out to in, out, forget, cell; others keep
-// their order.
+// Reorders the gates of an LSTM from in, forget, cell, out to in, out, forget, cell. Other cells
+// keep their order.
 static enum inf_code order_gates(const struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                  uint32_t x, uint32_t *out_value, struct inf_error *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that may depend on the request: a number, or an axis of a value times a scale plus an
-// offset. As much as possible is computed at import, so that shapes stay known.
+// Sizes that may depend on the request: a number, or the size of an axis of a value, times a scale,
+// plus an offset. Sizes are computed at import if possible, so that shapes stay known.
 #include "backends/graph/build/operators.h"
 #include "backends/import/layers/lower.h"
 
@@ -22,7 +22,8 @@ static enum inf_code resolve_dim(struct inf_layers_scope *scope, struct inf_laye
         int64_t size = inf_layers_shape_of(scope, dim->value)->dims[dim->axis];
         if (size == INF_DIM_UNKNOWN)
             return INF_OK;
-        // Sizes are below 2^31, scales and offsets below 2^17.
+        // The result cannot overflow, because sizes are below 2^31, and scales and offsets are
+        // below 2^17.
         *dim = inf_layers_dim_fixed(size * dim->scale + dim->offset);
     }
     if (dim->offset < -1 || dim->offset >= INF_LIMIT_DIM)
@@ -94,7 +95,7 @@ enum inf_code inf_layers_reshape(struct inf_layers_scope *scope, uint32_t x,
             has_zero |= resolved[i].offset == 0;
         }
     }
-    // The reshape can compute one unknown size itself (-1); all other sizes stay known then.
+    // If only one size is unknown, the reshape computes it (-1), and all other sizes stay known.
     if (unknown == 1 && !has_hole && !has_zero && count <= INF_LIMIT_RANK)
         resolved[last] = inf_layers_dim_fixed(-1);
     struct inf_build_node node =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the weights of layers by name. Every weight is entered under its own name and under a
-// simplified one, in a list sorted by name.
+// Finds the weights of layers by name. A list sorted by name has every weight under its own name
+// and under a simplified one.
 #include "backends/import/layers/weights.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "backends/graph/graph.h"
 
-// A name of a weight.
+// One name for a weight.
 struct alias {
     const char *name;
     uint32_t index;
@@ -86,7 +86,7 @@ uint32_t inf_layers_weights_find(const struct inf_layers_weights *weights, const
     char text[INF_JSON_NAME_MAX + 64];
     if ((size_t)snprintf(text, sizeof text, "%s/%s", layer, name) >= sizeof text)
         return UINT32_MAX;
-    // A weight's own name has priority over simplified names of others.
+    // A weight's own name has priority over the simplified names of other weights.
     const struct inf_weight *exact = inf_weights_find(weights->weights, text);
     if (exact != NULL)
         return (uint32_t)(exact - weights->weights->items);

@@ -15,7 +15,7 @@ static enum inf_code emit_einsum(struct inf_layers_scope *scope, const char *equ
     return code == INF_OK ? INF_OK : inf_layers_error(scope->layer, code, err);
 }
 
-// Adds a weight of any shape with that rank; the product checks its shape.
+// Adds a weight of the given rank with any sizes. The product checks its shape.
 static enum inf_code add_weight(struct inf_layers_scope *scope, const char *name, int32_t rank,
                                 uint32_t *out_value, struct inf_error *err)
 {
@@ -25,14 +25,14 @@ static enum inf_code add_weight(struct inf_layers_scope *scope, const char *name
     return inf_layers_weight(scope, name, &want, NULL, out_value, err);
 }
 
-// Returns the number of letters from `start` to one of `ends`.
+// Returns the number of letters from `start` to the first character that is in `ends`.
 static int32_t count_letters(const char *start, const char *ends)
 {
     return (int32_t)strcspn(start, ends);
 }
 
-// An equation such as "abc,cd->abd" with bias_axes "d". The bias has an axis for each letter of the
-// result, beginning with the first of bias_axes.
+// Lowers an equation such as "abc,cd->abd" with bias_axes "d". The bias has an axis for each letter
+// of the result, starting at the first letter of bias_axes.
 static enum inf_code lower_einsum_dense(struct inf_layers_scope *scope, struct inf_error *err)
 {
     const struct inf_json *config = &scope->layer->config;
@@ -141,7 +141,7 @@ enum inf_code inf_layers_mask_add_causal(struct inf_layers_scope *scope, uint32_
     return inf_layers_mask_add(scope, triangle, INF_LAYERS_MASK_WHOLE, mask, err);
 }
 
-// *scores = scores + (mask - 1) * 1e9.
+// Sets *scores to scores + (mask - 1) * 1e9, which hides masked positions.
 static enum inf_code hide_masked(struct inf_layers_scope *scope, uint32_t mask, uint32_t *scores,
                                  struct inf_error *err)
 {
@@ -176,7 +176,7 @@ enum inf_code inf_layers_attend(struct inf_layers_scope *scope,
     return add_projection(scope, &output, use_bias, v, out_value, err);
 }
 
-// Combines all masks: of queries, of values, causal, and the given one.
+// Combines all masks: the query mask, the value mask, the causal mask, and the mask argument.
 static enum inf_code read_mask(struct inf_layers_scope *scope,
                                const struct inf_layers_tensor *inputs[3], uint32_t *mask,
                                struct inf_error *err)
@@ -228,8 +228,8 @@ static enum inf_code lower_attention(struct inf_layers_scope *scope, struct inf_
     return inf_layers_finish(scope, value, err);
 }
 
-// The first rows of a table, as many as x has time steps, repeated for the batch. Only the shape of
-// x is used.
+// Adds the first rows of a table, one for each time step of x, repeated for the batch. Only the
+// shape of x is used.
 static enum inf_code lower_position(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct inf_build_node slice =

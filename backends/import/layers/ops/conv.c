@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions. Those along one axis are computed as convolutions of pictures one pixel high.
+// Convolutions. Convolutions along one axis are computed on images with a height of one pixel.
 #include <string.h>
 
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// Kinds of classes; bits of `kind`.
+// Kinds of classes; each is a bit of `kind`.
 enum {
     ONE_AXIS = 1,
     DEPTHWISE = 2,
@@ -21,13 +21,13 @@ enum {
 
 struct conv {
     bool one_axis, first, use_bias;
-    int32_t kernel[2], strides[2], dilation[2]; // of height and width
+    int32_t kernel[2], strides[2], dilation[2]; // for height and width
     int32_t filters, groups, padding;
-    int32_t multiplier; // -1 if the file does not say; the shape of the weights does
+    int32_t multiplier; // -1 if the file has none; the shape of the weights then gives it
     int64_t channels;
 };
 
-// Reads one or two integers. For one axis, the integer is that of the width.
+// Reads one or two integers. If there is one axis, the integer is for the width.
 static enum inf_code read_pair(const struct inf_layers_scope *scope, const char *key, bool one_axis,
                                int32_t pair[2], struct inf_error *err)
 {
@@ -71,7 +71,7 @@ static enum inf_code read_conv(struct inf_layers_scope *scope, struct conv *conv
     return INF_OK;
 }
 
-// Adds the input as a picture with channels last.
+// Adds the input as an image with channels last.
 static enum inf_code add_picture_input(struct inf_layers_scope *scope, struct conv *conv,
                                        uint32_t *out_value, struct inf_error *err)
 {
@@ -96,7 +96,7 @@ static enum inf_code finish_conv(struct inf_layers_scope *scope, const struct co
     return inf_layers_finish(scope, value, err);
 }
 
-// Makes a filter a value [kh,kw,a,b]; for one axis, the file has [k,a,b].
+// Makes a filter a value [kh,kw,a,b]. In the file, a filter for one axis is [k,a,b].
 static enum inf_code add_filter(struct inf_layers_scope *scope, const struct conv *conv,
                                 const char *name, int64_t a, int64_t b, uint32_t *out_value,
                                 struct inf_error *err)
@@ -127,7 +127,7 @@ static enum inf_padding find_padding(const struct conv *conv)
                                             : INF_PADDING_EXPLICIT;
 }
 
-// Finds the padding before the first element that keeps outputs from depending on later inputs.
+// Finds the padding before the first element with which no output depends on later inputs.
 static enum inf_code find_causal_padding(struct inf_layers_scope *scope, const struct conv *conv,
                                          int32_t *out_pad, struct inf_error *err)
 {
@@ -189,7 +189,8 @@ static enum inf_code lower_conv(struct inf_layers_scope *scope, struct inf_error
     return finish_conv(scope, &conv, value, err);
 }
 
-// Returns the channels that a depthwise convolution makes; unknown if its inputs' are.
+// Returns the number of output channels of a depthwise convolution; unknown if the number of input
+// channels is unknown.
 static int64_t depthwise_channels(const struct conv *conv)
 {
     return conv->channels > 0 && conv->multiplier > 0 ? conv->channels * conv->multiplier
@@ -204,7 +205,7 @@ static enum inf_code lower_depthwise(struct inf_layers_scope *scope, struct inf_
         inf_build_describe(INF_OP_DEPTHWISE_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_conv(scope, &conv, err));
     INF_TRY(add_picture_input(scope, &conv, &node.inputs[0], err));
-    // Keras 3 names the weight like that of other convolutions.
+    // Keras 3 gives the weight the same name as in other convolutions.
     const char *name = "depthwise_kernel";
     if (inf_layers_weights_find(scope->context->weights, scope->prefixes[0], name) == UINT32_MAX &&
         inf_layers_weights_find(scope->context->weights, scope->prefixes[0], "kernel") !=

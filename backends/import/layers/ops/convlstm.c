@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvLSTM2D: an LSTM whose products are convolutions. One convolution computes the contribution of
-// the inputs for all time steps; the contribution of the state takes one per step.
+// the inputs for all time steps. The contribution of the state needs one convolution for each step.
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
@@ -155,7 +155,7 @@ static enum inf_code add_step(struct inf_layers_scope *scope, struct conv_lstm *
     return inf_layers_binary(scope, INF_BINARY_MUL, gates[3], carry, &lstm->state, err);
 }
 
-// Adds all steps. outputs[] are their results in the order of computation.
+// Adds all steps. Sets outputs[] to their results in the order of computation.
 static enum inf_code add_steps(struct inf_layers_scope *scope, struct conv_lstm *lstm,
                                uint32_t *outputs, struct inf_error *err)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense and embedding layers, layers that change shapes, and layers that do nothing after training.
+// Dense and embedding layers, layers that change shapes, and layers that have no effect after
+// training.
 #include <string.h>
 
 #include "backends/import/layers/class_table.h"
@@ -10,7 +11,8 @@ static enum inf_code lower_identity(struct inf_layers_scope *scope, struct inf_e
     return inf_layers_finish(scope, inf_layers_x(scope), err);
 }
 
-// Input layers are made before other layers are lowered; this one is used as a layer.
+// Input layers of a model are lowered before other layers. This function lowers an input layer that
+// is used like another layer.
 static enum inf_code lower_input(struct inf_layers_scope *scope, struct inf_error *err)
 {
     return inf_layers_fail(scope, err, INF_INVALID, "is no input of the model it stands in");
@@ -40,7 +42,7 @@ static enum inf_code lower_dense(struct inf_layers_scope *scope, struct inf_erro
     return inf_layers_finish_activated(scope, value, err);
 }
 
-// *out = the shape of one example.
+// Sets *out to the shape of one example.
 static enum inf_code find_example_shape(struct inf_layers_scope *scope, uint32_t x,
                                         struct inf_shape *out, struct inf_error *err)
 {
@@ -52,7 +54,7 @@ static enum inf_code find_example_shape(struct inf_layers_scope *scope, uint32_t
     return INF_OK;
 }
 
-// Merges all axes but the batch.
+// Merges all axes except the batch axis.
 static enum inf_code lower_flatten(struct inf_layers_scope *scope, struct inf_error *err)
 {
     bool first;
@@ -69,7 +71,8 @@ static enum inf_code lower_flatten(struct inf_layers_scope *scope, struct inf_er
     return inf_layers_finish(scope, x, err);
 }
 
-// Computes the size of `target` that is -1. If all sizes are known, the element counts must agree.
+// Computes the size in `target` that is -1. If all sizes are known, checks that the element counts
+// agree.
 static enum inf_code fit_target(struct inf_layers_scope *scope, struct inf_shape *target,
                                 struct inf_error *err)
 {
@@ -145,7 +148,7 @@ static enum inf_code lower_repeat_vector(struct inf_layers_scope *scope, struct 
     return inf_layers_finish(scope, value, err);
 }
 
-// *out = x != `number`, elementwise.
+// Sets *out to x != `number`, element by element.
 static enum inf_code emit_differs(struct inf_layers_scope *scope, uint32_t x, float number,
                                   uint32_t *out_value, struct inf_error *err)
 {
@@ -182,7 +185,7 @@ static enum inf_code lower_embedding(struct inf_layers_scope *scope, struct inf_
     return inf_layers_finish_masked(scope, value, mask, err);
 }
 
-// Time steps whose features all are the mask value become zeros and are masked.
+// Time steps in which all features equal the mask value become zeros and are masked.
 static enum inf_code lower_masking(struct inf_layers_scope *scope, struct inf_error *err)
 {
     float number = 0.0f;
@@ -217,7 +220,7 @@ static uint32_t list_dims(const struct inf_layers_scope *scope, uint32_t x, cons
     return count;
 }
 
-// Applies the inner layer to batch and time merged into one axis.
+// Merges batch and time into one axis and applies the inner layer to the result.
 static enum inf_code lower_time_distributed(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct inf_layers_dim dims[INF_LIMIT_RANK + 1];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// TransformerDecoder: attention of a sequence to itself, optionally attention to another sequence,
-// and two dense layers. After each, its input is added and the sum is normalised.
-// TensorFlow.js 4.22 has the class in its sources only, saves no weights for it, and normalises
-// three times with the same layer. This file implements what KerasNLP writes.
+// TransformerDecoder: self-attention of a sequence, optional attention to another sequence, and two
+// dense layers. After each part, its input is added and the sum is normalised. TensorFlow.js 4.22
+// has the class only in its sources, saves no weights for it, and normalises three times with the
+// same layer. This file implements the format that KerasNLP writes.
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/parts.h"
 
 struct decoder {
     struct inf_layers_scope *scope;
     int32_t heads, width; // width of the inner dense layer
-    bool first;           // normalise before each part instead of after it
+    bool first;           // true: normalise before each part instead of after it
     float epsilon;
     const struct inf_layers_activation *activation;
 };
@@ -34,7 +34,7 @@ static enum inf_code read_decoder(struct decoder *decoder, struct inf_error *err
     return INF_OK;
 }
 
-// *part = the scope of the inner layer `name`.
+// Sets *part to the scope of the inner layer `name`.
 static enum inf_code enter_layer(const struct decoder *decoder, const char *name,
                                  struct inf_layers_scope *part, struct inf_error *err)
 {

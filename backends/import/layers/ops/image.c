@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that prepare pictures and categories: rescaling, resizing, cropping, encoding.
+// Layers that prepare images and categories: rescaling, resizing, cropping, encoding.
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// Adds the numbers of a scale or offset: one, or one per channel.
+// The most channels of a scale or offset, which has one number, or one number for each channel.
 #define CHANNELS_MAX 4096
 
 static enum inf_code add_numbers(struct inf_layers_scope *scope, const char *key, float standard,
@@ -34,8 +34,8 @@ struct size {
     int32_t height, width;
 };
 
-// Reads height and width. Adds the input as a batch of pictures; a single picture becomes a batch
-// of one.
+// Reads height and width. Adds the input as a batch of images; a single image becomes a batch of
+// one.
 static enum inf_code read_size(struct inf_layers_scope *scope, struct size *size,
                                uint32_t *out_value, struct inf_error *err)
 {
@@ -84,7 +84,7 @@ static enum inf_code lower_resizing(struct inf_layers_scope *scope, struct inf_e
     INF_TRY(inf_layers_bool(&scope->layer->config, "crop_to_aspect_ratio", &cropped, err));
     if (cropped)
         return inf_layers_fail(scope, err, INF_UNSUPPORTED, "has crop_to_aspect_ratio");
-    // As in Keras. The layer of TensorFlow.js fails in every model.
+    // Behaves like Keras, because the layer of TensorFlow.js fails in every model.
     struct inf_attrs_resize how = {
         .kind = kind == 1 ? INF_RESIZE_NEAREST : INF_RESIZE_BILINEAR,
         .half_pixel_centers = true,
@@ -93,7 +93,7 @@ static enum inf_code lower_resizing(struct inf_layers_scope *scope, struct inf_e
     return finish_picture(scope, value, err);
 }
 
-// Crops `size` from the centre of pictures that are at least as large.
+// Crops `size` from the centre of images that are at least this large.
 static enum inf_code emit_crop(struct inf_layers_scope *scope, const struct size *size, uint32_t x,
                                uint32_t *out_value, struct inf_error *err)
 {
@@ -138,7 +138,7 @@ enum {
     COUNT,
 };
 
-// *out = [..., tokens], 1 at the category and 0 elsewhere.
+// Sets *out to [..., tokens], with 1 at the category and 0 elsewhere.
 static enum inf_code emit_one_hot(struct inf_layers_scope *scope, int32_t tokens, uint32_t x,
                                   uint32_t *out_value, struct inf_error *err)
 {
@@ -173,7 +173,8 @@ static enum inf_code lower_category_encoding(struct inf_layers_scope *scope, str
         return inf_layers_fail(scope, err, INF_UNSUPPORTED, "its input has rank %d, wanted 1 or 2",
                                shape.rank);
     INF_TRY(emit_one_hot(scope, tokens, x, &value, err));
-    // All categories of an example share a row; one_hot has a row per category.
+    // Reduce the rows, because one_hot has a row for each category but all categories of an example
+    // share one row.
     struct inf_attrs_reduce how = {.kind = mode == COUNT ? INF_REDUCE_SUM : INF_REDUCE_MAX,
                                    .axes = {.count = 1, .values = {-2}}};
     if (mode != ONE_HOT || (shape.rank == 2 && shape.dims[1] == 1))

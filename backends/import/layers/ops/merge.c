@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that make one tensor of several.
+// Layers that combine several tensors into one.
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// Returns the mask of the merged tensor: none if no input has one, the common one if they agree.
+// Returns the mask of the merged tensor: no mask if no input has one, or the common mask if all
+// masks are the same.
 static uint32_t merge_masks(const struct inf_layers_scope *scope)
 {
     uint32_t mask = scope->inputs[0].mask;
@@ -13,7 +14,8 @@ static uint32_t merge_masks(const struct inf_layers_scope *scope)
     return mask;
 }
 
-// Adds input `index` with as many axes as the input with the most; new axes follow the batch.
+// Adds input `index` with the rank of the input that has the most axes. New axes follow the batch
+// axis.
 static enum inf_code add_aligned_input(struct inf_layers_scope *scope, uint32_t index,
                                        uint32_t *out_value, struct inf_error *err)
 {
@@ -120,7 +122,7 @@ static enum inf_code lower_dot(struct inf_layers_scope *scope, struct inf_error 
         INF_TRY(normalize_operand(scope, a.axis, &a.value, err));
         INF_TRY(normalize_operand(scope, b.axis, &b.value, err));
     }
-    // A vector is a row on the left, a column on the right.
+    // A vector becomes a row if it is the left operand, and a column if it is the right one.
     if (a.rank == 2)
         INF_TRY(inf_layers_expand(scope, a.value, 1, &a.value, err));
     if (b.rank == 2)

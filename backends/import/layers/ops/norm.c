@@ -10,8 +10,8 @@ static enum inf_code add_weight_or_number(struct inf_layers_scope *scope, const 
                                           int64_t count, float number, uint32_t *out_value,
                                           struct inf_error *err)
 {
-    // Without this weight the number of channels must be known; the shape of the moving mean gives
-    // it.
+    // Without this weight the number of channels must be known; the shape of the moving mean
+    // determines it.
     struct inf_blob *data = inf_blob_create((size_t)count * sizeof number);
     if (data == NULL)
         return inf_layers_fail(scope, err, INF_EXHAUSTED, "no memory for its %s", name);
@@ -90,8 +90,8 @@ static enum inf_code lower_batch_norm(struct inf_layers_scope *scope, struct inf
     return inf_layers_finish(scope, value, err);
 }
 
-// Adds a weight with one element per position along the axes, reshaped to broadcast against
-// `value`.
+// Adds a weight that has one element for each position along the axes, reshaped so that it
+// broadcasts against `value`.
 static enum inf_code add_broadcast_weight(struct inf_layers_scope *scope, const struct norm *norm,
                                           const char *name, uint32_t value, uint32_t *out_value,
                                           struct inf_error *err)
@@ -126,7 +126,7 @@ static bool are_last(const struct norm *norm, int32_t rank)
     return norm->axes[0] == rank - (int32_t)norm->axis_count;
 }
 
-// As add_normalized(), as one node.
+// Same as add_normalized(), with a single node.
 static enum inf_code normalize_rows(struct inf_layers_scope *scope, const struct norm *norm,
                                     uint32_t value, uint32_t *out_value, struct inf_error *err)
 {
@@ -190,7 +190,7 @@ static enum inf_code lower_layer_norm(struct inf_layers_scope *scope, struct inf
     struct norm norm;
     uint32_t value;
     INF_TRY(read_norm(scope, &norm, err));
-    // Sort the axes, because weights have them in order.
+    // Sort the axes, because the axes of weights are sorted.
     for (uint32_t i = 1; i < norm.axis_count; i++)
         if (norm.axes[i] <= norm.axes[i - 1])
             return inf_layers_fail(scope, err, INF_UNSUPPORTED, "has axes out of order");

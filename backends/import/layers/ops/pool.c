@@ -5,7 +5,7 @@
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// Kinds of classes; bits of `kind`.
+// Kinds of classes; each is a bit of `kind`.
 enum {
     ONE_AXIS = 1,
     MEAN = 2,
@@ -16,7 +16,7 @@ static bool has_one_axis(const struct inf_layers_scope *scope)
     return scope->layer->class->kind & ONE_AXIS;
 }
 
-// Adds the input with channels last. Its rank must be that of the class.
+// Adds the input with channels last. Its rank must match the class.
 static enum inf_code add_input(struct inf_layers_scope *scope, bool *out_first, uint32_t *out_value,
                                struct inf_error *err)
 {
@@ -145,7 +145,7 @@ static enum inf_code lower_upsampling(struct inf_layers_scope *scope, struct inf
     INF_TRY(add_input(scope, &first, &x, err));
     struct inf_build_node node =
         inf_build_describe(INF_OP_RESIZE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
-    // One axis is treated as the height of pictures one pixel wide.
+    // A single axis is treated as the height of images with a width of one pixel.
     if (one_axis)
         INF_TRY(inf_layers_expand(scope, x, 2, &x, err));
     struct inf_layers_dim dims[2] = {inf_layers_dim_of(x, 1), inf_layers_dim_of(x, 2)};

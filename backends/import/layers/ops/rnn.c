@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers. A layer of one cell becomes one RNN node for any number of steps. Masks and
-// stacks of cells are unrolled step by step if there are not too many steps; one product computes
+// Recurrent layers. A layer with one cell becomes one RNN node for any number of steps. Layers with
+// masks or stacked cells are unrolled, if there are not too many steps; one product then computes
 // the contribution of the input for all steps.
 #include <stdio.h>
 #include <string.h>
@@ -21,10 +21,10 @@ struct rnn {
     uint32_t cell_count;
     bool return_sequences, return_state, backwards;
     int64_t time;
-    bool at_once;      // as one node, not unrolled
+    bool at_once;      // true: one node is used, not unrolled steps
     uint32_t mask;     // bool [batch,time], or INF_VALUE_NONE
     uint32_t *outputs; // outputs [batch,1,units] of all steps, in the order of time
-    uint32_t whole;    // outputs [batch,time,units] if at_once
+    uint32_t whole;    // outputs [batch,time,units] if at_once is set
 };
 
 // The direction of a Bidirectional layer, if any.
@@ -34,7 +34,7 @@ enum {
     BACKWARD,
 };
 
-// Adds the cells of an RNN layer. They have names of their own; TensorFlow.js numbers them.
+// Adds the cells of an RNN layer. Cells have their own names; TensorFlow.js numbers them.
 static enum inf_code add_wrapped_cells(struct inf_layers_scope *scope, struct rnn *rnn,
                                        struct inf_error *err)
 {
@@ -116,7 +116,7 @@ static enum inf_code read_rnn(struct inf_layers_scope *scope, struct rnn *rnn,
     return INF_OK;
 }
 
-// Makes further inputs of the layer the initial states, [batch,units] each.
+// Uses the further inputs of the layer as initial states, [batch,units] each.
 static enum inf_code set_states(struct inf_layers_scope *scope, struct rnn *rnn,
                                 const struct inf_layers_tensor *states, uint32_t count,
                                 struct inf_error *err)
@@ -204,7 +204,7 @@ static enum inf_code add_all_steps(struct inf_layers_scope *scope, struct rnn *r
     return INF_OK;
 }
 
-// Makes the layer's output: all steps in the order of computation or reversed, or the last step.
+// Sets the layer's output: all steps in the order of computation or reversed, or the last step.
 static enum inf_code finish_output(struct inf_layers_scope *scope, const struct rnn *rnn,
                                    bool turned, uint32_t *out_value, struct inf_error *err)
 {
@@ -276,7 +276,7 @@ static enum inf_code add_direction(struct inf_layers_scope *outer,
     const char *name = part->name;
     const char *side = direction == FORWARD ? "forward" : "backward";
     struct inf_layers_scope scope = *outer;
-    // The backward direction has a layer of its own, or uses the forward layer.
+    // The backward direction has its own layer, or uses the forward layer.
     bool is_own = direction == BACKWARD && outer->layer->part_count > 1;
     scope.layer = part;
     scope.prefixes[1] = inf_layers_join(outer, "%s_%s", side, name);
@@ -327,7 +327,7 @@ static enum inf_code read_merge(struct inf_layers_scope *scope, int32_t *out_mod
     static const char *const modes[] = {"concat", "sum", "mul", "ave", NULL};
     struct inf_json member;
     *out_mode = MERGE_CONCAT;
-    // Null is a value here: two outputs.
+    // Search for the key directly, because null has a meaning here: two outputs.
     for (void *iterator = NULL; inf_json_next(&scope->layer->config, &iterator, &member);)
         if (inf_layers_same_word(member.key, "merge_mode") && inf_json_is_null(&member))
             *out_mode = MERGE_NONE;
@@ -368,7 +368,8 @@ static enum inf_code lower_bidirectional(struct inf_layers_scope *scope, struct 
     return INF_OK;
 }
 
-// A cell is not a layer. That of ConvLSTM2D exists only inside the layer.
+// Fails, because a cell cannot be used as a layer. The cell of ConvLSTM2D exists only inside that
+// layer.
 static enum inf_code lower_cell(struct inf_layers_scope *scope, struct inf_error *err)
 {
     return inf_layers_fail(scope, err, INF_INVALID, "is a cell, wanted a layer");
