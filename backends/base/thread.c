@@ -18,9 +18,7 @@
 #define GIVE_WAY_SLICE_NS 100000000u // the longest slice that the kernel allows
 #define PROMPT_NICE       (-10)
 #define PROMPT_SLICE_NS   100000u // the shortest slice that the kernel allows
-#define RESET_ON_FORK                                                                              \
-    1u  // SCHED_FLAG_RESET_ON_FORK: new threads start with the default                            \
-        // slice
+#define RESET_ON_FORK     1u      // SCHED_FLAG_RESET_ON_FORK: new threads get the default slice
 
 // Aborts if a pthread call failed. The calls in this file fail only by misuse.
 static void require_success(int result)

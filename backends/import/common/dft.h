@@ -19,7 +19,7 @@ enum inf_dft_kind {
 // One transform.
 struct inf_dft {
     enum inf_dft_kind kind;
-    int64_t length; // points; x is cut or padded with zeros to this length
+    int64_t length; // number of points; x is cut or padded with zeros to this length
     // The values of x; `imaginary` is INF_VALUE_NONE if and only if x is real.
     uint32_t real, imaginary;
 };
