@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the attributes of a node from their protobuf bytes. In the body of a function, an attribute
-// may refer to one of the call; such references are followed. Every attribute that is read is
-// marked as used, and lower.c refuses a node with unused ones: an attribute that is ignored would
-// give wrong answers.
+// may refer to an attribute of the call; such references are followed. Every attribute that is read
+// is marked as used. lower.c refuses a node with unused attributes, because ignoring an attribute
+// would give wrong results.
 #include "backends/import/onnx/attr.h"
 
 #include <string.h>
@@ -18,13 +18,13 @@ static struct inf_onnx_attr *find_attr(struct inf_onnx_attr *attrs, uint32_t cou
     return NULL;
 }
 
-// Finds attribute `name` of the call that `frame` is the body of. The call may itself stand in a
-// function and refer to an attribute of that function's call, and so on outwards.
+// Finds attribute `name` of the call whose function body is `frame`. If that call is itself in a
+// function, its attribute may refer to the outer call, and so on.
 static const struct inf_onnx_attr *resolve_reference(const struct inf_onnx_frame *frame,
                                                      const char *name)
 {
     for (;;) {
-        // A branch within a function belongs to the same call.
+        // Skip frames of branches, because a branch within a function belongs to the same call.
         while (frame != NULL && frame->call == NULL)
             frame = frame->outer;
         if (frame == NULL)
@@ -54,15 +54,15 @@ bool inf_onnx_has_attr(struct inf_onnx_scope *s, const char *name)
     return inf_onnx_find_attr(s, name) != NULL;
 }
 
-// Finds an attribute of one type. Returns NULL if it is absent, and latches a failure if it has
-// another type.
+// Finds an attribute of one type. Returns NULL if it is absent. If it has another type, records a
+// failure.
 static const struct inf_onnx_attr *find_typed_attr(struct inf_onnx_scope *s, const char *name,
                                                    enum inf_onnx_attr_type type, const char *wanted)
 {
     const struct inf_onnx_attr *attr = inf_onnx_find_attr(s, name);
     if (attr == NULL || attr->type == type)
         return attr;
-    // An empty list has no field that shows its type.
+    // Accept an attribute without a type, because an empty list has no field that shows its type.
     if (attr->type == INF_ONNX_ATTR_NONE && type >= INF_ONNX_ATTR_FLOATS)
         return attr;
     inf_build_fail(&s->b, INF_INVALID, "attribute '%s' is of type %d, wanted %s", name,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the node of a scope. An absent attribute gives the fallback, a wrong type latches a
-// failure, and attributes that no function asks for are refused by name when the node is done.
+// Attributes of the node of a scope. If an attribute is absent, the fallback is returned; a wrong
+// type records a failure. Attributes that were never read are refused by name after the node is
+// lowered.
 #ifndef INF_BACKENDS_IMPORT_ONNX_ATTR_H
 #define INF_BACKENDS_IMPORT_ONNX_ATTR_H
 
@@ -10,7 +11,7 @@
 int32_t inf_onnx_attr_int(struct inf_onnx_scope *s, const char *name, int32_t fallback);
 // Returns a float.
 float inf_onnx_attr_float(struct inf_onnx_scope *s, const char *name, float fallback);
-// Returns a string, which is in the import's arena.
+// Returns a string, which is allocated in the import's arena.
 const char *inf_onnx_attr_text(struct inf_onnx_scope *s, const char *name, const char *fallback);
 // Returns true if the attribute is present, and marks it as used.
 bool inf_onnx_has_attr(struct inf_onnx_scope *s, const char *name);
@@ -20,9 +21,10 @@ bool inf_onnx_attr_ints(struct inf_onnx_scope *s, const char *name, struct inf_b
 uint32_t inf_onnx_attr_floats(struct inf_onnx_scope *s, const char *name);
 // Adds a constant with the attribute's tensor; INF_VALUE_NONE if it is absent.
 uint32_t inf_onnx_attr_tensor(struct inf_onnx_scope *s, const char *name);
-// *out = the bytes of a GraphProto. Returns false if it is absent.
+// Sets *out to the bytes of a GraphProto. Returns false if the attribute is absent.
 bool inf_onnx_attr_graph(struct inf_onnx_scope *s, const char *name, struct inf_span *out);
-// Returns the attribute of any type, references of functions followed; NULL if it is absent.
+// Returns the attribute, of any type, after following references to the function's call; NULL if it
+// is absent.
 const struct inf_onnx_attr *inf_onnx_find_attr(struct inf_onnx_scope *s, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of If, Loop and Scan, and stacks of the values that loop iterations make.
+// Bodies of If, Loop and Scan, and stacks of the values that loop iterations produce.
 #include "backends/import/onnx/body.h"
 
 #include <stdio.h>

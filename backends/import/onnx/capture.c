@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures for subgraphs. A subgraph knows no value of the graph around it, but an ONNX body may
+// Captures for subgraphs. A subgraph cannot use values of the graph around it, but an ONNX body may
 // use any name from outside. The first use of an outside value adds it to the node's list of
 // captured values and to the subgraph as a new input; later uses find that input. Example:
 //     y = If(c) { then: a + b } { else: a * 2 }    captured: [a, b]
-//     becomes BRANCH(c, a, b) with subgraphs (a, b) -> a + b and (a, b) -> a * 2
-// Both subgraphs of a node share one list, so the second may add values that the first does not
-// use. Therefore the inputs are added at the end, for both, when the list is complete.
+// becomes BRANCH(c, a, b) with subgraphs (a, b) -> a + b and (a, b) -> a * 2.
+// All subgraphs of a node share one list, so the second subgraph may add values that the first does
+// not use. Therefore the inputs are added to all subgraphs at the end, when the list is complete.
 #include "backends/import/onnx/capture.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ static uint32_t find_place(struct inf_onnx_scope *s, struct inf_onnx_captured *c
     for (uint32_t i = 0; i < captured->count; i++)
         if (captured->values[i] == value)
             return i;
-    // The condition is one more input of the node.
+    // Plus one, because the condition is an input of the node too.
     if (captured->count + 1 >= INF_LIMIT_NODE_INPUTS) {
         inf_build_fail(&s->b, INF_EXHAUSTED, "a branch takes more than %u values from outside",
                        INF_LIMIT_NODE_INPUTS - 1);
@@ -45,7 +45,7 @@ static uint32_t find_place(struct inf_onnx_scope *s, struct inf_onnx_captured *c
     return captured->count++;
 }
 
-// Makes room in the subgraph's array for the whole list.
+// Grows the subgraph's array to the length of the list.
 static bool make_room(struct inf_onnx_scope *s, struct inf_onnx_capture *capture)
 {
     uint32_t wanted = capture->captured->capacity;

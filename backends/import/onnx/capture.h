@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that the body of a branch or loop takes from outside when it becomes a subgraph. They
+// Values that the body of a branch or loop uses from outside, if the body becomes a subgraph. They
 // become inputs of the subgraph.
 #ifndef INF_BACKENDS_IMPORT_ONNX_CAPTURE_H
 #define INF_BACKENDS_IMPORT_ONNX_CAPTURE_H
@@ -17,22 +17,22 @@ struct inf_onnx_capture {
     struct inf_graph *outer; // the graph that has the node
     struct inf_graph *graph;
     struct inf_onnx_captured *captured;
-    uint32_t *own; // per entry of the list, the value of the subgraph; INF_VALUE_NONE: not used
+    uint32_t *own; // by entry of the list: value in the subgraph; INF_VALUE_NONE: not used
     uint32_t own_capacity;
 };
 
 // Frees the list.
 void inf_onnx_captured_fini(struct inf_onnx_captured *captured);
 
-// Returns the subgraph's value for `value` of the outer graph. Constants are copied to the subgraph
-// (sharing their data) instead of captured.
+// Returns the subgraph's value for `value` of the outer graph. A constant is not captured; the
+// subgraph gets a copy that shares its data.
 uint32_t inf_onnx_capture(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
                           uint32_t value);
 
 // Makes all captured values inputs of the subgraph, in the order of the list.
 void inf_onnx_capture_end(struct inf_onnx_scope *s, struct inf_onnx_capture *capture);
 
-// Frees the capture, and the subgraph unless it was handed over.
+// Frees the capture. Also frees the subgraph, unless a node took ownership of it.
 void inf_onnx_capture_fini(struct inf_onnx_capture *capture);
 
 #endif

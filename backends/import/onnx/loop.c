@@ -4,20 +4,21 @@
 //     state 0     number of the iteration (i64)
 //     state 1     condition to continue (bool)
 //     carried     the loop's own variables
-//     stacked     one list per scan output, which grows by one slice in each iteration
-// and, after the states, captured values that stay the same. The condition subgraph computes
+//     stacked     one list for each scan output; each iteration appends one slice
+// After the states come captured values, which stay the same. The condition subgraph computes
 // state1 && state0 < most. The body gathers its slice of each scan input by state 0, runs the ONNX
 // body, and appends to the lists.
 // Shapes: the first attempt lowers the body with the shapes before the first iteration. If an
-// iteration changes a shape, those dimensions become unknown and the body is lowered again; if that
-// does not suffice, the rank becomes unknown. So the body is lowered at most a few times.
+// iteration changes a shape, those dimensions become unknown and the body is lowered again. If that
+// is not enough, the rank becomes unknown. Therefore the body is lowered at most a few times.
 #include "backends/import/onnx/loop.h"
 
 #include <stdio.h>
 
 #include "backends/graph/build/operators.h"
 
-// Number of the iteration and condition; then come carried values and stacked outputs.
+// Index of the first carried state. The iteration number and the condition come first; stacked
+// outputs follow the carried states.
 #define STATE_FIRST 2u
 #define STATES_MAX  (STATE_FIRST + 2 * INF_ONNX_CARRIED_MAX)
 
@@ -32,7 +33,7 @@ struct builder {
     uint32_t state_count;
 };
 
-// --- state ---
+// --- states of the loop ---
 
 static void add_state(struct inf_onnx_scope *s, struct builder *builder, uint32_t initial)
 {
@@ -49,7 +50,7 @@ static void add_state(struct inf_onnx_scope *s, struct builder *builder, uint32_
     builder->state_count++;
 }
 
-// Makes states, from `first` on, inputs of the scope's subgraph.
+// Adds the states from `first` on as inputs of the scope's subgraph.
 static void add_inputs(struct inf_onnx_scope *s, const struct builder *builder, uint32_t first,
                        uint32_t *values)
 {
@@ -89,8 +90,8 @@ static uint32_t take_slice(struct inf_onnx_scope *s, struct builder *builder,
     return inf_build_gather(&s->b, x, at, slices->axis);
 }
 
-// Lowers the body. states[] are the inputs of the subgraph; outputs[] gets the body's outputs. The
-// condition is made a scalar.
+// Lowers the body. states[] are the inputs of the subgraph. The body's outputs are written to
+// outputs[], with the condition converted to a scalar.
 static void lower_iteration(struct inf_onnx_scope *s, struct builder *builder,
                             const uint32_t *states, uint32_t *outputs)
 {
@@ -111,8 +112,8 @@ static void lower_iteration(struct inf_onnx_scope *s, struct builder *builder,
         outputs[0] = inf_build_reshape(&s->b, outputs[0], NULL, 0);
 }
 
-// Makes dimensions unknown that an iteration changes. Returns true if there were any. `give_up`
-// makes the rank of such a value unknown.
+// Makes dimensions unknown if an iteration changes them. Returns true if there were any. If
+// `give_up` is set, makes the rank of such a value unknown.
 static bool widen_shapes(struct inf_onnx_scope *s, struct builder *builder, const uint32_t *outputs,
                          bool give_up)
 {
@@ -146,7 +147,7 @@ static void drop_body(struct builder *builder)
     inf_onnx_captured_fini(&builder->captured);
 }
 
-// Lowers the body until no iteration changes a shape.
+// Lowers the body repeatedly until no iteration changes a shape.
 static struct inf_onnx_scope lower_body(struct inf_onnx_scope *s, struct builder *builder,
                                         uint32_t *states, uint32_t *outputs)
 {
@@ -162,7 +163,8 @@ static struct inf_onnx_scope lower_body(struct inf_onnx_scope *s, struct builder
 
 // --- stacked outputs ---
 
-// Adds an empty list. Its items have the shape that an iteration makes, as far as it is known.
+// Adds an empty list. Its items have the shape of an iteration's result, as far as this shape is
+// known.
 static uint32_t add_empty_list(struct inf_onnx_scope *s, const struct inf_value *item)
 {
     struct inf_shape shape = {.rank = item->shape.rank + 1};
@@ -188,7 +190,7 @@ static void add_stacked_states(struct inf_onnx_scope *s, struct inf_onnx_scope *
             return;
         }
         add_state(s, builder, add_empty_list(s, &inner->b.graph->values[item]));
-        // Every iteration makes the list longer.
+        // The length is unknown, because every iteration makes the list longer.
         builder->shapes[first + i].dims[0] = INF_DIM_UNKNOWN;
     }
     if (!inf_build_ok(&s->b))

@@ -5,7 +5,7 @@
 
 #include "backends/import/onnx/body.h"
 
-// A scan input: each iteration takes one slice of it.
+// A scan input, of which each iteration takes one slice.
 struct inf_onnx_slices {
     uint32_t value;
     int32_t axis;
@@ -23,15 +23,16 @@ struct inf_onnx_loop {
     uint32_t carried;
     struct inf_onnx_slices slices[INF_ONNX_CARRIED_MAX];
     uint32_t slice_count;
-    // Outputs of the body after the carried ones; each adds one slice per iteration along axis 0.
+    // Number of body outputs after the carried ones. Each gets one slice per iteration along axis
+    // 0.
     uint32_t stacked;
 };
 
 // Adds the loop. outputs[0..carried-1] get the carried values after the last iteration; the stacked
 // outputs follow.
 //
-// A carried value whose shape changes between iterations has unknown dimensions. A body that must
-// know them is refused.
+// A carried value whose shape changes between iterations has unknown dimensions. A body that needs
+// to know them is refused.
 void inf_onnx_loop_lower(struct inf_onnx_scope *s, const struct inf_onnx_loop *loop,
                          uint32_t *outputs);
 

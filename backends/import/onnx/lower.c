@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowers nodes one after the other: looks up their inputs by name, calls the operator's function
-// and names its outputs. A call of a function of the model is replaced by the function's nodes.
-// Functions and branches nest, so lowering recurses, at most FRAME_DEPTH_MAX deep.
+// and names its outputs. A call of a model function is replaced by the function's nodes. Functions
+// and branches may be nested, so lowering recurses, at most FRAME_DEPTH_MAX deep.
 #include "backends/import/onnx/lower.h"
 
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 
 // The deepest nesting of functions and branches.
 #define FRAME_DEPTH_MAX 24u
-// The largest number of nodes lowered in one import. A function that calls another twice doubles
-// the work at every level.
+// The largest number of nodes lowered in one import. The limit is needed because a function that
+// calls another one twice doubles the work at every level.
 #define LOWERED_MAX (1u << 18)
-// The largest number of nodes searched for uses of initialisers below 8 bits: every initialiser is
-// compared with every node.
+// The most checks for uses of initialisers below 8 bits. Every initialiser is compared with every
+// node.
 #define NARROW_CHECKS_MAX (1u << 24)
 
 uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *frame,
@@ -30,7 +30,7 @@ uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *
         inf_build_fail(&s->b, INF_INVALID, "takes '%.200s', which nothing before it makes", name);
         return INF_VALUE_NONE;
     }
-    // The recursion is as deep as frames nest.
+    // The depth of the recursion is the nesting of frames.
     value = inf_onnx_lookup(s, frame->outer, name);
     if (frame->capture != NULL && inf_onnx_is_sequence(value)) {
         inf_build_fail(&s->b, INF_UNSUPPORTED, "takes the sequence '%.200s' into a branch or loop",
@@ -55,8 +55,8 @@ static void name_value(struct inf_onnx_scope *s, struct inf_onnx_frame *frame, c
 }
 
 // Initialisers of less than 8 bits are stored with 8 bits in the graph, which would change the
-// range of other operators. Therefore only DequantizeLinear may take them; a node with a body might
-// take them from outside, so it is refused too.
+// range of results of other operators. Therefore only DequantizeLinear may take them. A node with a
+// body is refused too, because the body might use them from outside.
 static void check_narrow(struct inf_onnx_scope *s, const struct inf_onnx_graph *graph,
                          const struct inf_onnx_tensor *tensor)
 {
@@ -87,7 +87,8 @@ static void check_narrow(struct inf_onnx_scope *s, const struct inf_onnx_graph *
 void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                                  const struct inf_onnx_graph *graph)
 {
-    // A branch may be lowered more than once, so its initialisers must stay in the file's memory.
+    // Only initialisers of the model may be released. A branch may be lowered more than once, so
+    // its initialisers must stay in the file's memory.
     bool is_model = frame->outer == NULL && frame->call == NULL;
     if (graph->sparse_count > 0)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "%u sparse initialisers", graph->sparse_count);
@@ -129,7 +130,8 @@ static void lower_call(struct inf_onnx_scope *s, const struct inf_onnx_function 
     inf_onnx_lower_nodes(s, &frame, function->nodes, function->node_count);
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->output_count; i++)
         s->outputs[i] = inf_onnx_lookup(s, &frame, function->outputs[i]);
-    // Attributes of a call that the function does not use are ignored, as ONNX defines it.
+    // Mark all attributes of the call as used, because ONNX ignores attributes that the function
+    // does not use.
     for (uint32_t i = 0; i < s->node->attr_count; i++)
         s->node->attrs[i].used = true;
     inf_onnx_names_fini(&frame.names);
@@ -161,7 +163,7 @@ static void check_counts(struct inf_onnx_scope *s)
             inf_build_fail(&s->b, INF_UNSUPPORTED, "its output %u is not built", i);
 }
 
-// Refuses sequences unless the operator takes them.
+// Refuses sequences as inputs, unless the operator supports them.
 static void check_sequences(struct inf_onnx_scope *s)
 {
     for (uint32_t i = 0; inf_build_ok(&s->b) && !s->op->takes_sequences && i < s->input_count; i++)
@@ -182,7 +184,7 @@ static void lower_op(struct inf_onnx_scope *s)
 {
     check_counts(s);
     check_sequences(s);
-    // An old attribute that names inputs that may be overwritten. It has no effect.
+    // Ignore this old attribute, which names inputs that may be overwritten.
     (void)inf_onnx_find_attr(s, "consumed_inputs");
     if (inf_build_ok(&s->b))
         s->op->lower(s);
@@ -216,10 +218,10 @@ static void lower_node(struct inf_onnx_scope *s, struct inf_onnx_frame *frame)
     }
 }
 
-// Allocates the operands of a node.
+// Allocates the arrays for the operands of a node.
 static bool make_operands(struct inf_onnx_scope *s)
 {
-    // Lowering functions may read any input up to inputs_min.
+    // Allocate for inputs_min at least, because lowering functions may read any input up to it.
     size_t count = (size_t)s->input_count + s->output_count + 1;
     s->inputs = malloc(count * sizeof *s->inputs);
     if (s->inputs == NULL) {

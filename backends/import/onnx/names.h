@@ -13,18 +13,18 @@ struct inf_onnx_name {
     uint32_t value;
 };
 
-// A table. All zero is an empty one.
+// A hash table. A zeroed struct is an empty table.
 struct inf_onnx_names {
     struct inf_onnx_name *places;
     uint32_t capacity, count;
 };
 
-// Adds a name, which must outlive the table. *known is true if the name was present; nothing
-// changes then. Returns false if there is no memory.
+// Adds a name, which must outlive the table. If the name is present, sets *known to true and
+// changes nothing. Returns false if there is no memory.
 bool inf_onnx_names_add(struct inf_onnx_names *names, const char *name, uint32_t value,
                         bool *known) INF_NODISCARD;
 
-// *out_value = the value of `name`. Returns false if the name is unknown.
+// Sets *out_value to the value of `name`. Returns false if the name is unknown.
 bool inf_onnx_names_find(const struct inf_onnx_names *names, const char *name,
                          uint32_t *out_value) INF_NODISCARD;
 

@@ -18,11 +18,11 @@
 
 // --- unsupported operators ---
 
-// The names of unsupported operators, one entry per node.
+// The names of unsupported operators, one entry for each node.
 struct lacking {
     const char **names;
     size_t count, capacity;
-    bool certainly; // some are outside of branches; those in branches may never run
+    bool certainly; // true: some are outside of branches, so every run needs them
 };
 
 static enum inf_code append_operator(struct lacking *lacking, const char *name,
@@ -41,7 +41,7 @@ static enum inf_code append_operator(struct lacking *lacking, const char *name,
 }
 
 struct where {
-    uint32_t depth; // of graphs within graphs
+    uint32_t depth; // nesting depth of the graph
     bool in_branch;
 };
 
@@ -49,8 +49,8 @@ static enum inf_code find_unsupported(struct lacking *lacking, struct inf_onnx_i
                                       const struct inf_onnx_node *nodes, uint32_t count,
                                       struct where where, struct inf_error *err);
 
-// Searches the graphs that a node has as attributes. Graphs that are nested too deep to be lowered
-// are left to lowering, which fails.
+// Searches the graphs that a node has as attributes. Graphs that are nested too deep are skipped,
+// because lowering fails for them.
 static enum inf_code find_unsupported_in_bodies(struct lacking *lacking,
                                                 struct inf_onnx_import *import,
                                                 const struct inf_onnx_node *node,
@@ -85,7 +85,7 @@ static enum inf_code find_unsupported(struct lacking *lacking, struct inf_onnx_i
     return INF_OK;
 }
 
-// Fails if nodes have unsupported operators, and names all of these.
+// Fails if nodes have unsupported operators, and names all these operators.
 static enum inf_code check_operators(struct inf_onnx_import *import, FILE *report,
                                      struct inf_error *err)
 {
@@ -116,7 +116,7 @@ static enum inf_code name_value(struct inf_onnx_frame *frame, const char *name, 
     return INF_OK;
 }
 
-// Makes an input a constant that the caller has fixed.
+// Makes an input a constant, if the caller has set it.
 static enum inf_code bind_input(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
                                 const struct inf_bound_input *bound, struct inf_error *err)
 {
@@ -152,7 +152,8 @@ static enum inf_code add_inputs(struct inf_onnx_import *import, struct inf_onnx_
         const struct inf_onnx_port *port = &graph->inputs[i];
         const struct inf_bound_input *bound = NULL;
         uint32_t ignored;
-        // Up to IR version 3, initialisers had to be listed as inputs too. They are constants.
+        // Skip an initialiser, which is a constant. Up to IR version 3, initialisers had to be
+        // listed as inputs too.
         if (inf_onnx_names_find(&frame->names, port->name, &ignored))
             continue;
         for (uint32_t j = 0; options != NULL && j < options->bound_count; j++)
@@ -178,7 +179,8 @@ static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx
         if (inf_onnx_is_sequence(value))
             return inf_fail_reason(s->b.err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
                                    "output '%.200s': is a sequence, wanted a tensor", port->name);
-        // An output must be made by a node.
+        // A node must compute each output, so an output that is an input or constant gets an
+        // identity node.
         if (s->b.graph->values[value].producer == INF_NODE_NONE) {
             uint32_t node;
             INF_TRY(inf_graph_add_node(s->b.graph, INF_OP_IDENTITY, port->name, "", &value, 1, 1,

@@ -6,11 +6,11 @@
 #include "backends/import/common/import_options.h"
 #include "backends/import/onnx/tensor.h"
 
-// Lowers the ModelProto in `bytes`. Pages of `bytes` may be returned to the system once they are
+// Lowers the ModelProto in `bytes`. Pages of `bytes` may be returned to the system after they are
 // copied; they read as zeros afterwards. The caller destroys *out_graph. `producer` gets the name
 // of the program that wrote the model.
 //
-// Fails as inf_model_import() does.
+// Errors are those of inf_model_import().
 //
 // Blocks (reads external data).
 enum inf_code inf_onnx_import(struct inf_graph **out_graph, char producer[64],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the messages of an ONNX model into structs. The bytes are checked once for well-formed
-// protobuf, nested messages included; after that, reading fields cannot fail except for lack of
+// Reads the messages of an ONNX model into structs. The bytes, including nested messages, are
+// checked once for well-formed protobuf. After that, reading fields can fail only for lack of
 // memory.
 #include "backends/import/onnx/proto.h"
 
@@ -9,8 +9,8 @@
 #include "proto/core/limits.h"
 #include "proto/core/utf8.h"
 
-// The largest number of fields in a model. Unpacked numbers are fields too, but writers pack long
-// lists.
+// The largest number of fields in a model. Each unpacked number is a field too, but programs pack
+// long lists.
 #define FIELDS_MAX ((uint64_t)1 << 22)
 
 // --- which fields are messages ---
@@ -71,9 +71,9 @@ static const struct inf_pb_child schema[] = {
     {0},
 };
 
-// --- small steps ---
+// --- helpers for reading fields ---
 
-// The state of reading: where copies go, and the error.
+// The state of reading: the arena for copies, and the error.
 struct reader {
     struct inf_arena *arena;
     struct inf_error *err;
@@ -85,7 +85,7 @@ static enum inf_code fail_no_memory(const struct reader *reader)
                            "no memory for the parts of the model");
 }
 
-// Returns the next field of a message that was checked.
+// Returns the next field of a message that has been checked.
 static bool read_next(struct inf_pb *pb, struct inf_pb_field *field)
 {
     bool more;
@@ -134,7 +134,7 @@ static uint32_t count_fields(struct inf_span message, uint32_t number)
     return count;
 }
 
-// Allocates one element per occurrence of field `number`.
+// Allocates a list with one element for each occurrence of field `number`.
 static enum inf_code make_list(const struct reader *reader, struct inf_span message,
                                uint32_t number, size_t element_bytes, void *out_list)
 {
@@ -158,7 +158,7 @@ static enum inf_code read_text(const struct reader *reader, struct inf_span mess
     return inf_onnx_text(out, reader->arena, field.bytes, reader->err);
 }
 
-// Reads every text of field `number`.
+// Reads the strings in all occurrences of field `number`.
 static enum inf_code read_texts(const struct reader *reader, struct inf_span message,
                                 uint32_t number, const char ***out, uint32_t *out_count)
 {
@@ -173,7 +173,7 @@ static enum inf_code read_texts(const struct reader *reader, struct inf_span mes
     return INF_OK;
 }
 
-// The default domain has two names, "" and "ai.onnx". Uses the first.
+// Replaces the name "ai.onnx" of the default domain by its other name, "".
 static void normalize_domain(const char **domain)
 {
     if (strcmp(*domain, "ai.onnx") == 0)
@@ -185,7 +185,7 @@ static void normalize_domain(const char **domain)
 static enum inf_code read_attr(const struct reader *reader, struct inf_span body,
                                struct inf_onnx_attr *attr)
 {
-    // Old files have no type. The first field with a value shows it.
+    // Attributes in old files have no type. The first field with a value determines it.
     static const uint8_t types[] = {
         [2] = INF_ONNX_ATTR_FLOAT,  [3] = INF_ONNX_ATTR_INT,     [4] = INF_ONNX_ATTR_STRING,
         [5] = INF_ONNX_ATTR_TENSOR, [6] = INF_ONNX_ATTR_GRAPH,   [7] = INF_ONNX_ATTR_FLOATS,
@@ -409,7 +409,7 @@ static enum inf_code read_functions(const struct reader *reader, struct inf_span
 
 bool inf_onnx_looks_like(struct inf_span bytes)
 {
-    // Programs write fields in order, so ir_version is first. Its values so far are 1 to 13.
+    // Programs write fields in order, so ir_version comes first. Its values up to now are 1 to 13.
     return bytes.size >= 4 && bytes.data[0] == 0x08 && bytes.data[1] >= 1 && bytes.data[1] <= 32;
 }
 

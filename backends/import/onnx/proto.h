@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of an ONNX ModelProto: nodes, names, and the places of everything else in the file.
+// The parts of an ONNX ModelProto: nodes, names, and the positions of all other parts in the file.
 // Attributes and tensors stay bytes until a lowering function reads them.
 #ifndef INF_BACKENDS_IMPORT_ONNX_PROTO_H
 #define INF_BACKENDS_IMPORT_ONNX_PROTO_H
@@ -24,7 +24,7 @@ struct inf_onnx_opsets {
     uint32_t count;
 };
 
-// AttributeProto.type.
+// Values of AttributeProto.type.
 enum inf_onnx_attr_type {
     INF_ONNX_ATTR_NONE = 0,
     INF_ONNX_ATTR_FLOAT = 1,
@@ -39,14 +39,15 @@ enum inf_onnx_attr_type {
 
 struct inf_onnx_attr {
     const char *name;
-    const char *reference; // name of the attribute of the function's call that is meant; NULL: none
+    const char *reference; // name of the attribute of the function's call to which it refers; NULL:
+                           // none
     enum inf_onnx_attr_type type;
     struct inf_span body; // bytes of the AttributeProto
-    bool used;            // a lowering function has read it
+    bool used;            // true: a lowering function has read it
 };
 
 struct inf_onnx_node {
-    const char *name; // the node's name, or that of its first output if it has none
+    const char *name; // name of the node; if it has none, name of its first output
     const char *op;
     const char *domain; // "" for ai.onnx
     const char *overload;
@@ -61,9 +62,9 @@ struct inf_onnx_node {
 // An input or output of a graph.
 struct inf_onnx_port {
     const char *name;
-    int32_t type;           // TensorProto.DataType; 0 if the file does not say
+    int32_t type;           // TensorProto.DataType; 0 if the file has no type
     const char *not_tensor; // such as "a sequence"; NULL for tensors
-    struct inf_shape shape; // unknown rank if the file does not say
+    struct inf_shape shape; // unknown rank if the file has no shape
 };
 
 struct inf_onnx_graph {
@@ -101,12 +102,12 @@ struct inf_onnx_model {
     struct inf_onnx_graph graph;
 };
 
-// Returns true if `bytes`, the beginning of a file, look like a ModelProto.
+// Returns true if `bytes`, the beginning of a file, appear to be a ModelProto.
 bool inf_onnx_looks_like(struct inf_span bytes);
 
 // Reads a ModelProto. The model points into `arena` and `bytes`, which must outlive it.
 //
-// INF_INVALID      malformed protobuf, or no model: the text says what is missing.
+// INF_INVALID      malformed protobuf, or not a model; the text says which part is missing.
 // INF_EXHAUSTED    nested too deep, a limit of limits.h, or memory.
 enum inf_code inf_onnx_model_read(struct inf_onnx_model *model, struct inf_arena *arena,
                                   struct inf_span bytes, struct inf_error *err) INF_NODISCARD;
@@ -115,14 +116,14 @@ enum inf_code inf_onnx_model_read(struct inf_onnx_model *model, struct inf_arena
 enum inf_code inf_onnx_graph_read(struct inf_onnx_graph *graph, struct inf_arena *arena,
                                   struct inf_span bytes, struct inf_error *err) INF_NODISCARD;
 
-// *out = a copy of a name in `arena`.
+// Sets *out to a copy of a name in `arena`.
 //
-// INF_INVALID  it has a NUL byte in it, or is too long.
+// INF_INVALID  the name contains a NUL byte or is too long.
 enum inf_code inf_onnx_text(const char **out, struct inf_arena *arena, struct inf_span bytes,
                             struct inf_error *err) INF_NODISCARD;
 
-// *out = field `number` of a message that inf_onnx_model_read() has checked: zero if it is absent,
-// the last one if there are several.
+// Sets *out to field `number` of a message that inf_onnx_model_read() has checked. *out is zero if
+// the field is absent; if it occurs several times, the last occurrence is used.
 void inf_onnx_field(struct inf_span message, uint32_t number, struct inf_pb_field *out);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of an import, and the node that is being lowered. A lowering function gets a scope: its
-// inputs are values of the graph, and `b` adds the nodes that compute what the ONNX node stands
-// for. Failures latch in `b`, see graph/build/builder.h.
+// The state of an import, and the node that is being lowered. A lowering function gets a scope. The
+// scope's inputs are values of the graph, and `b` adds the nodes that compute the ONNX node. `b`
+// keeps the first failure, see graph/build/builder.h.
 #ifndef INF_BACKENDS_IMPORT_ONNX_SCOPE_H
 #define INF_BACKENDS_IMPORT_ONNX_SCOPE_H
 
@@ -11,7 +11,7 @@
 #include "backends/import/onnx/sequence.h"
 #include "backends/import/onnx/tensor.h"
 
-// Outputs that an operator may have; nodes with more are refused. Calls of functions may have more.
+// The most outputs of an operator; nodes with more are refused. Calls of functions may have more.
 #define INF_ONNX_OUTPUTS_MAX INF_LIMIT_NODE_INPUTS
 
 struct inf_onnx_capture;
@@ -24,18 +24,18 @@ struct inf_onnx_op {
     void (*lower)(struct inf_onnx_scope *s);
     uint32_t inputs_min, inputs_max, outputs_max;
     int32_t kind;         // parameter of the function, such as an enum inf_unary_kind
-    bool takes_sequences; // inputs may be sequences; other operators refuse them
+    bool takes_sequences; // true: inputs may be sequences; other operators refuse sequences
 };
 
 // The whole import.
 struct inf_onnx_import {
     struct inf_graph *graph;
-    struct inf_arena *arena; // everything that lives as long as the import
+    struct inf_arena *arena; // arena for all data that lives as long as the import
     const struct inf_onnx_model *model;
     const struct inf_onnx_files *files; // external data
-    // Finds the row of an operator; NULL if it is not supported. A pointer because operators with
-    // bodies lower nodes themselves: the table depends on lowering, so lowering must not name the
-    // table.
+    // Finds the row of an operator; NULL if the operator is not supported. A function pointer,
+    // because operators with bodies lower nodes themselves, so that the table depends on the
+    // lowering code and not the reverse.
     const struct inf_onnx_op *(*find_op)(const char *domain, const char *name);
     struct inf_fold fold;
     uint32_t lowered;       // nodes lowered so far, those of functions and branches included
@@ -43,18 +43,19 @@ struct inf_onnx_import {
     struct inf_onnx_sequences sequences;
 };
 
-// Where names are looked up: the names of a graph, a branch, a loop body or a function.
+// The names that nodes can use: those of a graph, a branch, a loop body or a function.
 struct inf_onnx_frame {
-    const struct inf_onnx_frame *outer;  // whose names a branch sees as well; NULL: none
-    const struct inf_onnx_frame *caller; // of a function: the frame of its node; else NULL
-    struct inf_onnx_node *call;          // of a function: its node; else NULL
+    const struct inf_onnx_frame *outer;  // frame whose names a branch can use too; NULL: none
+    const struct inf_onnx_frame *caller; // for a function: the frame of the node that calls it;
+                                         // otherwise NULL
+    struct inf_onnx_node *call;          // for a function: the node that calls it; otherwise NULL
     const struct inf_onnx_function *function;
     const struct inf_onnx_opsets *opsets;
-    struct inf_onnx_capture *capture; // of a branch that becomes a subgraph; else NULL
+    struct inf_onnx_capture *capture; // for a branch that becomes a subgraph; otherwise NULL
     const char *const *outputs;       // names of the frame's outputs
     uint32_t output_count;
     struct inf_onnx_names names;
-    uint32_t depth; // of frames within frames
+    uint32_t depth; // nesting depth of the frame
 };
 
 // One node that is being lowered.
@@ -65,18 +66,18 @@ struct inf_onnx_scope {
     struct inf_onnx_node *node;
     const struct inf_onnx_op *op;
     int64_t opset;    // version of the operator set of the node's domain
-    uint32_t *inputs; // values; INF_VALUE_NONE for absent ones; at least op->inputs_max
+    uint32_t *inputs; // values; INF_VALUE_NONE for absent inputs; at least op->inputs_max entries
     uint32_t input_count;
-    uint32_t *outputs; // to be set by the lowering function; as many as the node names
+    uint32_t *outputs; // the lowering function sets them; one for each output that the node names
     uint32_t output_count;
-    // Set by an If whose branches make tensors of different rank. It has made no outputs; the
-    // function lowers the `count` nodes of `frame` after the If, once in each branch. NULL: the
-    // node made its outputs.
+    // Set by an If whose branches return tensors of different rank and which therefore has no
+    // outputs yet. The function lowers the `count` nodes of `frame` after the If, once in each
+    // branch. NULL: the node has set its outputs.
     void (*lower_rest)(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                        struct inf_onnx_node *nodes, uint32_t count);
 };
 
-// Makes a scope for `node`, whose nodes are added to `graph`.
+// Returns a scope for `node`. Its nodes are added to `graph`.
 struct inf_onnx_scope inf_onnx_scope_make(struct inf_onnx_import *import, struct inf_graph *graph,
                                           const struct inf_onnx_frame *frame,
                                           struct inf_onnx_node *node, struct inf_error *err);

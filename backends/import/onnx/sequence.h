@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences of tensors. They exist only during the import: their lengths and positions must be
-// known then. A sequence is named by a number above all values, and never becomes part of the
-// graph.
+// Sequences of tensors. They exist only during the import, so their lengths and positions must be
+// known then. A sequence is identified by a number larger than any value, and never becomes part of
+// the graph.
 #ifndef INF_BACKENDS_IMPORT_ONNX_SEQUENCE_H
 #define INF_BACKENDS_IMPORT_ONNX_SEQUENCE_H
 
@@ -23,10 +23,10 @@ struct inf_onnx_sequences {
     uint32_t item_count; // tensors of all sequences, and of lists made from them
 };
 
-// The number of the first sequence. No graph has as many values.
+// The number of the first sequence. No graph has that many values.
 #define INF_ONNX_SEQUENCE_FIRST 0x80000000u
 
-// Returns true if a number means a sequence; false for INF_VALUE_NONE.
+// Returns true if a number identifies a sequence; false for INF_VALUE_NONE.
 static inline bool inf_onnx_is_sequence(uint32_t value)
 {
     return value >= INF_ONNX_SEQUENCE_FIRST &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads TensorProtos. Elements are in a typed field, in raw_data, or in an external file. Integers
 // of less than 8 bits are unpacked to bytes. Large raw_data is copied piece by piece, and its pages
-// are returned to the system as they are copied, so that the weights are not in memory twice.
+// are returned to the system during the copy, so that the weights are not in memory twice.
 #include "backends/import/onnx/tensor.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "backends/import/onnx/proto.h"
 #include "backends/storage/file.h"
 
-// Raw data of at least this size is released while it is copied, in pieces of this size.
+// Raw data of at least this size is released while it is copied. The pieces have this size too.
 #define TAKEN_BYTES_MIN ((size_t)256 << 10)
 #define PIECE_BYTES     ((size_t)1 << 20)
 #define PAGE_BYTES_MAX  ((size_t)64 << 10) // the largest page size; two pieces may share a page
@@ -35,8 +35,8 @@ enum field {
     FIELD_LOCATION = 14,
 };
 
-// Per number of TensorProto.DataType: its name, the element type, and the typed field that may hold
-// the elements.
+// By TensorProto.DataType: the name, the element type, and the typed field that may hold the
+// elements.
 static const struct {
     const char *name;
     enum inf_dtype dtype;
@@ -84,12 +84,12 @@ const char *inf_onnx_type_name(int64_t type)
 struct reading {
     struct inf_onnx_tensor *tensor;
     const struct inf_onnx_files *files;
-    bool takes;            // the bytes of the file are not read again and may be released
+    bool takes;            // true: the bytes of the file are not read again and may be released
     struct inf_span bytes; // bytes of the TensorProto
     struct inf_span raw;
     bool has_raw;
     int64_t type, location;
-    size_t size_bytes; // size of the elements according to the shape
+    size_t size_bytes; // size of all elements according to the shape
     struct inf_error *err;
 };
 
@@ -169,7 +169,8 @@ static bool take_element(struct inf_span *packed, enum field field, uint64_t *bi
     return true;
 }
 
-// An element is the low bytes of its bits: the format and all supported machines are little-endian.
+// Stores the low bytes of the bits of an element. This works because the format and all supported
+// machines are little-endian.
 static enum inf_code store_element(struct reading *reading, size_t *count, uint64_t bits)
 {
     size_t size = inf_dtype_size(reading->tensor->dtype);
@@ -210,7 +211,7 @@ static enum inf_code read_typed(struct reading *reading)
     return INF_OK;
 }
 
-// --- elements elsewhere ---
+// --- elements in raw_data or external files ---
 
 // Returns the entry `key` of a tensor's external_data.
 static struct inf_span find_entry(struct inf_span bytes, const char *key)
@@ -230,7 +231,7 @@ static struct inf_span find_entry(struct inf_span bytes, const char *key)
     return (struct inf_span){0};
 }
 
-// Reads a decimal number; `fallback` if the entry is absent.
+// Reads a decimal number. Returns `fallback` if the entry is absent.
 static enum inf_code read_number(const struct reading *reading, const char *key, uint64_t fallback,
                                  uint64_t *out)
 {
@@ -305,12 +306,12 @@ static void release_pages(const uint8_t *from, const uint8_t *to)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t first = ((uintptr_t)from + page - 1) & ~(page - 1), end = (uintptr_t)to & ~(page - 1);
-    // A failure costs memory only.
+    // A failure is ignored, because it costs only memory.
     if (end > first)
         (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
-// Copies piece by piece, so that the file's memory can be released on the way.
+// Copies raw_data piece by piece, so that the file's memory can be released during the copy.
 static enum inf_code read_raw(struct reading *reading)
 {
     uint8_t *data = reading->tensor->data->data;
@@ -332,7 +333,7 @@ static enum inf_code read_data(struct reading *reading)
     struct inf_onnx_tensor *tensor = reading->tensor;
     if (reading->location == 1)
         return read_external(reading);
-    // Check before allocating: every element takes at least one byte of the file.
+    // Check before allocating, because every element needs at least one byte in the file.
     if (reading->size_bytes / inf_dtype_size(tensor->dtype) > reading->bytes.size)
         return fail(reading, INF_INVALID, "its dims say %zu bytes, the file has %zu for it",
                     reading->size_bytes, reading->bytes.size);
@@ -393,7 +394,7 @@ static enum inf_code read_narrow(struct reading *reading, const struct narrow *n
     return unpack_narrow(reading, narrow, count);
 }
 
-// --- the tensor ---
+// --- the whole tensor ---
 
 static enum inf_code read_wide(struct reading *reading)
 {
@@ -405,7 +406,7 @@ static enum inf_code read_wide(struct reading *reading)
     if (!inf_shape_bytes(&tensor->shape, tensor->dtype, &reading->size_bytes))
         return fail(reading, INF_INVALID, "is larger than a tensor may be");
     INF_TRY(read_data(reading));
-    // Kernels assume that a bool is 0 or 1.
+    // Convert all nonzero bools to 1, because kernels assume that a bool is 0 or 1.
     if (tensor->dtype == INF_DTYPE_BOOL)
         for (size_t i = 0; i < reading->size_bytes; i++)
             ((uint8_t *)tensor->data->data)[i] = ((uint8_t *)tensor->data->data)[i] != 0;

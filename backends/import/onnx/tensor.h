@@ -12,7 +12,7 @@
 
 // The folder of external files, and a count of the bytes read.
 struct inf_onnx_files {
-    struct inf_shard_place place; // directory_fd -1: external files are refused
+    struct inf_shard_place place; // if directory_fd is -1, external files are refused
     struct inf_tally *tally;
 };
 
@@ -44,8 +44,8 @@ enum inf_code inf_onnx_tensor_read(struct inf_onnx_tensor *tensor, struct inf_ar
                                    const struct inf_onnx_files *files, struct inf_span bytes,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// As inf_onnx_tensor_read(), for a tensor that is not read again: the pages of its raw_data are
-// returned to the system and read as zeros afterwards.
+// Same as inf_onnx_tensor_read(), for a tensor that is not read again. The pages of its raw_data
+// are returned to the system and read as zeros afterwards.
 enum inf_code inf_onnx_tensor_take(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
                                    const struct inf_onnx_files *files, struct inf_span bytes,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

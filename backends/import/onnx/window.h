@@ -20,7 +20,8 @@ struct inf_onnx_window {
 };
 
 // Reads strides, dilations, pads, auto_pad and kernel_shape of a node whose x has rank 3 to 5.
-// `kernel` is the kernel_shape if the attribute is absent; NULL: the attribute must be present.
+// `kernel` is used if the attribute kernel_shape is absent. If `kernel` is NULL, the attribute must
+// be present.
 void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                           const int64_t *kernel);
 
@@ -30,7 +31,7 @@ void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *wi
 // Returns the number of elements from a window's first tap to its last along a spatial axis.
 int64_t inf_onnx_window_reach(const struct inf_onnx_window *window, int32_t axis);
 
-// Makes a window over one axis one over two axes, the first of size 1.
+// Converts a window over one axis to a window over two axes; the first one has size 1.
 void inf_onnx_window_widen(struct inf_onnx_window *window);
 
 #endif

@@ -7,15 +7,15 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// The operands, [batch, heads, sequence, size].
+// The operands, each [batch, heads, sequence, size].
 struct attention {
     uint32_t q, k, v;
-    int32_t q_heads, kv_heads; // 0: the number of heads is that of the operands
-    bool is_flat;              // operands were given as [batch, sequence, heads * size]
+    int32_t q_heads, kv_heads; // 0: use the number of heads of the operands
+    bool is_flat;              // true: the operands were given as [batch, sequence, heads * size]
     enum inf_dtype dtype;
 };
 
-// [batch, sequence, heads * size] to [batch, heads, sequence, size].
+// Converts [batch, sequence, heads * size] to [batch, heads, sequence, size].
 static uint32_t split_heads(struct inf_onnx_scope *s, uint32_t x, int32_t heads)
 {
     int64_t size = inf_build_known_dim(&s->b, x, 2);
@@ -38,7 +38,7 @@ static uint32_t join_heads(struct inf_onnx_scope *s, uint32_t x)
     return inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, dims, 3, 0));
 }
 
-// Repeats each head of x `times` times in a row.
+// Repeats each head of x `times` times; the copies of a head are adjacent.
 static uint32_t repeat_heads(struct inf_onnx_scope *s, uint32_t x, int64_t times)
 {
     int64_t heads = inf_build_known_dim(&s->b, x, 1);
@@ -74,8 +74,9 @@ static uint32_t add_mask_bias(struct inf_onnx_scope *s, uint32_t mask, enum inf_
                             inf_build_scalar(&s->b, dtype, -INFINITY));
 }
 
-// Adds the causal bias: a query sees keys up to its own position. `past` keys come before the first
-// query. If batches have different numbers of keys, the queries are the last ones of each.
+// Adds the causal bias, with which a query sees keys up to its own position. `past` keys precede
+// the first query. If batches have different numbers of keys, the queries are the last positions of
+// each batch.
 static uint32_t add_causal_bias(struct inf_onnx_scope *s, const struct attention *attention,
                                 int64_t past)
 {
@@ -108,7 +109,7 @@ static uint32_t add_length_bias(struct inf_onnx_scope *s, const struct attention
                          attention->dtype);
 }
 
-// Adds the bias of the mask input. A mask that covers fewer keys than there are hides the others.
+// Adds the bias of the mask input. A mask that covers only some of the keys hides the other keys.
 static uint32_t add_given_bias(struct inf_onnx_scope *s, const struct attention *attention,
                                uint32_t mask)
 {
@@ -135,7 +136,7 @@ static uint32_t add_softcap(struct inf_onnx_scope *s, uint32_t x, float cap)
                                    (double)cap);
 }
 
-// Adds to the scores all biases that hide keys.
+// Adds all biases that hide keys to the scores.
 static uint32_t add_biases(struct inf_onnx_scope *s, const struct attention *attention,
                            uint32_t scores, int64_t past)
 {
@@ -148,7 +149,7 @@ static uint32_t add_biases(struct inf_onnx_scope *s, const struct attention *att
     return scores;
 }
 
-// Joins past keys and values to the current ones. Returns the number of past keys.
+// Prepends past keys and values to the current ones. Returns the number of past keys.
 static int64_t join_past(struct inf_onnx_scope *s, struct attention *attention)
 {
     uint32_t past_k = inf_onnx_input(s, 4), past_v = inf_onnx_input(s, 5);
@@ -165,7 +166,7 @@ static int64_t join_past(struct inf_onnx_scope *s, struct attention *attention)
     return past;
 }
 
-// Adds the softmax along keys; a query whose keys are all hidden gets 0.
+// Adds the softmax along the keys. A query whose keys are all hidden gets 0.
 static uint32_t add_softmax(struct inf_onnx_scope *s, uint32_t scores)
 {
     const struct inf_ints keys = {.count = 1, .values = {3}};
@@ -206,11 +207,12 @@ static void lower_attention(struct inf_onnx_scope *s)
     if (scale == 0)
         scale = (float)(1 / sqrt((double)INF_MAX(inf_build_known_dim(&s->b, attention.q, 3), 1)));
     (void)inf_onnx_find_attr(s,
-                             // The softmax is never less precise than its operands.
+                             // Ignore this attribute, because the softmax is never less precise
+                             // than its operands.
                              "softmax_precision");
     int32_t mode = inf_onnx_attr_int(s, "qk_matmul_output_mode", 0);
-    // Both operands are multiplied by the square root of the scale, which rounds as the reference
-    // does.
+    // Multiply both operands by the square root of the scale, so that rounding is the same as in
+    // ONNX's reference implementation.
     uint32_t q = inf_build_binary_number(&s->b, INF_BINARY_MUL, attention.q, sqrt((double)scale));
     uint32_t k = inf_build_binary_number(&s->b, INF_BINARY_MUL, attention.k, sqrt((double)scale));
     uint32_t stages[4];
@@ -248,8 +250,8 @@ static uint32_t rotate_pairs(struct inf_onnx_scope *s, uint32_t x, uint32_t cosi
     return inf_build_reshape_to(&s->b, pairs, inf_build_concat(&s->b, dims, 4, 0));
 }
 
-// x [batch, heads, sequence, size] (or flat); caches [positions, size / 2] with position_ids
-// [batch, sequence], or [batch, sequence, size / 2].
+// Lowers RotaryEmbedding. x is [batch, heads, sequence, size] (or flat). Caches are [positions,
+// size / 2] with position_ids [batch, sequence], or [batch, sequence, size / 2].
 static void lower_rotary(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], cosine = s->inputs[1], sine = s->inputs[2],

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// If. A known condition selects one branch, which is lowered in place. Otherwise both branches
+// If. If the condition is known, the selected branch is lowered in place. Otherwise both branches
 // become subgraphs of a BRANCH node, and the condition selects one at run time.
-// If the branches make tensors of different rank, the nodes after the If could not be lowered,
-// because operators depend on ranks. Then these nodes are lowered twice: as the end of each branch.
-// The frame's outputs become the outputs of the BRANCH node:
+// If the branches return tensors of different rank, the nodes after the If could not be lowered,
+// because operators depend on ranks. In this case these nodes are lowered twice, at the end of each
+// branch. The frame's outputs become the outputs of the BRANCH node:
 //     y = If(c) {a} {b}; z = f(y)   becomes   z = If(c) {f(a)} {f(b)}
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@
 #include "backends/import/onnx/lower.h"
 #include "backends/import/onnx/op_table.h"
 
-// The nodes after an If, if they become part of its branches.
+// The nodes after an If, for the case that they become part of its branches.
 struct rest {
     struct inf_onnx_frame *frame; // frame of the If
     struct inf_onnx_node *nodes;
     uint32_t count;
-    const char **outputs; // outputs of the frame that no node before the If makes
+    const char **outputs; // outputs of the frame that no node before the If computes
     uint32_t output_count;
 };
 
@@ -57,8 +57,7 @@ static void lower_following_nodes(struct inf_onnx_scope *s, const struct rest *r
     inf_onnx_names_fini(&frame.names);
 }
 
-// Lowers a branch into a graph of its own, followed by the nodes after the If unless `rest` is
-// NULL.
+// Lowers a branch into a separate graph, followed by the nodes after the If unless `rest` is NULL.
 static void lower_branch(struct inf_onnx_scope *s, const char *attribute,
                          struct inf_onnx_capture *capture, const struct rest *rest)
 {
@@ -85,14 +84,15 @@ static void lower_branch(struct inf_onnx_scope *s, const char *attribute,
 
 // --- branches that cannot be lowered ---
 
-// Returns true if a branch that could not be lowered makes the import fail. Otherwise the failure
-// is reported only by a run that takes this branch.
+// Returns true if the import fails because a branch could not be lowered. Otherwise only a run that
+// takes this branch fails.
 static bool is_fatal(const struct inf_onnx_scope *s, const struct rest *rest)
 {
     return rest == NULL || (s->b.code != INF_INVALID && s->b.code != INF_UNSUPPORTED);
 }
 
-// Adds a value of a type and rank that fails every run: an element beyond the end of a list.
+// Adds a value of a given type and rank whose computation fails every run, because it reads beyond
+// the end of a list.
 static uint32_t add_failing_value(struct inf_onnx_scope *s, enum inf_dtype dtype, int32_t rank)
 {
     uint32_t dims[INF_LIMIT_RANK];
@@ -107,8 +107,8 @@ static uint32_t add_failing_value(struct inf_onnx_scope *s, enum inf_dtype dtype
                           inf_build_scalar(&s->b, dtype, 0));
 }
 
-// Replaces a branch that could not be lowered by nodes that fail any run. Their name is the reason,
-// so that the error of the run shows it.
+// Replaces a branch that could not be lowered by nodes that fail any run. The name of these nodes
+// is the reason, so that the error of the run shows it.
 static void replace_broken_branch(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
                                   const struct inf_graph *other, const char *reason)
 {
@@ -137,7 +137,7 @@ static void replace_broken_branch(struct inf_onnx_scope *s, struct inf_onnx_capt
 
 // --- both branches ---
 
-// Returns true if an output has known and different ranks in the two branches.
+// Returns true if an output has different known ranks in the two branches.
 static bool ranks_differ(const struct inf_graph *a, const struct inf_graph *b)
 {
     for (uint32_t i = 0; i < a->output_count; i++) {
@@ -172,8 +172,8 @@ static void emit_branch(struct inf_onnx_scope *s, const struct inf_onnx_captured
     inf_build_emit(&s->b, &node, outputs);
 }
 
-// Lowers both branches and adds the node. Returns false, without adding it, if ranks differ and no
-// nodes after the If are given.
+// Lowers both branches and adds the node. If ranks differ and `rest` is NULL, returns false without
+// adding the node.
 static bool lower_branches(struct inf_onnx_scope *s, const struct rest *rest, uint32_t *outputs,
                            uint32_t output_count)
 {
@@ -198,7 +198,8 @@ static bool lower_branches(struct inf_onnx_scope *s, const struct rest *rest, ui
         replace_broken_branch(s, &captures[broken], captures[!broken].graph, reason);
     bool diverge =
         inf_build_ok(&s->b) && rest == NULL && ranks_differ(captures[0].graph, captures[1].graph);
-    // The list of captured values is complete only after both branches are lowered.
+    // End both captures here, because the list of captured values is complete only after both
+    // branches are lowered.
     for (int i = 0; i < 2; i++)
         inf_onnx_capture_end(s, &captures[i]);
     for (int i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and quantised products. ONNX has channels first and the graph has them last, so
+// Convolutions and quantised products. ONNX has channels first and the graph has channels last, so
 // every convolution is surrounded by transposes. The layout pass removes most of them.
 
 #include "backends/graph/build/operators.h"
@@ -13,11 +13,11 @@ struct flat_conv {
     uint32_t x, filter, bias;
     int64_t groups;
     const struct inf_onnx_window *window;
-    int32_t first; // index of the window's axis that is the height; the width follows
-    const struct quantization *quantization; // NULL: x and filter are not quantised
+    int32_t first; // index of the height among the window's axes; the width follows
+    const struct quantization *quantization; // NULL if x and filter are not quantised
 };
 
-// Scales and zero points of a product of 8-bit numbers, as qconv2d and qmatmul take them;
+// Scales and zero points of a product of 8-bit numbers, as operands of qconv2d and qmatmul;
 // INF_VALUE_NONE for absent ones. Without a scale the result is the integer sums.
 struct quantization {
     uint32_t a_zero, b_zero, scale, y_zero;
@@ -38,7 +38,7 @@ struct quantization {
         (attrs)->pad_right = (int32_t)window_->after[w_];                                          \
     } while (0)
 
-// Adds a convolution with one filter per channel, for which the graph has an operator.
+// Adds a convolution with one filter for each channel, using the graph's depthwise operator.
 static uint32_t emit_depthwise(struct inf_onnx_scope *s, const struct flat_conv *conv)
 {
     int64_t dims[] = {conv->groups, inf_build_known_dim(&s->b, conv->filter, 0) / conv->groups,
@@ -96,8 +96,8 @@ static uint32_t emit_conv(struct inf_onnx_scope *s, const struct flat_conv *conv
     return inf_build_value(&s->b, &node);
 }
 
-// Adds a convolution over three spatial axes: for each tap along the depth, one 2-D convolution of
-// all slices, and their sum.
+// Adds a convolution over three spatial axes: the sum over all taps along the depth, each a 2-D
+// convolution of all slices.
 static uint32_t emit_deep_conv(struct inf_onnx_scope *s, struct flat_conv *conv)
 {
     const struct inf_onnx_window *window = conv->window;
@@ -155,7 +155,7 @@ static uint32_t add_convolution(struct inf_onnx_scope *s, uint32_t x, uint32_t f
                        inf_build_rank(&s->b, filter));
     if (groups < 1 || groups > 1 << 24)
         inf_build_fail(&s->b, INF_INVALID, "group is %lld", (long long)groups);
-    // A filter that would select the depthwise operator must fit x as one, too.
+    // A filter for the depthwise operator must also match the channels of x.
     if (inf_build_ok(&s->b) && groups > 1 && inf_build_dim(&s->b, filter, 1) == 1 &&
         inf_build_dim(&s->b, x, 1) >= 0 && inf_build_dim(&s->b, x, 1) != groups)
         inf_build_fail(&s->b, INF_INVALID, "group is %lld, x has %lld channels", (long long)groups,
@@ -187,8 +187,8 @@ static void lower_conv(struct inf_onnx_scope *s)
     s->outputs[0] = add_convolution(s, s->inputs[0], s->inputs[1], inf_onnx_input(s, 2), NULL);
 }
 
-// Adds x minus its zero point in f64, in which sums of up to 2^37 products of 8-bit numbers are
-// exact. A negative axis means one zero point for all elements.
+// Adds x minus its zero point in f64, because sums of up to 2^37 products of 8-bit numbers are
+// exact in f64. A negative axis means one zero point for all elements.
 static uint32_t subtract_zero_point(struct inf_onnx_scope *s, uint32_t x, uint32_t zero,
                                     bool by_row)
 {
@@ -215,8 +215,8 @@ static bool is_single(struct inf_onnx_scope *s, uint32_t value)
            (inf_build_rank(&s->b, value) == 1 && inf_build_dim(&s->b, value, 0) == 1);
 }
 
-// Returns true if qconv2d or qmatmul can compute this: ranks of at most `rank_max`, one zero point
-// for a, and one or one per column for b. The scale must be f32.
+// Returns true if qconv2d or qmatmul can compute this product. Ranks must be at most `rank_max`, a
+// must have one zero point, b must have one or one for each column, and the scale must be f32.
 static bool can_quantize(struct inf_onnx_scope *s, uint32_t a, uint32_t b, int32_t rank_max,
                          const struct quantization *quantization)
 {
@@ -262,7 +262,7 @@ static void lower_matmul_integer(struct inf_onnx_scope *s)
         s->outputs[0] = emit_qmatmul(s, s->inputs[0], s->inputs[1], &quantization);
         return;
     }
-    // a has one zero point per row, b one per column.
+    // a has one zero point for each row, b one for each column.
     uint32_t a = inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_F64), zero = inf_onnx_input(s, 2);
     if (zero != INF_VALUE_NONE && inf_build_rank(&s->b, zero) == 1 &&
         inf_build_dim(&s->b, zero, 0) != 1)
@@ -296,13 +296,13 @@ static uint32_t add_joint_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w
     return inf_build_div(&s->b, scale, inf_build_cast(&s->b, y, INF_DTYPE_F64));
 }
 
-// As add_joint_scale(), in the type of the scales.
+// Same as add_joint_scale(), in the type of the scales.
 static uint32_t add_typed_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
 {
     return inf_build_div(&s->b, inf_build_mul(&s->b, x, w), y);
 }
 
-// Inputs: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias.
+// Lowers a node with the inputs x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias.
 static void lower_qlinear_conv(struct inf_onnx_scope *s)
 {
     const uint32_t *in = s->inputs;
@@ -327,7 +327,7 @@ static void lower_qlinear_conv(struct inf_onnx_scope *s)
     s->outputs[0] = add_requantization(s, sum, add_joint_scale(s, in[1], w_scale, in[6]), in[7]);
 }
 
-// Inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
+// Lowers a node with the inputs a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
 static void lower_qlinear_matmul(struct inf_onnx_scope *s)
 {
     const uint32_t *in = s->inputs;

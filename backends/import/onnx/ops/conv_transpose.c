@@ -6,19 +6,19 @@
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/window.h"
 
-// The largest number of groups; each becomes a node.
+// The largest number of groups. Each group becomes a node.
 #define GROUPS_MAX 64
 
 // A transposed convolution: x [n, spatial..., c], filter [c, m, spatial...].
 struct transposed {
     uint32_t x, filter, bias;
     const struct inf_onnx_window *window;
-    const int64_t *extra; // per axis, elements of y after those that x reaches
+    const int64_t *extra; // for each axis: number of elements of y after those that x reaches
 };
 
 // --- the window ---
 
-// Computes the padding from the requested shape. Elements that x does not reach are the bias.
+// Computes the padding from the requested shape. Elements of y that x does not reach get the bias.
 static void pad_for_output(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                            int64_t *extra, const int64_t *wanted)
 {
@@ -51,7 +51,7 @@ static void read_per_axis(struct inf_onnx_scope *s, const char *name, int32_t ax
             inf_build_fail(&s->b, INF_INVALID, "%s[%d] is %lld", name, i, (long long)out[i]);
 }
 
-// Reads the window and output_padding. auto_pad makes the output size the input size times the
+// Reads the window and output_padding. With auto_pad, the output size is the input size times the
 // stride.
 static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                         uint32_t filter, int64_t *extra)
@@ -79,8 +79,8 @@ static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window
 
 // --- nodes ---
 
-// Adds the sizes of the output as a value: strides * (input - 1) plus a part that depends on the
-// window only.
+// Adds the sizes of the output as a value: strides * (input - 1) plus a constant that depends only
+// on the window.
 static uint32_t add_output_shape(struct inf_onnx_scope *s, const struct transposed *conv)
 {
     const struct inf_onnx_window *window = conv->window;
@@ -151,7 +151,7 @@ static uint32_t emit_transposed(struct inf_onnx_scope *s, const struct transpose
     return inf_build_value(&s->b, &node);
 }
 
-// Adds one transposed convolution per group, and joins them.
+// Adds one transposed convolution for each group, and joins the results.
 static uint32_t emit_groups(struct inf_onnx_scope *s, const struct transposed *whole,
                             int32_t groups)
 {
@@ -202,8 +202,9 @@ static void lower_conv_transpose(struct inf_onnx_scope *s)
 
 // --- unpooling ---
 
-// Puts elements back to the positions of a MaxPool; other elements are 0. Indices count through the
-// whole input of the pooling. A larger requested output is padded at the end.
+// Returns elements to the positions from which a MaxPool took them; other elements are 0. Indices
+// count through the whole input of the pooling. If a larger output is requested, it is padded at
+// the end.
 static void lower_max_unpool(struct inf_onnx_scope *s)
 {
     struct inf_onnx_window window;

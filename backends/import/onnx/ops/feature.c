@@ -8,14 +8,14 @@
 
 // --- n-grams ---
 
-// The n-grams of one length that TfIdfVectorizer counts, one after the other.
+// The n-grams of one length that TfIdfVectorizer counts, stored one after the other.
 struct grams {
     const int64_t *items;
     int64_t count; // number of n-grams
     int64_t length;
 };
 
-// Adds the number of times that each n-gram occurs in x [..., size] with its items `step` apart:
+// Adds how often each n-gram occurs in x [..., size], if its items are `step` apart. The result is
 // [..., grams], f32.
 static uint32_t count_grams(struct inf_onnx_scope *s, uint32_t x, const struct grams *grams,
                             int64_t step)
@@ -43,7 +43,7 @@ static uint32_t count_grams(struct inf_onnx_scope *s, uint32_t x, const struct g
 struct vectorizer {
     int32_t shortest, longest, skips;
     struct inf_build_ints starts, columns, pool;
-    int64_t width; // columns of y
+    int64_t width; // number of columns of y
 };
 
 static void read_vectorizer(struct inf_onnx_scope *s, struct vectorizer *v)
@@ -102,7 +102,7 @@ static uint32_t add_column_matrix(struct inf_onnx_scope *s, const struct vectori
     return matrix;
 }
 
-// Weights the counts by `mode`. The weights belong to n-grams, and so to columns.
+// Weights the counts as selected by `mode`. Each weight belongs to an n-gram, and so to a column.
 static uint32_t weight_counts(struct inf_onnx_scope *s, const struct vectorizer *v, uint32_t counts)
 {
     const char *mode = inf_onnx_attr_text(s, "mode", "TF");
@@ -142,7 +142,7 @@ static void lower_tfidf(struct inf_onnx_scope *s)
     for (int32_t length = v.shortest; inf_build_ok(&s->b) && length <= v.longest; length++) {
         int64_t first;
         struct grams grams = find_grams(s, &v, length, &first);
-        // n-grams of one item have no gaps.
+        // n-grams of one item have no gaps, so one step is enough.
         int32_t steps = length == 1 ? 1 : v.skips + 1;
         uint32_t counts = INF_VALUE_NONE;
         for (int32_t step = 1; inf_build_ok(&s->b) && grams.count > 0 && step <= steps; step++) {

@@ -6,7 +6,7 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Adds the indices as 0..dim-1: negative ones count from the end.
+// Adds the indices, converted to 0..dim-1. Negative indices count from the end.
 static uint32_t normalize_indices(struct inf_onnx_scope *s, uint32_t indices, uint32_t x,
                                   int32_t axis)
 {
@@ -91,8 +91,8 @@ static void lower_scatter_nd(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
-// The largest or smallest elements and their positions. Before opset 10 their number is an
-// attribute.
+// Lowers TopK: the largest or smallest elements and their positions. Before opset 10 the number of
+// elements is an attribute.
 static void lower_topk(struct inf_onnx_scope *s)
 {
     uint32_t values[2], k;
@@ -141,7 +141,8 @@ static void lower_compress(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_gather(&s->b, x, places, axis);
 }
 
-// Outputs in ONNX's order: distinct values, first positions, index of each element, counts.
+// The outputs are, in ONNX's order: distinct values, first positions, index of each element,
+// counts.
 static void lower_unique(struct inf_onnx_scope *s)
 {
     static const uint32_t order[] = {0, 2, 1, 3};
@@ -180,7 +181,8 @@ static void lower_cumulate(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
-// One of two values (0 and 1 by default) for each class: the second if it is the index.
+// Lowers OneHot. Each class gets one of two values (0 and 1 by default): the second value if the
+// class equals the index.
 static void lower_one_hot(struct inf_onnx_scope *s)
 {
     uint32_t indices = s->inputs[0], values = s->inputs[2];

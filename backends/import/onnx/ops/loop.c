@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop and Scan. If the number of iterations is known and small, the body is lowered once per
-// iteration (unrolled), so that its shapes are known. Otherwise loop.c builds a loop of the graph.
+// Loop and Scan. If the number of iterations is known and small, the body is lowered once for each
+// iteration (unrolled), so that its shapes are known. Otherwise loop.c builds a loop node.
 
 #include "backends/import/onnx/loop.h"
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// The largest number of nodes that unrolling may make.
+// The most nodes that unrolling may create.
 #define UNROLLED_NODES_MAX (1u << 14)
 
 static void check_counts(struct inf_onnx_scope *s, const struct inf_onnx_body *body,
@@ -45,8 +45,8 @@ static uint32_t make_scalar(struct inf_onnx_scope *s, uint32_t value)
 
 // --- Loop ---
 
-// Unrolls the loop. Returns false, without setting outputs, if the condition depends on values that
-// are known only at run time.
+// Unrolls the loop. If the condition depends on values that are known only at run time, returns
+// false without setting outputs.
 static bool unroll_loop(struct inf_onnx_scope *s, const struct inf_onnx_loop *loop, double most,
                         double condition)
 {
@@ -80,9 +80,9 @@ static bool unroll_loop(struct inf_onnx_scope *s, const struct inf_onnx_loop *lo
     return true;
 }
 
-// Inputs: largest number of iterations, condition, carried values. The body takes the number of the
-// iteration, the condition and carried values; it makes a condition, carried values and stacked
-// outputs.
+// Lowers Loop. Its inputs are the largest number of iterations, the condition and the carried
+// values. The body takes the iteration number, the condition and the carried values. It returns a
+// condition, carried values and stacked outputs.
 static void lower_loop(struct inf_onnx_scope *s)
 {
     struct inf_onnx_body body;
@@ -141,7 +141,7 @@ static struct inf_onnx_slices read_scan_input(struct inf_onnx_scope *s, const st
     return slices;
 }
 
-// Unrolls the scan. `values` are the carried values, then the scan inputs.
+// Unrolls the scan. `values` holds the carried values, then the scan inputs.
 static void unroll_scan(struct inf_onnx_scope *s, const struct inf_onnx_body *body,
                         const struct scan *scan, const uint32_t *values, int64_t rounds,
                         uint32_t *results)
@@ -169,7 +169,7 @@ static void unroll_scan(struct inf_onnx_scope *s, const struct inf_onnx_body *bo
         results[scan->carried + i] = inf_onnx_stack_join(s, &stacks[i], 0);
 }
 
-// Lowers one scan. Inputs: carried values, then the scan inputs.
+// Lowers one scan. The inputs are the carried values, then the scan inputs.
 static void lower_one_scan(struct inf_onnx_scope *s, struct inf_onnx_body *body,
                            const struct scan *scan, const uint32_t *values, uint32_t *results)
 {
@@ -193,8 +193,8 @@ static void lower_one_scan(struct inf_onnx_scope *s, struct inf_onnx_body *body,
     inf_onnx_loop_lower(s, &loop, results);
 }
 
-// Moves the stacking axis of an output, axis 0, to the axis that the attributes name, and reverses
-// it if they say so.
+// Moves the stacking axis of an output from axis 0 to the axis that the attributes name, and
+// reverses it if the attributes request that.
 static uint32_t place_stack(struct inf_onnx_scope *s, const struct scan *scan, uint32_t index,
                             uint32_t x)
 {
@@ -213,8 +213,8 @@ static uint32_t place_stack(struct inf_onnx_scope *s, const struct scan *scan, u
     return inf_build_transpose(&s->b, x, perm, rank);
 }
 
-// Scan of opset 8: every value has a batch axis in front, and each element of the batch is scanned
-// separately.
+// Lowers a Scan of opset 8. Every value has a leading batch axis, and each element of the batch is
+// scanned separately.
 static void scan_batch(struct inf_onnx_scope *s, struct inf_onnx_body *body,
                        const struct scan *scan)
 {

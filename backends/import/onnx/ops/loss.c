@@ -6,7 +6,7 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Combines the weighted losses of all positions as the attribute `reduction` says.
+// Combines the weighted losses of all positions by the rule in the attribute `reduction`.
 static uint32_t combine_losses(struct inf_onnx_scope *s, uint32_t loss, uint32_t weight,
                                bool weighted)
 {
@@ -26,8 +26,8 @@ static uint32_t combine_losses(struct inf_onnx_scope *s, uint32_t loss, uint32_t
                          inf_build_reduce(&s->b, INF_REDUCE_SUM, weight, &axes, false));
 }
 
-// Adds minus the element of x [n,c,...] at the class target [n,...], weighted by class. Positions
-// whose target is to be ignored give 0.
+// Adds the negated element of x [n,c,...] at the class given by target [n,...], multiplied by the
+// weight of that class. Positions whose target is ignored give 0.
 static uint32_t add_negative_likelihood(struct inf_onnx_scope *s, uint32_t x)
 {
     enum inf_dtype dtype = inf_build_dtype(&s->b, x), index = inf_build_dtype(&s->b, s->inputs[1]);
@@ -47,7 +47,7 @@ static uint32_t add_negative_likelihood(struct inf_onnx_scope *s, uint32_t x)
     if (weights != INF_VALUE_NONE)
         weight = inf_build_gather(&s->b, weights, target, 0);
     if (ignores) {
-        // Select instead of multiplying by 0: ignored elements may be infinite.
+        // Use a select instead of a multiplication by 0, because ignored elements may be infinite.
         loss = inf_build_select(&s->b, ignored, zero, loss);
         weight = inf_build_select(&s->b, ignored, zero, weight);
     }

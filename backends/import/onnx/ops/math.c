@@ -44,7 +44,7 @@ static void lower_compare(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_compare(&s->b, (enum inf_compare_kind)s->op->kind, s->inputs[0], b);
 }
 
-// Max, Min and Sum combine one operand after the other.
+// Lowers Max, Min and Sum, which combine one operand after the other.
 static void lower_chain(struct inf_onnx_scope *s)
 {
     uint32_t y = s->inputs[0];
@@ -61,7 +61,7 @@ static void lower_mean(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_binary_number(&s->b, INF_BINARY_DIV, y, s->input_count);
 }
 
-// The exponent may have another type; the result has the type of the base.
+// Lowers Pow. The exponent may have another type; the result has the type of the base.
 static void lower_pow(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], y = align_old_operand(s, s->inputs[0], s->inputs[1]);
@@ -99,7 +99,7 @@ static void lower_prelu(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], slope = s->inputs[1];
     int32_t rank = inf_build_rank(&s->b, x);
-    // Old versions have one slope per channel.
+    // In old versions there is one slope for each channel.
     if (s->opset < 7 && inf_build_rank(&s->b, slope) == 1 && rank > 2)
         slope = inf_build_expand_dims(&s->b, slope, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 2);
     if (inf_dtype_is_float(inf_build_dtype(&s->b, x))) {

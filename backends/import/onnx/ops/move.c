@@ -37,7 +37,7 @@ static void lower_concat(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_concat(&s->b, s->inputs, s->input_count, axis);
 }
 
-// Reads the sizes of the parts of a split: listed, or as equal as possible.
+// Reads the sizes of the parts of a split: from a list, or as equal as possible.
 static struct inf_build_ints read_sizes(struct inf_onnx_scope *s, int32_t axis, bool *listed)
 {
     struct inf_build_ints sizes = {.count = 0};
@@ -56,7 +56,7 @@ static struct inf_build_ints read_sizes(struct inf_onnx_scope *s, int32_t axis, 
     int64_t size = inf_build_dim(&s->b, s->inputs[0], axis);
     if (!inf_build_ok(&s->b) || size == INF_DIM_UNKNOWN || size % count == 0)
         return sizes;
-    // The last part is smaller.
+    // Round up, so that only the last part is smaller.
     int64_t part = (size + count - 1) / count;
     for (int32_t i = 0; i < count; i++) {
         sizes.values[sizes.count++] = INF_MIN(part, size);
@@ -102,8 +102,8 @@ static uint32_t expand_to_all_axes(struct inf_onnx_scope *s, uint32_t listed,
             values[axes->values[i]] = ints.values[i];
         return inf_build_list(&s->b, values, (uint32_t)rank);
     }
-    // The list is computed at run time. Clamp to int32: positions are far below, and larger numbers
-    // mean "to the end".
+    // The list is computed at run time. Clamp it to int32, because positions are far below that
+    // limit and larger numbers mean "to the end".
     uint32_t clamped =
         inf_build_dtype(&s->b, listed) == INF_DTYPE_I64
             ? inf_build_binary_number(
@@ -118,7 +118,7 @@ static uint32_t expand_to_all_axes(struct inf_onnx_scope *s, uint32_t listed,
     return inf_build_concat(&s->b, parts, (uint32_t)rank, 0);
 }
 
-// Reads the axes of a slice: listed, or the first ones.
+// Reads the axes of a slice: from a list, or the first axes.
 static struct inf_build_ints read_slice_axes(struct inf_onnx_scope *s, uint32_t starts,
                                              uint32_t axes, int32_t rank)
 {
@@ -188,7 +188,7 @@ static enum inf_pad_mode read_pad_mode(struct inf_onnx_scope *s, const char *mod
     return INF_PAD_CONSTANT;
 }
 
-// Pads one axis periodically: the end of x before it, the beginning of x after it.
+// Pads one axis periodically: the end of x is placed before it, the beginning of x after it.
 static uint32_t pad_periodically(struct inf_onnx_scope *s, uint32_t x, int32_t axis, int64_t before,
                                  int64_t after)
 {
@@ -206,7 +206,7 @@ static uint32_t pad_periodically(struct inf_onnx_scope *s, uint32_t x, int32_t a
     return inf_build_gather(&s->b, x, indices, axis);
 }
 
-// Adds constant padding; negative amounts cut.
+// Adds padding by a constant. Negative amounts cut elements off.
 static uint32_t add_constant_padding(struct inf_onnx_scope *s, uint32_t x, const int64_t *before,
                                      const int64_t *after, const char *mode, uint32_t value)
 {
@@ -225,8 +225,8 @@ static uint32_t add_constant_padding(struct inf_onnx_scope *s, uint32_t x, const
     return wraps ? x : inf_build_pad(&s->b, x, pairs, rank, read_pad_mode(s, mode), value);
 }
 
-// Adds padding whose amounts are computed at run time: [2 * rank] amounts before and after, to
-// [rank, 2] pairs.
+// Adds padding by amounts that are computed at run time. Converts [2 * rank] amounts before and
+// after to [rank, 2] pairs.
 static uint32_t add_computed_padding(struct inf_onnx_scope *s, uint32_t x, uint32_t pads,
                                      const char *mode, uint32_t value)
 {
@@ -274,7 +274,7 @@ static void lower_pad(struct inf_onnx_scope *s)
     s->outputs[0] = add_constant_padding(s, x, before, after, mode, value);
 }
 
-// Cuts or pads with zeros to a size, around the centre.
+// Lowers CenterCropPad: cuts or pads with zeros to a given size, around the centre.
 static void lower_center_crop_pad(struct inf_onnx_scope *s)
 {
     struct inf_build_ints axes, sizes = inf_build_const_ints(&s->b, s->inputs[1], "shape");
@@ -318,7 +318,8 @@ static void lower_depth_to_space(struct inf_onnx_scope *s)
         s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
         return;
     }
-    // CRD: the rows and columns of the block are the fastest part of the channels, not the slowest.
+    // In CRD mode, the rows and columns of the block are the fastest part of the channels, not the
+    // slowest.
     struct inf_shape shape = inf_build_known_shape(&s->b, x);
     if (strcmp(mode, "CRD") != 0 || shape.rank != 4 || block < 1 || block > 4096 ||
         shape.dims[1] % ((int64_t)block * block) != 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations: the graph's operator if devices have a kernel for it, otherwise means and
-// variances along axes.
+// Normalisations. Uses the graph's operator if devices have a kernel for it, otherwise computes
+// means and variances along axes.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
@@ -15,7 +15,7 @@ static struct inf_ints make_axes_from(int32_t first, int32_t rank)
     return axes;
 }
 
-// x minus its mean along axes, times the inverse of its standard deviation.
+// x minus its mean along axes, and the inverse of its standard deviation.
 struct normalized {
     uint32_t value, mean, inverse;
 };
@@ -49,8 +49,9 @@ static uint32_t add_normalization_node(struct inf_onnx_scope *s, enum inf_normal
     return inf_build_value(&s->b, &node);
 }
 
-// Returns true if this is a normalisation of f32 along the last axis with one weight per element,
-// for which devices have a kernel. Others are built from parts, through which layouts can move.
+// Returns true for a normalisation of f32 along the last axis with one weight for each element,
+// because devices have a kernel for it. Other normalisations are built from several nodes, through
+// which the layout pass can move transposes.
 static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype stash)
 {
     int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
@@ -61,7 +62,7 @@ static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype s
         uint32_t value = inf_onnx_input(s, i);
         if (value == INF_VALUE_NONE)
             continue;
-        // Operands of unknown rank are accepted by the parts as well.
+        // Use several nodes for operands of unknown rank, because these accept any rank.
         const struct inf_shape *shape = &s->b.graph->values[value].shape;
         if (inf_build_dtype(&s->b, value) != INF_DTYPE_F32 ||
             (i > 0 && (shape->rank != 1 || width < 1 || shape->dims[0] != width)))
@@ -70,7 +71,7 @@ static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype s
     return true;
 }
 
-// Reshapes one number per channel so that it aligns with axis 1 of a tensor of that rank.
+// Reshapes one number per channel so that it aligns with axis 1 of x.
 static uint32_t align_channels(struct inf_onnx_scope *s, uint32_t x, int32_t rank)
 {
     return inf_build_expand_dims(&s->b, x, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 2);
@@ -226,7 +227,7 @@ static void lower_group_norm(struct inf_onnx_scope *s)
     s->outputs[0] = by_channel ? y : inf_build_reshape(&s->b, y, shape.dims, shape.rank);
 }
 
-// x minus its mean, divided by its deviation plus a small number.
+// Lowers MeanVarianceNormalization: x minus its mean, divided by its deviation plus a small number.
 static void lower_mvn(struct inf_onnx_scope *s)
 {
     struct inf_build_ints listed = {.count = 3, .values = {0, 2, 3}}, given;

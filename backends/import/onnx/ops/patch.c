@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Col2Im: adds patches back into pictures.
+// Col2Im: adds patches back into images.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// The largest number of elements of a patch. The filter has their square.
+// The largest number of elements in a patch. The filter has the square of this number.
 #define PATCH_MAX 1024
 
-// The arrangement of patches in a picture, by spatial axis.
+// The arrangement of patches in an image, by spatial axis.
 struct columns {
     int32_t axes;
     int64_t image[INF_LIMIT_RANK], block[INF_LIMIT_RANK];
     struct inf_ints strides, dilations, before, after;
-    int64_t patch; // elements of one patch
+    int64_t patch; // number of elements in one patch
 };
 
 static struct inf_ints read_axes(struct inf_onnx_scope *s, const char *name, uint32_t count,
@@ -39,7 +39,7 @@ static void read_columns(struct inf_onnx_scope *s, struct columns *columns)
     struct inf_build_ints image = inf_build_const_ints(&s->b, s->inputs[1], "image_shape");
     struct inf_build_ints block = inf_build_const_ints(&s->b, s->inputs[2], "block_shape");
     uint32_t axes = image.count;
-    // Pictures of rank 8 have six spatial axes; the convolution takes three.
+    // A tensor of rank 8 would have six spatial axes, but the convolution supports three.
     if (inf_build_ok(&s->b) && (axes < 1 || axes > 3 || block.count != axes))
         inf_build_fail(&s->b, INF_UNSUPPORTED,
                        "image_shape has %u axes and block_shape %u, wanted 1 to 3", axes,
@@ -77,7 +77,7 @@ static int64_t count_patches(struct inf_onnx_scope *s, const struct columns *col
     return inf_build_ok(&s->b) ? room / columns->strides.values[axis] + 1 : 1;
 }
 
-// Adds a filter that moves element i of a patch to position i of its block: [block..., 1, patch].
+// Adds a filter [block..., 1, patch] that moves element i of a patch to position i of its block.
 static uint32_t add_placing_filter(struct inf_onnx_scope *s, const struct columns *columns,
                                    enum inf_dtype dtype)
 {
@@ -93,7 +93,7 @@ static uint32_t add_placing_filter(struct inf_onnx_scope *s, const struct column
     return inf_build_cast(&s->b, filter, dtype);
 }
 
-// Adds up patches [n, c * patch, places] at their positions: a transposed convolution of each
+// Sums patches [n, c * patch, places] at their positions. This is a transposed convolution of each
 // channel with a filter of ones and zeros.
 static void lower_col2im(struct inf_onnx_scope *s)
 {

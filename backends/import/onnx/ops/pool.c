@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poolings. Plain windows over one or two axes become pool2d, which every device has; the others
-// become pool_nd.
+// Pooling. Plain windows over one or two axes become pool2d, which every device supports; other
+// windows become pool_nd.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
@@ -9,7 +9,7 @@
 #include "backends/import/onnx/window.h"
 
 // Extends the padding at the end for ceil_mode, so that the last window fits. A window that begins
-// after x and its leading padding does not count.
+// after x and its leading padding is not counted.
 static void extend_padding(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
 {
     for (int32_t i = 0; inf_build_ok(&s->b) && i < window->axes; i++) {
@@ -68,7 +68,8 @@ static uint32_t convert_indices(struct inf_onnx_scope *s, uint32_t indices)
     uint32_t sum = inf_build_sub(&s->b, indices, inside);
     for (int32_t i = 2; inf_build_ok(&s->b) && i < shape.rank; i++) {
         int64_t size = INF_MAX(shape.dims[i], 1);
-        // Distance of neighbours along axis i if the last axis is the fastest.
+        // The distance between neighbours along axis i in an order where the last axis is the
+        // fastest.
         int64_t row = plane / column / size;
         uint32_t at = inf_build_binary_number(&s->b, INF_BINARY_DIV, inside, (double)row);
         at = inf_build_binary_number(&s->b, INF_BINARY_MOD, at, (double)size);

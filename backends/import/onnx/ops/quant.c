@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantising and dequantising: the graph's operators, or arithmetic of floats and integers.
+// Quantising and dequantising, with the graph's operators or with arithmetic on floats and
+// integers.
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Reshapes a scale or zero point so that it aligns with x: one number, one per index of an axis, or
-// one per block.
+// Reshapes a scale or zero point so that it aligns with x. It has one number, one for each index of
+// an axis, or one for each block.
 static uint32_t align_with_input(struct inf_onnx_scope *s, uint32_t value, uint32_t x)
 {
     int32_t rank = inf_build_rank(&s->b, x);
@@ -19,7 +20,7 @@ static uint32_t align_with_input(struct inf_onnx_scope *s, uint32_t value, uint3
     if (block == 0 && inf_build_rank(&s->b, value) == 1)
         return inf_build_expand_dims(&s->b, value, (int64_t[]){1, 2, 3, 4, 5, 6, 7},
                                      rank - 1 - axis);
-    // Blocked: each number applies to `block` neighbours along the axis.
+    // In blocked mode, each number applies to `block` neighbours along the axis.
     int64_t size = inf_build_known_dim(&s->b, x, axis);
     int32_t *index;
     if (block < 1 || inf_build_rank(&s->b, value) != rank ||
@@ -63,8 +64,8 @@ static enum inf_dtype read_quantized_type(struct inf_onnx_scope *s)
     return type != 0 ? inf_onnx_dtype(type) : INF_DTYPE_U8;
 }
 
-// Returns true if scale and zero point have one number or one per index of an axis, as the graph's
-// operators take them.
+// Returns true if scale and zero point have one number, or one for each index of an axis, as the
+// graph's operators require.
 static bool is_plain(struct inf_onnx_scope *s, uint32_t zero)
 {
     if (inf_onnx_attr_int(s, "block_size", 0) != 0 || inf_build_rank(&s->b, s->inputs[1]) > 1)
@@ -141,7 +142,7 @@ static void lower_dequantize(struct inf_onnx_scope *s)
         &s->b, inf_build_mul(&s->b, inf_build_cast(&s->b, x, INF_DTYPE_F32), scale), dtype);
 }
 
-// Quantises to unsigned 8 bits over the range of x, extended to include 0.
+// Quantises x to unsigned 8 bits. The range is that of x, extended to include 0.
 static void lower_dynamic_quantize(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];

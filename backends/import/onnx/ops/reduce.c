@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, softmax, and positions of extremes.
+// Reductions, softmax, and positions of the minimum or maximum.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Reductions that are no enum inf_reduce_kind.
+// Reductions that are not in enum inf_reduce_kind.
 enum {
     KIND_L1 = 100,
     KIND_L2,
@@ -21,7 +21,8 @@ static int64_t find_axes_input_opset(const struct inf_onnx_scope *s)
     return s->op->kind == INF_REDUCE_SUM ? 13 : 18;
 }
 
-// Reads the axes of a reduction, made nonnegative; none if the reduction does nothing.
+// Reads the axes of a reduction, converted to nonnegative axes. Returns no axes if the reduction
+// has no effect.
 static struct inf_ints read_axes(struct inf_onnx_scope *s, int32_t rank)
 {
     struct inf_build_ints listed = {.count = 0};
@@ -44,7 +45,7 @@ static struct inf_ints read_axes(struct inf_onnx_scope *s, int32_t rank)
 static uint32_t add_reduction(struct inf_onnx_scope *s, enum inf_reduce_kind kind, uint32_t x,
                               const struct inf_ints *axes, bool keep)
 {
-    // The largest of bools is "any", the smallest "all".
+    // For bools, the maximum is "any" and the minimum is "all".
     if (inf_build_dtype(&s->b, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MAX)
         kind = INF_REDUCE_ANY;
     else if (inf_build_dtype(&s->b, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MIN)
@@ -52,7 +53,7 @@ static uint32_t add_reduction(struct inf_onnx_scope *s, enum inf_reduce_kind kin
     return inf_build_reduce(&s->b, kind, x, axes, keep);
 }
 
-// log(sum(exp(x))). The largest element is subtracted first unless it is infinite.
+// Computes log(sum(exp(x))). Subtracts the largest element first unless it is infinite.
 static uint32_t add_log_sum_exp(struct inf_onnx_scope *s, uint32_t x, const struct inf_ints *axes,
                                 bool keep)
 {
@@ -129,7 +130,7 @@ static void lower_arg(struct inf_onnx_scope *s)
     node.attrs.arg.keep_dims = inf_onnx_attr_int(s, "keepdims", 1) != 0;
     node.attrs.arg.dtype = INF_DTYPE_I64;
     uint32_t y = inf_build_value(&s->b, &node);
-    if (last) // the first one of the reversed axis
+    if (last) // the result is the first one along the reversed axis
         y = inf_build_sub(&s->b, inf_build_scalar(&s->b, INF_DTYPE_I64, (double)(size - 1)), y);
     s->outputs[0] = y;
 }
@@ -139,7 +140,7 @@ static uint32_t add_softmax(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
 {
     if (s->op->kind < 2)
         return inf_build_softmax(&s->b, x, axis, s->op->kind == 1);
-    // Hardmax: 1 at the first largest element along the axis, else 0.
+    // Hardmax: 1 at the first largest element along the axis, 0 elsewhere.
     int32_t rank = inf_build_rank(&s->b, x);
     struct inf_build_node node = inf_build_describe_list(INF_OP_ARG, &x, 1);
     node.attrs.arg.axis = axis;
@@ -158,7 +159,7 @@ static void lower_softmax(struct inf_onnx_scope *s)
     bool flattens = s->opset < 13;
     int32_t given = inf_onnx_attr_int(s, "axis", flattens ? 1 : -1);
     int32_t axis = flattens && given == rank ? rank : inf_build_axis(&s->b, given, rank);
-    // Before opset 13, everything from the axis on is one row.
+    // Before opset 13, all elements from the axis on form one row.
     if (!flattens || axis == rank - 1) {
         s->outputs[0] = add_softmax(s, x, axis);
         return;

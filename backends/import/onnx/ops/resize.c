@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize and Upsample: the graph's RESIZE, which every device has, if it computes the same;
-// otherwise RESAMPLE, which has every mode. Sizes and scales may be computed at run time.
+// Resize and Upsample. Uses the graph's RESIZE, which every device supports, if it computes the
+// same result, otherwise RESAMPLE, which supports every mode. Sizes and scales may be computed at
+// run time.
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static int find_text(struct inf_onnx_scope *s, const char *name, const char *con
 
 static void read_modes(struct inf_onnx_scope *s, struct inf_attrs_resample *attrs)
 {
-    // In the order of the graph's enum.
+    // The names are in the order of the graph's enum.
     static const char *const kinds[] = {"nearest", "linear", "cubic"};
     static const char *const coordinates[] = {
         "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
@@ -55,13 +56,13 @@ static void read_modes(struct inf_onnx_scope *s, struct inf_attrs_resample *attr
 
 // --- lists for some axes, extended to all ---
 
-// Adds one element of a list.
+// Adds a node that takes one element of a list.
 static uint32_t take_item(struct inf_onnx_scope *s, uint32_t list, int64_t index)
 {
     return inf_build_slice(&s->b, list, 0, index, index + 1, 1);
 }
 
-// Adds the list of all axes from a list for the named ones; the others are `rest`.
+// Adds the list for all axes, made from a list for the named axes. Other axes get the value `rest`.
 static uint32_t extend_to_all_axes(struct inf_onnx_scope *s, const struct request *request,
                                    uint32_t list, uint32_t rest)
 {
@@ -82,7 +83,7 @@ static uint32_t add_float_list(struct inf_onnx_scope *s, float number)
     return value;
 }
 
-// Returns true if a list has elements. Old versions give an empty list for an absent one.
+// Returns true if a list has elements. In old versions, an empty list means an absent list.
 static bool has_elements(struct inf_onnx_scope *s, uint32_t value)
 {
     return value != INF_VALUE_NONE && inf_build_rank(&s->b, value) == 1 &&
@@ -168,7 +169,7 @@ static void read_scales(struct inf_onnx_scope *s, struct request *request, uint3
     request->sizes = inf_build_concat(&s->b, parts, (uint32_t)request->rank, 0);
 }
 
-// Treats the sizes as bounds and keeps the aspect ratio: one scale for all axes.
+// Treats the sizes as limits and keeps the aspect ratio, with one scale for all axes.
 static void keep_aspect_ratio(struct inf_onnx_scope *s, struct request *request,
                               struct inf_build_ints *sizes, bool is_larger)
 {
@@ -218,7 +219,8 @@ static void read_sizes(struct inf_onnx_scope *s, struct request *request, uint32
 
 static void read_request(struct inf_onnx_scope *s, struct request *request)
 {
-    bool is_new = s->op->kind == 0 && s->opset >= 11; // not Upsample, and not Resize of opset 10
+    bool is_new = s->op->kind == 0 && s->opset >= 11; // true unless the node is an Upsample or a
+                                                      // Resize of opset 10
     uint32_t scales = inf_onnx_input(s, is_new ? 2 : 1);
     uint32_t sizes = is_new ? inf_onnx_input(s, 3) : INF_VALUE_NONE;
     struct inf_build_node node = inf_build_describe_list(INF_OP_RESAMPLE, NULL, 0);
@@ -238,7 +240,7 @@ static void read_request(struct inf_onnx_scope *s, struct request *request)
         inf_build_fail(&s->b, INF_INVALID, "has neither scales nor sizes");
 }
 
-// --- pictures ---
+// --- images ---
 
 // Returns true if the scale of an axis is known and exactly the ratio of the sizes.
 static bool find_exact_scale(struct inf_onnx_scope *s, const struct request *request, int32_t axis,
@@ -258,7 +260,7 @@ static bool find_exact_scale(struct inf_onnx_scope *s, const struct request *req
     return true;
 }
 
-// Returns true if the graph's RESIZE computes the same.
+// Returns true if the graph's RESIZE computes the same result.
 static bool fits_resize(struct inf_onnx_scope *s, const struct request *request)
 {
     const struct inf_attrs_resample *attrs = &request->attrs;
@@ -279,8 +281,7 @@ static bool fits_resize(struct inf_onnx_scope *s, const struct request *request)
                attrs->coordinates == INF_COORDINATES_ASYMMETRIC ||
                attrs->coordinates == INF_COORDINATES_ALIGN_CORNERS ||
                (attrs->coordinates == INF_COORDINATES_PYTORCH_HALF_PIXEL && is_plural);
-    // Sampling positions never fall exactly between two pixels, or just beside one, for whole
-    // factors.
+    // With whole factors, sampling positions are never exactly between two pixels or close to that.
     return is_whole && ((attrs->coordinates == INF_COORDINATES_ASYMMETRIC &&
                          attrs->rounding == INF_ROUNDING_FLOOR) ||
                         (attrs->coordinates == INF_COORDINATES_HALF_PIXEL &&
@@ -288,7 +289,7 @@ static bool fits_resize(struct inf_onnx_scope *s, const struct request *request)
 }
 
 // Resizes rows and columns. Batch and channels must keep their sizes, or be broadcast from one
-// element; else the run fails.
+// element; otherwise the run fails.
 static uint32_t add_resize(struct inf_onnx_scope *s, const struct request *request)
 {
     const uint32_t inputs[] = {inf_build_channels_last(&s->b, s->inputs[0]),

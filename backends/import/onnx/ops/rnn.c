@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers. The operator RNN takes ONNX's weights, gates and states as they are.
+// Recurrent layers. The operator RNN takes ONNX's weights, gates and states without conversion.
 #include <string.h>
 
 #include "backends/graph/build/operators.h"
@@ -14,7 +14,7 @@ enum input {
     INPUTS = 8
 };
 
-// Number of activations of one direction, by kind.
+// Number of activations in one direction, by kind of layer.
 static const int32_t activation_counts[] = {
     [INF_RNN_LSTM] = 3, [INF_RNN_GRU] = 2, [INF_RNN_SIMPLE] = 1};
 
@@ -35,7 +35,7 @@ static enum inf_unary_kind find_activation(struct inf_onnx_scope *s, const char 
     return INF_UNARY_TANH;
 }
 
-// Reads the activations; absent ones are the operator's defaults.
+// Reads the activations. Absent ones get the operator's defaults.
 static void read_activations(struct inf_onnx_scope *s, struct inf_attrs_rnn *attrs)
 {
     const struct inf_onnx_attr *attr = inf_onnx_find_attr(s, "activations");
@@ -81,8 +81,8 @@ static uint32_t swap_first_axes(struct inf_onnx_scope *s, uint32_t value)
                                    : inf_build_transpose(&s->b, value, (int64_t[]){1, 0, 2}, 3);
 }
 
-// Converts inputs of layout 1 (batch first): x is [batch, steps, input], states are [batch,
-// directions, hidden].
+// Converts inputs of layout 1 (batch first), in which x is [batch, steps, input] and states are
+// [batch, directions, hidden].
 static void swap_inputs(struct inf_onnx_scope *s, uint32_t inputs[INPUTS])
 {
     inputs[X] = swap_first_axes(s, inputs[X]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that sample pictures by position: grids, regions, boxes; and window functions of
+// Operators that sample images by position (grids, regions, boxes), and window functions for
 // signals.
 #include <math.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// The largest number of batches times classes for non-maximum suppression; each gets nodes of its
-// own.
+// The largest number of batches times classes for non-maximum suppression, because each pair gets
+// its own nodes.
 #define NMS_MAX 1024
 
 static int find_text(struct inf_onnx_scope *s, const char *name, const char *const *texts,
@@ -25,7 +25,7 @@ static int find_text(struct inf_onnx_scope *s, const char *name, const char *con
 
 static void lower_grid_sample(struct inf_onnx_scope *s)
 {
-    // Opset 20 renamed the second name of each pair to the first.
+    // Opset 20 renamed the second name of each pair to the first name.
     static const char *const modes[] = {"linear",  "bilinear", "nearest",
                                         "nearest", "cubic",    "bicubic"};
     static const enum inf_sample_kind kinds[] = {INF_SAMPLE_LINEAR, INF_SAMPLE_NEAREST,
@@ -45,7 +45,7 @@ static void lower_grid_sample(struct inf_onnx_scope *s)
 }
 
 // Adds the centres of `size` ([1], i32) pixels between -1 and 1, or positions from -1 to 1, along
-// axis `axis` of `axes`; all other axes have size 1.
+// axis `axis` of `axes`. All other axes have size 1.
 static uint32_t add_positions(struct inf_onnx_scope *s, uint32_t size, enum inf_dtype dtype,
                               int32_t axis, int32_t axes)
 {
@@ -68,7 +68,8 @@ static uint32_t add_positions(struct inf_onnx_scope *s, uint32_t size, enum inf_
     return inf_build_reshape(&s->b, at, shape, axes);
 }
 
-// Multiplies the position of every pixel of y, last spatial axis first, by theta.
+// Lowers AffineGrid: multiplies the position of every pixel of y by theta. The last spatial axis
+// comes first.
 static void lower_affine_grid(struct inf_onnx_scope *s)
 {
     uint32_t theta = s->inputs[0], size = inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_I32);
@@ -162,7 +163,7 @@ static uint32_t take_slice(struct inf_onnx_scope *s, uint32_t x, int64_t index)
                              (int64_t[]){0}, 1);
 }
 
-// Adds the rows (batch, class, box) of the boxes that are kept for one class in one picture.
+// Adds the rows (batch, class, box) for the boxes of one class that are kept in one image.
 static uint32_t add_suppression(struct inf_onnx_scope *s, const struct nms *nms, uint32_t boxes,
                                 uint32_t scores, int64_t batch, int64_t class)
 {
@@ -208,7 +209,7 @@ static void lower_nms(struct inf_onnx_scope *s)
 
 // --- windows of signals ---
 
-// Adds one period of a sum of cosines over `size` elements.
+// Lowers a window function: one period of a sum of cosines over `size` elements.
 static void lower_window(struct inf_onnx_scope *s)
 {
     static const double terms[][3] = {{0.5, 0.5, 0}, {25.0 / 46, 21.0 / 46, 0}, {0.42, 0.5, 0.08}};

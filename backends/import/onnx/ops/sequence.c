@@ -6,8 +6,8 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Allocates a list of values. A short node can ask for a long list, so all lists count towards a
-// limit.
+// Allocates a list of values. The lengths of all lists count towards a limit, because a short node
+// can request a long list.
 static uint32_t *make_list(struct inf_onnx_scope *s, uint32_t count)
 {
     uint32_t *used = &s->import->sequences.item_count;
@@ -67,7 +67,8 @@ static uint32_t read_tensor(struct inf_onnx_scope *s, uint32_t index)
     return inf_build_ok(&s->b) ? value : INF_VALUE_NONE;
 }
 
-// Reads the position of input `index`, as 0 to limit - 1; the fallback if it is absent.
+// Reads the position given by input `index`, as 0 to limit - 1. Returns the fallback if the input
+// is absent.
 static uint32_t read_position(struct inf_onnx_scope *s, uint32_t index, uint32_t count,
                               uint32_t limit, int64_t fallback)
 {
@@ -81,7 +82,7 @@ static uint32_t read_position(struct inf_onnx_scope *s, uint32_t index, uint32_t
     return inf_build_ok(&s->b) ? (uint32_t)settled : 0;
 }
 
-// --- making and taking apart ---
+// --- creating sequences and reading items ---
 
 static void lower_empty(struct inf_onnx_scope *s)
 {
@@ -141,7 +142,7 @@ static void lower_length(struct inf_onnx_scope *s)
         *data = count;
 }
 
-// --- between tensors and sequences ---
+// --- conversions between tensors and sequences ---
 
 static void lower_concat(struct inf_onnx_scope *s)
 {
@@ -161,8 +162,8 @@ static void lower_concat(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_concat(&s->b, values, sequence.count, (int32_t)axis);
 }
 
-// Returns the number of parts of a split. *part is the size of each part but the last, if they are
-// equal.
+// Returns the number of parts of a split. If the parts are equal, *part is the size of each part
+// except the last.
 static uint32_t count_parts(struct inf_onnx_scope *s, uint32_t x, int32_t axis, int64_t *part)
 {
     uint32_t split = inf_onnx_input(s, 1);
@@ -212,7 +213,7 @@ static void lower_split(struct inf_onnx_scope *s)
     s->outputs[0] = add_sequence(s, values, count);
 }
 
-// --- optionals: a present element is itself, an absent one is an absent input ---
+// --- optionals: a present element is represented by itself, an absent one by an absent input ---
 
 static void lower_optional(struct inf_onnx_scope *s)
 {

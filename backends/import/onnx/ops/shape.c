@@ -36,7 +36,7 @@ static uint32_t resolve_const_shape(struct inf_onnx_scope *s, uint32_t x,
     return inf_build_concat(&s->b, parts, wanted->count, 0);
 }
 
-// As above for a shape that is computed at run time.
+// Same as resolve_const_shape(), for a shape that is computed at run time.
 static uint32_t resolve_shape(struct inf_onnx_scope *s, uint32_t x, uint32_t shape, bool allow_zero)
 {
     int32_t rank = inf_build_rank(&s->b, x);
@@ -47,7 +47,7 @@ static uint32_t resolve_shape(struct inf_onnx_scope *s, uint32_t x, uint32_t sha
     uint32_t own = inf_build_shape(&s->b, x);
     if (count < rank)
         own = inf_build_slice(&s->b, own, 0, 0, count, 1);
-    else if (count > rank) // zeros beyond the rank of x stay, and the reshape fails
+    else if (count > rank) // a zero beyond the rank of x stays, and the reshape fails
         own = inf_build_pad(&s->b, own, (int64_t[]){0, count - rank}, 1, INF_PAD_CONSTANT,
                             INF_VALUE_NONE);
     uint32_t zero = inf_build_compare(&s->b, INF_COMPARE_EQUAL, shape,
@@ -87,8 +87,8 @@ static void lower_flatten(struct inf_onnx_scope *s)
 
 // --- axes of size 1 ---
 
-// Reads axes from the attribute (old) or the second input (new), as nonnegative axes of x, or of
-// the result if they are inserted.
+// Reads axes from the attribute (old versions) or the second input (new versions). Converts them to
+// nonnegative axes of x, or of the result if axes are inserted.
 static struct inf_build_ints read_axes(struct inf_onnx_scope *s, bool inserted)
 {
     struct inf_build_ints axes = {.count = 0};
@@ -159,9 +159,9 @@ static void lower_size(struct inf_onnx_scope *s)
         inf_build_reduce(&s->b, INF_REDUCE_PROD, shape, &(struct inf_ints){.count = 1}, false);
 }
 
-// --- repeating ---
+// --- operators that repeat elements ---
 
-// Broadcasts x to the requested shape; dimensions of x that are larger stay.
+// Broadcasts x to the requested shape. If a dimension of x is larger than requested, it is kept.
 static void lower_expand(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], shape = s->inputs[1];
@@ -185,7 +185,7 @@ static void lower_expand(struct inf_onnx_scope *s)
             return;
         }
     }
-    // If a shape is unknown, multiply by a tensor of ones.
+    // If a shape is unknown, broadcast by multiplying with a tensor of ones.
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     uint32_t ones = inf_build_fill(&s->b, inf_build_cast(&s->b, shape, INF_DTYPE_I32),
                                    inf_build_scalar(&s->b, dtype, 1));

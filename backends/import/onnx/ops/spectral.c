@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fourier transforms. ONNX stores complex numbers with a last axis of size two, real ones with size
-// one.
+// Fourier transforms. In ONNX, complex numbers have a last axis of size two, and real numbers have
+// a last axis of size one.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
@@ -10,7 +10,7 @@
 
 #define TURN 6.283185307179586
 
-// Adds the real (0) or imaginary (1) part of x, with axis `axis` of x as the last one.
+// Adds the real (0) or imaginary (1) part of x, with axis `axis` of x moved to the end.
 static uint32_t take_part(struct inf_onnx_scope *s, uint32_t x, int32_t part, int32_t axis)
 {
     int64_t perm[INF_LIMIT_RANK];
@@ -24,7 +24,7 @@ static uint32_t take_part(struct inf_onnx_scope *s, uint32_t x, int32_t part, in
     return inf_build_transpose(&s->b, x, perm, rank - 1);
 }
 
-// Joins parts, whose last axis is `axis` of y, to y.
+// Joins parts to y. The last axis of the parts is axis `axis` of y.
 static uint32_t join_parts(struct inf_onnx_scope *s, const uint32_t *parts, uint32_t count,
                            int32_t axis)
 {
@@ -101,7 +101,8 @@ static void lower_dft(struct inf_onnx_scope *s)
 
 // --- short-time transforms ---
 
-// Adds filters [length,1,1,2*terms]: cosines of all terms, then their sines with the sign of e^-it.
+// Adds filters [length,1,1,2*terms]: the cosines of all terms, then their sines, negated as in
+// e^-it.
 static uint32_t add_wave_filter(struct inf_onnx_scope *s, int64_t length, int64_t terms)
 {
     float *data;
@@ -137,7 +138,8 @@ static int64_t read_frame_length(struct inf_onnx_scope *s)
     return result;
 }
 
-// The transform is a convolution of the signal with windowed waves, for frames of any length.
+// Lowers STFT to a convolution of the signal with windowed waves, which works for frames of any
+// length.
 static void lower_stft(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], window = inf_onnx_input(s, 2);
@@ -153,7 +155,7 @@ static void lower_stft(struct inf_onnx_scope *s)
             "[batch,n,1] and 1 to 65535",
             inf_build_rank(&s->b, x), (long long)count, (long long)step);
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
-    // The filter is f32 and has 24 bits.
+    // Decline f64, because the filter is f32 and has only 24 bits of precision.
     if (inf_build_ok(&s->b) && dtype == INF_DTYPE_F64)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "the signal is FP64, wanted FP32, FP16 or BF16");
     int64_t terms = half ? length / 2 + 1 : length;
@@ -169,7 +171,7 @@ static void lower_stft(struct inf_onnx_scope *s)
     struct inf_build_node node =
         inf_build_describe_list(INF_OP_CONV2D, (const uint32_t[]){x, filter}, 2);
     node.attrs.conv2d.stride_h = (int32_t)step;
-    uint32_t y = inf_build_value(&s->b, &node); // [batch,frames,1,2*terms]
+    uint32_t y = inf_build_value(&s->b, &node); // shape: [batch,frames,1,2*terms]
     const uint32_t shape[] = {inf_build_dim_value(&s->b, y, 0), inf_build_dim_value(&s->b, y, 1),
                               inf_build_list(&s->b, (int64_t[]){2, terms}, 2)};
     y = inf_build_reshape_to(&s->b, y, inf_build_concat(&s->b, shape, 3, 0));

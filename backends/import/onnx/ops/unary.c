@@ -156,7 +156,7 @@ static void lower_is_inf(struct inf_onnx_scope *s)
                               : is_high;
 }
 
-// Dropout in inference: x, and a mask that is all true.
+// Lowers Dropout for inference: the outputs are x, and a mask that is true everywhere.
 static void lower_dropout(struct inf_onnx_scope *s)
 {
     double training = 0;
@@ -182,7 +182,7 @@ static enum inf_dtype read_cast_target(struct inf_onnx_scope *s)
     int32_t to = 0;
     const struct inf_onnx_attr *attr = inf_onnx_find_attr(s, "to");
     if (attr != NULL && attr->type == INF_ONNX_ATTR_STRING) {
-        // Opset 1 has the type as a text.
+        // In opset 1 the type is a string.
         const char *name = inf_onnx_attr_text(s, "to", "");
         for (int32_t i = 1; i < 32 && to == 0; i++)
             if (__builtin_strcmp(inf_onnx_type_name(i), name) == 0)
@@ -198,7 +198,7 @@ static enum inf_dtype read_cast_target(struct inf_onnx_scope *s)
 
 static void lower_cast(struct inf_onnx_scope *s)
 {
-    // Both attributes concern types of fewer than 16 bits only.
+    // Ignore both attributes, because they affect only types of fewer than 16 bits.
     (void)inf_onnx_find_attr(s, "saturate");
     (void)inf_onnx_find_attr(s, "round_mode");
     s->outputs[0] = inf_build_cast(&s->b, s->inputs[0], read_cast_target(s));
@@ -211,7 +211,7 @@ static void lower_cast_like(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_cast(&s->b, s->inputs[0], inf_build_dtype(&s->b, s->inputs[1]));
 }
 
-// Returns a bound: an attribute (old) or an input (new).
+// Returns a bound, which is an attribute (old versions) or an input (new versions).
 static uint32_t read_clip_bound(struct inf_onnx_scope *s, const char *name, uint32_t input)
 {
     if (s->opset >= 11)
