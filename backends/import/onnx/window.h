@@ -16,7 +16,7 @@ struct inf_onnx_window {
     int64_t dilation[INF_ONNX_WINDOW_AXES];
     int64_t before[INF_ONNX_WINDOW_AXES]; // padding before the first element
     int64_t after[INF_ONNX_WINDOW_AXES];
-    bool same; // padding before the first element
+    bool same; // true: inf_onnx_window_settle() must still compute the padding
 };
 
 // Reads strides, dilations, pads, auto_pad and kernel_shape of a node whose x has rank 3 to 5.

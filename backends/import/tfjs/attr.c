@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the attributes of a node by type, in both spellings of the format. Texts are base64 or
+// Reads the attributes of a node by type, in both encodings of the format. Strings are base64 or
 // lists of bytes; types are names or numbers.
 #include "backends/import/tfjs/attr.h"
 
@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-// steps[2] = the member `kind` ("i", "s", "list") of attribute `key`; `steps` are the views on the
-// path to it. *found is false if the node has no such attribute.
+// Sets steps[2] to the member `kind` ("i", "s", "list") of attribute `key`; the lower elements of
+// `steps` are the views on the path to it. *found is false if the node has no such attribute.
 static enum inf_code find_attr(const struct inf_tfjs_node *node, const char *key, const char *kind,
                                struct inf_json steps[3], bool *found, struct inf_error *err)
 {
@@ -69,7 +69,7 @@ static int base64_value(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-// Decodes base64. Returns false unless the result and a NUL byte fit.
+// Decodes base64. Returns false unless the result and a NUL byte fit into `out`.
 static bool decode_base64(const char *text, char *out, size_t out_size)
 {
     size_t length = strlen(text), size = 0;
@@ -93,7 +93,7 @@ static bool decode_base64(const char *text, char *out, size_t out_size)
     return true;
 }
 
-// Reads a text that is a list of its bytes.
+// Reads a string that is encoded as a list of its bytes.
 static enum inf_code read_byte_list(const struct inf_json *json, char *out, size_t out_size,
                                     struct inf_error *err)
 {
@@ -111,7 +111,7 @@ static enum inf_code read_byte_list(const struct inf_json *json, char *out, size
     return INF_OK;
 }
 
-// Reads a text; bytes that cannot be printed become '?'.
+// Reads a string. Unprintable bytes become '?'.
 static enum inf_code read_raw(const struct inf_json *json, char *out, size_t size,
                               struct inf_error *err)
 {
@@ -198,7 +198,7 @@ enum inf_code inf_tfjs_attr_function(const struct inf_tfjs_node *node, const cha
     return inf_json_name(&name, out, err);
 }
 
-// steps[3] = the list `kind` of the list attribute `key`; *count is its length.
+// Sets steps[3] to the list `kind` of the list attribute `key`, and *count to its length.
 static enum inf_code find_list(const struct inf_tfjs_node *node, const char *key, const char *kind,
                                struct inf_json steps[4], size_t *count, struct inf_error *err)
 {
@@ -253,7 +253,7 @@ enum inf_code inf_tfjs_attr_texts(const struct inf_tfjs_node *node, const char *
     return INF_OK;
 }
 
-// The types of TensorFlow's DataType, by number.
+// The types in TensorFlow's DataType, by number.
 static const struct {
     const char *name;
     enum inf_dtype dtype;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Complex numbers: linear operators are lowered twice, once for each part; products use the usual
-// formula.
+// Complex numbers. Linear operators are lowered twice, once for each part. Products use the formula
+// for complex multiplication.
 #include "backends/import/tfjs/complex.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ enum inf_code inf_tfjs_finish_complex(struct inf_tfjs_scope *scope, uint32_t rea
     return INF_OK;
 }
 
-// Lowers an operator that moves or adds numbers: once for the real and once for the imaginary
+// Lowers an operator that moves or adds numbers, once for the real parts and once for the imaginary
 // parts.
 static enum inf_code lower_parts(struct inf_tfjs_scope *scope, struct inf_error *err)
 {

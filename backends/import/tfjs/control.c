@@ -2,21 +2,22 @@
 // Finds the branches and loops of TensorFlow 1 in a graph of single nodes. TensorFlow 1 writes
 // control flow as dataflow:
 //     loop:    variable = Merge(Enter(x), NextIteration(next)); Switch(variable,
-// LoopCond(condition)) sends it to the body (true) or to Exit (false)
+//              LoopCond(condition)) sends it to the body (true) or to Exit (false)
 //     branch:  Switch(x, p) sends x to one of two sides; Merge(a, b) takes the value of the side
-// that ran
-// Loops: Enter nodes with the same frame name are one loop; a Merge with a NextIteration is one of
-// its variables; Switch and Exit follow from the variable.
-// Branches: a walk in the order of inputs computes for every node its context, the set of choices
-// (predicate and side) that must have been taken for it to run. A Switch output adds a choice;
-// other nodes unite the contexts of their inputs. The two inputs of a Merge then differ in one
-// choice: its predicate is that of the branch, and the Merge itself has the choices that both have
-// in common. Example:
+//              that ran
+// Loops: all Enter nodes with the same frame name belong to one loop. A Merge with a NextIteration
+// is one of its variables. Switch and Exit are found from the variable.
+// Branches: a walk in the order of inputs computes the context of every node, which is the set of
+// choices (predicate and side) that must have been taken for the node to run. A Switch output adds
+// a choice; other nodes unite the contexts of their inputs. The two inputs of a Merge then differ
+// in one choice. The predicate of this choice is the predicate of the branch, and the context of
+// the Merge has the choices that both inputs have in common. Example:
 //     s = Switch(x, p); a = f(s:0) has {!p}; b = g(s:1) has {p}; Merge(a, b) is a branch by p with
-// context {}
-// Last, the inside of each side is found by walking back from the Merge to the border: values whose
-// context lacks the choice are captured from outside. The cost stays linear because captures per
-// branch are limited. A cycle that is no loop is cut here and reported by lowering.
+//     context {}
+// Finally the nodes inside each side are found by walking back from the Merge to the border. Values
+// whose context lacks the choice are captured from outside. The cost stays linear because the
+// number of captures in a branch is limited. A cycle that is not a loop is cut here and reported by
+// lowering.
 #include "backends/import/tfjs/control.h"
 
 #include <stdlib.h>
@@ -27,10 +28,10 @@
 #define NO_NODE UINT32_MAX
 // The largest number of Identity nodes between a Switch and its predicate.
 #define HOPS_MAX 64
-// The largest number of nested branches around one node.
+// The largest nesting depth of branches around one node.
 #define LITERALS_MAX 64
 
-// A sorted set of choices: a predicate and a side each.
+// A sorted set of choices. A choice is a predicate and a side.
 struct inf_tfjs_literals {
     uint32_t count;
     uint64_t items[];
@@ -59,7 +60,7 @@ static bool is_op(const struct inf_tfjs_graph *graph, uint32_t node, const char 
     (inf_fail((finder)->err, (code), __VA_ARGS__),                                                 \
      inf_tfjs_node_error(&(finder)->graph->nodes[index], (code), (finder)->err))
 
-// Returns the reference after any Identity nodes.
+// Follows a reference through Identity nodes, and returns the reference to the first other node.
 static struct inf_tfjs_ref skip_identities(const struct inf_tfjs_graph *graph,
                                            struct inf_tfjs_ref ref)
 {
@@ -84,7 +85,7 @@ static int compare_enters(const void *a, const void *b)
     return order != 0 ? order : (left->node > right->node) - (left->node < right->node);
 }
 
-// Groups Enter nodes by frame name: each group is one loop.
+// Groups Enter nodes by frame name. Each group is one loop.
 static enum inf_code group_enters(struct finder *finder, struct keyed_enter *enters, uint32_t count)
 {
     struct inf_tfjs_graph *graph = finder->graph;
@@ -142,8 +143,8 @@ static enum inf_code find_enters(struct finder *finder)
     return code;
 }
 
-// Finds a variable of a loop: a Merge with a NextIteration. Its other input is an Enter of the
-// loop.
+// Finds a variable of a loop, which is a Merge with a NextIteration. Its other input is an Enter of
+// the loop.
 static enum inf_code find_variable(struct finder *finder, uint32_t index)
 {
     struct inf_tfjs_graph *graph = finder->graph;
@@ -175,7 +176,8 @@ static enum inf_code find_variable(struct finder *finder, uint32_t index)
     return INF_OK;
 }
 
-// Finds the loop of a Switch by a LoopCond: that of the variable it switches.
+// Finds the loop of a Switch whose predicate is a LoopCond. The loop is found from the variable
+// that is switched.
 static enum inf_code find_switch(struct finder *finder, uint32_t index)
 {
     struct inf_tfjs_graph *graph = finder->graph;
@@ -226,8 +228,8 @@ static enum inf_code find_exit(struct finder *finder, uint32_t index)
     return INF_OK;
 }
 
-// Calls `find` for the reachable nodes of one operator, but for every Switch: a node may wait for a
-// Switch whose data is not used.
+// Calls `find` for the reachable nodes of one operator. For Switch it is called for all nodes,
+// because a node may wait for a Switch whose data is not used.
 static enum inf_code for_each(struct finder *finder, const char *op,
                               enum inf_code (*find)(struct finder *finder, uint32_t index))
 {
@@ -238,7 +240,7 @@ static enum inf_code for_each(struct finder *finder, const char *op,
     return INF_OK;
 }
 
-// --- what nodes depend on ---
+// --- dependencies of nodes ---
 
 uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t index)
 {
@@ -254,7 +256,7 @@ uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t 
     case INF_TFJS_LOOP_MERGE:
     case INF_TFJS_LOOP_NEXT:
     case INF_TFJS_LOOP_CONDITION:
-        return 0; // border nodes: they are lowered with their loop
+        return 0; // a border node has none, because it is lowered with its loop
     default:
         return graph->nodes[index].input_count;
     }
@@ -336,7 +338,7 @@ static enum inf_code add_context_of(struct finder *finder, struct inf_tfjs_ref r
 }
 
 // Finds the choice that separates the two sides of a Merge: the first choice of `a` that `b` has
-// the other way round or, if there is none, that `b` does not have.
+// with the other side. If there is none, the first choice of `a` that `b` lacks.
 static bool find_choice(const uint64_t *a, uint32_t a_count, const uint64_t *b, uint32_t b_count,
                         bool opposite, uint64_t *choice)
 {
@@ -353,7 +355,7 @@ static bool find_choice(const uint64_t *a, uint32_t a_count, const uint64_t *b, 
     return false;
 }
 
-// Returns true for nodes that are cheap to repeat inside, such as constants.
+// Returns true for nodes, such as constants, that are cheap to copy into a side.
 static bool is_free(const struct inf_tfjs_graph *graph, uint32_t index)
 {
     return is_op(graph, index, "Const");
@@ -366,7 +368,7 @@ static enum inf_code add_capture(struct finder *finder, struct inf_tfjs_branch *
         if (branch->captures[i].inner.node == capture.inner.node &&
             branch->captures[i].inner.port == capture.inner.port)
             return INF_OK;
-    // The limit keeps the search above from taking quadratic time for a malicious file.
+    // The limit prevents the search above from taking quadratic time for a malicious file.
     if (branch->capture_count == INF_LIMIT_NODE_INPUTS - 1)
         return inf_fail(finder->err, INF_EXHAUSTED, "a branch takes more than %u values",
                         INF_LIMIT_NODE_INPUTS - 1);
@@ -385,8 +387,8 @@ static enum inf_code add_capture(struct finder *finder, struct inf_tfjs_branch *
     return INF_OK;
 }
 
-// Visits one reference while walking back through a side of a branch: it is a border, or its node
-// is inside and is pushed.
+// Visits one reference while walking back through a side of a branch. The reference is on the
+// border, or its node is inside and is pushed.
 static enum inf_code visit_reference(struct finder *finder, struct inf_tfjs_branch *branch,
                                      uint32_t *capacity, struct inf_tfjs_ref ref, bool side,
                                      uint32_t *stack, uint32_t *depth)
@@ -463,7 +465,7 @@ static enum inf_code find_branch(struct finder *finder, uint32_t index)
     return set_context(finder, index, both, both_count);
 }
 
-// Computes the context of a node whose dependencies are finished.
+// Computes the context of a node. Its dependencies must be finished.
 static enum inf_code finish_node(struct finder *finder, uint32_t index)
 {
     const struct inf_tfjs_graph *graph = finder->graph;
@@ -486,7 +488,7 @@ enum {
     DONE
 };
 
-// Returns dependency `which` of a node: inputs first, then nodes that it waits for.
+// Returns dependency `which` of a node: first its inputs, then its control inputs.
 static uint32_t find_successor(const struct inf_tfjs_graph *graph, uint32_t index, uint32_t which)
 {
     const struct inf_tfjs_node *node = &graph->nodes[index];
@@ -495,13 +497,13 @@ static uint32_t find_successor(const struct inf_tfjs_graph *graph, uint32_t inde
     if (which < count)
         return is_merge ? node->inputs[which].node : inf_tfjs_dependency(graph, index, which).node;
     which -= count;
-    // Nodes that wait inside a loop say nothing about choices outside.
+    // Ignore control inputs inside a loop, because they do not affect choices outside.
     bool is_border = graph->control[index].role == INF_TFJS_LOOP_MERGE ||
                      graph->control[index].role == INF_TFJS_LOOP_ENTER;
     return which < node->control_count && !is_border ? node->controls[which] : NO_NODE;
 }
 
-// Finishes nodes after all their dependencies. A cycle is cut here; lowering reports it.
+// Finishes nodes after all their dependencies. A cycle is cut here, and lowering reports it.
 static enum inf_code walk_from(struct finder *finder, uint32_t root)
 {
     uint32_t depth = 0;

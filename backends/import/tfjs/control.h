@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control flow of TensorFlow 1, recovered from a graph of single nodes: Enter, Merge, Switch,
-// NextIteration and Exit are loops; Switch and Merge alone are branches. For each, the result names
-// the values that cross its border, so that the inside can become a subgraph.
+// Recovers the control flow of TensorFlow 1 from a graph of single nodes. Enter, Merge, Switch,
+// NextIteration and Exit form loops; Switch and Merge alone form branches. For each loop and
+// branch, the result has the values that cross its border, so that the inside can become a
+// subgraph.
 #ifndef INF_BACKENDS_IMPORT_TFJS_CONTROL_H
 #define INF_BACKENDS_IMPORT_TFJS_CONTROL_H
 
@@ -35,13 +36,14 @@ struct inf_tfjs_frame {
 // A value from outside that a side of a branch captures.
 struct inf_tfjs_capture {
     struct inf_tfjs_ref outer; // the value outside
-    struct inf_tfjs_ref inner; // the reference that means it inside; both outputs of a Switch do
+    struct inf_tfjs_ref inner; // the reference that stands for it inside; may be either output of a
+                               // Switch
 };
 
 // The predicate and the two sides of a Merge.
 struct inf_tfjs_branch {
     struct inf_tfjs_ref predicate;
-    struct inf_tfjs_ref sides[2]; // values if the predicate is false and if it is true
+    struct inf_tfjs_ref sides[2]; // values for a false and for a true predicate
     struct inf_tfjs_capture *captures;
     uint32_t capture_count;
 };
@@ -49,26 +51,28 @@ struct inf_tfjs_branch {
 // The role of a node in control flow.
 struct inf_tfjs_control {
     enum inf_tfjs_role role;
-    uint32_t frame; // loop roles: index of the loop
-    // LOOP_MERGE: index of the variable; LOOP_EXIT: the variable whose last value it is.
+    uint32_t frame; // index of the loop, for loop roles
+    // LOOP_MERGE: index of the variable. LOOP_EXIT: index of the variable whose last value it
+    // returns.
     uint32_t variable;
-    // LOOP_ENTER: true for variables; other values stay the same in all iterations.
+    // LOOP_ENTER: true for variables, false for values that stay the same in all iterations.
     bool is_entrance;
     uint32_t next_exit;             // LOOP_EXIT: another Exit of the loop, or UINT32_MAX
-    struct inf_tfjs_branch *branch; // BRANCH_MERGE
-    // Choices that must have been taken for the node to run.
+    struct inf_tfjs_branch *branch; // set for BRANCH_MERGE
+    // The choices that must have been taken for the node to run.
     const struct inf_tfjs_literals *context;
 };
 
-// Finds the control flow of the reachable nodes into graph->control and graph->frames.
+// Finds the control flow of the reachable nodes, and writes it to graph->control and graph->frames.
 //
-// INF_INVALID      loops without entrance, condition or exit, merges of what no Switch parts.
-// INF_UNSUPPORTED  merges of more than two values.
+// INF_INVALID      a loop without entrance, condition or exit, or a Merge of values that no Switch
+// separates.
+// INF_UNSUPPORTED  a Merge of more than two values.
 enum inf_code inf_tfjs_control_find(struct inf_tfjs_graph *graph,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Returns the number of references that must have values before `node` can be lowered. For a node
-// that ends a loop or a branch, these are all values from outside.
+// Returns the number of references that must have values before `node` can be lowered. If `node`
+// ends a loop or a branch, these are all values from outside.
 uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t node);
 // Returns one of these references.
 struct inf_tfjs_ref inf_tfjs_dependency(const struct inf_tfjs_graph *graph, uint32_t node,

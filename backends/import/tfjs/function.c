@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function library of a model, and If and While, which call functions. A function is read when
-// it is first used, and lowered in place at each call.
+// The function library of a model, and the operators If and While, which call functions. A function
+// is read when it is first used, and lowered in place at each call.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "backends/import/tfjs/op_table.h"
 #include "backends/import/tfjs/region.h"
 
-// --- the library ---
+// --- the function library ---
 
 enum inf_code inf_tfjs_library_init(struct inf_tfjs_library *library,
                                     const struct inf_json *topology, struct inf_error *err)
@@ -49,7 +49,7 @@ void inf_tfjs_library_fini(struct inf_tfjs_library *library)
     inf_arena_fini(&library->arena);
 }
 
-// *out = the text of member `key` of `ret`.
+// Sets *out to the string in member `key` of `ret`.
 static enum inf_code read_result(struct inf_tfjs_function *function, const struct inf_json *ret,
                                  const struct inf_json *argument, struct inf_tfjs_ref *out,
                                  struct inf_error *err)
@@ -110,7 +110,7 @@ static struct inf_tfjs_function *find_function(struct inf_tfjs_library *library,
     return NULL;
 }
 
-// Lowers a function's results in a scope whose source is the function.
+// Lowers a function's results in a scope that belongs to the function.
 static enum inf_code lower_results(struct inf_tfjs_scope *inside,
                                    const struct inf_tfjs_function *function,
                                    const uint32_t *arguments, uint32_t *out_values,
@@ -157,9 +157,9 @@ enum inf_code inf_tfjs_call_function(struct inf_tfjs_scope *scope, const char *n
 
 // --- If and While ---
 
-// A node that calls one function per side.
+// A node that calls one function for each side.
 struct caller {
-    const char *names[2]; // by side
+    const char *names[2]; // names of the two functions
     uint32_t argument_count;
     uint32_t output_counts[2];
 };
@@ -184,7 +184,7 @@ static enum inf_code count_outputs(struct inf_tfjs_scope *scope, const char *key
     return INF_OK;
 }
 
-// *out = input 0 != 0 as a bool scalar.
+// Sets *out to (input 0 != 0) as a bool scalar.
 static enum inf_code emit_truth(struct inf_tfjs_scope *scope, uint32_t *out, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -231,7 +231,7 @@ static enum inf_code lower_while(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_emit_loop(scope, &call, values, err);
 }
 
-// Border nodes of loops are lowered with their loop, see subgraph.c.
+// Fails, because border nodes of loops are lowered with their loop, see subgraph.c.
 static enum inf_code lower_border(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     return inf_tfjs_fail(scope, err, INF_INVALID, "stands alone");

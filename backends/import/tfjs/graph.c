@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the nodes of a graph or function: names are sorted and looked up, inputs are resolved.
+// Reads the nodes of a graph or function, sorts their names and resolves their inputs.
 #include "backends/import/tfjs/graph.h"
 
 #include <stdio.h>
@@ -76,7 +76,8 @@ enum inf_code inf_tfjs_graph_resolve(struct inf_tfjs_graph *graph, const char *t
     return INF_OK;
 }
 
-// Reads names and operators of all nodes, the last of which are arguments, and sorts the names.
+// Reads the names and operators of all nodes and sorts the names. The arguments of a function are
+// the last nodes.
 static enum inf_code read_names(struct inf_tfjs_graph *graph, struct inf_error *err)
 {
     uint32_t first_argument = graph->node_count - graph->argument_count;
@@ -105,14 +106,14 @@ static enum inf_code read_names(struct inf_tfjs_graph *graph, struct inf_error *
     return INF_OK;
 }
 
-// Returns true for nodes without a value. A node for which only such nodes wait is an end of the
+// Returns true for nodes without a value. A node that is used only by such nodes is an end of the
 // graph.
 static bool is_bookkeeping(const struct inf_tfjs_node *node)
 {
     return strcmp(node->op, "NoOp") == 0 || strcmp(node->op, "Assert") == 0;
 }
 
-// Resolves one input of a node; control inputs only count as a use.
+// Resolves one input of a node. A control input has no value and only marks the other node as used.
 static enum inf_code read_input(struct inf_tfjs_graph *graph, struct inf_tfjs_node *node,
                                 const char *text, struct inf_error *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes of a TensorFlow.js graph model and their connections, before operators are known: names
-// are looked up and inputs are resolved.
+// The nodes of a TensorFlow.js graph model and their connections. Names are looked up and inputs
+// are resolved here; operators are looked up later.
 #ifndef INF_BACKENDS_IMPORT_TFJS_GRAPH_H
 #define INF_BACKENDS_IMPORT_TFJS_GRAPH_H
 
@@ -24,16 +24,16 @@ struct inf_tfjs_node {
     struct inf_json json; // the NodeDef, for reading attributes
     struct inf_tfjs_ref *inputs;
     uint32_t input_count; // without control inputs
-    uint32_t *controls;   // control inputs: nodes it waits for
+    uint32_t *controls;   // control inputs: nodes that must run before it
     uint32_t control_count;
-    bool used;      // another node takes its output or waits for it
-    bool reachable; // an output of the model depends on it
-    // Set while the graph is lowered: the values of the node's outputs in the region with this
+    bool used;      // true: another node uses its output or waits for it
+    bool reachable; // true: an output of the model depends on it
+    // Set while the graph is lowered: values of the node's outputs, valid in the region with this
     // number.
     uint32_t region;
     uint32_t *values;
     uint32_t value_count;
-    const struct inf_tfjs_table *table; // the hash table that the node means; NULL for most nodes
+    const struct inf_tfjs_table *table; // hash table to which the node refers; NULL for most nodes
     bool is_complex;                    // its output is complex
     // State of a walk through the nodes.
     uint32_t walk; // number of the last walk that reached the node
@@ -50,12 +50,12 @@ struct inf_tfjs_frame;
 // A graph or function. The JSON document and its view must outlive it.
 struct inf_tfjs_graph {
     struct inf_arena arena; // reference lists and value lists
-    struct inf_json list;   // the array of nodes
+    struct inf_json list;   // array of the nodes in the document
     struct inf_tfjs_node *nodes;
     uint32_t node_count;
     uint32_t *by_name;                    // node indices, sorted by name
-    struct inf_json signature, arguments; // of a function
-    uint32_t argument_count;              // of a function: they are the last nodes
+    struct inf_json signature, arguments; // of a function; unused otherwise
+    uint32_t argument_count;              // of a function; its arguments are the last nodes
     struct inf_tfjs_control *control;     // by node; set by inf_tfjs_control_find()
     struct inf_tfjs_frame *frames;
     uint32_t frame_count;
@@ -64,33 +64,33 @@ struct inf_tfjs_graph {
 
 // Reads `topology` (model.json's modelTopology). The caller destroys *out_graph.
 //
-// INF_INVALID    wrong types, a name twice, an input that names no node.
+// INF_INVALID    wrong types, a duplicate name, or an input that names no node.
 // INF_EXHAUSTED  more than INF_LIMIT_GRAPH_NODES, or memory.
 enum inf_code inf_tfjs_graph_create(struct inf_tfjs_graph **out_graph,
                                     const struct inf_json *topology,
                                     struct inf_error *err) INF_NODISCARD;
 
-// As inf_tfjs_graph_create(), from an entry of the function library: its nodes, followed by one
-// node INF_TFJS_ARGUMENT per argument.
+// Same as inf_tfjs_graph_create(), from an entry of the function library. The graph has the nodes
+// of the function, followed by one node INF_TFJS_ARGUMENT for each argument.
 enum inf_code inf_tfjs_graph_create_function(struct inf_tfjs_graph **out_graph,
                                              const struct inf_json *function,
                                              struct inf_error *err) INF_NODISCARD;
 
-// Frees the graph. NULL is fine.
+// Frees the graph. NULL is allowed.
 void inf_tfjs_graph_destroy(struct inf_tfjs_graph **graph);
 
 // Returns the index of the node named `name`; UINT32_MAX if there is none.
 uint32_t inf_tfjs_graph_find(const struct inf_tfjs_graph *graph, const char *name);
 
-// Resolves the text of a reference.
+// Resolves the string of a reference.
 //
-// INF_INVALID  no such node, or the text after the colon is not a number; `where` says who refers
-// to it.
+// INF_INVALID  no such node, or the part after the colon is not a number; `where` names the object
+// that has the reference.
 enum inf_code inf_tfjs_graph_resolve(struct inf_tfjs_graph *graph, const char *text,
                                      struct inf_tfjs_ref *out_ref, const char *where,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Marks the nodes that `roots` depend on through data inputs as reachable.
+// Marks all nodes on which `roots` depend through data inputs as reachable.
 enum inf_code inf_tfjs_graph_reach(struct inf_tfjs_graph *graph, const struct inf_tfjs_ref *roots,
                                    uint32_t root_count, struct inf_error *err) INF_NODISCARD;
 

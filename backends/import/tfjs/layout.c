@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data_format of a node: transposes of inputs and results, and the order of lists with one
-// element per dimension.
+// Handles the data_format of a node: transposes of inputs and results, and the order of lists that
+// have one element for each dimension.
 #include "backends/import/tfjs/layout.h"
 
 #include <string.h>
@@ -28,7 +28,8 @@ static enum format find_format(const char *name)
     return NO_FORMAT;
 }
 
-// Axis i of a tensor with channels last is axis order[i] of the one with channels first.
+// Returns the permutation in which axis i of a tensor with channels last is axis order[i] of the
+// tensor with channels first.
 static struct inf_ints last_from_first(int32_t rank)
 {
     struct inf_ints order = {.count = rank, .values = {0}};
@@ -71,7 +72,7 @@ enum inf_code inf_tfjs_channels_last(struct inf_tfjs_scope *scope, uint32_t inpu
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
                              "data_format '%s', and the rank of its input is not known", name.text);
     if (rank < 3)
-        return INF_OK; // with less than 3 axes there is nothing to move
+        return INF_OK; // there is nothing to move with less than 3 axes
     struct inf_ints order = last_from_first(rank);
     scope->channels_first = rank;
     return transpose_value(scope, &order, &scope->inputs[input], err);

@@ -7,21 +7,21 @@
 #include "backends/import/tfjs/lower.h"
 
 // Converts a channels-first node: transposes input `input` of rank `rank` to channels-last, and
-// marks the result to be transposed back by inf_tfjs_result(). Does nothing for other nodes. `rank`
-// 0 means the rank of the input.
+// makes inf_tfjs_result() transpose the result back. Does nothing for other nodes. If `rank` is 0,
+// the rank of the input is used.
 //
-// INF_UNSUPPORTED  no format that is known, or an input of unknown rank that needs one.
+// INF_UNSUPPORTED  an unknown format, or an input of unknown rank that must be transposed.
 enum inf_code inf_tfjs_channels_last(struct inf_tfjs_scope *scope, uint32_t input, int32_t rank,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Returns the index of spatial axis `axis` in lists of the node with one element per dimension.
-// inf_tfjs_channels_last() must have been called.
+// Returns the index of spatial axis `axis` in lists of the node that have one element for each
+// dimension. inf_tfjs_channels_last() must have been called before.
 uint32_t inf_tfjs_spatial(const struct inf_tfjs_scope *scope, uint32_t axis);
 
-// Returns the index of the channels in such lists.
+// Returns the index of the channels in lists that have one element for each dimension.
 uint32_t inf_tfjs_channel(const struct inf_tfjs_scope *scope, uint32_t rank);
 
-// Reorders *value, a list with one element per dimension, to channels-last.
+// Reorders *value, a list with one element for each dimension, to channels-last.
 enum inf_code inf_tfjs_list_channels_last(struct inf_tfjs_scope *scope, uint32_t *value,
                                           struct inf_error *err) INF_NODISCARD;
 

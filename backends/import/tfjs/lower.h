@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lowering functions of tfjs/ops work with: one TensorFlow.js node whose inputs are values
+// The interface for lowering functions in tfjs/ops: one TensorFlow.js node whose inputs are values
 // of the graph, and functions that add nodes.
 #ifndef INF_BACKENDS_IMPORT_TFJS_LOWER_H
 #define INF_BACKENDS_IMPORT_TFJS_LOWER_H
@@ -18,13 +18,14 @@ struct inf_tfjs_scope {
     struct inf_graph *graph; // the model's graph, or a subgraph that is being built
     struct inf_tfjs_graph *source;
     struct inf_tfjs_region *region;   // values of nodes in `graph`
-    struct inf_tfjs_library *library; // functions, and state that all regions share
+    struct inf_tfjs_library *library; // functions of the model, and state that all regions share
     const struct inf_weights *weights;
     struct inf_tfjs_node *node;
     const struct inf_tfjs_op *op;
-    uint32_t *inputs; // values; as many as the operator may have
+    uint32_t *inputs; // values; the array has room for all inputs of the operator
     uint32_t input_count;
-    int32_t channels_first; // rank of a result that must be transposed to channels-first; 0: none
+    int32_t channels_first; // rank of a result that must be transposed to channels-first; 0: no
+                            // transpose
 };
 
 // How one TensorFlow operator is lowered.
@@ -32,20 +33,20 @@ struct inf_tfjs_op {
     const char *name;
     enum inf_code (*lower)(struct inf_tfjs_scope *scope, struct inf_error *err);
     uint32_t inputs_min, inputs_max;
-    int32_t kind;            // parameter of the function, such as an enum inf_unary_kind
-    const char *only_output; // the only supported output; NULL: all are supported
-    bool takes_complex;      // the function handles complex inputs itself
+    int32_t kind;            // parameter of the lowering function, such as an enum inf_unary_kind
+    const char *only_output; // name of the only supported output; NULL: all outputs are supported
+    bool takes_complex;      // true: the lowering function handles complex inputs itself
 };
 
-// Returns a builder whose nodes have the name of the scope's node. Failures latch in it: test its
-// `code` before anything that could set `err` again.
+// Returns a builder whose nodes have the name of the scope's node. The builder keeps its first
+// failure, so test its `code` before calling anything else that may set `err`.
 struct inf_builder inf_tfjs_builder(const struct inf_tfjs_scope *scope, struct inf_error *err);
 
-// Adds a node and infers its shapes. out_values has room for its output_count outputs.
+// Adds a node and infers its shapes. out_values must have room for its output_count outputs.
 enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_build_node *node,
                             uint32_t *out_values, struct inf_error *err) INF_NODISCARD;
 
-// Adds kind(x, y).
+// Adds a binary node that computes kind(x, y).
 enum inf_code inf_tfjs_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind kind, uint32_t x,
                               uint32_t y, uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
@@ -53,51 +54,51 @@ enum inf_code inf_tfjs_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind
 enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uint32_t **out_values,
                                struct inf_error *err) INF_NODISCARD;
 
-// Makes `value` the node's only output, transposed back if inf_tfjs_channels_last() transposed the
-// input.
+// Makes `value` the node's only output. Transposes it back if inf_tfjs_channels_last() transposed
+// the input.
 enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value,
                               struct inf_error *err) INF_NODISCARD;
 
-// inf_tfjs_emit() and inf_tfjs_result().
+// Calls inf_tfjs_emit() and then inf_tfjs_result().
 enum inf_code inf_tfjs_finish(struct inf_tfjs_scope *scope, const struct inf_build_node *node,
                               struct inf_error *err) INF_NODISCARD;
 
-// A list of integers that must be known at import.
+// A list of integers that are known at import.
 struct inf_tfjs_ints {
     int64_t values[2 * INF_LIMIT_RANK];
     uint32_t count;
 };
 
-// *out = input `input`, an integer constant. Error texts call it `what`.
+// Sets *out to input `input`, an integer constant. `what` is its name in error texts.
 //
-// INF_UNSUPPORTED  it is computed by other nodes.
+// INF_UNSUPPORTED  other nodes compute the input.
 enum inf_code inf_tfjs_const_ints(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
                                   struct inf_tfjs_ints *out, struct inf_error *err) INF_NODISCARD;
 
-// As inf_tfjs_const_ints(), for one axis from -INF_LIMIT_RANK to INF_LIMIT_RANK - 1.
+// Same as inf_tfjs_const_ints(), for one axis from -INF_LIMIT_RANK to INF_LIMIT_RANK - 1.
 enum inf_code inf_tfjs_const_axis(struct inf_tfjs_scope *scope, uint32_t input, int32_t *out_axis,
                                   struct inf_error *err) INF_NODISCARD;
 
-// As inf_tfjs_const_ints(), for axes, into an attribute of the graph's operators.
+// Same as inf_tfjs_const_ints(), for axes; *out is an attribute of the graph's operators.
 enum inf_code inf_tfjs_const_axes(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
                                   struct inf_ints *out, struct inf_error *err) INF_NODISCARD;
 
-// Returns true if `value` is a constant with one f32 element; *out is that element.
+// Returns true if `value` is a constant with one f32 element, and sets *out to that element.
 bool inf_tfjs_const_float(const struct inf_graph *graph, uint32_t value, float *out);
 
 // Adds a constant list of integers (shape [count]).
 enum inf_code inf_tfjs_add_ints(struct inf_tfjs_scope *scope, const int64_t *values, uint32_t count,
                                 uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds a scalar constant: `number` in the element type `dtype`.
+// Adds a scalar constant with the value `number` and the element type `dtype`.
 enum inf_code inf_tfjs_add_scalar(struct inf_tfjs_scope *scope, enum inf_dtype dtype, double number,
                                   uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Returns input `input`; its type and shape as far as they are known.
+// Returns input `input`. Its type and shape are set as far as they are known.
 const struct inf_value *inf_tfjs_input(const struct inf_tfjs_scope *scope, uint32_t input);
 
-// Makes the node, a Placeholder or PlaceholderWithDefault, a value without producer. The shape is
-// `fallback` if the node's rank is unknown.
+// Makes the node, a Placeholder or PlaceholderWithDefault, a value without producer. If the node
+// has no known rank, the shape is `fallback`.
 enum inf_code inf_tfjs_placeholder(struct inf_tfjs_scope *scope, const struct inf_shape *fallback,
                                    struct inf_error *err) INF_NODISCARD;
 

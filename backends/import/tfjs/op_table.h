@@ -14,7 +14,8 @@ struct inf_tfjs_op_table {
 // Returns the row of an operator; NULL if it is not supported.
 const struct inf_tfjs_op *inf_tfjs_op_find(const char *name);
 
-// The tables of the families: one per file of tfjs/ops, and If and While in function.c.
+// The tables of the families. There is one per file of tfjs/ops, and one for If and While in
+// function.c.
 extern const struct inf_tfjs_op_table inf_tfjs_ops_math;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_conv;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_shape;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers what references depend on. A depth-first walk puts the nodes in an order in which every
-// input is lowered before it is used; then each is lowered by its operator's function. The walk
-// keeps its own stack because a model may be as deep as it has nodes.
+// Lowers the nodes on which references depend. A depth-first walk sorts the nodes so that every
+// input is lowered before it is used. Then the function of each node's operator lowers it. The walk
+// uses its own stack, because the depth of a model is limited only by its number of nodes.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,8 @@ static bool is_lowered(const struct inf_tfjs_scope *scope, uint32_t node)
 
 // --- values of references ---
 
-// Operators whose outputs have names of their own, for references in functions: "node:indices:0" is
-// output 1 of a TopKV2.
+// Operators with named outputs, for references in functions: "node:indices:0" is output 1 of a
+// TopKV2.
 static const struct {
     const char *op, *output;
     uint32_t port;
@@ -51,7 +51,7 @@ static uint32_t find_first_port(const char *op, const char *output_name)
     return 0;
 }
 
-// As inf_tfjs_value(), but accepts a complex node and returns its real part.
+// Same as inf_tfjs_value(), but accepts a complex node and returns its real part.
 static enum inf_code find_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
                                 uint32_t *out_value, const char *where, struct inf_error *err)
 {
@@ -81,7 +81,7 @@ enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct in
     return find_value(scope, ref, out_value, where, err);
 }
 
-// --- order ---
+// --- order of lowering ---
 
 // Nodes in an order in which they can be lowered.
 struct order {
@@ -141,7 +141,7 @@ static enum inf_code walk_from(const struct inf_tfjs_scope *scope, struct order 
     return INF_OK;
 }
 
-// Lowers a node without a role in control flow by its operator's function.
+// Lowers a node that is not part of control flow, with the function of its operator.
 static enum inf_code lower_plain(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_tfjs_node *node = scope->node;
@@ -201,7 +201,7 @@ enum inf_code inf_tfjs_lower_refs(struct inf_tfjs_scope *scope, const struct inf
     for (uint32_t i = 0; i < count && code == INF_OK; i++)
         code = walk_from(scope, &order, refs[i].node, walk, err);
     for (uint32_t i = 0; i < order.count && code == INF_OK; i++)
-        // One Exit of a loop lowers all of them.
+        // Skip nodes that are already lowered, because one Exit of a loop lowers all of them.
         if (!is_lowered(scope, order.nodes[i]))
             code = lower_node(scope, order.nodes[i], err);
     free(order.nodes);

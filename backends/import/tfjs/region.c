@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions: the graph that is being made, and the values that nodes of the model have in it.
-// Beginning a region hides the values of the outer one; ending it restores them.
+// Regions: the graph that is being built, and the values of the model's nodes in that graph.
+// Beginning a region hides the values of the outer region; ending it restores them.
 #include "backends/import/tfjs/region.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions. A region is a graph that is being built: the model's own, or the subgraph of a branch or
-// loop body. A node of the model has values of its own in each region: inside a branch, the node
-// `x` is an input of the subgraph. Beginning a region saves what nodes had outside; ending it
-// restores that. Also declared here: lowering of references, branches, loops and functions within a
-// region.
+// Regions. A region is a graph that is being built: the model's graph, or the subgraph of a branch
+// or loop body. A node of the model has separate values in each region: inside a branch, the node
+// `x` is an input of the subgraph. Beginning a region saves the outer values of nodes; ending it
+// restores them. This header also declares the lowering of references, branches, loops and
+// functions within a region.
 #ifndef INF_BACKENDS_IMPORT_TFJS_REGION_H
 #define INF_BACKENDS_IMPORT_TFJS_REGION_H
 
@@ -16,7 +16,7 @@ struct inf_tfjs_function {
     struct inf_tfjs_graph *graph; // NULL until the function is first used
     struct inf_tfjs_ref *results;
     uint32_t result_count;
-    bool active; // it is being lowered, to detect recursion
+    bool active; // true while it is being lowered; used to detect recursion
 };
 
 // State that all regions of a model share.
@@ -25,11 +25,12 @@ struct inf_tfjs_library {
     struct inf_json list; // the functions of the document
     struct inf_tfjs_function *functions;
     uint32_t function_count;
-    uint32_t region_count; // regions made so far
-    uint64_t work_count;   // nodes made and regions begun: functions could multiply without end
-    // What lowering reaches through pointers, because operators with bodies lower nodes themselves:
-    // the row of an operator (NULL if it is not supported), and the branch or loop that a node
-    // ends.
+    uint32_t region_count; // number of regions created so far
+    uint64_t work_count;   // nodes added and regions begun; limited, because functions could
+                           // multiply without end
+    // Functions that lowering calls through pointers, because operators with bodies lower nodes
+    // themselves. They return the row of an operator (NULL if it is not supported), and lower the
+    // branch or loop that a node ends.
     const struct inf_tfjs_op *(*find_op)(const char *name);
     enum inf_code (*lower_merge)(struct inf_tfjs_scope *scope, struct inf_error *err);
     enum inf_code (*lower_exit)(struct inf_tfjs_scope *scope, struct inf_error *err);
@@ -42,14 +43,14 @@ enum inf_code inf_tfjs_library_init(struct inf_tfjs_library *library,
 // Frees the library.
 void inf_tfjs_library_fini(struct inf_tfjs_library *library);
 
-// Counts work. INF_EXHAUSTED beyond INF_LIMIT_GRAPH_NODES.
+// Counts work. Returns INF_EXHAUSTED if the total exceeds INF_LIMIT_GRAPH_NODES.
 enum inf_code inf_tfjs_library_count(struct inf_tfjs_library *library, uint32_t work,
                                      struct inf_error *err) INF_NODISCARD;
 
 // Begins a region in scope->region. End it with inf_tfjs_region_end().
 enum inf_code inf_tfjs_region_begin(struct inf_tfjs_scope *scope,
                                     struct inf_error *err) INF_NODISCARD;
-// Ends the scope's region: nodes get their values of the outer region back.
+// Ends the scope's region. Nodes get back their values in the outer region.
 void inf_tfjs_region_end(struct inf_tfjs_scope *scope);
 
 // Returns the number of a region.
@@ -59,61 +60,61 @@ uint32_t inf_tfjs_region_id(const struct inf_tfjs_region *region);
 enum inf_code inf_tfjs_region_take(struct inf_tfjs_region *region, struct inf_tfjs_node *node,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Lowers all nodes that `refs` depend on and that have no value in the scope's region.
+// Lowers all nodes on which `refs` depend and that have no value in the scope's region.
 //
-// INF_INVALID  a cycle that is no loop, and whatever lowering functions find.
+// INF_INVALID  a cycle that is not a loop, and all errors of lowering functions.
 enum inf_code inf_tfjs_lower_refs(struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *refs,
                                   uint32_t count, struct inf_error *err) INF_NODISCARD;
 
-// *out_value = the value of a reference whose node was lowered. `where` names the referrer in error
-// texts.
+// Sets *out_value to the value of a reference whose node was lowered. `where` names the object that
+// has the reference in error texts.
 enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
                              uint32_t *out_value, const char *where,
                              struct inf_error *err) INF_NODISCARD;
 
-// Builds the subgraphs of a branch or loop. `build` fills subgraph `side` through the scope
-// `inside`: values[i] is the subgraph's value for outer value i; it sets outputs[].
+// Builds the subgraphs of a branch or loop. `build` adds the nodes of subgraph `side` through the
+// scope `inside`. values[i] is the subgraph's value for outer value i. `build` sets outputs[].
 struct inf_tfjs_inside {
     enum inf_code (*build)(void *context, struct inf_tfjs_scope *inside, int side,
                            const uint32_t *values, uint32_t *outputs, struct inf_error *err);
     void *context;
 };
 
-// A branch: side 1 runs if `predicate` is true, else side 0.
+// A branch. Side 1 runs if `predicate` is true, otherwise side 0.
 struct inf_tfjs_branch_call {
     struct inf_tfjs_inside inside;
     uint32_t predicate;
-    const uint32_t *values; // outer values that the sides use
+    const uint32_t *values; // outer values that the two sides use
     uint32_t value_count;
     uint32_t output_count;
 };
-// Adds a branch. out_values has room for its outputs.
+// Adds a branch. out_values must have room for its outputs.
 enum inf_code inf_tfjs_emit_branch(struct inf_tfjs_scope *scope,
                                    const struct inf_tfjs_branch_call *call, uint32_t *out_values,
                                    struct inf_error *err) INF_NODISCARD;
 
-// A loop: side 0 is its condition, with one output; side 1 is its body.
+// A loop. Side 0 is its condition and has one output; side 1 is its body.
 struct inf_tfjs_loop_call {
     struct inf_tfjs_inside inside;
-    const uint32_t *values; // initial values of the variables, then values that stay the same
+    const uint32_t *values; // initial values of the variables, then values that do not change
     uint32_t value_count;
-    uint32_t variable_count; // number of variables, and of outputs
+    uint32_t variable_count; // number of variables, which is also the number of outputs
 };
-// Adds a loop. out_values has room for its outputs.
+// Adds a loop. out_values must have room for its outputs.
 enum inf_code inf_tfjs_emit_loop(struct inf_tfjs_scope *scope,
                                  const struct inf_tfjs_loop_call *call, uint32_t *out_values,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Lowers the function `name` with these arguments. It must have `output_count` results.
+// Lowers the function `name` with the given arguments. It must have `output_count` results.
 enum inf_code inf_tfjs_call_function(struct inf_tfjs_scope *scope, const char *name,
                                      const uint32_t *arguments, uint32_t argument_count,
                                      uint32_t *out_values, uint32_t output_count,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Lowers the branch whose end is the scope's node, a Merge.
+// Lowers the branch that ends with the scope's node, a Merge.
 enum inf_code inf_tfjs_lower_merge(struct inf_tfjs_scope *scope,
                                    struct inf_error *err) INF_NODISCARD;
-// Lowers a loop whose end is the scope's node, an Exit.
+// Lowers the loop that ends with the scope's node, an Exit.
 enum inf_code inf_tfjs_lower_exit(struct inf_tfjs_scope *scope,
                                   struct inf_error *err) INF_NODISCARD;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outputs of the node that is being lowered.
+// Sets the outputs of the node that is being lowered.
 #include <assert.h>
 
 #include "backends/import/tfjs/layout.h"

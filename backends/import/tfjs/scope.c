@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node that is being lowered: a builder with its name, its inputs and their constants.
+// The node that is being lowered: a builder with the node's name, the node's inputs, and constant
+// inputs.
 #include "backends/import/tfjs/lower.h"
 
 #include <assert.h>

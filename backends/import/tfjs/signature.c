@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the inputs and outputs of a model: from its signature, or from placeholders and ends of the
-// graph.
+// Finds the inputs and outputs of a model: from its signature, or from the placeholders and the
+// ends of the graph.
 #include "backends/import/tfjs/signature.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static bool is_placeholder(const struct inf_tfjs_node *node)
     return strcmp(node->op, "Placeholder") == 0 || strcmp(node->op, "PlaceholderWithDefault") == 0;
 }
 
-// The inputs or the outputs of a signature while they are read.
+// The inputs or the outputs of a signature, while they are being read.
 struct side {
     const char *name; // "inputs", "outputs"
     struct inf_tfjs_port *ports;
@@ -33,7 +33,7 @@ static enum inf_code add_port(const struct side *side, const struct inf_tfjs_por
     return INF_OK;
 }
 
-// Reads one entry: {"name": "x:0", "tensorShape": {...}}. Without a name, its key is the name.
+// Reads one entry: {"name": "x:0", "tensorShape": {...}}. If it has no name, its key is used.
 static enum inf_code read_entry(const struct side *side, const struct inf_json *entry,
                                 struct inf_tfjs_graph *graph, struct inf_error *err)
 {
@@ -51,7 +51,7 @@ static enum inf_code read_entry(const struct side *side, const struct inf_json *
         return inf_json_fail(entry, err, "a key that is not empty");
     INF_TRY(inf_tfjs_graph_resolve(graph, text, &port.ref, inf_json_path(entry, where), err));
     if (graph->nodes[port.ref.node].table != NULL)
-        return INF_OK; // a resource, not a tensor
+        return INF_OK; // skip a resource, which is not a tensor
     INF_TRY(inf_json_find(entry, "tensorShape", &shape, err));
     if (shape.value != NULL)
         INF_TRY(inf_tfjs_shape_read(&shape, &port.shape, err));
@@ -73,7 +73,7 @@ static enum inf_code read_side(const struct side *side, const struct inf_json *s
     return INF_OK;
 }
 
-// Checks that inputs are different placeholders.
+// Checks that all inputs are placeholders and that no two are the same.
 static enum inf_code check_inputs(const struct inf_tfjs_signature *signature,
                                   const struct inf_tfjs_graph *graph, struct inf_error *err)
 {
@@ -102,7 +102,7 @@ static bool is_input(const struct inf_tfjs_signature *signature, uint32_t node)
     return false;
 }
 
-// Adds the ends of the graph as outputs: nodes that compute something that no node takes.
+// Adds the ends of the graph as outputs. An end is a node that computes a value that no node uses.
 static enum inf_code add_ends(const struct side *outputs, const struct inf_tfjs_graph *graph,
                               struct inf_error *err)
 {
@@ -122,7 +122,8 @@ static enum inf_code add_ends(const struct side *outputs, const struct inf_tfjs_
     return INF_OK;
 }
 
-// Adds placeholders that outputs depend on as inputs, and without a signature also unused ones.
+// Adds the placeholders on which outputs depend as inputs. Without a signature, adds unused
+// placeholders too.
 static enum inf_code add_placeholders(const struct side *inputs,
                                       const struct inf_tfjs_signature *signature,
                                       const struct inf_tfjs_graph *graph, struct inf_error *err)
@@ -141,7 +142,8 @@ static enum inf_code add_placeholders(const struct side *inputs,
     return INF_OK;
 }
 
-// *out = the signature object, at the top or in the metadata; its value is NULL if there is none.
+// Sets *out to the signature object, which is at the top level or in the metadata; its value is
+// NULL if there is none.
 static enum inf_code find_signature(const struct inf_json *document, struct inf_json *metadata,
                                     struct inf_json *out, struct inf_error *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inputs and outputs of a graph model and their names, from the model's signature or its
-// metadata. Without either they are the placeholders and the ends of the graph.
+// metadata. If it has neither, they are the placeholders and the ends of the graph.
 #ifndef INF_BACKENDS_IMPORT_TFJS_SIGNATURE_H
 #define INF_BACKENDS_IMPORT_TFJS_SIGNATURE_H
 
@@ -10,7 +10,7 @@
 struct inf_tfjs_port {
     const char *name; // key in the signature, or name of the node; owned by the document
     struct inf_tfjs_ref ref;
-    struct inf_shape shape; // from the signature; unknown rank if it has none
+    struct inf_shape shape; // from the signature; unknown rank if the signature has no shape
 };
 
 struct inf_tfjs_signature {
@@ -20,10 +20,10 @@ struct inf_tfjs_signature {
     uint32_t output_count;
 };
 
-// Fills *signature and marks the nodes that outputs depend on as reachable. Reachable placeholders
+// Fills *signature and marks the nodes on which outputs depend as reachable. Reachable placeholders
 // that the signature does not list become inputs too.
 //
-// INF_INVALID    a name that is no node, an input that is no placeholder, no output at all.
+// INF_INVALID    a name without a node, an input that is not a placeholder, or no outputs.
 // INF_EXHAUSTED  more than INF_LIMIT_TENSORS inputs or outputs.
 enum inf_code inf_tfjs_signature_read(struct inf_tfjs_signature *signature,
                                       const struct inf_json *document, struct inf_tfjs_graph *graph,

@@ -2,9 +2,10 @@
 // Builds BRANCH and LOOP nodes from Merge nodes, frames of loops, and calls of functions. Each side
 // becomes a subgraph whose inputs are the outer values that it uses; constants are copied instead.
 // A loop body is lowered with guessed shapes of its variables, because lowering depends on shapes.
-// The guesses are tried in order: the shapes before the first iteration; the dimensions that these
-// have in common with the body's results; unknown rank. A guess holds if the body returns shapes
-// that fit it. Example: a variable that starts as [1,8] and grows to [2,8] gets [?,8].
+// The guesses are tried in this order: the shapes before the first iteration; the dimensions that
+// these shapes and the body's results have in common; unknown rank. A guess holds if the body
+// returns shapes that match it. Example: a variable that starts as [1,8] and grows to [2,8] gets
+// [?,8].
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 #include "backends/import/tfjs/control.h"
 #include "backends/import/tfjs/region.h"
 
-// Attempts at the shapes of variables: initial shapes, common dimensions, unknown rank.
+// The number of guesses for the shapes of variables: initial shapes, common dimensions, unknown
+// rank.
 #define LOOP_GUESSES 3
 
 // A subgraph that is to be built.
@@ -21,12 +23,12 @@ struct side {
     int which;
     const uint32_t *values; // values of the outer graph
     uint32_t value_count;
-    const struct inf_shape *shapes; // shapes for the first of them, instead of their own
+    const struct inf_shape *shapes; // shapes that replace those of the first values
     uint32_t shape_count;
     uint32_t output_count;
 };
 
-// Makes values[i] the subgraph's value for outer value i: a constant or an input.
+// Sets values[i] to the subgraph's value for outer value i, which is a constant or an input.
 static enum inf_code enter_side(struct inf_tfjs_scope *inside, const struct inf_graph *outer,
                                 const struct side *side, uint32_t *values, struct inf_error *err)
 {
@@ -92,7 +94,7 @@ static enum inf_code build_side(struct inf_tfjs_scope *scope, const struct side 
     return code;
 }
 
-// Adds the node and takes over its two subgraphs.
+// Adds the node, which takes ownership of its two subgraphs.
 static enum inf_code emit_node(struct inf_tfjs_scope *scope, struct inf_build_node *call,
                                struct inf_graph *sides[2], uint32_t *out_values,
                                struct inf_error *err)
@@ -153,7 +155,7 @@ enum inf_code inf_tfjs_emit_branch(struct inf_tfjs_scope *scope,
     return code;
 }
 
-// Merges the shapes that the body returns into the guess. Returns true if the guess held.
+// Merges the shapes of the body's results into the guess. Returns true if the guess held.
 static bool refine_guess(const struct inf_graph *body, struct inf_shape *shapes, uint32_t count,
                          bool give_up)
 {
@@ -228,7 +230,7 @@ enum inf_code inf_tfjs_emit_loop(struct inf_tfjs_scope *scope,
     return code;
 }
 
-// --- Merge ---
+// --- branches that end with a Merge ---
 
 // Sets the values of border nodes inside a side.
 static enum inf_code set_captures(const struct inf_tfjs_branch *branch,
@@ -241,7 +243,8 @@ static enum inf_code set_captures(const struct inf_tfjs_branch *branch,
         uint32_t *outputs;
         inside->node = &inside->source->nodes[ref->node];
         uint32_t value_count = is_switch ? 2 : inside->node->value_count;
-        // The node has an output already; add the second one.
+        // The node already has values, because the other output of the Switch was set. Set the
+        // second one.
         outputs = inside->node->values;
         if (inside->node->region != inf_tfjs_region_id(inside->region))
             INF_TRY(inf_tfjs_outputs(inside, INF_MAX(value_count, ref->port + 1), &outputs, err));
@@ -286,12 +289,12 @@ enum inf_code inf_tfjs_lower_merge(struct inf_tfjs_scope *scope, struct inf_erro
     return inf_tfjs_result(scope, result, err);
 }
 
-// --- loops of frames ---
+// --- loops of TensorFlow 1 ---
 
 // A loop that is being lowered.
 struct loop {
     const struct inf_tfjs_frame *frame;
-    uint32_t *constants; // Enter nodes of values that stay the same
+    uint32_t *constants; // Enter nodes whose values do not change in the loop
     uint32_t constant_count;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds hash tables and the constants that fill them. A table is filled by an initializer graph or
-// by the model's own graph; a resourceId connects the two.
+// Finds hash tables and the constants that fill them. An initializer graph or the model's own graph
+// fills a table; a resourceId connects the two graphs.
 #include "backends/import/tfjs/table.h"
 
 #include <stdlib.h>
@@ -46,7 +46,8 @@ static enum inf_code add_table(struct inf_tfjs_tables *tables, const char *name,
     return INF_OK;
 }
 
-// Returns the node of a reference, after nodes that pass it on. The graph may have cycles.
+// Returns the node of a reference, after skipping nodes that return their input. The graph may have
+// cycles.
 static const struct inf_tfjs_node *skip_passing_nodes(const struct inf_tfjs_graph *graph,
                                                       const struct inf_tfjs_ref *ref)
 {
@@ -92,7 +93,8 @@ static enum inf_code read_initializer(struct inf_tfjs_tables *tables,
     return find_tables(tables, tables->initializer, err);
 }
 
-// *out = the node of `graph` that an entry of a signature names; NULL if it names none.
+// Sets *out to the node of `graph` that an entry of a signature names; NULL if the entry names no
+// node.
 static enum inf_code find_node(const struct inf_json *entry, struct inf_tfjs_graph *graph,
                                struct inf_tfjs_node **out, struct inf_error *err)
 {
@@ -108,7 +110,7 @@ static enum inf_code find_node(const struct inf_json *entry, struct inf_tfjs_gra
     return INF_OK;
 }
 
-// *out = the resourceId of a signature's entry; -1 if it has none.
+// Sets *out to the resourceId of a signature's entry; -1 if it has none.
 static enum inf_code read_resource(const struct inf_json *entry, int64_t *out,
                                    struct inf_error *err)
 {
@@ -136,7 +138,7 @@ static enum inf_code find_resource(struct inf_tfjs_tables *tables, const struct 
         INF_TRY(find_node(&entry, tables->initializer, &node, err));
         const struct inf_tfjs_ref ref = {.node = (uint32_t)(node - tables->initializer->nodes)};
         const struct inf_tfjs_node *table = skip_passing_nodes(tables->initializer, &ref);
-        // Operators that fill a table pass it on.
+        // Operators that fill a table also return the table.
         if (is_filling(table))
             table = skip_passing_nodes(tables->initializer, &table->inputs[0]);
         if (!is_table(table))
@@ -178,7 +180,7 @@ enum inf_code inf_tfjs_tables_read(struct inf_tfjs_tables *tables, const struct 
     uint32_t index;
     INF_TRY(read_initializer(tables, document, err));
     INF_TRY(find_tables(tables, source, err));
-    // No table is added after this point, so pointers to tables stay valid.
+    // From here on no table is added, so pointers to tables stay valid.
     INF_TRY(connect_resources(tables, document, source, err));
     for (uint32_t i = 0; i < source->node_count; i++)
         if (is_table(&source->nodes[i])) {

@@ -36,7 +36,8 @@ static enum inf_code add_outputs(struct inf_tfjs_scope *scope,
         uint32_t value = INF_VALUE_NONE;
         snprintf(where, sizeof where, "signature: output '%.100s'", port->name);
         INF_TRY(inf_tfjs_value(scope, &port->ref, &value, where, err));
-        // An output must be made by a node.
+        // A node must compute each output, so an output that is an input or constant gets an
+        // identity node.
         if (scope->graph->values[value].producer == INF_NODE_NONE) {
             scope->node = &scope->source->nodes[port->ref.node];
             struct inf_build_node copy =
@@ -67,7 +68,7 @@ static enum inf_code lower_graph(struct inf_tfjs_scope *scope,
     return inf_graph_verify(scope->graph, err);
 }
 
-// Lowers the model in a region of its own.
+// Lowers the model in a new region.
 static enum inf_code lower_model(struct inf_tfjs_scope *scope,
                                  const struct inf_tfjs_signature *signature, struct inf_error *err)
 {

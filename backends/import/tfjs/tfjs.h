@@ -10,8 +10,9 @@
 #include "backends/import/common/shards.h"
 
 // Lowers the graph model `document` to a verified graph with inferred shapes. Its shards are at
-// `place` and are added to `tally`. `report` (may be NULL) gets all unsupported operators, see
-// inf_import_options. The caller destroys *out_graph. Errors are those of inf_model_import().
+// `place`; their bytes are added to `tally`. `report` (may be NULL) receives all unsupported
+// operators, see inf_import_options. The caller destroys *out_graph. Errors are those of
+// inf_model_import().
 //
 // Blocks (reads the shards).
 enum inf_code inf_tfjs_import(struct inf_graph **out_graph, const struct inf_json *document,

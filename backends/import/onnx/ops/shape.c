@@ -121,7 +121,7 @@ static void lower_unsqueeze(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_expand_dims(&s->b, s->inputs[0], axes.values, (int32_t)axes.count);
 }
 
-// --- shapes as data ---
+// --- operators that return shapes ---
 
 static void lower_shape(struct inf_onnx_scope *s)
 {

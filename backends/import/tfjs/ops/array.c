@@ -52,7 +52,7 @@ static struct inf_build_node describe_slice(uint32_t x, uint32_t begin, uint32_t
     return call;
 }
 
-// *out_end = begin + size, both constants.
+// Sets *out_end to begin + size, both of which are constants.
 static enum inf_code add_const_slice_end(struct inf_tfjs_scope *scope,
                                          const struct inf_tfjs_ints *size, uint32_t *out_end,
                                          struct inf_error *err)
@@ -74,7 +74,7 @@ static enum inf_code add_const_slice_end(struct inf_tfjs_scope *scope,
     return inf_tfjs_add_ints(scope, begin.values, begin.count, out_end, err);
 }
 
-// *out_end = begin + size; the end of the axis if the computed size is negative.
+// Sets *out_end to begin + size, or to the end of the axis if the computed size is negative.
 static enum inf_code add_slice_end(struct inf_tfjs_scope *scope, bool size_is_const,
                                    uint32_t *out_end, struct inf_error *err)
 {
@@ -95,7 +95,7 @@ static enum inf_code add_slice_end(struct inf_tfjs_scope *scope, bool size_is_co
     return inf_tfjs_emit(scope, &call, out_end, err);
 }
 
-// Reads a constant size; -1 means up to the end of the axis.
+// Reads a constant size. -1 means up to the end of the axis.
 static enum inf_code read_size(struct inf_tfjs_scope *scope, struct inf_tfjs_ints *size,
                                int32_t *end_mask, struct inf_error *err)
 {
@@ -169,7 +169,7 @@ static enum inf_code read_reversed(struct inf_tfjs_scope *scope, struct inf_ints
     return INF_OK;
 }
 
-// A slice with step -1 along the named axes.
+// Lowers Reverse to a slice with step -1 along the named axes.
 static enum inf_code lower_reverse(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_ints axes;

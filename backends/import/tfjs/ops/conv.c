@@ -5,8 +5,8 @@
 #include "backends/import/tfjs/layout.h"
 #include "backends/import/tfjs/op_table.h"
 
-// Reads height and width from a list attribute with one integer per dimension; those of batch and
-// channels must be 1. Unchanged if the attribute is absent.
+// Reads height and width from a list attribute with one integer for each dimension; the integers
+// for batch and channels must be 1. The result is unchanged if the attribute is absent.
 static enum inf_code read_pair(struct inf_tfjs_scope *scope, const char *key, int32_t *height,
                                int32_t *width, struct inf_error *err)
 {
@@ -149,8 +149,8 @@ static enum inf_code read_fusion(struct inf_tfjs_scope *scope, struct fusion *fu
     return INF_OK;
 }
 
-// *out_alpha = a constant slope of prelu as a vector of its last dimension, sharing its data;
-// INF_VALUE_NONE if it is not constant or differs between rows.
+// Sets *out_alpha to a constant slope of prelu, reshaped to a vector of its last dimension; the
+// data is shared. INF_VALUE_NONE if the slope is not constant or differs between rows.
 static enum inf_code flatten_alpha(struct inf_tfjs_scope *scope, uint32_t alpha,
                                    uint32_t *out_alpha, struct inf_error *err)
 {
@@ -166,8 +166,8 @@ static enum inf_code flatten_alpha(struct inf_tfjs_scope *scope, uint32_t alpha,
                                inf_blob_ref(value->data), out_alpha, err);
 }
 
-// Adds a convolution or matrix product, whose inputs so far are x and weights, with bias and
-// activation. A prelu that cannot be fused becomes a node.
+// Adds a convolution or matrix product with bias and activation. Its inputs so far are x and
+// weights. A prelu that cannot be fused becomes a separate node.
 static enum inf_code finish_fused(struct inf_tfjs_scope *scope, struct inf_build_node *call,
                                   const struct fusion *fusion, enum inf_activation *activation,
                                   struct inf_error *err)
@@ -213,7 +213,7 @@ static enum inf_code lower_conv2d(struct inf_tfjs_scope *scope, struct inf_error
     attrs->pad_left = pads.left;
     attrs->pad_right = pads.right;
     attrs->activation_alpha = fusion.activation_alpha;
-    // A filter with fewer channels than x works on groups of channels.
+    // If the filter has fewer channels than x, the convolution works on groups of channels.
     int64_t channels = inf_tfjs_input(scope, 0)->shape.rank == 4
                            ? inf_tfjs_input(scope, 0)->shape.dims[3]
                            : INF_DIM_UNKNOWN;
@@ -246,7 +246,7 @@ static enum inf_code lower_depthwise(struct inf_tfjs_scope *scope, struct inf_er
     return finish_fused(scope, &call, &fusion, &attrs->activation, err);
 }
 
-// Inputs: output shape, filter, x.
+// Lowers a transposed convolution. The inputs are output shape, filter, x.
 static enum inf_code lower_conv2d_transpose(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 2, 4, err));
@@ -266,7 +266,8 @@ static enum inf_code lower_conv2d_transpose(struct inf_tfjs_scope *scope, struct
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// MatMul and _FusedMatMul (transpose_a, transpose_b), BatchMatMul and BatchMatMulV2 (adj_x, adj_y).
+// Lowers MatMul and _FusedMatMul (transpose_a, transpose_b), and BatchMatMul and BatchMatMulV2
+// (adj_x, adj_y).
 static enum inf_code lower_matmul(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =

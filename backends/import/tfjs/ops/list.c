@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of tensors: TensorList* and TensorArray*. A list is one tensor, its items stacked along the
-// first axis. If the shape of items is unknown, the empty list is [n,0] until the first item is
-// set. The handle of a TensorArray is a number that says whether the array may grow; its flow is
-// the list.
+// Lists of tensors: TensorList* and TensorArray*. A list is represented by one tensor, in which the
+// items are stacked along the first axis. If the shape of items is unknown, the empty list is [n,0]
+// until the first item is set. The handle of a TensorArray is a number that says whether the array
+// may grow; its flow value is the list.
 #include <string.h>
 
 #include "backends/import/tfjs/lower.h"
@@ -15,7 +15,7 @@ static enum inf_code emit_node(struct inf_tfjs_scope *scope, enum inf_op op, uin
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
-// *out = the scalar `value` as a list of one element.
+// Sets *out to the scalar `value` as a list of one element.
 static enum inf_code emit_vector(struct inf_tfjs_scope *scope, uint32_t value, uint32_t *out,
                                  struct inf_error *err)
 {
@@ -25,7 +25,7 @@ static enum inf_code emit_vector(struct inf_tfjs_scope *scope, uint32_t value, u
     return emit_node(scope, INF_OP_RESHAPE, value, shape, out, err);
 }
 
-// *out = x and y joined along their first axis.
+// Sets *out to x and y joined along their first axis.
 static enum inf_code emit_concat(struct inf_tfjs_scope *scope, uint32_t a, uint32_t b,
                                  uint32_t *out, struct inf_error *err)
 {
@@ -36,9 +36,9 @@ static enum inf_code emit_concat(struct inf_tfjs_scope *scope, uint32_t a, uint3
 struct part {
     uint32_t x;
     int64_t begin, end;
-    uint32_t end_value; // used instead of `end`: a list of one element
-    bool to_end;        // everything from `begin` on
-    bool shrink;        // only the element at `begin`, without the axis
+    uint32_t end_value; // a list of one element, used instead of `end`
+    bool to_end;        // true: the part ends at the end of the tensor
+    bool shrink;        // true: only the element at `begin`, without the axis
 };
 
 static enum inf_code emit_part(struct inf_tfjs_scope *scope, const struct part *part, uint32_t *out,
@@ -58,7 +58,7 @@ static enum inf_code emit_part(struct inf_tfjs_scope *scope, const struct part *
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
-// *out = number of items of a list, a scalar.
+// Sets *out to the number of items in a list, a scalar.
 static enum inf_code emit_length(struct inf_tfjs_scope *scope, uint32_t list, uint32_t *out,
                                  struct inf_error *err)
 {
@@ -67,7 +67,7 @@ static enum inf_code emit_length(struct inf_tfjs_scope *scope, uint32_t list, ui
     return emit_part(scope, &first, out, err);
 }
 
-// *out = the dimensions of a list from `first` on.
+// Sets *out to the dimensions of a list, starting at `first`.
 static enum inf_code emit_dims(struct inf_tfjs_scope *scope, uint32_t list, int64_t first,
                                uint32_t *out, struct inf_error *err)
 {
@@ -76,7 +76,8 @@ static enum inf_code emit_dims(struct inf_tfjs_scope *scope, uint32_t list, int6
     return emit_part(scope, &rest, out, err);
 }
 
-// *out = a list of `length` (a scalar) zero items of this shape; empty if the shape is unknown.
+// Sets *out to a list of `length` (a scalar) zero items of the given shape; an empty list if the
+// shape is unknown.
 static enum inf_code emit_list(struct inf_tfjs_scope *scope, uint32_t length,
                                const struct inf_shape *item, enum inf_dtype dtype, uint32_t *out,
                                struct inf_error *err)
@@ -116,7 +117,7 @@ static enum inf_code emit_set(struct inf_tfjs_scope *scope, uint32_t list, uint3
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
-// *out = the items of a list joined: [n,a,b] becomes [n*a,b].
+// Sets *out to the joined items of a list: [n,a,b] becomes [n*a,b].
 static enum inf_code emit_joined(struct inf_tfjs_scope *scope, uint32_t list, uint32_t *out,
                                  struct inf_error *err)
 {
@@ -128,7 +129,7 @@ static enum inf_code emit_joined(struct inf_tfjs_scope *scope, uint32_t list, ui
     return emit_node(scope, INF_OP_RESHAPE, list, shape, out, err);
 }
 
-// *out = the length of each item of a list, as a list.
+// Sets *out to the length of each item of a list, as a list.
 static enum inf_code emit_lengths(struct inf_tfjs_scope *scope, uint32_t list, uint32_t *out,
                                   struct inf_error *err)
 {
@@ -176,7 +177,7 @@ static enum inf_code lower_length(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_result(scope, value, err);
 }
 
-// Items at one index or several. Inputs: list, indices.
+// Lowers reading the items at one index or several. The inputs are list, indices.
 static enum inf_code lower_get(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -214,7 +215,7 @@ static enum inf_code lower_pop(struct inf_tfjs_scope *scope, struct inf_error *e
     return emit_part(scope, &last, &values[1], err);
 }
 
-// Truncates the list, or appends zero items.
+// Lowers a resize: truncates the list, or appends zero items.
 static enum inf_code lower_resize(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t length, kept, missing, dims, shape, zero, zeros, value;
@@ -241,14 +242,15 @@ static enum inf_code lower_list_concat(struct inf_tfjs_scope *scope, struct inf_
     return emit_lengths(scope, list, &values[1], err);
 }
 
-// Inputs: tensor, indices, shape of items, and optionally the number of items.
+// Lowers a scatter to a list. The inputs are tensor, indices, shape of items and, optionally, the
+// number of items.
 static enum inf_code lower_list_scatter(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_shape item = {.rank = INF_RANK_UNKNOWN};
     uint32_t length, value;
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, 0, &length, err));
     if (scope->input_count > 3) {
-        // -1 means as many items as needed.
+        // Take the maximum, because a number of -1 means as many items as needed.
         INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MAX, length, scope->inputs[3], &length, err));
     }
     INF_TRY(emit_list(scope, length, &item, inf_tfjs_input(scope, 0)->dtype, &value, err));
@@ -284,7 +286,7 @@ static enum inf_code lower_list_split(struct inf_tfjs_scope *scope, struct inf_e
     return inf_tfjs_result(scope, value, err);
 }
 
-// --- TensorArray: handle first, flow last ---
+// --- TensorArray: the handle is the first input, the flow value the last one ---
 
 static enum inf_code lower_array(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
@@ -302,7 +304,7 @@ static enum inf_code lower_array(struct inf_tfjs_scope *scope, struct inf_error 
     return emit_list(scope, scope->inputs[0], &item, dtype, &values[1], err);
 }
 
-// Inputs: handle, index or indices, items, flow.
+// Lowers a write. The inputs are handle, index or indices, items, flow.
 static enum inf_code lower_array_write(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     int64_t grows;
@@ -314,7 +316,7 @@ static enum inf_code lower_array_write(struct inf_tfjs_scope *scope, struct inf_
     return inf_tfjs_result(scope, value, err);
 }
 
-// Inputs: handle, index or indices, flow.
+// Lowers a read. The inputs are handle, index or indices, flow.
 static enum inf_code lower_array_read(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -322,7 +324,7 @@ static enum inf_code lower_array_read(struct inf_tfjs_scope *scope, struct inf_e
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Inputs: handle, tensor, lengths, flow.
+// Lowers a split. The inputs are handle, tensor, lengths, flow.
 static enum inf_code lower_array_split(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;

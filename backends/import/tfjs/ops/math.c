@@ -27,7 +27,8 @@ static enum inf_code lower_binary(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_result(scope, value, err);
 }
 
-// TensorFlow.js divides integers with rounding towards minus infinity for all division operators.
+// Lowers all division operators. As in TensorFlow.js, integer quotients are rounded towards minus
+// infinity.
 static enum inf_code lower_div(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;
@@ -59,7 +60,7 @@ static enum inf_code lower_compare(struct inf_tfjs_scope *scope, struct inf_erro
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// IsNan: only NaN differs from itself.
+// Lowers IsNan to x != x, which is true only for NaN.
 static enum inf_code lower_is_nan(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -68,7 +69,7 @@ static enum inf_code lower_is_nan(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// IsInf and IsFinite: |x| against infinity.
+// Lowers IsInf and IsFinite, which compare |x| with infinity.
 static enum inf_code lower_against_infinity(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t infinity, magnitude;
@@ -104,7 +105,8 @@ static enum inf_code lower_prelu(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Select of TensorFlow 1 takes a vector that selects whole rows; otherwise it is SelectV2.
+// Lowers Select of TensorFlow 1. If the condition is a vector, it selects whole rows; otherwise the
+// operator equals SelectV2.
 static enum inf_code lower_select(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t condition = scope->inputs[0];
@@ -140,15 +142,15 @@ static enum inf_code lower_cast(struct inf_tfjs_scope *scope, struct inf_error *
     INF_TRY(inf_tfjs_attr_dtype(scope->node, "DstT", &dtype, err));
     if (dtype == INF_DTYPE_NONE)
         return inf_tfjs_fail(scope, err, INF_INVALID, "has no attribute DstT");
-    // Types that TensorFlow.js stores alike need no cast.
+    // No cast is needed between types that TensorFlow.js stores in the same way.
     if (inf_tfjs_input(scope, 0)->dtype == dtype)
         return inf_tfjs_result(scope, scope->inputs[0], err);
     call.attrs.cast.dtype = dtype;
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Reads the axes of a reduction. An empty list reduces nothing, which the graph's REDUCE cannot
-// express.
+// Reads the axes of a reduction. An empty list means that nothing is reduced, which the graph's
+// REDUCE cannot express.
 static enum inf_code read_reduction(struct inf_tfjs_scope *scope, struct inf_attrs_reduce *attrs,
                                     bool *is_identity, struct inf_error *err)
 {
@@ -169,7 +171,7 @@ static enum inf_code lower_reduce(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// The square root of the sum of squares.
+// Lowers the Euclidean norm, the square root of the sum of squares.
 static enum inf_code lower_euclidean_norm(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;
@@ -255,7 +257,7 @@ static const struct inf_tfjs_op ops[] = {
     {"LogicalXor", lower_binary, 2, 2, INF_BINARY_LOGICAL_XOR},
     {"Maximum", lower_binary, 2, 2, INF_BINARY_MAX},
     {"Minimum", lower_binary, 2, 2, INF_BINARY_MIN},
-    // TensorFlow.js gives Mod the sign of the divisor, as FloorMod.
+    // In TensorFlow.js, the result of Mod has the sign of the divisor, as for FloorMod.
     {"Mod", lower_binary, 2, 2, INF_BINARY_FLOOR_MOD},
     {"Mul", lower_binary, 2, 2, INF_BINARY_MUL},
     {"Pow", lower_binary, 2, 2, INF_BINARY_POW},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers. A seed gives the same numbers in every run, as in TensorFlow.js. They differ from
-// those of TensorFlow.js, which depend on its generator.
+// Random numbers. A seed gives the same numbers in every run, as in TensorFlow.js. The numbers
+// differ from those of TensorFlow.js, which uses another generator.
 #include "backends/import/tfjs/lower.h"
 #include "backends/import/tfjs/op_table.h"
 
@@ -43,7 +43,7 @@ static enum inf_code emit_cast(struct inf_tfjs_scope *scope, enum inf_dtype dtyp
     return inf_tfjs_emit(scope, &call, value, err);
 }
 
-// Inputs: shape, minimum, limit. Adds minimum + floor((limit - minimum) * uniform [0, 1)).
+// Adds minimum + floor((limit - minimum) * uniform [0, 1)). The inputs are shape, minimum, limit.
 static enum inf_code lower_random_int(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value, range;
@@ -57,7 +57,7 @@ static enum inf_code lower_random_int(struct inf_tfjs_scope *scope, struct inf_e
     return inf_tfjs_result(scope, value, err);
 }
 
-// *shape = [rows of logits, samples], as a list of integers.
+// Sets *shape to [rows of logits, samples], as a list of integers.
 static enum inf_code emit_sample_shape(struct inf_tfjs_scope *scope, uint32_t *shape,
                                        struct inf_error *err)
 {
@@ -76,8 +76,9 @@ static enum inf_code emit_sample_shape(struct inf_tfjs_scope *scope, uint32_t *s
     return inf_tfjs_emit(scope, &call, shape, err);
 }
 
-// Inputs: logits [b,c], samples. A sample is the number of cumulative probabilities at or below a
-// random number. The last one is not compared, because rounding may leave it below 1.
+// Lowers Multinomial. The inputs are logits [b,c] and the number of samples. A sample is the number
+// of cumulative probabilities that are at most a random number. The last probability is not
+// compared, because rounding may make it less than 1.
 static enum inf_code lower_multinomial(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t shape, drawn, sums, place, last;

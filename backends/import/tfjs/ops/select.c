@@ -13,7 +13,7 @@ static enum inf_code lower_where(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// *out = input `input` as a scalar f32; minus infinity if it is absent.
+// Sets *out to input `input` as a scalar f32; minus infinity if the input is absent.
 static enum inf_code add_threshold(struct inf_tfjs_scope *scope, uint32_t input, double absent,
                                    uint32_t *out, struct inf_error *err)
 {
@@ -23,7 +23,7 @@ static enum inf_code add_threshold(struct inf_tfjs_scope *scope, uint32_t input,
     return INF_OK;
 }
 
-// Versions differ in their inputs and outputs: V2 and V3 return indices, V4 indices and count, V5
+// Lowers NonMaxSuppression. V2 and V3 return indices; V4 returns indices and count; V5 returns
 // indices, scores and count.
 static enum inf_code lower_nms(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
@@ -87,7 +87,7 @@ static enum inf_code lower_top_k(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_emit(scope, &call, values, err);
 }
 
-// LowerBound and UpperBound.
+// Lowers LowerBound and UpperBound.
 static enum inf_code lower_bound(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call = inf_build_describe(INF_OP_SEARCH_SORTED, scope->inputs[0],
@@ -124,7 +124,7 @@ static enum inf_code lower_cumulate(struct inf_tfjs_scope *scope, struct inf_err
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Reads a number of diagonals to keep below or above the main one; negative: all.
+// Reads the number of diagonals to keep below or above the main one. A negative number keeps all.
 static enum inf_code read_diagonals(struct inf_tfjs_scope *scope, uint32_t input, int32_t all,
                                     int32_t sign, int32_t *out, struct inf_error *err)
 {
@@ -156,7 +156,8 @@ static enum inf_code lower_gather_nd(struct inf_tfjs_scope *scope, struct inf_er
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// *out = a tensor of this shape (a value) with all elements `value` (a scalar).
+// Sets *out to a tensor whose shape is given by a value and whose elements are all `value` (a
+// scalar).
 static enum inf_code emit_fill(struct inf_tfjs_scope *scope, uint32_t shape, uint32_t value,
                                uint32_t *out, struct inf_error *err)
 {
@@ -164,7 +165,8 @@ static enum inf_code emit_fill(struct inf_tfjs_scope *scope, uint32_t shape, uin
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
-// Inputs: indices, updates, shape. Several updates of one position add up.
+// Lowers ScatterNd. The inputs are indices, updates, shape. Several updates of one position are
+// summed.
 static enum inf_code lower_scatter_nd(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t zero, zeros;
@@ -213,7 +215,7 @@ static enum inf_code expand_sparse(struct inf_tfjs_scope *scope, uint32_t *indic
     return emit_fill(scope, shape, *values, values, err);
 }
 
-// Inputs: indices, shape, values, default.
+// Lowers SparseToDense. The inputs are indices, shape, values, default.
 static enum inf_code lower_sparse_to_dense(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t indices = scope->inputs[0], values = scope->inputs[2], background;

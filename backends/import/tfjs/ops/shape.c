@@ -47,7 +47,8 @@ static enum inf_code lower_transpose(struct inf_tfjs_scope *scope, struct inf_er
     struct inf_build_node call =
         inf_build_describe(INF_OP_TRANSPOSE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_const_axes(scope, 1, "perm", &call.attrs.transpose.perm, err));
-    // There are no axes to permute; the graph's TRANSPOSE would reverse the axes.
+    // If there are no axes to permute, pass x on, because the graph's TRANSPOSE would reverse the
+    // axes.
     if (call.attrs.transpose.perm.count == 0)
         return inf_tfjs_result(scope, scope->inputs[0], err);
     return inf_tfjs_finish(scope, &call, err);
@@ -73,7 +74,7 @@ static enum inf_code lower_space_to_depth(struct inf_tfjs_scope *scope, struct i
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Joins tensors along a new axis: the axis is inserted into each, then they are concatenated.
+// Lowers Pack: inserts a new axis into each tensor, then concatenates the tensors along this axis.
 static enum inf_code lower_pack(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     int32_t axis = 0;
@@ -91,7 +92,7 @@ static enum inf_code lower_pack(struct inf_tfjs_scope *scope, struct inf_error *
     return inf_tfjs_finish(scope, &concat, err);
 }
 
-// Splits a tensor into slices of size 1 and removes the axis from each.
+// Lowers Unpack: splits a tensor into slices of size 1 and removes the axis from each.
 static enum inf_code lower_unpack(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     int32_t axis = 0, count = 0;
@@ -131,7 +132,7 @@ static enum inf_code emit_shape(struct inf_tfjs_scope *scope, uint32_t input, ui
     return inf_tfjs_emit(scope, &call, out_value, err);
 }
 
-// Shape and ShapeN.
+// Lowers Shape and ShapeN.
 static enum inf_code lower_shape(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t *values;
@@ -141,7 +142,7 @@ static enum inf_code lower_shape(struct inf_tfjs_scope *scope, struct inf_error 
     return INF_OK;
 }
 
-// The number of dimensions: a constant if it is known, else the size of the shape's shape.
+// Lowers Rank: a constant if the rank is known, otherwise the size of the shape's shape.
 static enum inf_code lower_rank(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;
@@ -158,7 +159,7 @@ static enum inf_code lower_rank(struct inf_tfjs_scope *scope, struct inf_error *
     return inf_tfjs_finish(scope, &squeeze, err);
 }
 
-// The number of elements: the product of the shape.
+// Lowers Size, the product of all dimensions.
 static enum inf_code lower_size(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t shape;
@@ -177,7 +178,7 @@ static enum inf_code lower_fill(struct inf_tfjs_scope *scope, struct inf_error *
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// ZerosLike and OnesLike: the shape of x filled with `kind`.
+// Lowers ZerosLike and OnesLike: a tensor with the shape of x, filled with `kind`.
 static enum inf_code lower_like(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t shape, number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of values, and operators that pass their input on.
+// Operators that create values, and operators that return their input unchanged.
 #include "backends/import/tfjs/op_table.h"
 #include "backends/import/tfjs/table.h"
 
@@ -39,7 +39,7 @@ static enum inf_code lower_const(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_result(scope, value, err);
 }
 
-// Identity, and operators that act as one: the output is the first input.
+// Lowers Identity, and operators that behave in the same way: the output is the first input.
 static enum inf_code lower_identity(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     return inf_tfjs_result(scope, scope->inputs[0], err);
@@ -71,7 +71,7 @@ static const struct inf_tfjs_op ops[] = {
     {"PreventGradient", lower_identity, 1, 1, 0},
     {"EnsureShape", lower_identity, 1, 1, 0},
     {"Print", lower_identity, 1, INF_LIMIT_NODE_INPUTS, 0},
-    // In inference, TensorFlow.js does not change the numbers.
+    // In inference, TensorFlow.js treats this operator as an identity.
     {"FakeQuantWithMinMaxVars", lower_identity, 3, 3, 0},
     {"NoOp", lower_nothing, 0, 0, 0},
     {"Assert", lower_nothing, 0, INF_LIMIT_NODE_INPUTS, 0},

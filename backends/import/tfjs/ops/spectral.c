@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fourier transforms, and operators between real and complex numbers.
+// Fourier transforms, and conversions between real and complex numbers.
 #include "backends/import/common/dft.h"
 #include "backends/import/tfjs/complex.h"
 #include "backends/import/tfjs/op_table.h"
 #include "backends/import/tfjs/region.h"
 
-// Returns the parts of input 0. Fails if it is real.
+// Returns the real and imaginary parts of input 0. Fails if the input is real.
 static enum inf_code read_parts(struct inf_tfjs_scope *scope, const uint32_t **out,
                                 struct inf_error *err)
 {
@@ -28,7 +28,7 @@ static enum inf_code lower_part(struct inf_tfjs_scope *scope, struct inf_error *
     return inf_tfjs_result(scope, parts[scope->op->kind], err);
 }
 
-// ComplexAbs: the square root of the sum of both squares.
+// Lowers ComplexAbs: the square root of the sum of both squares.
 static enum inf_code lower_abs(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     const uint32_t *parts;
@@ -50,8 +50,8 @@ static enum inf_code lower_abs(struct inf_tfjs_scope *scope, struct inf_error *e
     return inf_tfjs_finish(scope, &root, err);
 }
 
-// *length = the second input of RFFT and IRFFT or, without it, the length that the last axis of the
-// first input implies.
+// Sets *length to the second input of RFFT and IRFFT. If it is absent, uses the length that follows
+// from the last axis of the first input.
 static enum inf_code read_length(struct inf_tfjs_scope *scope, enum inf_dft_kind kind,
                                  int64_t *length, struct inf_error *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups in hash tables: the keys in sorted order as a constant, a binary search, and the value at
-// the position found if the key there is equal.
+// Lookups in hash tables. The sorted keys become a constant. A binary search finds a position, and
+// if the key there is equal, the result is the value at that position.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ enum inf_code inf_tfjs_table_handle(struct inf_tfjs_scope *scope, struct inf_err
 static const struct inf_tfjs_table *find_table(const struct inf_tfjs_scope *scope)
 {
     const struct inf_tfjs_node *node = &scope->source->nodes[scope->node->inputs[0].node];
-    // The Identity nodes have been lowered, so they form no cycle.
+    // This loop ends, because the Identity nodes have been lowered and therefore form no cycle.
     while (node->table == NULL && strcmp(node->op, "Identity") == 0 && node->input_count > 0)
         node = &scope->source->nodes[node->inputs[0].node];
     return node->table;
@@ -27,7 +27,7 @@ static const struct inf_tfjs_table *find_table(const struct inf_tfjs_scope *scop
 // The contents of a table.
 struct contents {
     const struct inf_weight *keys, *values;
-    uint32_t count;  // number of keys, with repeated ones
+    uint32_t count;  // number of keys, including duplicates
     uint32_t *order; // `count` indices of keys in sorted order; the caller frees them
 };
 
@@ -62,7 +62,7 @@ static int compare_keys(const void *a, const void *b, void *context)
 {
     uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
     double x = get_key(context, left), y = get_key(context, right);
-    // A later key replaces an earlier equal one, so it is sorted first.
+    // Sort a later key before an earlier equal one, because the later one replaces it.
     return x != y ? (x > y) - (x < y) : (left < right) - (left > right);
 }
 
@@ -106,7 +106,7 @@ static enum inf_code read_contents(struct inf_tfjs_scope *scope, struct contents
     return INF_OK;
 }
 
-// Adds the elements of a weight, in the table's order, as a constant.
+// Adds the elements of a weight as a constant, in the sorted order of the table.
 static enum inf_code add_ordered(struct inf_tfjs_scope *scope, const struct contents *contents,
                                  const struct inf_weight *weight, uint32_t *out_value,
                                  struct inf_error *err)
@@ -130,7 +130,7 @@ static enum inf_code emit_binary_op(struct inf_tfjs_scope *scope, enum inf_op op
     return inf_tfjs_emit(scope, &call, out_value, err);
 }
 
-// Adds the values of `asked`, a list of keys, and the default for unknown ones.
+// Adds the values for `asked`, a list of keys. Unknown keys get the default.
 static enum inf_code emit_lookup(struct inf_tfjs_scope *scope, const struct contents *contents,
                                  uint32_t asked, uint32_t *out_value, struct inf_error *err)
 {
@@ -149,7 +149,7 @@ static enum inf_code emit_lookup(struct inf_tfjs_scope *scope, const struct cont
     return inf_tfjs_emit(scope, &call, out_value, err);
 }
 
-// Looks up a list. Other shapes are flattened first, and the result is reshaped.
+// Looks up a list of keys. Other shapes are flattened first, and the result is reshaped.
 static enum inf_code emit_find(struct inf_tfjs_scope *scope, const struct contents *contents,
                                uint32_t *out_value, struct inf_error *err)
 {
@@ -165,7 +165,7 @@ static enum inf_code emit_find(struct inf_tfjs_scope *scope, const struct conten
     return emit_binary_op(scope, INF_OP_RESHAPE, *out_value, shape, out_value, err);
 }
 
-// Inputs: table, keys, default.
+// Lowers a lookup. The inputs are table, keys, default.
 static enum inf_code lower_find(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct contents contents = {.order = NULL};
@@ -191,7 +191,8 @@ static enum inf_code lower_size(struct inf_tfjs_scope *scope, struct inf_error *
 static const struct inf_tfjs_op ops[] = {
     {"HashTable", inf_tfjs_table_handle, 0, 0, 0},
     {"HashTableV2", inf_tfjs_table_handle, 0, 0, 0},
-    // The operators that fill tables were read before any node is lowered.
+    // No node is needed, because the operators that fill tables are read before any node is
+    // lowered.
     {"InitializeTable", inf_tfjs_table_handle, 3, 3, 0},
     {"InitializeTableV2", inf_tfjs_table_handle, 3, 3, 0},
     {"LookupTableImport", inf_tfjs_table_handle, 3, 3, 0},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows in one and three dimensions, operators on pictures, and operators that fill new tensors.
+// Windows in one and three dimensions, operators on images, and operators that create filled
+// tensors.
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +8,8 @@
 #include "backends/import/tfjs/layout.h"
 #include "backends/import/tfjs/op_table.h"
 
-// Reads the spatial elements of a list attribute that has one element per dimension (`rank` + 2).
+// Reads the spatial elements of a list attribute. The list has one element for each dimension
+// (`rank` + 2).
 static enum inf_code read_spatial(struct inf_tfjs_scope *scope, const char *key, int32_t rank,
                                   struct inf_ints *out, struct inf_error *err)
 {
@@ -129,9 +131,9 @@ static enum inf_code lower_lrn(struct inf_tfjs_scope *scope, struct inf_error *e
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// --- pictures ---
+// --- images ---
 
-// Reads "bilinear" or "nearest", in either case.
+// Reads "bilinear" or "nearest", in upper or lower case.
 static enum inf_code read_method(struct inf_tfjs_scope *scope, const char *key,
                                  enum inf_resize_kind *out, struct inf_error *err)
 {
@@ -190,9 +192,9 @@ static enum inf_code lower_space_batch(struct inf_tfjs_scope *scope, struct inf_
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// --- new tensors ---
+// --- filled tensors ---
 
-// Ones and Zeros.
+// Lowers Ones and Zeros.
 static enum inf_code lower_full(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     enum inf_dtype dtype = INF_DTYPE_F32;
@@ -227,8 +229,8 @@ static enum inf_code lower_lin_space(struct inf_tfjs_scope *scope, struct inf_er
     return inf_tfjs_result(scope, value, err);
 }
 
-// The shape to which two shapes broadcast: leading dimensions of the longer one, otherwise the
-// dimension that is not 1.
+// Lowers BroadcastArgs, which returns the shape to which two shapes broadcast. The longer shape
+// gives the leading dimensions; of two dimensions, the one that is not 1 is used.
 static enum inf_code lower_broadcast_args(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     const int64_t one[] = {1, 1, 1, 1, 1, 1, 1, 1};
