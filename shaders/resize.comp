@@ -12,8 +12,8 @@ layout(constant_id = 1) const bool BILINEAR = false;
 layout(constant_id = 2) const bool VECTOR = false;
 
 READS(0, x)
-layout(binding = 1) readonly buffer T { uvec4 table[]; }; // the entries for rows of y, then for
-                                                          // columns of y
+// The entries for rows of y, then for columns of y.
+layout(binding = 1) readonly buffer T { uvec4 table[]; };
 WRITES(2, y)
 
 uvec4 load(uint at)

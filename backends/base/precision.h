@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum inf_precision {
-    INF_PRECISION_AUTO, // only in requests: the fastest precision whose results are close enough to
-                        // fp32
+    // Only in requests: the fastest precision whose results are close enough to fp32.
+    INF_PRECISION_AUTO,
     INF_PRECISION_FP32, // offered by every device
     INF_PRECISION_FP16, // IEEE binary16: 11 bits of significand, up to 65504
     INF_PRECISION_BF16, // bfloat16: 8 bits of significand, the range of fp32

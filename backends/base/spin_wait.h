@@ -14,8 +14,8 @@
 #define INF_SPIN_WAIT_MAX_NS 500000u
 
 struct inf_spin_wait {
-    bool possible;     // true: the process has several CPUs, so spinning does not stop other
-                       // threads
+    // true: the process has several CPUs, so spinning does not stop other threads.
+    bool possible;
     bool last_short;   // true: the last wait ended within the limit
     uint64_t limit_ns; // how long to spin
 };

@@ -10,14 +10,14 @@
 
 // The first member of a backend's device struct.
 struct inf_device {
-    const struct inf_backend *backend;          // set by device.c
-    _Atomic uint32_t references;                // set by device.c
-    _Atomic uint64_t weight_bytes;              // total weight_bytes of programs; counted by
-                                                // device.c
-    _Atomic uint64_t buffer_bytes;              // bytes from inf_buffer_alloc(); counted by
-                                                // device.c
-    _Atomic uint32_t allocations;               // number of weights and buffers; counted by
-                                                // device.c
+    const struct inf_backend *backend; // set by device.c
+    _Atomic uint32_t references;       // set by device.c
+    // Total weight_bytes of programs; counted by device.c.
+    _Atomic uint64_t weight_bytes;
+    // Bytes from inf_buffer_alloc(); counted by device.c.
+    _Atomic uint64_t buffer_bytes;
+    // Number of weights and buffers; counted by device.c.
+    _Atomic uint32_t allocations;
     _Atomic uint64_t held_bytes;                // see inf_device_add_held(); counted by device.c
     _Atomic uint32_t held_tensors;              // counted by device.c
     _Atomic uint32_t held_buffers;              // counted by device.c
@@ -40,8 +40,8 @@ struct inf_buffer {
     size_t size_bytes;             // set by device.c
     size_t counted_bytes;          // set by device.c: contribution to the device's buffer_bytes
     enum inf_buffer_origin origin; // set by device.c
-    void *host;                    // filled by alloc or import; NULL: the host cannot access the
-                                   // buffer
+    // Filled by alloc or import; NULL: the host cannot access the buffer.
+    void *host;
 };
 
 // The first member of a backend's program struct.
@@ -53,8 +53,8 @@ struct inf_program {
     // Filled by compile(). True if weights are uploaded and evicted during the program's life; the
     // backend then counts them itself.
     bool weights_move;
-    uint64_t scratch_bytes; // filled by compile(): memory of runs in addition to the arena, for all
-                            // slots
+    // Filled by compile(): memory of runs in addition to the arena, for all slots.
+    uint64_t scratch_bytes;
     uint32_t lowered_nodes; // filled by compile(): number of nodes computed in less than fp32
 };
 

@@ -8,18 +8,18 @@
 struct inf_device;
 
 enum inf_device_count {
-    INF_COUNT_INPUTS_IN_PLACE,  // inputs of runs that were read in the caller's memory
-    INF_COUNT_IN_PLACE_BYTES,   // total bytes of the inputs that were read in place
-    INF_COUNT_INPUTS_COPIED,    // inputs of runs that were copied to the device
-    INF_COUNT_COPIED_BYTES,     // total bytes of the inputs that were copied
-    INF_COUNT_UPLOADS,          // uploads of the weights of a program
-    INF_COUNT_UPLOAD_BYTES,     // total bytes of the uploads
-    INF_COUNT_EVICTIONS,        // evictions of a program's weights for lack of memory
-    INF_COUNT_EVICTED_BYTES,    // total bytes of the evictions
-    INF_COUNT_PIPELINES,        // pipelines that were created
-    INF_COUNT_PIPELINES_KNOWN,  // created pipelines that were in the cache file of an earlier start
-    INF_COUNT_PIPELINES_HIT,    // created pipelines that were in the driver's cache, if the driver
-                                // reports this
+    INF_COUNT_INPUTS_IN_PLACE, // inputs of runs that were read in the caller's memory
+    INF_COUNT_IN_PLACE_BYTES,  // total bytes of the inputs that were read in place
+    INF_COUNT_INPUTS_COPIED,   // inputs of runs that were copied to the device
+    INF_COUNT_COPIED_BYTES,    // total bytes of the inputs that were copied
+    INF_COUNT_UPLOADS,         // uploads of the weights of a program
+    INF_COUNT_UPLOAD_BYTES,    // total bytes of the uploads
+    INF_COUNT_EVICTIONS,       // evictions of a program's weights for lack of memory
+    INF_COUNT_EVICTED_BYTES,   // total bytes of the evictions
+    INF_COUNT_PIPELINES,       // pipelines that were created
+    INF_COUNT_PIPELINES_KNOWN, // created pipelines that were in the cache file of an earlier start
+    // Created pipelines that were in the driver's cache, if the driver reports this.
+    INF_COUNT_PIPELINES_HIT,
     INF_COUNT_PIPELINE_US,      // total time to create pipelines, summed over threads
     INF_COUNT_SHADERS_COMPILED, // shaders compiled from source at run time
     INF_DEVICE_COUNTS

@@ -21,11 +21,11 @@ struct inf_program;
 
 // Kind of hardware.
 enum inf_device_kind {
-    INF_DEVICE_HOST,     // plain host code (the reference device `ref`)
-    INF_DEVICE_CPU,      // host cores, optimised
-    INF_DEVICE_GPU,      // a discrete or integrated GPU
-    INF_DEVICE_SOFTWARE, // a GPU interface that computes on the CPU (lavapipe); never preferred
-                         // over cpu
+    INF_DEVICE_HOST, // plain host code (the reference device `ref`)
+    INF_DEVICE_CPU,  // host cores, optimised
+    INF_DEVICE_GPU,  // a discrete or integrated GPU
+    // A GPU interface that computes on the CPU (lavapipe); never preferred over cpu.
+    INF_DEVICE_SOFTWARE,
 };
 
 // Properties of one device. They do not change after the device was opened.
@@ -57,13 +57,13 @@ struct inf_device_options {
     uint32_t slots;      // 0: the backend chooses the number
     uint32_t threads;    // 0: the backend chooses the number
     const char *isa_max; // highest ISA level of kernels; NULL or "auto": the highest available
-    const struct inf_log *log;   // NULL: no log; must outlive the device
-    uint32_t handoff_elements;   // handoff_elements of devices with their own memory; 0: none
-    uint64_t memory_bytes;       // limit for devices with their own memory; 0: no limit
-    const char *vulkan_loader;   // path of the Vulkan loader library; NULL: the system's loader
-    const char *vulkan_drivers;  // driver manifests, separated by colons; NULL: all drivers
-    const char *cache_directory; // directory for compiled code that later starts use; NULL: none.
-                                 // The string is copied.
+    const struct inf_log *log;  // NULL: no log; must outlive the device
+    uint32_t handoff_elements;  // handoff_elements of devices with their own memory; 0: none
+    uint64_t memory_bytes;      // limit for devices with their own memory; 0: no limit
+    const char *vulkan_loader;  // path of the Vulkan loader library; NULL: the system's loader
+    const char *vulkan_drivers; // driver manifests, separated by colons; NULL: all drivers
+    // Directory for compiled code that later starts use; NULL: none. The string is copied.
+    const char *cache_directory;
     // True: if several kernels can compute a kind of node, time them when a program is compiled,
     // and keep the result in cache_directory. False: fixed rules choose the kernel.
     bool kernel_races;

@@ -12,8 +12,8 @@
 // All zero: fp32, all threads, no pinned nodes.
 struct inf_run_options {
     enum inf_precision precision; // precision of nodes on devices that support it; AUTO: fp32
-    uint32_t threads;             // threads of runs on the first device; 0: all threads of the
-                                  // device
+    // Threads of runs on the first device; 0: all threads of the device.
+    uint32_t threads;
     // Hashes (inf_node_hash()) of the nodes that are computed in fp32 regardless of `precision`.
     // Borrowed.
     const uint64_t *pinned;

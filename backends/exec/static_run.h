@@ -16,14 +16,14 @@ struct inf_bound_value {
 
 // The memory and bindings of one slot (concurrent run).
 struct inf_slot {
-    struct inf_buffer *arena;        // host memory of intermediates
-    struct inf_buffer *device_arena; // memory of the first device; NULL if the device uses host
-                                     // memory
-    struct inf_buffer *staging;      // memory that host and first device share; NULL if the device
-                                     // uses host memory
-    struct inf_binding *bindings;    // by value; the bindings of inputs and outputs change with
-                                     // each run
-    const void **last_inputs;        // by index in `inputs`: the caller's memory of the last run
+    struct inf_buffer *arena; // host memory of intermediates
+    // Memory of the first device; NULL if the device uses host memory.
+    struct inf_buffer *device_arena;
+    // Memory that host and first device share; NULL if the device uses host memory.
+    struct inf_buffer *staging;
+    // By value; the bindings of inputs and outputs change with each run.
+    struct inf_binding *bindings;
+    const void **last_inputs; // by index in `inputs`: the caller's memory of the last run
 };
 
 struct inf_static_executable {

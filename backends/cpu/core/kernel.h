@@ -43,10 +43,10 @@ struct inf_cpu_step {
     struct inf_device *device;
     struct inf_cpu_packs *packs; // packed constants of the device; used by inf_cpu_step_pack()
     bool bf16;                   // true: products may be computed in bf16, except for pinned nodes
-    bool bf16_dot;               // true: bf16 products also round their operands; see
-                                 // inf_round_bf16_is_faster()
-    const bool *pinned;          // by node: true if the node stays fp32; NULL: no node is pinned
-    const struct inf_isa *isa;   // ISA level of the device; the step runs the loops of this level
+    // true: bf16 products also round their operands; see inf_round_bf16_is_faster().
+    bool bf16_dot;
+    const bool *pinned;        // by node: true if the node stays fp32; NULL: no node is pinned
+    const struct inf_isa *isa; // ISA level of the device; the step runs the loops of this level
 
     // The graph values that `inputs` point to: the operands of the node, unless create() sets other
     // values.
@@ -74,8 +74,8 @@ struct inf_cpu_step {
     float *scratch; // scratch_count floats, aligned to a cache line; NULL if scratch_count is 0
     void **outputs; // by output of the node
 
-    struct inf_cpu_pack_use *pack_uses; // packs that the step holds references to; see
-                                        // inf_cpu_step_pack()
+    // Packs that the step holds references to; see inf_cpu_step_pack().
+    struct inf_cpu_pack_use *pack_uses;
 
     uint64_t time_ns; // duration of the last profiled run
 };
@@ -127,8 +127,8 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
 struct inf_cpu_candidate {
     const struct inf_cpu_kernel *kernel;
     const char *family; // static string
-    uint64_t least_ns;  // shortest time in the timing comparison (kernel_race.h); 0: the row was
-                        // not timed
+    // Shortest time in the timing comparison (kernel_race.h); 0: the row was not timed.
+    uint64_t least_ns;
 };
 
 #define INF_CPU_CANDIDATES 4u

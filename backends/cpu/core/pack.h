@@ -44,9 +44,9 @@ struct inf_cpu_matrix {
 
 struct inf_cpu_pack {
     struct inf_blob_form form;
-    struct inf_cpu_matrix matrix; // the matrix that was packed; its blob outlives all users of the
-                                  // pack
-    const struct inf_nn *nn;      // the kernels that the panels are packed for
+    // The matrix that was packed; its blob outlives all users of the pack.
+    struct inf_cpu_matrix matrix;
+    const struct inf_nn *nn; // the kernels that the panels are packed for
     const float *panels;
     // The lower 16 bits of each element, in the order of the panels; bf16 only. NULL if the
     // constant has elements, such as infinity, that the two halves cannot restore.

@@ -16,10 +16,10 @@
 
 struct inf_cpu_pools {
     uint32_t slots;
-    uint32_t threads;     // threads of one slot, including the calling thread
-    pthreadpool_t *pools; // by slot; all NULL if a slot has one thread, because then the caller
-                          // computes alone
-    uint64_t wake_ns;     // time to wake the sleeping threads of a slot; 0 if there is one thread
+    uint32_t threads; // threads of one slot, including the calling thread
+    // By slot; all NULL if a slot has one thread, because then the caller computes alone.
+    pthreadpool_t *pools;
+    uint64_t wake_ns; // time to wake the sleeping threads of a slot; 0 if there is one thread
 };
 
 // Creates `slots` pools (0: one pool) of `threads` threads each (0: half the cores, at least 1 and

@@ -50,10 +50,10 @@ typedef void inf_gemm_fn(const struct inf_gemm_panel *panel, const struct inf_ge
 
 // A depthwise convolution with 3x3 or 5x5 windows that computes one or two rows of results.
 struct inf_depthwise {
-    const float *rows[INF_DEPTHWISE_ROWS]; // rows of x from the first row of the window; NULL: a
-                                           // row of zeros
-    float *y[2];                           // rows of results; y[1] is NULL if only one row is
-                                           // computed
+    // Rows of x from the first row of the window; NULL: a row of zeros.
+    const float *rows[INF_DEPTHWISE_ROWS];
+    // Rows of results; y[1] is NULL if only one row is computed.
+    float *y[2];
     ptrdiff_t pad;              // columns of padding before the first window's first pixel
     size_t width, output_width; // pixels in a row of x and of y
     size_t channels;            // elements from tap to tap in w
@@ -71,8 +71,8 @@ typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);
 struct inf_nn_gemm {
     size_t width;    // elements in a vector; a panel has one or two vectors
     size_t rows_max; // largest number of pixels in one call
-    inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_ROWS_MAX]; // by number of vectors - 1, and number
-                                                           // of pixels - 1
+    // By number of vectors - 1, and number of pixels - 1.
+    inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_ROWS_MAX];
     // Rounds x[i] to the nearest bf16 for i below `count`. If NULL, the operands of `gemm` are
     // fp32.
     void (*round)(size_t count, const float *x, uint16_t *y);

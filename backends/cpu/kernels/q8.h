@@ -26,11 +26,11 @@ struct inf_q8_requant {
 // pixels.
 struct inf_q8_panel {
     size_t segments;
-    size_t quads;         // groups of four bytes in a segment
-    const int8_t *w;      // [segments][quads][columns with padding][4]
-    const int32_t *bias;  // by column, padded
-    const int32_t *zeros; // zero points of the weights by column, padded; NULL: all zero points are
-                          // 0
+    size_t quads;        // groups of four bytes in a segment
+    const int8_t *w;     // [segments][quads][columns with padding][4]
+    const int32_t *bias; // by column, padded
+    // Zero points of the weights by column, padded; NULL: all zero points are 0.
+    const int32_t *zeros;
     struct inf_q8_requant requant;
     size_t y_step;  // elements from pixel to pixel
     size_t columns; // columns that are written: all except the padding of the last vector
@@ -50,8 +50,8 @@ struct inf_q8_gemms {
     const char *name; // name of the ISA level, for display
     size_t width;     // columns in a vector
     size_t rows_max;  // largest number of pixels in one call
-    inf_q8_gemm_fn *gemm[INF_Q8_VECTORS_MAX][INF_Q8_ROWS_MAX]; // by number of vectors - 1, and
-                                                               // number of pixels - 1
+    // By number of vectors - 1, and number of pixels - 1.
+    inf_q8_gemm_fn *gemm[INF_Q8_VECTORS_MAX][INF_Q8_ROWS_MAX];
 };
 
 // Some columns of four rows of x, to be interleaved for depthwise windows.

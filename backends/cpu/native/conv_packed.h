@@ -18,8 +18,8 @@ struct inf_conv_packed_panel {
 };
 
 struct inf_conv_packed {
-    struct inf_native_depthwise depthwise; // convolution fused before this one; used if
-                                           // has_depthwise
+    // Convolution fused before this one; used if has_depthwise.
+    struct inf_native_depthwise depthwise;
     bool has_depthwise;
     bool pointwise; // true: 1x1 windows at stride 1 without padding
     struct inf_window height, width;

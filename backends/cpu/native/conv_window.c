@@ -86,8 +86,8 @@ static const float *copy_pixels(const struct inf_conv_packed *conv, const float 
 
 // A row of windows, and the rows of x that they cover.
 struct row {
-    struct inf_conv_packed_run run;        // starts at the first window; this run has no segments
-                                           // yet
+    // Starts at the first window; this run has no segments yet.
+    struct inf_conv_packed_run run;
     const float *x[INF_CONV_SEGMENTS_MAX]; // by row of the window; NULL: a row of zeros
 };
 

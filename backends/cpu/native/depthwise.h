@@ -15,8 +15,8 @@ struct inf_native_depthwise {
     size_t full_channels; // channels that `full` computes; `half` computes the other channels
     const float *w, *bias, *slopes;
     struct inf_native_epilogue epilogue;
-    bool prefetches; // true: prefetch the input, because it was written too long ago to be in the
-                     // cache
+    // true: prefetch the input, because it was written too long ago to be in the cache.
+    bool prefetches;
 };
 
 // Returns INF_UNSUPPORTED if these kernels cannot compute the depthwise_conv2d node.

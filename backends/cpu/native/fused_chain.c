@@ -130,8 +130,8 @@ static void need_scratch(struct chain_step *chain_step, struct inf_cpu_step *ste
                        : inf_round_bf16_scratch(conv, chain_step->pixels / chain_step->strips + 1);
     if (count == 0)
         return;
-    chain_step->scratch_step = (count + 31) / 16 * 16; // rounded up, so that workers share no cache
-                                                       // line
+    // Rounded up, so that workers share no cache line.
+    chain_step->scratch_step = (count + 31) / 16 * 16;
     inf_native_need_scratch(step, chain_step->scratch_step * chain_step->workers);
 }
 

@@ -100,8 +100,8 @@ static void reduce_tile(const void *context, size_t tile, size_t worker)
     (void)worker;
     const struct reduce_task *task = context;
     const struct reduce *reduce = task->reduce;
-    size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS; // number of tiles in a
-                                                                           // batch
+    // Number of tiles in a batch.
+    size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS;
     size_t first = tile % tiles * TILE_CHANNELS;
     size_t count = INF_MIN(TILE_CHANNELS, reduce->channels - first);
     size_t batch = tile / tiles * task->batches;

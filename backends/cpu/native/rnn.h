@@ -22,8 +22,8 @@ enum inf_native_rnn_input {
 struct inf_native_rnn_panel {
     inf_gemm_fn *const *gemm; // by number of rows - 1
     size_t first, columns;    // first element of the gate, and number of elements
-    size_t width, before;     // columns including padding: of this panel, and of all panels before
-                              // it
+    // Columns including padding: of this panel, and of all panels before it.
+    size_t width, before;
 };
 
 struct inf_native_rnn {
@@ -40,8 +40,8 @@ struct inf_native_rnn {
     const float *w, *r;             // packed weights of input and state, by direction and gate
     const float *bias, *state_bias; // biases of both products: [direction][gate][width]
     const float *peepholes;         // NULL: there are no peepholes
-    size_t parts;                   // number of parts of a gate; in each step threads share the
-                                    // parts
+    // Number of parts of a gate; in each step threads share the parts.
+    size_t parts;
     size_t workers, step_workers;
     size_t *lengths; // length of each sequence of the batch, in the current run
 };

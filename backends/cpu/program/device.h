@@ -15,8 +15,8 @@ struct inf_cpu_device {
     const struct inf_isa *isa; // ISA level of the kernels in use; at most the configured level
     bool bf16_dot; // true: bf16 products also round their operands; see inf_round_bf16_is_faster()
     struct inf_cpu_packs packs;
-    struct inf_cpu_race_results *race_results; // NULL: kernels and fusion levels are chosen by
-                                               // fixed rules
+    // NULL: kernels and fusion levels are chosen by fixed rules.
+    struct inf_cpu_race_results *race_results;
 };
 
 // Returns the thread pool for one slot of the segment's programs; NULL if the calling thread

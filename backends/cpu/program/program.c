@@ -32,8 +32,8 @@ struct cpu_program {
     uint32_t slots;
     struct inf_cpu_memory *scratch; // shared by all slots
     struct inf_cpu_team *teams;     // by slot
-    size_t team_macs;               // threads are woken for a region if it has at least this many
-                                    // multiply-adds
+    // Threads are woken for a region if it has at least this many multiply-adds.
+    size_t team_macs;
 };
 
 // --- steps ---

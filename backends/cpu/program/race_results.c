@@ -36,8 +36,8 @@ struct inf_cpu_race_results {
     struct inf_mutex mutex; // guards the following members
     struct record *records;
     uint32_t count, written; // number of records in memory, and number of records in the file
-    bool writing;            // true: a thread is writing; it also writes records that are added
-                             // meanwhile
+    // true: a thread is writing; it also writes records that are added meanwhile.
+    bool writing;
     uint64_t spent_ns;
 
     struct inf_record_file file; // used only by the thread that is writing

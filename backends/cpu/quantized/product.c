@@ -120,8 +120,8 @@ static enum inf_code pack_weights(struct product *product, struct inf_cpu_step *
                                   struct packing *packing, struct inf_error *err)
 {
     size_t width = product->gemms->width;
-    size_t vectors = (product->outputs + width - 1) / width; // number of vectors of columns in a
-                                                             // group
+    // Number of vectors of columns in a group.
+    size_t vectors = (product->outputs + width - 1) / width;
     size_t columns = product->groups * vectors * width;
     void *terms;
     void *weights;

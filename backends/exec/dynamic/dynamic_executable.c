@@ -39,8 +39,8 @@ struct inf_dynamic_executable {
     struct inf_subgraph_programs *subgraphs; // compiled subgraphs of the interpreted part
     struct inf_node_programs *programs;      // of the interpreted part; NULL: there are none
     struct inf_evaluator evaluator;
-    struct inf_tensor *results; // by slot, then output: outputs whose size is known only after a
-                                // run
+    // By slot, then output: outputs whose size is known only after a run.
+    struct inf_tensor *results;
     struct inf_scratch_cache *scratch_cache; // by slot
     uint32_t slot_count;
 };
@@ -91,8 +91,8 @@ static void drop_results(struct inf_executable *base, uint32_t slot)
 struct run {
     struct inf_dynamic_executable *dynamic;
     const struct inf_execution *execution;
-    struct inf_blob **planned; // by output of the planned part: outputs that the interpreted part
-                               // reads
+    // By output of the planned part: outputs that the interpreted part reads.
+    struct inf_blob **planned;
     struct inf_tensor *inputs; // inputs of the interpreted part
     struct inf_tensor *outputs;
 };

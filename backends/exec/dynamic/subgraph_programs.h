@@ -50,8 +50,8 @@ bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *programs,
 struct inf_subgraph_run {
     const struct inf_graph *subgraph;
     const struct inf_tensor *inputs; // one for each input of the subgraph; borrowed
-    struct inf_tensor *outputs;      // one for each output, zeroed before the call; owned by the
-                                     // caller
+    // One for each output, zeroed before the call; owned by the caller.
+    struct inf_tensor *outputs;
     uint32_t slot;
     const atomic_bool *cancelled;     // as in struct inf_execution
     struct inf_tensor_memory *memory; // memory from which outputs are allocated

@@ -19,9 +19,9 @@ void inf_tensor_clear(struct inf_tensor *tensor);
 
 // The memory of one run's tensors. Used by one thread at a time.
 struct inf_tensor_memory {
-    struct inf_scratch_cache *scratch_cache; // cache of the slot; NULL: no memory is kept between
-                                             // runs
-    uint64_t bytes;                          // bytes in use; 0 when the run begins
+    // Cache of the slot; NULL: no memory is kept between runs.
+    struct inf_scratch_cache *scratch_cache;
+    uint64_t bytes; // bytes in use; 0 when the run begins
 };
 
 // Sets *out_blob to uninitialised memory of `size_bytes` for a tensor of the run. `name` is used in

@@ -60,8 +60,8 @@ uint64_t inf_inspection_count_non_finite(const struct inf_inspection *inspection
 // keep values, and have run on the same inputs.
 struct inf_node_difference {
     double max_abs, max_rel; // infinity if one element is finite and the other is not
-    bool within;             // true: every element is within `tolerance`, by the rule of
-                             // inf_trial_run_find_difference()
+    // true: every element is within `tolerance`, by the rule of inf_trial_run_find_difference().
+    bool within;
 };
 
 // Compares the outputs of node `node` in both inspections. Returns false if the outputs are not

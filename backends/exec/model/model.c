@@ -33,9 +33,9 @@ struct inf_model {
     uint32_t constants;
     struct inf_weight_residency residency;
     struct inf_shape_classes classes;
-    struct inf_mutex mutex;                    // guards the following members
-    const struct inf_device *preferred_device; // device for which `preferred` applies; NULL: none;
-                                               // only compared, never dereferenced
+    struct inf_mutex mutex; // guards the following members
+    // Device for which `preferred` applies; NULL: none; only compared, never dereferenced.
+    const struct inf_device *preferred_device;
     struct inf_run_options preferred;
     struct pins pins[INF_PRECISIONS];
 };

@@ -140,8 +140,8 @@ uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device
 
 // The memory of a model.
 struct inf_model_memory {
-    uint64_t const_bytes;  // constants of its graphs that are in memory; shared constants
-                           // count once
+    // Constants of its graphs that are in memory; shared constants count once.
+    uint64_t const_bytes;
     uint32_t constants;    // constants of the graph, in memory or not
     uint32_t const_blobs;  // number of blobs that const_bytes counts
     uint64_t weight_bytes; // packed and uploaded weights; shared weights count once

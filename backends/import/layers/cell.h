@@ -21,9 +21,9 @@ struct inf_layers_cell {
     // Values [batch,1,units]; INF_VALUE_NONE for the initial zeros. The first state is the cell's
     // output.
     uint32_t states[2];
-    uint32_t kernel, bias;   // weights of the input; the bias may be INF_VALUE_NONE
-    uint32_t recurrent;      // weights of the state; without the last gate of a GRU unless
-                             // reset_after is set
+    uint32_t kernel, bias; // weights of the input; the bias may be INF_VALUE_NONE
+    // Weights of the state; without the last gate of a GRU unless reset_after is set.
+    uint32_t recurrent;
     uint32_t recurrent_last; // GRU: weights of the state for the last gate
     // The bias of the state, [3*units], for a GRU with reset_after; otherwise INF_VALUE_NONE.
     uint32_t recurrent_bias;

@@ -39,8 +39,8 @@ struct inf_layers_layer {
     const char *class_name;
     struct inf_json json; // {"class_name": ..., "config": ...}
     struct inf_json
-        config; // for the implied input of a Sequential model: configuration of the layer that
-                // follows it
+        // For the implied input of a Sequential model: configuration of the layer that follows it.
+        config;
     const struct inf_layers_class *class; // NULL for models and for unsupported classes
     struct inf_layers_model *model;       // set if the layer is a model; otherwise NULL
     struct inf_layers_layer *parts;       // wrapped layers: one or two layers, or cells

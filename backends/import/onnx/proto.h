@@ -39,8 +39,8 @@ enum inf_onnx_attr_type {
 
 struct inf_onnx_attr {
     const char *name;
-    const char *reference; // name of the attribute of the function's call to which it refers; NULL:
-                           // none
+    // Name of the attribute of the function's call to which it refers; NULL: none.
+    const char *reference;
     enum inf_onnx_attr_type type;
     struct inf_span body; // bytes of the AttributeProto
     bool used;            // true: a lowering function has read it

@@ -45,10 +45,10 @@ struct inf_onnx_import {
 
 // The names that nodes can use: those of a graph, a branch, a loop body or a function.
 struct inf_onnx_frame {
-    const struct inf_onnx_frame *outer;  // frame whose names a branch can use too; NULL: none
-    const struct inf_onnx_frame *caller; // for a function: the frame of the node that calls it;
-                                         // otherwise NULL
-    struct inf_onnx_node *call;          // for a function: the node that calls it; otherwise NULL
+    const struct inf_onnx_frame *outer; // frame whose names a branch can use too; NULL: none
+    // For a function: the frame of the node that calls it; otherwise NULL.
+    const struct inf_onnx_frame *caller;
+    struct inf_onnx_node *call; // for a function: the node that calls it; otherwise NULL
     const struct inf_onnx_function *function;
     const struct inf_onnx_opsets *opsets;
     struct inf_onnx_capture *capture; // for a branch that becomes a subgraph; otherwise NULL

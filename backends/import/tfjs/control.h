@@ -36,8 +36,8 @@ struct inf_tfjs_frame {
 // A value from outside that a side of a branch captures.
 struct inf_tfjs_capture {
     struct inf_tfjs_ref outer; // the value outside
-    struct inf_tfjs_ref inner; // the reference that stands for it inside; may be either output of a
-                               // Switch
+    // The reference that stands for it inside; may be either output of a Switch.
+    struct inf_tfjs_ref inner;
 };
 
 // The predicate and the two sides of a Merge.

@@ -24,8 +24,8 @@ struct inf_tfjs_scope {
     const struct inf_tfjs_op *op;
     uint32_t *inputs; // values; the array has room for all inputs of the operator
     uint32_t input_count;
-    int32_t channels_first; // rank of a result that must be transposed to channels-first; 0: no
-                            // transpose
+    // Rank of a result that must be transposed to channels-first; 0: no transpose.
+    int32_t channels_first;
 };
 
 // How one TensorFlow operator is lowered.

@@ -26,8 +26,8 @@ struct inf_tfjs_library {
     struct inf_tfjs_function *functions;
     uint32_t function_count;
     uint32_t region_count; // number of regions created so far
-    uint64_t work_count;   // nodes added and regions begun; limited, because functions could
-                           // multiply without end
+    // Nodes added and regions begun; limited, because functions could multiply without end.
+    uint64_t work_count;
     // Functions that lowering calls through pointers, because operators with bodies lower nodes
     // themselves. They return the row of an operator (NULL if it is not supported), and lower the
     // branch or loop that a node ends.

@@ -24,8 +24,8 @@ static char loader_path[4096];
 enum inf_code vk_api_prepare(const char *loader, const char *drivers, struct inf_error *err)
 {
     if (loader != NULL) {
-        if (dlopen(loader, RTLD_NOW | RTLD_LOCAL) == NULL) // never closed, for the same reason as
-                                                           // the instance
+        // Never closed, for the same reason as the instance.
+        if (dlopen(loader, RTLD_NOW | RTLD_LOCAL) == NULL)
             return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "vulkan_loader: %s",
                                    dlerror());
         snprintf(loader_path, sizeof loader_path, "%s", loader);

@@ -33,8 +33,8 @@ void vk_cache_header_init(struct vk_cache_header *header, const struct vk_gpu *g
     VkPhysicalDeviceProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &id};
     gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
-    memset(header, 0, sizeof(*header)); // clears the padding too, because headers are compared as
-                                        // bytes
+    // Clears the padding too, because headers are compared as bytes.
+    memset(header, 0, sizeof(*header));
     memcpy(header->magic, kinds[kind].magic, sizeof(header->magic));
     header->version = VERSION;
     header->vendor = properties.properties.vendorID;

@@ -49,9 +49,9 @@ struct vk_gpu {
     bool budget;             // true: the driver reports how much memory may be used
     // Host memory is imported at multiples of this size. 0: host memory is not imported.
     VkDeviceSize import_alignment;
-    bool imports_any_type; // true: imports work with any memory type, although the driver reports
-                           // none
-    bool texel_triples;    // true: texel views may have three components
+    // true: imports work with any memory type, although the driver reports none.
+    bool imports_any_type;
+    bool texel_triples; // true: texel views may have three components
     // True if convolutions are faster with subgroups of eight (ops/conv_tile.c).
     bool subgroup_tiles;
     uint32_t subgroup_size; // invocations in a subgroup; 0: no subgroup arithmetic
@@ -77,9 +77,9 @@ struct vk_gpu {
 
     // The following members are written when a device is lost or created, and are read by any
     // thread.
-    atomic_uint losses;           // number of losses in a row
-    _Atomic uint64_t retry_at_ns; // time of inf_clock_ns() at which creation is retried; 0: no
-                                  // device is lost
+    atomic_uint losses; // number of losses in a row
+    // Time of inf_clock_ns() at which creation is retried; 0: no device is lost.
+    _Atomic uint64_t retry_at_ns;
 };
 
 // Returns a reference to the current logical device. Creates a device if there is none, or if the

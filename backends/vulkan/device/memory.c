@@ -365,8 +365,8 @@ static enum inf_code alloc_span(struct vk_span *span, struct vk_device *device, 
     if (code == INF_EXHAUSTED && slab_size != size)
         code = slab_create(&slab, device, size, use, err);
     INF_TRY(code);
-    (void)!slab_alloc_span(slab, size, span); // cannot fail: the slab has one hole as large as
-                                              // itself
+    // Cannot fail: the slab has one hole as large as itself.
+    (void)!slab_alloc_span(slab, size, span);
     inf_mutex_lock(&device->memory_mutex);
     slab->next = device->slabs;
     device->slabs = slab;

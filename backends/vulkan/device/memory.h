@@ -9,8 +9,9 @@
 // A part of a slab. A zeroed struct is an empty span.
 struct vk_span {
     struct vk_slab *slab;
-    uint64_t serial; // serial number of the buffer; needed because drivers may reuse the handle of
-                     // a destroyed buffer
+    // Serial number of the buffer; needed because drivers may reuse the handle of a destroyed
+    // buffer.
+    uint64_t serial;
     VkBuffer buffer;
     VkDeviceSize offset; // offset in the buffer, a multiple of VK_SPAN_ALIGNMENT
     VkDeviceSize size;

@@ -40,9 +40,9 @@ struct vk_dispatch {
     uint32_t operand_count;
     struct vk_operand operands[VK_BINDINGS_MAX];
     uint32_t invocations;
-    uint64_t cost; // multiply-adds, or number of elements moved; 0: use the elements of its
-                   // operands
-    bool checks;   // true: may report an index out of range or a division by 0
+    // multiply-adds, or number of elements moved; 0: use the elements of its operands.
+    uint64_t cost;
+    bool checks; // true: may report an index out of range or a division by 0
     uint32_t push_bytes;
     uint8_t push[VK_PUSH_BYTES_MAX];
     // vk_emit_dispatch() sets the following members.
@@ -67,14 +67,14 @@ struct vk_lowering {
     const struct inf_node *node;
     uint32_t node_index;
     struct vk_dispatch_list *list; // NULL: dispatches are only checked, not added
-    struct vk_device *ahead;       // not NULL, and no list: pipelines are created on this device
-                                   // ahead of time
-    const bool *lowered;           // by value: true if the value is kept in 16 bits, as in struct
-                                   // inf_segment
-    const struct vk_residual *residual; // residual that a convolution adds to its result; NULL:
-                                        // none
-    bool half_weights;                  // true: weights may be kept in 16 bits
-    bool lowers; // set by vk_emit_dispatch(): true if an operand of the node is 16-bit
+    // Not NULL, and no list: pipelines are created on this device ahead of time.
+    struct vk_device *ahead;
+    // By value: true if the value is kept in 16 bits, as in struct inf_segment.
+    const bool *lowered;
+    // Residual that a convolution adds to its result; NULL: none.
+    const struct vk_residual *residual;
+    bool half_weights; // true: weights may be kept in 16 bits
+    bool lowers;       // set by vk_emit_dispatch(): true if an operand of the node is 16-bit
 };
 
 // --- helpers for lowering functions ---

@@ -154,9 +154,8 @@ static enum inf_code bind_product(struct vk_lowering *lowering, struct winograd 
     vk_read_through_view(lowering, product, 1, true);
     INF_TRY(vk_bind_packed(lowering, product, (size_t)blocks * ACROSS * sizeof(float), fill_zeros,
                            NULL, err));
-    INF_TRY(vk_bind_scratch(lowering, product, 0, winograd->in_bytes, err)); // placeholder for the
-                                                                             // residual, which is
-                                                                             // not added
+    // Placeholder for the residual, which is not added.
+    INF_TRY(vk_bind_scratch(lowering, product, 0, winograd->in_bytes, err));
     vk_read_through_view(lowering, product, 3, true);
     const struct vk_window window = {.in_h = MATRICES,
                                      .in_w = stride,

@@ -27,14 +27,14 @@ struct vk_recording {
     VkCommandPool pool;
     struct vk_slice slices[VK_SLICES_MAX]; // a slice that was used once keeps its command buffer
     uint32_t slice_count;
-    uint64_t slice_cost;      // the slice cost for which the recording was cut
-    VkDescriptorSet *sets;    // one for each dispatch
-    struct vk_place *places;  // the recorded places, by dispatch and operand, VK_BINDINGS_MAX for
-                              // each dispatch
-    VkBufferView *views;      // same index as `places`; VK_NULL_HANDLE if the buffer itself is read
-    uint32_t view_count;      // number of entries in `views`
-    struct vk_place *touched; // places accessed since the last barrier; `written` says which were
-                              // written
+    uint64_t slice_cost;   // the slice cost for which the recording was cut
+    VkDescriptorSet *sets; // one for each dispatch
+    // The recorded places, by dispatch and operand, VK_BINDINGS_MAX for each dispatch.
+    struct vk_place *places;
+    VkBufferView *views; // same index as `places`; VK_NULL_HANDLE if the buffer itself is read
+    uint32_t view_count; // number of entries in `views`
+    // Places accessed since the last barrier; `written` says which were written.
+    struct vk_place *touched;
     bool *written;
     struct vk_span status;  // status of each dispatch; see vk_recording_status()
     struct vk_span scratch; // scratch memory between the dispatches of a node

@@ -182,8 +182,8 @@ enum inf_code vk_program_wait(struct inf_device *base, struct inf_ticket ticket,
     enum inf_code code =
         vk_device_wait(device, ticket.value & ((UINT64_C(1) << TICKET_BITS) - 1), timeout_ns, err);
     if (code == INF_OK)
-        vk_pipeline_cache_confirm(device); // removes the marker, because all pipelines have run
-                                           // once
+        // Removes the marker, because all pipelines have run once.
+        vk_pipeline_cache_confirm(device);
     vk_device_unref(&device);
     return code;
 }

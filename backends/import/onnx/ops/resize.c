@@ -219,8 +219,8 @@ static void read_sizes(struct inf_onnx_scope *s, struct request *request, uint32
 
 static void read_request(struct inf_onnx_scope *s, struct request *request)
 {
-    bool is_new = s->op->kind == 0 && s->opset >= 11; // true unless the node is an Upsample or a
-                                                      // Resize of opset 10
+    // True unless the node is an Upsample or a Resize of opset 10.
+    bool is_new = s->op->kind == 0 && s->opset >= 11;
     uint32_t scales = inf_onnx_input(s, is_new ? 2 : 1);
     uint32_t sizes = is_new ? inf_onnx_input(s, 3) : INF_VALUE_NONE;
     struct inf_build_node node = inf_build_describe_list(INF_OP_RESAMPLE, NULL, 0);
