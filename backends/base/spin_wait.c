@@ -5,10 +5,10 @@
 // thread that polls reacts immediately, but takes a CPU from other threads. Two rules limit that
 // cost:
 //
-// - Spin only if the last wait ended within the limit, because then the next wait probably does
-// too. After one long wait the thread sleeps without spinning, until a wait is short again.
-// - The limit is a quarter of the last run time, but at least INF_SPIN_WAIT_MIN_NS and at most
-// INF_SPIN_WAIT_MAX_NS. For long runs, spinning therefore uses at most a fifth of the CPU time.
+//   - Spin only if the last wait ended within the limit, because then the next wait probably does
+//     too. After one long wait the thread sleeps without spinning, until a wait is short again.
+//   - The limit is a quarter of the last run time, but at least INF_SPIN_WAIT_MIN_NS and at most
+//     INF_SPIN_WAIT_MAX_NS. For long runs, spinning therefore uses at most a fifth of the CPU time.
 //
 // Between two polls the thread yields. If the yield takes long, another thread needs this CPU, and
 // the caller stops spinning.

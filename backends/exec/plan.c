@@ -2,21 +2,21 @@
 // Plans a graph in four stages.
 //
 //  1. Storage classes. Nodes such as reshape give the same bytes another shape. Their output
-//     belongs to the class of their input, and they are no step.
+//     belongs to the class of their input, and they are not steps.
 //  2. Devices. Each step goes to the first device that supports it; consecutive steps on one device
 //     are a segment. A device may fuse a node into a later step; the values between are not stored.
 //  3. Lifetimes. A class is alive from the step that writes it to the last step that reads it:
 //
-//     step     0   1   2   3
-//     a        w---r                   b must not overlap a or c;
-//     b            w---r               a and c may share bytes
-//     c                w---r
+//         step     0   1   2   3
+//         a        w---r                   b must not overlap a or c;
+//         b            w---r               a and c may share bytes
+//         c                w---r
 //
-// Graph inputs and constants stay where they are. A class with a graph output is written directly
-// to the caller's memory.
-// 4. Offsets. Intermediates are placed greedily, at each step the largest first. Each gets the
-// lowest offset at which it overlaps no class that is alive at the same time (after Pisarchyk and
-// Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
+//     Graph inputs and constants stay where they are. A class with a graph output is written
+//     directly to the caller's memory.
+//  4. Offsets. Intermediates are placed greedily, at each step the largest first. Each gets the
+//     lowest offset at which it overlaps no class that is alive at the same time (after Pisarchyk
+//     and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
 //
 // No placement can need less than the largest sum of bytes alive at one step. live_max_bytes has
 // that bound, so that tests can compare.

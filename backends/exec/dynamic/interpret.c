@@ -189,7 +189,7 @@ static enum inf_code begin_exchange(struct exchange *exchange, const struct fram
     return INF_OK;
 }
 
-// Makes the tensors the node's outputs.
+// Moves the tensors to the outputs of the node.
 static void set_outputs(struct frame *frame, const struct inf_node *node,
                         struct inf_tensor *tensors)
 {
@@ -301,8 +301,8 @@ static enum inf_code begin_frame(const struct inf_interpreter *interpreter, stru
     for (uint32_t i = 0; i < source->output_count; i++)
         frame->uses[source->outputs[i].value]++;
     for (uint32_t i = 0; i < source->value_count; i++)
-        // The bytes of a constant that programs hold in another form may be evicted during the run:
-        // no node reads them.
+        // Skip a constant that programs hold in another form. No node reads its bytes, so they may
+        // be evicted during the run.
         if (source->values[i].data != NULL &&
             !inf_node_programs_hold(interpreter->programs, source, i) &&
             source->values[i].data->data == NULL)

@@ -23,9 +23,10 @@ struct inf_interpreter {
     uint32_t slot;                                 // the slot in which compiled programs run
 };
 
-// Runs `graph` (verified) on inputs[i], one for each of its inputs, which the caller keeps. Fills
-// outputs[i], which must be zero before. The caller owns their references afterwards, also on
-// failure. The graph is not changed, so many threads may run it at once.
+// Runs `graph` (verified) on inputs[i], one for each of its inputs; the caller keeps their
+// ownership. Fills outputs[i], which must be zeroed before. The caller owns the references in
+// outputs[], even after a failure. The graph is not changed, so several threads may run it at the
+// same time.
 //
 // INF_INVALID    values that an operator does not accept, or shapes that do not fit.
 // INF_EXHAUSTED  INF_LIMIT_LOOP_ITERATIONS, INF_LIMIT_DYNAMIC_BYTES, or memory.

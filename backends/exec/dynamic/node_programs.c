@@ -17,8 +17,8 @@
 // the least recently used program is evicted.
 #define SETS 128u
 #define WAYS 4u
-// A node whose operands and results together have fewer elements is computed by the evaluator:
-// looking up a program would take longer.
+// A node whose operands and results together have fewer elements than this is computed by the
+// evaluator, because looking up a program would take longer.
 #define ELEMENTS_MIN ((size_t)512)
 // Maximum size of the programs in a slot. A slot that needs more drops all of them first.
 #define BYTES_MAX (UINT64_C(6) << 20)
@@ -210,7 +210,7 @@ static enum inf_code make_program(struct inf_node_programs *programs, struct ent
     return INF_OK;
 }
 
-// Returns the entry for the node with these shapes; makes it if there is none.
+// Returns the entry for the node with these shapes, and creates it if there is none.
 static enum inf_code find_program(struct inf_node_programs *programs,
                                   const struct inf_node_run *run, struct entry **out_entry,
                                   struct inf_error *err) INF_MAY_BLOCK

@@ -24,7 +24,7 @@ enum inf_code inf_node_programs_create(struct inf_node_programs **out_programs,
                                        uint32_t slots, const struct inf_graph *graph,
                                        struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees them. Accepts NULL.
+// Frees the programs. NULL is allowed.
 void inf_node_programs_destroy(struct inf_node_programs **programs);
 
 // One node of a run.
@@ -37,8 +37,8 @@ struct inf_node_run {
     const atomic_bool *cancelled;    // NULL, or as in struct inf_run
 };
 
-// Computes the node. *out_done is false if it has no program, because it is too small or the device
-// declines it; this is no failure.
+// Computes the node. *out_done is false if there is no program for the node, because the node is
+// too small or the device declines it. This is not a failure.
 //
 // INF_INVALID, INF_CANCELLED, INF_UNAVAILABLE  as inf_program_run().
 // INF_EXHAUSTED  no memory for the program of a node that only a program can compute.

@@ -48,7 +48,8 @@ static void mark_nodes(struct splitter *splitter)
     }
 }
 
-// Copies the graph with only the nodes for which `planned` is true, and without ports.
+// Copies the graph with only the nodes for which `planned` is true or, for the rest, false. The
+// copy has no inputs and outputs yet.
 static enum inf_code clone_part(const struct splitter *splitter, bool planned,
                                 struct inf_graph **out_graph, struct inf_error *err)
 {
@@ -72,7 +73,7 @@ static enum inf_code clone_part(const struct splitter *splitter, bool planned,
     return INF_OK;
 }
 
-// Makes `value` an output of the planned part, if it is none yet.
+// Makes `value` an output of the planned part, unless it already is one.
 static enum inf_code add_planned_output(struct splitter *splitter, uint32_t value,
                                         struct inf_error *err)
 {

@@ -99,7 +99,7 @@ static enum inf_code add_inputs(struct inf_layers_scope *scope, struct inf_layer
         INF_TRY(find_input_shape(model, layer, &json, err));
         INF_TRY(inf_layers_shape(&json, &shape, err));
         INF_TRY(read_input_type(layer, &dtype, err));
-        // An embedding takes integers, whatever type the file gives the input.
+        // An embedding takes integers, so the type in the file is ignored.
         INF_TRY(inf_graph_add_value(graph, layer->name, dtype, &shape, &inputs[i].value, err));
         INF_TRY(inf_graph_add_input(graph, layer->name, inputs[i].value, err));
         inputs[i].mask = INF_VALUE_NONE;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts the functions of a model by name, domain and overload, and finds them by halving. A model
-// may have many functions and many nodes, so that comparing each node with each function takes
-// minutes. There are no hashes, so that a model cannot choose names that collide.
+// Sorts the functions of a model by name, domain and overload, and finds them by binary search. A
+// model may have many functions and many nodes, and comparing each node with each function would
+// take minutes. A hash table is not used, because a model could choose names that collide.
 #include "backends/import/onnx/functions.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Compares a function with a name, domain and overload as strcmp() does.
+// Compares a function with a name, domain and overload. The result has the sign of strcmp().
 static int compare_names(const struct inf_onnx_function *function, const char *domain,
                          const char *name, const char *overload)
 {
@@ -41,7 +41,8 @@ const struct inf_onnx_function *inf_onnx_function_find(const struct inf_onnx_mod
                                                        const char *domain, const char *name,
                                                        const char *overload)
 {
-    // The empty overload is the first of a name.
+    // If any overload is accepted, search for the empty overload, because it sorts first among
+    // functions of the same name.
     const char *wanted = overload != NULL ? overload : "";
     uint32_t begin = 0;
     uint32_t end = model->function_count;
