@@ -243,7 +243,7 @@ static enum inf_code set_captures(const struct inf_tfjs_branch *branch,
         uint32_t *outputs;
         inside->node = &inside->source->nodes[ref->node];
         uint32_t value_count = is_switch ? 2 : inside->node->value_count;
-        // If the other output of the Switch was set before, use its list of values and add this one.
+        // If the other output of the Switch was set before, use its list of values and add to it.
         outputs = inside->node->values;
         if (inside->node->region != inf_tfjs_region_id(inside->region))
             INF_TRY(inf_tfjs_outputs(inside, INF_MAX(value_count, ref->port + 1), &outputs, err));
