@@ -52,7 +52,7 @@ void inf_deferred_close_fd(struct inf_deferred_close *deferred_close, int fd,
                            struct inf_quota_user *user) INF_ON_LOOP;
 
 // Removes the mapping from the devices (NULL: no device maps the memory), sets *mapping to NULL,
-// and unmaps `size_bytes` bytes at `memory`. No thread may use the memory any more. Uses one
+// and unmaps `size_bytes` bytes at `memory`. No thread may still use the memory. Uses one
 // reservation.
 void inf_deferred_close_unmap(struct inf_deferred_close *deferred_close, void *memory,
                               size_t size_bytes, struct inf_mapping **mapping) INF_ON_LOOP;

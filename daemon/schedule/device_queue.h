@@ -61,7 +61,7 @@ enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
                                     const struct inf_device_queue_options *options,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Releases a queue that no worker uses any more. A zeroed struct is allowed.
+// Releases a queue that no worker uses. A zeroed struct is allowed.
 void inf_device_queue_fini(struct inf_device_queue *queue);
 
 enum inf_device_queue_verdict {

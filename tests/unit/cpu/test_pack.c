@@ -155,7 +155,7 @@ Test(pack, in_bf16_is_rounded_and_restores_the_constant)
             struct inf_blob *blob = blob_of(paired[i] * 3 * columns);
             uint32_t *bits = blob->data;
             for (size_t at = 0; at < paired[i] * 3 * columns; at++) {
-                // no NaN, and no number close to 0
+                // NaN and numbers close to 0 are excluded
                 bits[at] = (bits[at] & 0xbfffffffu) | 0x20000000u;
                 if (at % 5 == 0)
                     // halfway between two bf16 numbers
