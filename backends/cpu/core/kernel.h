@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defines a kernel of the cpu device, and the step that a kernel creates. A kernel is a row of a
-// table: one way to compute one operator. kernel_table.c lists the families of rows. A step belongs to one slot
-// (one concurrent run) and never runs twice at the same time, because XNNPACK's operators keep the
-// state of a run.
+// table: one way to compute one operator. kernel_table.c lists the families of rows. A step belongs
+// to one slot (one concurrent run) and never runs twice at the same time, because XNNPACK's
+// operators keep the state of a run.
 #ifndef INF_BACKENDS_CPU_CORE_KERNEL_H
 #define INF_BACKENDS_CPU_CORE_KERNEL_H
 
