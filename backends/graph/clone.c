@@ -19,7 +19,8 @@ static bool copy_array(void **copy, const void *source, uint32_t count, size_t e
     return true;
 }
 
-// Names are not copied: the copy of the graph holds a reference to the texts of the original.
+// Lets the copy of a graph use the names of the original: the copy holds a reference to the set of
+// texts, and no name is copied.
 static bool inherit_texts(struct inf_graph *copy, const struct inf_graph *graph)
 {
     struct inf_texts *texts = inf_texts_create(graph->texts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates the cost of a node and of a graph: multiply-adds, work and bytes of constants.
+// Estimates the cost of a node and of a graph: multiply-adds, element reads and bytes of constants.
 #include "backends/graph/graph.h"
 #include "proto/core/span.h"
 
@@ -21,7 +21,8 @@ static uint64_t elements_or_zero(const struct inf_shape *shape)
     return inf_shape_count(shape, &count) ? count : 0;
 }
 
-// Returns the number of positions at which a filter is applied: all dimensions except channels.
+// Returns the number of positions at which a filter is applied: the product of all dimensions of
+// `shape` except the last, which is the channels.
 static uint64_t count_places(const struct inf_shape *shape)
 {
     struct inf_shape without_channels = *shape;
@@ -77,8 +78,8 @@ uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *nod
     }
 }
 
-// Returns the number of elements that a node reads for one element of its largest output or input,
-// if that number depends on attributes or values.
+// Returns the number of elements that a node reads for each element of its largest output or input,
+// if that number depends on attributes or values. Returns 1 for all other operators.
 static uint64_t looks_each(const struct inf_graph *graph, const struct inf_node *node)
 {
     uint64_t looks = 1;
@@ -95,8 +96,8 @@ static uint64_t looks_each(const struct inf_graph *graph, const struct inf_node 
         return (uint64_t)node->attrs.lrn.before + (uint64_t)node->attrs.lrn.after + 1;
     case INF_OP_ROI_ALIGN: {
         uint64_t samples = (uint64_t)node->attrs.roi_align.samples;
-        // If the number of samples is automatic, a bin has at most as many samples as x has
-        // elements.
+        // samples == 0 means that the kernel chooses the number of samples of each bin. Assume the
+        // upper bound, which is the number of elements of x.
         return samples > 0 ? samples * samples : elements_or_zero(shape_of(graph, node->inputs[0]));
     }
     case INF_OP_NMS: // each box is compared with every other box

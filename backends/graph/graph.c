@@ -86,7 +86,8 @@ enum inf_code inf_graph_add_value(struct inf_graph *graph, const char *name, enu
     return INF_OK;
 }
 
-// As inf_graph_add_const(), but leaves the caller's reference to `data` untouched.
+// Adds a constant like inf_graph_add_const(), but does not release the caller's reference to
+// `data`.
 static enum inf_code add_const(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
                                const struct inf_shape *shape, struct inf_blob *data,
                                uint32_t *out_value, struct inf_error *err)
@@ -203,7 +204,8 @@ enum inf_code inf_graph_add_node(struct inf_graph *graph, enum inf_op op, const 
     return INF_OK;
 }
 
-// The list of input ports or of output ports of a graph.
+// Refers to the array, count and capacity of a graph's list of inputs or of outputs, so that the
+// same code can add to both.
 struct port_list {
     struct inf_port **ports;
     uint32_t *count, *capacity;
@@ -219,7 +221,8 @@ static enum inf_code add_port(struct inf_graph *graph, const struct port_list *l
     for (uint32_t i = 0; i < *list->count; i++)
         if (strcmp((*list->ports)[i].name, name) == 0)
             return inf_fail(err, INF_EXISTS, "there are two %ss named '%s'", list->side, name);
-    // The limit prevents the name search above from taking quadratic time on a hostile file.
+    // Refuse more ports than the limit, because the search for an equal name above compares with
+    // every port, and a hostile file could have very many ports.
     if (!grow_array((void **)list->ports, list->capacity, *list->count, sizeof **list->ports,
                     INF_LIMIT_NODE_INPUTS))
         return no_memory(err, name);

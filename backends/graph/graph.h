@@ -15,12 +15,12 @@
 #include "backends/graph/texts.h"
 #include "proto/core/status.h"
 
-// A value index that means "no value": marks an absent optional input.
+// A value index that means "no value". It stands for an optional input that is absent.
 #define INF_VALUE_NONE UINT32_MAX
-// A node index that means "no node": the producer of an input or a constant.
+// A node index that means "no node". The producer of an input or of a constant has this index.
 #define INF_NODE_NONE UINT32_MAX
 
-// One tensor of the graph.
+// One tensor of the graph: its name, element type and shape, and its elements if it is a constant.
 struct inf_value {
     const char *name; // for messages; owned by the graph; never NULL, may be ""
     enum inf_dtype dtype;
@@ -30,13 +30,15 @@ struct inf_value {
     struct inf_blob *data; // row-major elements of a constant, one reference; NULL for other values
 };
 
-// One operation.
+// One operation of the graph: an operator with its attributes, and the values that it reads and
+// computes.
 struct inf_node {
     enum inf_op op;
-    const char *name;   // as in the model's file; owned by the graph; never NULL
+    const char *name;   // name of the node in the model's file; owned by the graph; never NULL
     const char *source; // the operator's name in the model's file; "" for nodes that a pass made
     uint32_t input_count;
-    uint32_t *inputs; // value indices, INF_VALUE_NONE for absent optional ones; owned by the graph
+    // value indices; INF_VALUE_NONE for an optional input that is absent; owned by the graph
+    uint32_t *inputs;
     uint32_t output_count;
     uint32_t *outputs; // value indices; owned by the graph
     union inf_attrs attrs;
@@ -51,8 +53,10 @@ struct inf_port {
 // The graph owns all arrays. Adding an element may reallocate its array: keep indices, not
 // pointers.
 struct inf_graph {
-    struct inf_texts *texts; // names, shared with the graphs from which this graph was cloned
-    struct inf_arena arena;  // index lists
+    // reference-counted names of values and nodes; shared with the graphs from which this graph was
+    // cloned
+    struct inf_texts *texts;
+    struct inf_arena arena; // memory for the index lists of the nodes
     struct inf_value *values;
     uint32_t value_count, value_capacity;
     struct inf_node *nodes;
@@ -61,8 +65,9 @@ struct inf_graph {
     uint32_t input_count, input_capacity;
     struct inf_port *outputs;
     uint32_t output_count, output_capacity;
-    // The graphs that branch and loop nodes run. Each subgraph is named by exactly one attribute of
-    // one node. A subgraph can read its own inputs only; it cannot use a value of this graph.
+    // Graphs that branch and loop nodes run, such as a loop's body. Exactly one attribute of one
+    // node names each subgraph. A subgraph can read only its own inputs; it cannot use a value of
+    // this graph.
     struct inf_graph **subgraphs;
     uint32_t subgraph_count, subgraph_capacity;
 };
@@ -107,12 +112,12 @@ enum inf_code inf_graph_add_node(struct inf_graph *graph, enum inf_op op, const 
                                  uint32_t output_count, uint32_t *out_node,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Names `value` as an input of the graph.
+// Makes `value` an input of the graph with the given name.
 //
 // INF_EXISTS  an input already has that name.
 enum inf_code inf_graph_add_input(struct inf_graph *graph, const char *name, uint32_t value,
                                   struct inf_error *err) INF_NODISCARD;
-// Names `value` as an output of the graph.
+// Makes `value` an output of the graph with the given name.
 //
 // INF_EXISTS  an output already has that name.
 enum inf_code inf_graph_add_output(struct inf_graph *graph, const char *name, uint32_t value,
@@ -143,13 +148,13 @@ bool inf_graph_const_ints(const struct inf_graph *graph, uint32_t value, int64_t
 // Replaces every use of value `from`, in nodes and in the graph's outputs, by `to`.
 void inf_graph_replace_uses(struct inf_graph *graph, uint32_t from, uint32_t to);
 
-// Drops values that no node and no port uses, and frees memory that was reserved for growth. Does
-// the same in subgraphs. The indices of the other values change. Call it for a graph that will not
-// grow again.
+// Removes values that no node uses and that are neither input nor output of the graph, and frees
+// memory that was reserved for growth. Does the same in subgraphs. The indices of the remaining
+// values change. Call it for a graph that will not grow again.
 void inf_graph_trim(struct inf_graph *graph);
 
-// Moves nodes[i] to index map[i] and drops nodes whose map is INF_NODE_NONE; updates producers.
-// `map` must keep the order of the remaining nodes.
+// Moves the node at index i to index map[i], and removes it if map[i] is INF_NODE_NONE. Updates the
+// producers of all values. `map` must keep the order of the remaining nodes.
 void inf_graph_compact_nodes(struct inf_graph *graph, const uint32_t *map);
 
 // Returns the number of multiply-adds of a convolution, matrix product or recurrent network,
@@ -167,7 +172,7 @@ uint64_t inf_node_work(const struct inf_graph *graph, const struct inf_node *nod
 // The cost of one run of the graph, computed from shapes. Nodes of unknown shape count as 0.
 struct inf_graph_cost {
     uint64_t macs;        // multiply-adds of all nodes, by inf_node_macs()
-    uint64_t parameters;  // elements of float constants
+    uint64_t parameters;  // number of elements in all float constants
     uint64_t const_bytes; // bytes of all constants
 };
 

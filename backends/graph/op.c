@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// --- names of kinds; a table's name is the enum tag that ops.def uses ---
+// --- one array per enum attribute: the names of its values, generated from kinds.def ---
 #define INF_KIND(tag, NAME, name, doc) #name,
 #define INF_KINDS_UNARY
 static const char *const unary_kind_names[] = {
@@ -145,7 +145,8 @@ static const char *const direction_names[] = {
 };
 #undef INF_KINDS_DIRECTION
 
-// Listed in the order of enum inf_dtype. test_graph compares this list with inf_dtype_name().
+// The attribute `dtype` of operators takes one of these names; the order is the one of enum
+// inf_dtype. test_graph compares the list with inf_dtype_name().
 static const char *const dtype_names[] = {
     "NONE",  "BOOL",  "UINT8", "UINT16", "UINT32", "UINT64", "INT8",
     "INT16", "INT32", "INT64", "FP16",   "BF16",   "FP32",   "FP64",
@@ -227,7 +228,8 @@ void inf_attrs_init(union inf_attrs *attrs, enum inf_op op)
         case INF_ATTR_TYPE_FLOAT:
             memcpy(at, &attr->default_float, sizeof attr->default_float);
             break;
-        case INF_ATTR_TYPE_INTS: // an empty list, so all members are zero
+        // an INTS attribute defaults to an empty list, whose members are all zero
+        case INF_ATTR_TYPE_INTS:
             break;
         }
     }

@@ -187,7 +187,7 @@ enum inf_op {
     INF_OP_COUNT
 };
 
-// A short list of integers: axes, permutations.
+// A short list of integers, for attributes such as axes and permutations.
 struct inf_ints {
     int32_t count; // 0..INF_LIMIT_RANK
     int64_t values[INF_LIMIT_RANK];
@@ -220,7 +220,8 @@ union inf_attrs {
 #include "backends/graph/ops.def"
 };
 
-// --- the tables as data ---
+// --- the same operators and attributes as tables, for code that handles every operator in the same
+// way ---
 #define INF_VARIADIC UINT32_MAX
 
 // The rule that relates the element types of an operator's inputs and outputs.
@@ -264,19 +265,19 @@ enum inf_attr_type {
     INF_ATTR_TYPE_INTS,
 };
 
-// One attribute of one operator.
+// Describes one attribute of one operator: name, type, place in union inf_attrs, range and default.
 struct inf_attr_info {
     const char *name;
     enum inf_attr_type type;
-    size_t offset;            // in bytes, in union inf_attrs
-    int32_t min, max;         // INT: the allowed range; ENUM: 0 .. count-1
-    int32_t default_int;      // INT, BOOL, ENUM
-    float default_float;      // FLOAT
-    const char *const *names; // ENUM: the name of each value; NULL otherwise
+    size_t offset;    // in bytes, in union inf_attrs
+    int32_t min, max; // inclusive range for an INT attribute; 0 and count-1 for an ENUM attribute
+    int32_t default_int;      // default of an INT, BOOL or ENUM attribute
+    float default_float;      // default of a FLOAT attribute
+    const char *const *names; // ENUM attribute: the name of each value; NULL for other attributes
     const char *doc;
 };
 
-// One operator.
+// Describes one operator: name, number of inputs and outputs, type rule and attributes.
 struct inf_op_info {
     const char *name;
     uint32_t inputs_min, inputs_max; // inputs_max may be INF_VARIADIC

@@ -2,11 +2,11 @@
 // Finds for each node the only node that reads its output.
 #include "backends/graph/readers.h"
 
-// Marks an output that several nodes read, or that is an output of the graph.
+// Marks in `readers` a node whose output is read by several nodes, or is an output of the graph.
 #define SEVERAL (INF_NODE_NONE - 1)
 
-// Returns the element of `readers` for the node that computes `value` as its first output; NULL if
-// there is no such node.
+// Returns the element readers[n] of the node n whose first output is `value`; NULL if no node has
+// `value` as its first output.
 static uint32_t *place_of(const struct inf_graph *graph, uint32_t value, uint32_t *readers)
 {
     uint32_t maker = value == INF_VALUE_NONE ? INF_NODE_NONE : graph->values[value].producer;

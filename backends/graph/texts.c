@@ -12,9 +12,10 @@
 
 struct inf_texts {
     atomic_size_t references;
-    struct inf_texts *parent; // a counted reference, or NULL
-    struct inf_arena arena;   // its blocks hold the texts one after another
-    char *free;               // free space in the newest block
+    // set of texts on which texts of this set depend; a counted reference, or NULL
+    struct inf_texts *parent;
+    struct inf_arena arena; // its blocks hold the texts one after another
+    char *free;             // first free byte in the newest block of `arena`
     size_t free_bytes;
     const char *newest; // the text that was added last
 };

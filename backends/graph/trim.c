@@ -23,7 +23,7 @@ static void mark_used(uint32_t *map, const uint32_t *values, uint32_t count)
             map[values[i]] = 0;
 }
 
-// Sets map[v] to 0 if value v has a use, else to INF_VALUE_NONE.
+// Sets map[v] to 0 if a node, input or output of the graph uses value v, else to INF_VALUE_NONE.
 static void find_uses(const struct inf_graph *graph, uint32_t *map)
 {
     for (uint32_t v = 0; v < graph->value_count; v++)
@@ -38,8 +38,8 @@ static void find_uses(const struct inf_graph *graph, uint32_t *map)
         map[graph->outputs[i].value] = 0;
 }
 
-// Moves the values that are kept to the front of the array. map[v] becomes the new index of value
-// v.
+// Moves the values whose map[v] is not INF_VALUE_NONE to the front of the array of values, frees
+// the others, and sets map[v] to the new index of value v.
 static void compact_values(struct inf_graph *graph, uint32_t *map)
 {
     uint32_t kept = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of a builder and its latched failure. Shapes are inferred as soon as a node is added, so
-// that the next expression can depend on them. The operators are in math.c, move.c and compose.c.
+// Adds nodes to a graph through a builder (builder.h) and remembers the builder's first failure.
+// The shapes of a node are inferred as soon as the node is added, so that the next expression can
+// depend on them. The functions for single operators are in math.c, move.c and compose.c.
 #include "backends/graph/build/builder.h"
 
 #include <assert.h>

@@ -34,7 +34,7 @@ struct inf_builder {
 // ...".
 void inf_build_fail(struct inf_builder *b, enum inf_code code, const char *format, ...)
     INF_PRINTF(3, 4);
-// As inf_build_fail(), with the arguments of `format` as a va_list.
+// Latches a failure like inf_build_fail(), but takes the arguments of `format` as a va_list.
 void inf_build_vfail(struct inf_builder *b, enum inf_code code, const char *format,
                      va_list arguments);
 
@@ -46,7 +46,7 @@ static inline bool inf_build_ok(const struct inf_builder *b)
 
 // --- nodes ---
 
-// The description of a node that is to be added.
+// Describes a node before the node is added to the graph by inf_build_emit().
 struct inf_build_node {
     enum inf_op op;
     uint32_t inputs[4];
@@ -92,7 +92,7 @@ uint32_t inf_build_iota(struct inf_builder *b, enum inf_dtype dtype, int64_t cou
 
 // --- queries ---
 
-// The integers of a constant.
+// The integers that inf_build_const_ints() read from a constant.
 #define INF_BUILD_INTS_MAX 64
 struct inf_build_ints {
     uint32_t count;
@@ -106,7 +106,8 @@ enum inf_dtype inf_build_dtype(const struct inf_builder *b, uint32_t value);
 const struct inf_shape *inf_build_shape_of(const struct inf_builder *b, uint32_t value);
 // Returns the rank. If the rank is unknown, latches INF_UNSUPPORTED and returns 0.
 int32_t inf_build_rank(struct inf_builder *b, uint32_t value);
-// Returns a dimension, or INF_DIM_UNKNOWN. A negative axis counts from the end.
+// Returns the size of x's dimension `axis`, or INF_DIM_UNKNOWN. A negative axis counts from the
+// end.
 int64_t inf_build_dim(struct inf_builder *b, uint32_t value, int32_t axis);
 // Returns a dimension. Latches INF_UNSUPPORTED if the dimension is unknown.
 int64_t inf_build_known_dim(struct inf_builder *b, uint32_t value, int32_t axis);
@@ -119,7 +120,8 @@ bool inf_build_is_const(const struct inf_builder *b, uint32_t value);
 // Returns the integers of a constant. Latches a failure if `value` is not an integer constant. The
 // error text calls the value `what`.
 struct inf_build_ints inf_build_const_ints(struct inf_builder *b, uint32_t value, const char *what);
-// As inf_build_const_ints(), for a constant of exactly one element.
+// Returns the integer of a constant that has exactly one element. Latches a failure if `value` is
+// not such a constant; the error text calls the value `what`.
 int64_t inf_build_const_int(struct inf_builder *b, uint32_t value, const char *what);
 // Returns true if `value` is a constant of one element of any type, and stores that element in
 // *out.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that add several nodes: matrix products of vectors, flattening to matrices, dimensions
-// as values, and conversion between the two layouts of channels.
+// Functions that add several nodes: matrix products of vectors, flattening to matrices, sizes of
+// dimensions as values, and conversion between channels-first (NCHW) and channels-last (NHWC)
+// layout.
 #include "backends/graph/build/operators.h"
 
 uint32_t inf_build_dim_value(struct inf_builder *b, uint32_t x, int32_t axis)
@@ -70,7 +71,8 @@ uint32_t inf_build_flatten(struct inf_builder *b, uint32_t x, int32_t axis)
             *product >= INF_LIMIT_DIM)
             *product = -1;
     }
-    // A reshape can compute one dimension itself (-1), unless the other dimension is 0.
+    // If one of the two sizes is known, the reshape gets -1 for the other size and computes it
+    // itself. This is impossible if the known size is 0.
     if (first > 0 || second > 0)
         return inf_build_reshape(b, x, (int64_t[]){first, second}, 2);
     const uint32_t parts[] = {multiply_dims(b, x, 0, axis), multiply_dims(b, x, axis, rank)};

@@ -24,7 +24,8 @@ static bool is_cheap(enum inf_op op)
            op != INF_OP_DEQUANTIZE;
 }
 
-// Returns true if all inputs are small constants. The input of SHAPE only needs a known shape.
+// Returns true if all inputs are small constants. SHAPE is an exception: its input need not be a
+// constant, but must have a known shape.
 static bool inputs_fit(const struct inf_graph *graph, const struct inf_node *node)
 {
     size_t total = 0;
@@ -56,7 +57,8 @@ static bool outputs_fit(const struct inf_graph *graph, const struct inf_node *no
     return *total <= OUTPUT_BYTES_MAX;
 }
 
-// Computes the outputs of a node into blobs that have the right size.
+// Computes the outputs of a node into the given blobs (byte buffers), which already have the right
+// size.
 static bool compute_outputs(struct inf_fold *fold, struct inf_graph *graph, uint32_t index,
                             struct inf_blob **blobs)
 {

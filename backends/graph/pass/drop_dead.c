@@ -14,7 +14,8 @@ static bool has_used_output(const struct inf_rewrite *rewrite, const struct inf_
 enum inf_code inf_pass_drop_dead(struct inf_rewrite *rewrite)
 {
     struct inf_graph *graph = rewrite->graph;
-    // From the last node to the first: removing a node drops its uses of earlier ones.
+    // Visit the nodes from the last to the first, because removing a node removes its uses of
+    // values, so that the nodes which computed those values may become removable too.
     for (uint32_t i = graph->node_count; i-- > 0;)
         if (!has_used_output(rewrite, &graph->nodes[i]))
             inf_rewrite_remove(rewrite, i);

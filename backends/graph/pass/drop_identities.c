@@ -7,8 +7,8 @@
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
-// Operators that only move elements, and only if a size changes. They return their input unchanged
-// if the output has the shape of the input.
+// Returns true for operators that change no element, but may change the number of elements or the
+// shape. Such a node returns its input unchanged if its output has the same shape as its input.
 static bool keeps_elements(enum inf_op op)
 {
     return op == INF_OP_RESHAPE || op == INF_OP_SQUEEZE || op == INF_OP_EXPAND_DIMS ||
@@ -46,8 +46,9 @@ static bool is_identity(const struct inf_graph *graph, const struct inf_node *no
     }
 }
 
-// Replaces the value index *value by its entry in `map`. The entries of all earlier values are
-// final.
+// Makes a node read map[*value] instead of *value, where `map` gives for each value its
+// replacement. The caller visits the nodes in order, so no later step changes the replacement of a
+// value that is already computed.
 static void redirect_use(struct inf_rewrite *rewrite, const uint32_t *map, uint32_t *value)
 {
     if (*value == INF_VALUE_NONE || map[*value] == *value)

@@ -36,7 +36,7 @@ static bool read_batch_norm(const struct inf_graph *graph, const struct inf_node
     return true;
 }
 
-// Reads the constant factor of a multiplication.
+// Reads the constant that a node multiplies by, as one number per channel.
 static bool read_factor(const struct inf_graph *graph, uint32_t value,
                         const struct inf_linear *linear, struct affine *affine)
 {
@@ -50,15 +50,16 @@ static bool read_factor(const struct inf_graph *graph, uint32_t value,
     return factors != NULL;
 }
 
-// Returns whether the filter can be scaled: it is a constant, and the channel of each element is
-// known.
+// Returns whether the filter of a convolution or matrix product can be scaled per channel: the
+// filter is a constant, and the output channel of each of its elements is known.
 static bool has_const_filter(const struct inf_graph *graph, const struct inf_linear *linear)
 {
     uint32_t filter = graph->nodes[linear->node].inputs[1];
     return inf_graph_is_const(graph, filter) && linear->inner > 0;
 }
 
-// Folds node `index` into the linear node that computes its input `from`, if that is possible.
+// Folds node `index`, which scales and offsets each channel, into the convolution or matrix product
+// that computes its input `from`, if that is possible.
 static enum inf_code fold_scale(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
 {
     struct inf_graph *graph = rewrite->graph;

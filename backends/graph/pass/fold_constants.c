@@ -48,7 +48,8 @@ static bool outputs_fit(const struct inf_rewrite *rewrite, const struct inf_node
     return *total_bytes < FOLD_BYTES_MAX && *total_bytes <= *rewrite->fold_budget_bytes;
 }
 
-// Subtracts the node's work from the budget. Returns false if the budget is too small.
+// Subtracts the node's estimated work from the work that folding may still do. Returns false if
+// less work is left than the node needs.
 static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node)
 {
     uint64_t work = inf_node_work(rewrite->graph, node);
@@ -58,8 +59,8 @@ static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node
     return true;
 }
 
-// Writes a shape as data. No kernel is needed, and the value that has the shape need not be
-// constant.
+// Writes the dimensions of a shape as the elements of `data`, which is the result of a SHAPE node.
+// Neither a kernel nor the elements of the SHAPE node's input are needed.
 static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 {
     int32_t *elements = blob->data;
@@ -156,7 +157,7 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const struct inf_node *node = &graph->nodes[i];
         size_t total_bytes;
-        // The shape may be known only because an earlier node was folded.
+        // Infer the shape again, because folding an earlier node may have made it known.
         if (rewrite->changed)
             INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
         bool known = node->op == INF_OP_SHAPE
@@ -168,7 +169,8 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
             continue;
         if (outputs_fit(rewrite, node, &total_bytes))
             INF_TRY(fold_node(rewrite, i, total_bytes));
-        if (!rewrite->removed[i]) // the node stays, so drop its measured shapes
+        // the node was not folded, so replace the measured shapes by the inferred ones
+        if (!rewrite->removed[i])
             INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
     }
     return INF_OK;

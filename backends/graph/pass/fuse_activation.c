@@ -32,8 +32,8 @@ static void become_clip(struct inf_node *node, struct bounds bounds)
     node->attrs.clip.max = bounds.max;
 }
 
-// Reads the only element of an FP32 constant whose rank is at most `rank`, so that the constant
-// does not lengthen the shape of the other operand.
+// Reads the only element of an FP32 constant. Returns false if the constant has more elements, or a
+// rank above `rank`: broadcasting it would give the result of the node a higher rank.
 static bool scalar_of(const struct inf_graph *graph, uint32_t value, int32_t rank, float *scalar)
 {
     size_t count;
@@ -120,8 +120,8 @@ static enum inf_activation activation_of(const struct inf_node *node)
     }
 }
 
-// Returns whether `node` can fuse `activation`: sums and products of two tensors can fuse bounds
-// only.
+// Returns whether `activation` can be fused into `node`. Sums and products of two tensors accept
+// only activations that clamp to two bounds.
 static bool takes_activation(const struct inf_node *node, enum inf_activation activation)
 {
     return node->op != INF_OP_BINARY ||
@@ -152,8 +152,8 @@ static void fuse_unary(struct inf_rewrite *rewrite, uint32_t index)
     inf_rewrite_absorb(rewrite, before, index);
 }
 
-// Replaces *alpha by a constant of shape [channels] with the same bytes, if alpha has another
-// shape.
+// Gives the prelu slopes *alpha the shape [channels]. If the constant has another shape, such as
+// [1,1,channels], a new constant with the same bytes replaces it.
 static enum inf_code flatten_alpha(struct inf_rewrite *rewrite, uint32_t *alpha, size_t channels)
 {
     const struct inf_value *value = &rewrite->graph->values[*alpha];
@@ -179,7 +179,7 @@ static enum inf_code fuse_prelu(struct inf_rewrite *rewrite, uint32_t index)
         *linear.activation.kind = INF_ACTIVATION_LEAKY_RELU;
         *linear.activation.alpha = slopes[0];
     } else if (graph->nodes[linear.node].op == INF_OP_CONV2D_TRANSPOSE) {
-        return INF_OK; // conv2d_transpose has no input for alpha
+        return INF_OK; // conv2d_transpose has no input for the prelu slopes
     } else {
         INF_TRY(flatten_alpha(rewrite, &alpha, linear.channels));
         INF_TRY(inf_rewrite_set_input(rewrite, linear.node, 3, alpha));

@@ -6,8 +6,8 @@
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
-// Fuses node `index`, an add or sub, into the linear node that computes its input `from`, if the
-// other input is one constant per channel.
+// If node `index` adds or subtracts one constant per channel, makes the constant the bias of the
+// convolution or matrix product that computes the node's other input `from`, and removes the node.
 static enum inf_code fuse_constant(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
 {
     struct inf_graph *graph = rewrite->graph;

@@ -5,8 +5,8 @@
 
 #define PAD_MAX 65535 // the range of the attributes in ops.def
 
-// Pointers to the four padding attributes of a convolution, in the order of rows 1 and 2 of a pad
-// node.
+// Pointers to the four padding attributes of a convolution. They are in the same order as the
+// amounts in a pad node's operand, whose row 1 is for height and row 2 for width.
 struct pads {
     enum inf_padding *padding;
     int32_t *sides[4]; // top, bottom, left, right
@@ -41,8 +41,8 @@ static bool pads_with_zero(const struct inf_graph *graph, const struct inf_node 
            *(const float *)value->data->data == 0;
 }
 
-// Stores rows 1 and 2 of the paddings in `sides`. Returns false if the node does more than put
-// zeros around images.
+// Stores the padding of height and width (top, bottom, left, right) in `sides`. Returns false if
+// the pad node also pads batch or channels, or pads with another value than zero.
 static bool image_paddings(const struct inf_graph *graph, const struct inf_node *node,
                            int64_t sides[4])
 {

@@ -39,7 +39,8 @@ struct inliner {
     const struct inf_evaluator *evaluator;
     struct inf_node *nodes;
     uint32_t count, capacity;
-    // Indexed by value of the original graph: the value that replaces it, or the value itself.
+    // replaced[v] is the value that nodes read instead of value v of the original graph; it is v
+    // itself if nothing replaces v.
     uint32_t *replaced;
     uint32_t replaced_count;
     bool changed;
@@ -112,7 +113,8 @@ static bool fold_small(const struct inf_graph *graph, uint32_t index,
 
 // --- copying the nodes of a subgraph ---
 
-// Maps the values of a subgraph to values of the graph.
+// Fills the map from the values of a subgraph to values of the graph. Inputs map to the operands of
+// the branch or loop node. Constants and results of nodes map to new values of the graph.
 static enum inf_code map_values(struct inliner *inliner, const struct inf_graph *inner,
                                 const uint32_t *inputs, uint32_t *map)
 {
@@ -134,7 +136,8 @@ static enum inf_code map_values(struct inliner *inliner, const struct inf_graph 
     return INF_OK;
 }
 
-// Returns a list of mapped values in the graph's arena.
+// Returns a copy of a node's list of values in which each value is replaced by its entry in the
+// map. The copy is in the graph's arena.
 static uint32_t *map_list(struct inliner *inliner, const uint32_t *list, uint32_t count,
                           const uint32_t *map)
 {
@@ -178,7 +181,8 @@ static enum inf_code settle_value(struct inliner *inliner)
     return code;
 }
 
-// Appends the nodes of a subgraph; sets outputs[i] to the graph's value for its output i.
+// Appends copies of all nodes of a subgraph to the new list of nodes. outputs[i] becomes the value
+// of the graph that replaces output i of the subgraph.
 static enum inf_code append_subgraph(struct inliner *inliner, const struct inf_graph *inner,
                                      const uint32_t *inputs, uint32_t *outputs)
 {
@@ -245,8 +249,8 @@ static enum inf_code inline_branch(struct inliner *inliner, const struct inf_nod
 
 // --- loops ---
 
-// Evaluates the condition for these values. *known is false if the result does not follow from
-// constants.
+// Evaluates the condition of a loop for the given values of its variables. *known is false if the
+// result does not follow from constants, so that the loop cannot be unrolled.
 static enum inf_code test_condition(struct inliner *inliner, const struct inf_graph *condition,
                                     const uint32_t *values, bool *known, bool *goes_on)
 {

@@ -65,8 +65,9 @@ static void note_view(struct inf_layout *layout, const struct inf_node *node,
     layout->views[output] = *view;
 }
 
-// Makes *value usable by an operator that does not accept views: replaces a view with the identity
-// permutation by its source, and computes any other view by a node.
+// Makes *value usable by an operator that does not accept views (values recorded as "another value
+// with its axes permuted"): replaces a view with the identity permutation by its source, and
+// computes any other view by a transpose node.
 static enum inf_code resolve_view(struct inf_layout *layout, const struct inf_node *like,
                                   uint32_t *value)
 {
@@ -107,7 +108,8 @@ static enum inf_code write_nodes(struct inf_layout *layout)
         const struct inf_layout_view *view = inf_layout_find_view(layout, value);
         bool is_input =
             view->source != INF_VALUE_NONE && graph->values[view->source].producer == INF_NODE_NONE;
-        // An output of a graph must be computed by a node; it cannot be an input.
+        // A graph output must be computed by a node. If the output's view is an input with the
+        // identity permutation, an identity node is therefore needed.
         if (is_input && inf_layout_view_is_identity(view))
             INF_TRY(inf_layout_materialize(layout, &end, value));
         else

@@ -14,7 +14,7 @@
 
 #include "backends/graph/pass/layout_view.h"
 
-// --- operands that are not views ---
+// --- operands of element-wise operators that are not views ---
 
 // Permutes a constant to the axes of a view's source, so that both can be operands of one node. The
 // constant is first extended to the view's rank. Constant folding computes the result later.
@@ -43,8 +43,9 @@ static enum inf_code permute_constant(struct inf_layout *layout, const struct in
     return inf_layout_add_op(layout, like, INF_OP_TRANSPOSE, &reshaped, 1, *out_value, &attrs);
 }
 
-// Returns whether `value` can be an operand together with the source of a view, in an element-wise
-// node.
+// Returns whether an element-wise node that works on the source of `view` instead of the view can
+// have `value` as another operand: `value` must be a view with the same permutation, a constant, or
+// a single element.
 static bool can_join(const struct inf_layout *layout, const struct inf_layout_view *view,
                      uint32_t value)
 {
@@ -82,8 +83,10 @@ static enum inf_code join_operand(struct inf_layout *layout, const struct inf_no
 // the view's source, and by how the output's view follows from the operand's view.
 enum family {
     FAMILY_NONE,
-    FAMILY_ELEMENTS, // no attribute names an axis
-    FAMILY_QUANTIZE, // as FAMILY_ELEMENTS, for the first operand
+    FAMILY_ELEMENTS, // elementwise operators: no attribute names an axis
+    // quantize and dequantize: the first operand may be a view, and no attribute names an axis of
+    // the others
+    FAMILY_QUANTIZE,
     FAMILY_CONCAT,
     FAMILY_REDUCE,
     FAMILY_AXIS, // one attribute names an axis; the output has the shape of the input
@@ -131,8 +134,8 @@ static enum family find_family(const struct inf_graph *graph, const struct inf_n
     }
 }
 
-// Adds a constant with the paddings in the order of the source's axes, and makes it the node's
-// input.
+// Adds a constant with the padding amounts of a pad node, reordered from the axes of the view to
+// the axes of its source, and makes that constant the node's input.
 static enum inf_code permute_pads(struct inf_layout *layout, struct inf_node *node,
                                   const struct inf_layout_view *view)
 {
@@ -196,8 +199,8 @@ static bool can_rewrite(const struct inf_layout *layout, const struct inf_node *
            inf_layout_view_is_reshape(*view, &layout->graph->values[(*view)->source].shape);
 }
 
-// Renumbers the attributes to the axes of the source. *result is the view that describes the
-// outputs.
+// Changes the axis numbers in the node's attributes from axes of the view to axes of the view's
+// source. *result becomes the view that describes the node's outputs.
 static void permute_attrs(struct inf_node *node, enum family family,
                           const struct inf_layout_view *view, struct inf_layout_view *result)
 {
@@ -235,7 +238,7 @@ static void permute_attrs(struct inf_node *node, enum family family,
     }
 }
 
-// Gives a node new values as outputs, and records the old outputs as views of the new ones.
+// Gives a node new values as outputs, and records each old output as a view of the new one.
 static enum inf_code replace_outputs(struct inf_layout *layout, struct inf_node *node,
                                      const struct inf_layout_view *result)
 {

@@ -10,7 +10,7 @@
 
 #include "backends/graph/graph.h"
 
-// Axis i of the value is axis perm[i] of `source`.
+// Describes a value whose axis i is axis perm[i] of the value `source`.
 struct inf_layout_view {
     uint32_t source; // INF_VALUE_NONE if the value is not a view
     int32_t rank;
@@ -34,20 +34,21 @@ bool inf_layout_view_is_reshape(const struct inf_layout_view *view, const struct
 struct inf_shape inf_layout_view_shape(const struct inf_layout_view *view,
                                        const struct inf_shape *source);
 
-// Returns the shape of a source whose view has the shape `shape`. If the rank of `shape` differs
-// from the view's rank, only the rank of the result is known.
+// Given a view and the shape that the view has, returns the shape of the view's source. If the rank
+// of `shape` differs from the view's rank, only the rank of the result is known.
 struct inf_shape inf_layout_view_source_shape(const struct inf_layout_view *view,
                                               const struct inf_shape *shape);
 
 // Converts an axis of the view to the axis of the source. A negative `axis` counts from the end.
 int32_t inf_layout_view_axis(const struct inf_layout_view *view, int64_t axis);
 
-// Converts `axes` from axes of the view to axes of the source. Also sets hit[i] for each listed
-// axis i of the view.
+// Converts the list `axes` from axes of the view to axes of its source. Also sets hit[i] to true
+// for each axis i of the view that is in the list.
 void inf_layout_view_map(const struct inf_layout_view *view, struct inf_ints *axes,
                          bool hit[INF_LIMIT_RANK]);
 
-// Returns the view without the marked axes.
+// Returns the view that remains after the marked axes are removed from both the view and its
+// source.
 struct inf_layout_view inf_layout_view_drop(const struct inf_layout_view *view,
                                             const bool hit[INF_LIMIT_RANK]);
 

@@ -10,9 +10,11 @@
 struct inf_layout {
     struct inf_rewrite *rewrite;
     struct inf_graph *graph;
-    struct inf_layout_view *views; // by value, for the values that the graph had before the pass
+    // views[v] describes value v of the graph as it was before the pass
+    struct inf_layout_view *views;
     uint32_t view_count;
-    bool *materialized; // by value: a node that computes this view is in `nodes`
+    // materialized[v] is true if `nodes` has a node that computes the view of value v
+    bool *materialized;
     struct inf_node *nodes;
     uint32_t count, capacity;
 };
@@ -27,8 +29,8 @@ const struct inf_layout_view *inf_layout_find_view(const struct inf_layout *layo
 enum inf_code inf_layout_add_node(struct inf_layout *layout,
                                   const struct inf_node *node) INF_NODISCARD;
 
-// Appends a new node that applies `op` to `inputs` and produces `output`. The node gets the name of
-// the node `like`.
+// Appends a new node that applies `op` to `inputs` and computes `output`. The new node gets the
+// same name as the node `like`.
 enum inf_code inf_layout_add_op(struct inf_layout *layout, const struct inf_node *like,
                                 enum inf_op op, const uint32_t *inputs, uint32_t input_count,
                                 uint32_t output, union inf_attrs *attrs) INF_NODISCARD;
@@ -38,14 +40,14 @@ enum inf_code inf_layout_add_reshape(struct inf_layout *layout, const struct inf
                                      const struct inf_shape *shape, uint32_t from,
                                      uint32_t to) INF_NODISCARD;
 
-// Adds a value of the given shape to the graph. The value gets the name and type of the value
-// `like`.
+// Adds a value of the given shape to the graph. The new value gets the same name and element type
+// as the value `like`.
 enum inf_code inf_layout_add_value(struct inf_layout *layout, uint32_t like,
                                    const struct inf_shape *shape,
                                    uint32_t *out_value) INF_NODISCARD;
 
-// If `value` is a view, appends the node that computes the view, at most once. That node gets the
-// name of the node `like`.
+// If `value` is a view, appends the transpose or reshape node that computes it, unless that node
+// was appended before. The new node gets the same name as the node `like`.
 enum inf_code inf_layout_materialize(struct inf_layout *layout, const struct inf_node *like,
                                      uint32_t value) INF_NODISCARD;
 

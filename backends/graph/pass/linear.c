@@ -120,7 +120,8 @@ static struct inf_blob *scale_filter(const struct inf_graph *graph, const struct
     return scaled;
 }
 
-// Returns the bias after applying scale and offset; NULL if there is no memory.
+// Returns a new bias: the old bias (0 if absent) times the scale of its channel, plus the channel's
+// offset. Returns NULL if there is no memory.
 static struct inf_blob *make_bias(const struct inf_graph *graph, const struct inf_linear *linear,
                                   const double *scale, const double *offset, bool *finite)
 {

@@ -7,14 +7,16 @@
 
 #include "backends/graph/pass/rewrite.h"
 
-// The fused activation of a node: pointers to its attributes.
+// Pointers to the attributes of a node that describe its fused activation, so that a pass can read
+// and set them.
 struct inf_activation_slot {
     enum inf_activation *kind;
-    float *alpha; // NULL if the operator has no such attribute
+    float *alpha; // slope of the activation; NULL if the operator has no such attribute
     float *min, *max;
 };
 
-// Fills *slot. Returns false if the operator has no fused activation.
+// Fills *slot with pointers to the node's activation attributes. Returns false if the operator has
+// no fused activation.
 bool inf_node_activation(struct inf_node *node, struct inf_activation_slot *slot) INF_NODISCARD;
 
 // Moves the activation of a binary node into `slot`.
@@ -24,15 +26,15 @@ void inf_activation_move(struct inf_activation_slot *slot, const struct inf_node
 // channels.
 struct inf_linear {
     uint32_t node;
-    uint32_t bias_input; // index of the bias among the node's inputs
-    size_t channels;     // of the output; at least 1
-    int32_t rank;        // of the output
+    uint32_t bias_input; // position of the bias among the node's inputs
+    size_t channels;     // number of output channels; at least 1
+    int32_t rank;        // rank of the output
     size_t inner;        // filter element i belongs to channel i / inner % channels; 0 if not known
     struct inf_activation_slot activation;
 };
 
-// Fills *linear. Returns false if the node is another operator or its output channels are not
-// known.
+// Fills *linear with a description of the node. Returns false if the node is no convolution or
+// matrix product, or if the number of its output channels is not known.
 bool inf_linear_view(struct inf_graph *graph, uint32_t node,
                      struct inf_linear *linear) INF_NODISCARD;
 

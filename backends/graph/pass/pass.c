@@ -27,7 +27,9 @@
 static const struct {
     const char *name;
     enum inf_code (*run)(struct inf_rewrite *rewrite);
-    bool is_whole; // the pass changes the graph as a whole, not node by node
+    // the pass replaces the whole list of nodes, so it runs without inf_rewrite_begin() and
+    // inf_rewrite_end()
+    bool is_whole;
 } passes[INF_PASS_COUNT] = {
     [INF_PASS_INLINE] = {"inline", inf_pass_inline, .is_whole = true},
     [INF_PASS_DROP_IDENTITIES] = {"drop_identities", inf_pass_drop_identities},
@@ -91,13 +93,15 @@ static enum inf_code run_round(struct inf_rewrite *rewrite, const struct inf_pas
     return INF_OK;
 }
 
-// If a node always passes a constant to its subgraph, adds that constant to the subgraph and uses
-// it instead of the input. The input itself stays, unused.
+// If a node always passes the same constant to its subgraph, adds that constant to the subgraph,
+// and lets the subgraph's nodes read it instead of the input. The input remains, but no node reads
+// it.
 static enum inf_code hand_in_constants(struct inf_graph *graph, const struct inf_node *node,
                                        struct inf_graph *subgraph, struct inf_error *err)
 {
     uint32_t first = node->input_count - subgraph->input_count;
-    // The first inputs of a loop change between iterations; there are as many as outputs.
+    // Skip the first inputs of a loop, one for each output: they are the loop variables, whose
+    // values change between iterations.
     uint32_t begin = node->op == INF_OP_LOOP ? node->output_count : 0;
     for (uint32_t i = begin; i < subgraph->input_count; i++) {
         const struct inf_value *value = &graph->values[node->inputs[first + i]];

@@ -9,7 +9,7 @@
 
 #include "backends/graph/graph.h"
 
-// In the order in which they run. inf_pass_name() has the same order.
+// The passes, in the order in which they run. inf_pass_name() uses the same order.
 enum inf_pass {
     INF_PASS_INLINE,          // branches with a constant condition and short loops become nodes
     INF_PASS_DROP_IDENTITIES, // identity nodes, and reshapes and casts that change nothing
@@ -46,7 +46,8 @@ struct inf_evaluator {
 };
 
 struct inf_pass_options {
-    uint32_t disabled; // bit set of switched-off passes: bit number `enum inf_pass`
+    // bit set of passes to skip: bit number p stands for the pass p of enum inf_pass
+    uint32_t disabled;
     const struct inf_evaluator *evaluator; // NULL disables folding
     FILE *dump; // file that receives the graph after each pass; NULL for none
 };

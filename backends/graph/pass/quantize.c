@@ -27,7 +27,7 @@
 #include "backends/graph/pass/quantized.h"
 #include "backends/graph/pass/rewrite.h"
 
-// --- element by element ---
+// --- sums and products of two tensors, and operators that only move elements ---
 
 static enum inf_code fuse_binary(struct inf_rewrite *rewrite, struct inf_quantize_match *match)
 {

@@ -16,11 +16,12 @@
 // A float product that can become a product of bytes.
 struct product {
     struct inf_quantize_match match;
-    // node between dequantize and product that moves elements; INF_NODE_NONE if there is none
+    // index of the transpose or reshape between the dequantize node and the product; INF_NODE_NONE
+    // if there is none
     uint32_t moved;
     struct inf_quantized x, w;
     const float *bias; // one element per channel; NULL if there is no bias
-    size_t channels;   // of the output
+    size_t channels;   // number of output channels
 };
 
 static enum inf_code no_memory(const struct inf_rewrite *rewrite, uint32_t node)
@@ -60,8 +61,9 @@ static bool find_channels(struct inf_graph *graph, struct product *product)
     return product->channels > 0 && fits_channels(graph, product, axis);
 }
 
-// As inf_quantized_find(), but also accepts one node between that only moves elements. Its index is
-// *out_moved.
+// Finds the bytes from which `value` was dequantized, like inf_quantized_find(), but also accepts
+// one node that only moves elements between the dequantize node and `value`. *out_moved is the
+// index of that node, or INF_NODE_NONE.
 static bool dequantized_and_moved(const struct inf_rewrite *rewrite, uint32_t value,
                                   struct inf_quantized *quantized, uint32_t *out_moved)
 {

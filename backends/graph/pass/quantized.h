@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of bytes that represent real numbers: real = scale * (byte - zero point). The quantize
-// pass reads scales, zero points and clamps with these functions. Private to the passes.
+// Byte tensors that represent real numbers: real = scale * (byte - zero point). The quantize pass
+// reads scales, zero points and clamps with these functions. Private to the passes.
 #ifndef INF_BACKENDS_GRAPH_PASS_QUANTIZED_H
 #define INF_BACKENDS_GRAPH_PASS_QUANTIZED_H
 
 #include "backends/graph/pass/rewrite.h"
 
-// A value of bytes with its scales and zero points, all constants.
+// A tensor of bytes that represents real numbers, with its scales and zero points. Scales and zero
+// points are constants.
 struct inf_quantized {
-    uint32_t bytes;       // the value
-    uint32_t scale, zero; // value indices; zero is INF_VALUE_NONE if all zero points are 0
+    uint32_t bytes; // value index of the tensor of bytes
+    // value indices of the scales and zero points; `zero` is INF_VALUE_NONE if all zero points are
+    // 0
+    uint32_t scale, zero;
     int32_t axis; // the axis along which there is one scale per index, if there are several scales
     const float *scales; // each scale is a normal number above 0
     size_t scale_count;  // 1 or more
@@ -23,8 +26,9 @@ struct inf_clamp {
 // Returns whether `dtype` is one of the types that values are quantized to.
 bool inf_quantized_is_byte(enum inf_dtype dtype);
 
-// Reads scale and zero point of a quantize or dequantize node whose quantized side is `bytes`.
-// Returns false if they are not constants or have invalid values.
+// Reads the scale and zero point of a quantize or dequantize node; `bytes` is the value on the side
+// of the bytes, that is the output of quantize or the input of dequantize. Returns false if scale
+// or zero point is not constant or is invalid.
 bool inf_quantized_read(const struct inf_graph *graph, const struct inf_node *node, uint32_t bytes,
                         struct inf_quantized *quantized);
 

@@ -43,13 +43,14 @@ void inf_rewrite_absorb(struct inf_rewrite *rewrite, uint32_t keep, uint32_t abs
 enum inf_code inf_rewrite_set_input(struct inf_rewrite *rewrite, uint32_t node, uint32_t index,
                                     uint32_t value) INF_NODISCARD;
 
-// As inf_graph_add_const(), and makes room for the new constant in the table of uses.
+// Adds a constant to the graph like inf_graph_add_const(), and extends the table of use counts by
+// the new value.
 enum inf_code inf_rewrite_add_const(struct inf_rewrite *rewrite, const char *name,
                                     enum inf_dtype dtype, const struct inf_shape *shape,
                                     struct inf_blob *data, uint32_t *out_value) INF_NODISCARD;
 
-// Returns the node that produces `value` if exactly one node or output uses `value`, so that a pass
-// can fuse both; INF_NODE_NONE otherwise.
+// Returns the node that computes `value`, if `value` is used exactly once, by a node or as a graph
+// output. Such a node can be fused with its reader. Returns INF_NODE_NONE otherwise.
 uint32_t inf_rewrite_sole_producer(const struct inf_rewrite *rewrite, uint32_t value);
 
 #endif

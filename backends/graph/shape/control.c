@@ -9,14 +9,15 @@
 // because the rounds of nested loops multiply.
 #define ROUNDS_MAX 1
 
-// A subgraph and the part of its node that it depends on. Inputs of the node that the subgraph does
-// not see, such as the condition, come first.
+// One of the two subgraphs of a branch or loop node, and how the node's inputs and outputs
+// correspond to it. The subgraph gets the node's inputs from `first_input` on; inputs before that,
+// such as the condition, are not passed to it.
 struct subgraph_use {
     const char *name;
     const struct inf_graph *graph;
-    uint32_t first_input;  // the node's input that is the subgraph's input 0
-    uint32_t output_count; // outputs that the subgraph must have
-    // NULL if shapes are only checked
+    uint32_t first_input;  // index of the node's input that becomes input 0 of the subgraph
+    uint32_t output_count; // number of outputs that the subgraph must have
+    // infers the shapes of a subgraph; NULL if shapes are only checked
     enum inf_code (*infer_graph)(struct inf_graph *graph, struct inf_error *err);
 };
 
@@ -139,8 +140,8 @@ static struct inf_shape join_shapes(const struct inf_shape *a, const struct inf_
     return joined;
 }
 
-// Makes those dimensions of the body's inputs unknown that the body changes. Returns true if any
-// input was changed.
+// Sets to unknown each dimension of the subgraphs' inputs that the loop body changes between
+// iterations. Returns true if any input was changed.
 static bool widen_inputs(struct subgraph_use subgraphs[2], const struct inf_node *node)
 {
     const struct subgraph_use *body = &subgraphs[1];

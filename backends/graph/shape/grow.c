@@ -14,8 +14,8 @@ static enum inf_code check_scalar(struct inf_infer *infer, uint32_t index)
                            inf_shape_print(shape, text));
 }
 
-// Sets the rank of x, which equals the number of rows of the other operand. The rank is unknown if
-// neither is known.
+// Computes *rank, the rank of x: it must equal `rows`, the number of rows of the other operand, if
+// both are known. The rank is unknown if neither is known.
 static enum inf_code common_rank(struct inf_infer *infer, int64_t rows, int32_t *rank)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);

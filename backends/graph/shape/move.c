@@ -7,7 +7,8 @@ enum inf_code inf_infer_identity(struct inf_infer *infer)
     return inf_infer_output(infer, 0, inf_infer_input(infer, 0));
 }
 
-// Sets dimension `hole` of `shape` so that `shape` has as many elements as x.
+// Computes the dimension `hole` of `shape`, which the model left open (-1), so that `shape` has as
+// many elements as x.
 static enum inf_code fill_hole(struct inf_infer *infer, const struct inf_shape *x,
                                struct inf_shape *shape, int32_t hole)
 {

@@ -199,7 +199,8 @@ enum inf_code inf_infer_conv_nd_transpose(struct inf_infer *infer)
     }
     INF_TRY(check_bias(infer, 3, y.dims[axes + 1]));
     for (int32_t i = 0; i < axes; i++) {
-        int64_t back; // output size of the convolution of y; must equal the size of x
+        // size of the output of a convolution of y with this window; must equal the size of x
+        int64_t back;
         INF_TRY(slide_window(infer, i, y.dims[1 + i], filter->dims[i], &back));
         if (!inf_dim_merge(back, x->dims[1 + i], &merged))
             return inf_shape_fault(

@@ -96,7 +96,8 @@ enum inf_code inf_infer_depthwise_conv2d(struct inf_infer *infer)
     return inf_infer_output(infer, 0, &y);
 }
 
-// Merges the output shape that operand 2 requests into `y`.
+// Reads operand 2, the list of output sizes that the model asks for, and merges it with the
+// computed shape `y`. Fails if both are known and differ.
 static enum inf_code take_output_shape(struct inf_infer *infer, struct inf_shape *y)
 {
     struct inf_operand size;
@@ -135,7 +136,8 @@ enum inf_code inf_infer_conv2d_transpose(struct inf_infer *infer)
     INF_TRY(check_per_channel(infer, 3, y.dims[3]));
     INF_TRY(inf_infer_output(infer, 0, &y));
     for (int axis = 0; axis < 2; axis++) {
-        // The output size of the convolution of y, which must equal the size of x.
+        // The size that a convolution of y with this window would give. It must equal the size of
+        // x, because conv2d_transpose is the inverse direction.
         int64_t back;
         INF_TRY(inf_infer_window_count(infer, axis, y.dims[1 + axis], filter.dims[axis], &back));
         if (!inf_dim_merge(back, x.dims[1 + axis], &merged))

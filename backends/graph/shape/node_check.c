@@ -57,7 +57,8 @@ static enum inf_code check_attr(const struct inf_node *node, const struct inf_at
                                 struct inf_error *err)
 {
     const unsigned char *at = (const unsigned char *)&node->attrs + attr->offset;
-    // valid for an integer; for a bool only its byte counts, and other types replace it below
+    // reads the attribute as an integer; for a bool only the first byte is valid, and the cases
+    // below read attributes of other types again
     int32_t integer = *at;
     float real;
     switch (attr->type) {

@@ -31,7 +31,7 @@ static enum inf_code int_length(struct inf_infer *infer, const int64_t ends[3], 
     return INF_OK;
 }
 
-// Returns true if all three operands are constants of one element.
+// Returns true if start, limit and step of the range are all constants of one element.
 static bool ends_known(const struct inf_infer *infer)
 {
     for (uint32_t i = 0; i < 3; i++) {

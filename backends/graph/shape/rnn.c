@@ -4,10 +4,11 @@
 
 #define INPUTS 8
 
-// The shapes of rnn's inputs, in order: one letter per dimension, as in the operator's doc.
+// The expected shapes of rnn's inputs, in order. Each letter is one dimension, named as in the
+// operator's text in ops.def, such as t for steps, b for batch and h for the hidden size.
 static const char *const wanted[INPUTS] = {"tbi", "dgi", "dgh", "dG", "b", "dbh", "dbh", "dP"};
 
-// The sizes for which the letters stand. A size is unknown until an input determines it.
+// The size for each letter of `wanted`. A size is unknown until an input determines it.
 struct sizes {
     int64_t of[128];
 };
@@ -55,7 +56,8 @@ static enum inf_code check_attributes(struct inf_infer *infer, int32_t direction
     return INF_OK;
 }
 
-// Sets the sizes that follow from the hidden size, before the inputs are read.
+// Computes the sizes that are multiples of the hidden size, such as the gates, before the inputs
+// are compared with the sizes.
 static enum inf_code derive_shapes(struct inf_infer *infer, struct sizes *sizes)
 {
     static const int64_t gates[] = {4, 3, 1};

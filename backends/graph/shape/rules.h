@@ -11,7 +11,8 @@
 struct inf_infer {
     const struct inf_graph *graph;
     const struct inf_node *node;
-    enum inf_dtype dtype;     // type of the outputs, by the operator's rule
+    // element type of the outputs, determined by the operator's INF_TYPES_* rule
+    enum inf_dtype dtype;
     enum inf_dtype *dtypes;   // type of each output; initially `dtype`
     struct inf_shape *shapes; // shape of each output; initially of unknown rank
     struct inf_error *err;
@@ -67,9 +68,10 @@ const struct inf_shape *inf_infer_input(const struct inf_infer *infer, uint32_t 
 enum inf_code inf_infer_output(struct inf_infer *infer, uint32_t index,
                                const struct inf_shape *shape) INF_NODISCARD;
 
-// An operand that is a list of integers. The list is a constant, or becomes one by folding.
+// The integer list that an operator reads from one of its inputs, such as axes or sizes. The
+// elements are known if the input is a constant; folding may make it one later.
 struct inf_operand {
-    bool known;    // the values are known
+    bool known;    // true if the elements are known
     int64_t count; // number of elements; INF_DIM_UNKNOWN if not known
     int64_t values[2 * INF_LIMIT_RANK];
 };

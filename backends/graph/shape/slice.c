@@ -4,7 +4,7 @@
 // the input's axes, then each axis is resolved against its size.
 #include "backends/graph/shape/rules.h"
 
-// The range of one axis.
+// The range of indices that a slice takes from one axis of its input, as the model gives it.
 struct axis_range {
     int64_t begin, end, stride;
     bool from_start, to_end; // `begin` or `end` is ignored
@@ -22,7 +22,8 @@ struct spread {
 
 #define NEW_AXIS (-1)
 
-// The reason for a failure, from which the caller can write an error message.
+// Describes a failure: what was wrong, on which axis, and the wrong value. The caller composes the
+// error message from it.
 struct fault {
     const char *what;
     int32_t axis;
@@ -40,7 +41,8 @@ static bool has_bit(int32_t mask, int64_t position)
     return mask >> position & 1;
 }
 
-// The three operands as far as they are known, and the number of positions in each.
+// The operands begin, end and stride of a slice as far as they are constants, and the number of
+// elements (positions) in each.
 struct operands {
     bool known;
     int64_t begin[INF_LIMIT_RANK], end[INF_LIMIT_RANK], stride[INF_LIMIT_RANK];
@@ -95,7 +97,7 @@ static bool take_whole(struct spread *spread, int32_t *axis, int64_t axes, struc
     return true;
 }
 
-// Applies position `at` of the operands to the next axis.
+// Applies element `at` of the operands begin, end and stride to the next axis of the input.
 static bool take_position(const struct inf_attrs_slice *attrs, const struct operands *operands,
                           int64_t at, struct spread *spread, int32_t *axis, struct fault *fault)
 {

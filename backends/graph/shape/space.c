@@ -41,7 +41,8 @@ static enum inf_code read_blocks(struct inf_infer *infer, const struct inf_shape
     return INF_OK;
 }
 
-// Sets y to the shape of x, where the axes that depend on the blocks are unknown.
+// Sets y to a shape with the same rank as x, in which every dimension is unknown. Called if the
+// block sizes are not constant yet.
 static enum inf_code is_undecided(struct inf_infer *infer, const struct inf_shape *x)
 {
     struct inf_shape y = *x;

@@ -164,7 +164,8 @@ static enum inf_code want_index(struct inf_infer *infer, uint32_t index)
     return want_type(infer, index, INF_DTYPE_I32);
 }
 
-// Checks that the inputs from `first` on have one type. Input `except` may have another type.
+// Checks that all inputs from number `first` on have the same element type, except input number
+// `except`.
 static enum inf_code want_alike(struct inf_infer *infer, uint32_t first, uint32_t except)
 {
     for (uint32_t i = first + 1; i < infer->node->input_count; i++)
@@ -247,7 +248,7 @@ static enum inf_code want_byte(struct inf_infer *infer, uint32_t index)
     return is_byte(input_dtype(infer, index)) ? INF_OK : is_unwanted(infer, index, "UINT8 or INT8");
 }
 
-// Applies the type rule of qconv2d and qmatmul.
+// Applies INF_TYPES_QPRODUCT, the element type rule of qconv2d and qmatmul.
 static enum inf_code product_types(struct inf_infer *infer)
 {
     const union inf_attrs *attrs = &infer->node->attrs;
@@ -321,7 +322,8 @@ static enum inf_code index_types(struct inf_infer *infer, enum inf_types rule)
     }
 }
 
-// Returns the input whose type decides whether the operator accepts the node.
+// Returns the number of the input whose element type decides whether the operator is defined for
+// the node.
 static uint32_t main_operand(enum inf_types rule)
 {
     switch (rule) {

@@ -15,9 +15,9 @@ enum value_state {
 
 struct verifier {
     const struct inf_graph *graph;
-    unsigned char *states;    // enum value_state, by value
-    struct inf_shape *shapes; // room for the outputs of the node with most outputs
-    enum inf_dtype *dtypes;   // room for the types of the same outputs
+    unsigned char *states;    // states[v] is the enum value_state of value v
+    struct inf_shape *shapes; // scratch memory: the inferred shapes of the outputs of one node
+    enum inf_dtype *dtypes;   // scratch memory: the inferred types of the outputs of one node
     struct inf_error *err;
 };
 

@@ -7,7 +7,7 @@
 #define HEIGHT 0
 #define WIDTH  1
 
-// These attributes have the same names in the six operators.
+// Copies the window attributes that have the same names in all six operators with windows.
 #define COMMON_ATTRS(attrs)                                                                        \
     {                                                                                              \
         .padding = (attrs)->padding, .stride = {(attrs)->stride_h, (attrs)->stride_w},             \
@@ -90,7 +90,7 @@ void inf_node_windows(const struct inf_graph *graph, const struct inf_node *node
                       struct inf_window *height, struct inf_window *width)
 {
     struct inf_window_attrs attrs = inf_node_window_attrs(node);
-    // For a transposed convolution, the larger image is the node's output.
+    // For a transposed convolution, the image over which the window slides is the node's output.
     uint32_t big = node->op == INF_OP_CONV2D_TRANSPOSE ? node->outputs[0] : node->inputs[0];
     const struct inf_shape *input = &graph->values[big].shape;
     const struct inf_attrs_pool2d *pool = &node->attrs.pool2d;
