@@ -220,8 +220,7 @@ union inf_attrs {
 #include "backends/graph/ops.def"
 };
 
-// --- the same operators and attributes as tables, for code that handles every operator in the same
-// way ---
+// --- tables of all operators and attributes ---
 #define INF_VARIADIC UINT32_MAX
 
 // The rule that relates the element types of an operator's inputs and outputs.

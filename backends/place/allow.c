@@ -47,7 +47,8 @@ static const char *judge_name(const struct inf_allow_rules *rules, const char *n
     return NULL;
 }
 
-// Returns whether `device` is a GPU of the kind that `power` does not prefer.
+// Returns whether `device` is a GPU of the kind that the preference `power` avoids: a discrete GPU
+// for "low", an integrated GPU for "high".
 static bool is_second_choice(const struct inf_device_info *device, enum inf_power power)
 {
     return power != INF_POWER_ANY && device->kind == INF_DEVICE_GPU &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders devices by rule, before anything was measured.
+// Orders devices for a model by rules of thumb, which are used as long as nothing was measured.
 #include "backends/place/prior.h"
 
 static void append_device(struct inf_prior *prior, const struct inf_device_info *const *devices,

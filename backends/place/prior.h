@@ -28,9 +28,9 @@ struct inf_prior_input {
     uint64_t const_bytes; // bytes of weights
 };
 
-// The order, best first, of the devices that automatic placement may choose.
+// The devices that automatic placement may choose, in the order of expected speed for a model.
 struct inf_prior {
-    uint32_t order[INF_PLACE_DEVICES]; // indices in the list
+    uint32_t order[INF_PLACE_DEVICES]; // indices of devices in the caller's list, the best first
     uint32_t count;
     const char *reason; // why the first device is first; static
 };

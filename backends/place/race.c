@@ -50,7 +50,9 @@ struct runner {
     struct inf_model *model;
     const struct inf_shape *shapes;
     uint64_t budget_ns;
-    bool restless; // no idle time was found, or no pause was long enough for a run
+    // no idle time was found, or every pause between requests was too short for a run, so the race
+    // continues in small pieces while requests are served
+    bool restless;
     struct lane lanes[INF_RACE_ENTRIES];
 };
 
@@ -78,8 +80,8 @@ static enum inf_code give_up(struct inf_error *err)
     return inf_fail(err, INF_CANCELLED, "the daemon ends");
 }
 
-// Waits until no request is served. If that never happens, `restless` is set and the race continues
-// in small pieces.
+// Waits until no request is being served. If that takes too long, sets `restless`: the race then
+// continues while requests are served, with a pause after each run.
 static enum inf_code wait_for_calm(struct runner *runner, struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_idle_gate *idle_gate = runner->race->idle_gate;
@@ -90,7 +92,8 @@ static enum inf_code wait_for_calm(struct runner *runner, struct inf_error *err)
     return answer != INF_IDLE_GATE_SHUT_DOWN ? INF_OK : give_up(err);
 }
 
-// Backs off after `worked_ns` of work, if the race runs while requests are served.
+// Ends one timed run. If the race runs while requests are served, pauses for a time in proportion
+// to `worked_ns`, so that requests get most of the processor time.
 static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
                                struct inf_error *err) INF_MAY_BLOCK
 {
@@ -229,8 +232,8 @@ static uint64_t least_ns(const struct lane *lane)
     return least;
 }
 
-// Returns how many candidates may continue after `rounds` runs each. The number is halved, rounded
-// up, after 2, 4, 8 ... runs.
+// Returns how many of the `started` candidates may continue after each of them had `rounds` timed
+// runs. The number is halved, rounded up, after 2, 4, 8 ... runs.
 static uint32_t places_after(uint32_t rounds, uint32_t started)
 {
     uint32_t places = started;
@@ -239,7 +242,7 @@ static uint32_t places_after(uint32_t rounds, uint32_t started)
     return INF_MAX(places, 1u);
 }
 
-// Returns how many candidates in the race are faster than this one.
+// Returns how many candidates that are still in the race have a shorter fastest run than this one.
 static uint32_t count_quicker(const struct runner *runner, const struct lane *lane)
 {
     uint32_t quicker = 0;
@@ -248,8 +251,9 @@ static uint32_t count_quicker(const struct runner *runner, const struct lane *la
     return quicker;
 }
 
-// Returns whether a candidate drops out, if `places` candidates may continue and the best run took
-// `best_ns`.
+// Returns whether a candidate drops out. It drops out if its fastest run took more than DROP_FACTOR
+// times `best_ns`. It also drops out if `places` or more candidates are faster and its fastest run
+// took more than INF_RACE_KEEP times `best_ns`.
 static bool is_too_slow(const struct runner *runner, const struct lane *lane, uint32_t places,
                         uint64_t best_ns)
 {
@@ -259,7 +263,8 @@ static bool is_too_slow(const struct runner *runner, const struct lane *lane, ui
     return (double)least > INF_RACE_KEEP * (double)best_ns && count_quicker(runner, lane) >= places;
 }
 
-// Drops the slow candidates after `rounds` runs each. Returns how many continue.
+// Drops the slow candidates after each candidate had `rounds` timed runs. Returns how many
+// candidates remain.
 static uint32_t drop_slow(struct runner *runner, uint32_t rounds, uint32_t started)
 {
     uint64_t best = UINT64_MAX;
@@ -316,7 +321,8 @@ static enum inf_code run_rounds(struct runner *runner, struct inf_error *err) IN
     return INF_OK;
 }
 
-// Returns the number that the race minimises for a timed candidate.
+// Returns the number that decides the race for a timed candidate; the smallest number wins.
+// Depending on `aim`, it is the median time, the median per concurrent run, or the memory in bytes.
 static double score_entry(const struct inf_race_entry *entry, enum inf_race_goal aim)
 {
     if (aim == INF_RACE_MEMORY)
@@ -354,7 +360,7 @@ static enum inf_code choose_winner(struct runner *runner, struct inf_error *err)
     return INF_OK;
 }
 
-// Drops the candidates that only provide the reference result.
+// Drops the candidates that ran only to provide the reference result and must not be chosen.
 static void dismiss_judges(struct runner *runner)
 {
     for (uint32_t i = 0; i < runner->race->count; i++)

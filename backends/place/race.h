@@ -16,7 +16,7 @@
 // Maximum number of nodes that a stored decision keeps in fp32.
 #define INF_RACE_PINS 64u
 
-// Maximum timed runs of one candidate.
+// Minimum and maximum number of timed runs of one candidate in a race.
 #define INF_RACE_RUNS_MIN 5u
 #define INF_RACE_RUNS_MAX 50u
 
@@ -45,16 +45,18 @@ enum inf_race_verdict {
     INF_RACE_LEFT_OUT, // too slow to run at all
 };
 
-// Returns the name of a verdict ("chosen"); static.
+// Returns the name of a verdict, such as "chosen". The text is static.
 const char *inf_race_verdict_name(enum inf_race_verdict verdict);
 
-// One candidate. The caller fills in the members above the verdict.
+// One candidate of a race. The caller fills in the members before `verdict`; the race fills in the
+// others.
 struct inf_race_entry {
     struct inf_device *device;
     struct inf_run_options options;
-    double tolerance; // of the candidate's result; 0: the tolerance of the race
-    bool judges;      // the candidate only runs once, to provide the reference result
-    bool barred;      // the candidate is excluded from the race; `why` has the reason
+    // maximum error of this candidate's result; 0 selects the tolerance of the race
+    double tolerance;
+    bool judges; // the candidate only runs once, to provide the reference result
+    bool barred; // the candidate is excluded from the race; `why` has the reason
     enum inf_race_verdict verdict;
     uint32_t runs; // number of timed runs
     // 0 if the candidate never ran or was not timed; the first run includes compilation

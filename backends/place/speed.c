@@ -19,7 +19,8 @@
 
 // Each graph runs this many times; the shortest run counts.
 #define RUNS 3
-// Number of additions in the longer chain.
+// Number of additions in the longer of two chains. The difference of their times gives the cost of
+// one step.
 #define CHAIN 33
 
 // The sizes of the test tensors. Plain loops get smaller tensors, so that measuring them takes no
@@ -122,7 +123,7 @@ static enum inf_code time_chain(int32_t elements, uint32_t steps, struct inf_dev
     return time_graph(&graph, device, host, out_ns, err);
 }
 
-// Returns ns - less in seconds, but at least 1 ns.
+// Returns ns - less, converted to seconds. Returns 1 ns (as seconds) if the difference is smaller.
 static double rest_s(uint64_t ns, uint64_t less)
 {
     return (double)(ns > less ? ns - less : 1) / 1e9;

@@ -7,12 +7,12 @@
 #include "backends/device/device.h"
 #include "backends/graph/graph.h"
 
-// All members are 0 if the device was not measured.
+// The measured speed of a device. All members are 0 if the device was not measured.
 struct inf_speed {
-    double macs_per_s;  // of a large matrix product
+    double macs_per_s;  // multiply-adds per second in a large matrix product
     double bytes_per_s; // bytes that an addition of large tensors reads and writes per second
-    uint64_t submit_ns; // fixed cost of a run, without its steps
-    uint64_t step_ns;   // fixed cost of a step, without its work
+    uint64_t submit_ns; // fixed cost of submitting one run, without the cost of its steps
+    uint64_t step_ns;   // fixed cost of one step, without its arithmetic and memory time
 };
 
 // Measures `device` with executables that are compiled for this purpose; `host` is the fallback
@@ -24,7 +24,7 @@ enum inf_code inf_speed_measure(struct inf_speed *speed, struct inf_device *devi
                                 struct inf_device *host,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// The work of one run of a model on a device.
+// The amount of work in one run of a model on a device, from which the run time is estimated.
 struct inf_speed_work {
     uint64_t macs, bytes; // bytes of weights; a run reads each once
     uint32_t steps;

@@ -15,7 +15,8 @@ struct inf_tune {
     struct inf_record_file file;
     struct inf_tune_record *records;
     uint32_t count;
-    uint32_t next; // the oldest record, once the array is full
+    // index of the oldest record, which is replaced next; used only when the array is full
+    uint32_t next;
 };
 
 // --- keys ---
@@ -70,7 +71,8 @@ static size_t write_line(void *context, uint32_t index, char *line, size_t capac
     return at < capacity ? at : 0;
 }
 
-// Reads the pins after the entries. Returns true if they are complete and nothing follows them.
+// Parses the pins (hashes of nodes that stay in fp32) at the end of a line. Returns true if the
+// line has all of them and nothing after them.
 static bool read_pins(const char *text, struct inf_tune_record *record)
 {
     for (uint32_t i = 0; i < record->pin_count; i++) {
@@ -82,8 +84,8 @@ static bool read_pins(const char *text, struct inf_tune_record *record)
     return *text == '\0';
 }
 
-// Reads the entries and pins after the head of a line. Returns true if they are complete and
-// nothing follows them.
+// Parses the candidates' results and the pins of a line, which follow its key and counts. Returns
+// true if the line has all of them and nothing after them.
 static bool read_entries(const char *text, struct inf_tune_record *record)
 {
     for (uint32_t i = 0; i < record->count; i++) {

@@ -13,7 +13,7 @@
 
 struct inf_tune;
 
-// The result of one candidate in a race.
+// What a race measured for one candidate, as stored in the file.
 struct inf_tune_entry {
     char device[32];
     struct inf_run_options options;
@@ -27,7 +27,8 @@ struct inf_tune_record {
     uint64_t key; // from inf_tune_key()
     struct inf_tune_entry entries[INF_RACE_ENTRIES];
     uint32_t count, chosen;
-    uint64_t pins[INF_RACE_PINS]; // as in struct inf_race
+    // inf_node_hash() of the nodes that stay in fp32 with the chosen candidate
+    uint64_t pins[INF_RACE_PINS];
     uint32_t pin_count;
 };
 

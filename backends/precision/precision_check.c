@@ -16,7 +16,7 @@
 #include "proto/core/span.h"
 #include "proto/core/utf8.h"
 
-// Selects the values that a run rounds when it stores them.
+// Selects which values a run of the graph rounds to the smaller type when it stores them.
 enum rounding {
     ROUND_NOTHING,
     ROUND_UNPINNED,
@@ -28,8 +28,9 @@ struct judge {
     const struct inf_graph *graph;
     const struct inf_evaluator *evaluator;
     struct inf_blob *const *inputs;
-    bool *pinned;             // by value
-    struct inf_blob **wanted; // by output: the result of the fp32 run
+    bool *pinned; // pinned[v] is true if value v must stay in fp32
+    // wanted[i] is output i of the fp32 run, with which other runs are compared
+    struct inf_blob **wanted;
 };
 
 static void copy_name(char name[64], const char *text)
@@ -38,9 +39,9 @@ static void copy_name(char name[64], const char *text)
     inf_text_clean(name);
 }
 
-// --- one number ---
+// --- rounding one number to the smaller type ---
 
-// The precision and the range of a type.
+// The largest finite number of each precision, and the largest change of outputs that is accepted.
 static const struct {
     double largest, error_max;
 } traits[INF_PRECISIONS] = {
@@ -59,7 +60,7 @@ static float round_number(float value, enum inf_precision precision)
                                            : inf_bf16_to_float(inf_bf16_from_float(value));
 }
 
-// --- one tensor ---
+// --- rounding the elements of one tensor ---
 
 static double magnitude_of(const struct inf_blob *blob)
 {
@@ -95,7 +96,7 @@ static struct inf_blob *copy_blob(const struct inf_blob *from)
     return copy;
 }
 
-// --- a run ---
+// --- running the graph with rounded values ---
 
 static enum inf_code fail_memory(struct inf_error *err)
 {
@@ -111,7 +112,8 @@ static bool is_rounded(const struct judge *judge, const struct inf_graph *graph,
     return rounding == ROUND_ALL || !judge->pinned[value];
 }
 
-// Replaces the data of a constant or an input by a rounded copy.
+// Replaces the data of a constant or a graph input by a copy in which every element is rounded to
+// the smaller type.
 static enum inf_code round_given(const struct judge *judge, struct inf_graph *graph, uint32_t value,
                                  enum rounding rounding, struct inf_error *err)
 {

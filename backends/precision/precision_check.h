@@ -40,7 +40,9 @@ struct inf_precision_report {
     uint32_t weights_pinned; // number of float constants with elements that half cannot represent
     char pinned_weight[64];
     double weight_magnitude;
-    uint64_t lost; // number of elements below the smallest number, which rounding turns into 0
+    // number of float elements that rounding turns into 0, because they are below the smallest
+    // number of the type
+    uint64_t lost;
     // change of the outputs if no value is pinned; infinity if a value overflows
     double error_unguarded;
     double error;                          // change of the outputs if pinned values stay in fp32

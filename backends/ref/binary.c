@@ -87,7 +87,8 @@ static bool is_division(enum inf_binary_kind kind)
            kind == INF_BINARY_MOD;
 }
 
-// Computes integers. `b` must not be 0 if the kind divides by it.
+// Returns kind(a, b) for integers. If the kind divides, the caller must make sure that `b` is not
+// 0.
 static __int128 integer_value(enum inf_binary_kind kind, __int128 a, __int128 b)
 {
     switch (kind) {
@@ -166,8 +167,8 @@ enum inf_code inf_ref_binary(const struct inf_ref_call *call, struct inf_error *
     return INF_OK;
 }
 
-// Returns whether `kind` holds. The caller passes whether a < b, a == b or a > b; all three are
-// false if an operand is NaN.
+// Returns whether the comparison `kind` is true. The caller passes the results of a < b, a == b and
+// a > b; all three are false if an operand is NaN.
 static bool compare_values(enum inf_compare_kind kind, bool less, bool equal, bool greater)
 {
     switch (kind) {

@@ -34,7 +34,8 @@ static struct conv prepare_conv(const struct inf_ref_call *call, uint32_t bias_i
     return conv;
 }
 
-// Computes the position of tap `tap` of window `position` along an axis; false if it is in padding.
+// Computes which element of the input lies under tap `tap` of the window for output element
+// `position`, along one axis. Returns false if that element is in the padding.
 static bool tap_at(const struct inf_window *window, int64_t position, int32_t tap, size_t *at)
 {
     int64_t place =
@@ -53,7 +54,7 @@ static double finish_element(const struct conv *conv, double sum, size_t channel
     return inf_ref_activate(&conv->activation, sum, slope);
 }
 
-// The position of one pixel of the output.
+// The image, row and column of one output pixel.
 struct place {
     size_t image;
     int64_t row, column;
@@ -66,7 +67,8 @@ static size_t element_of(const struct inf_ref_tensor *tensor, size_t image, size
     return ((image * (size_t)dims[1] + row) * (size_t)dims[2] + column) * (size_t)dims[3];
 }
 
-// Adds to sums[j] the products of one tap, for `count` output channels from `first` on.
+// Adds the products of one tap (one position in the filter window) to sums[0..count-1], which
+// belong to the `count` output channels from `first` on.
 static void add_tap(const struct conv *conv, double *sums, size_t x_at, size_t filter_at,
                     size_t count)
 {

@@ -7,11 +7,12 @@
 
 #include "backends/ref/kernels.h"
 
-// Sets *rows to the size of the outputs along the dimension that depends on values.
+// Computes how many rows the outputs of a call have, that is their size along the dimension that
+// depends on the values of the inputs. Stores the number in *rows.
 typedef enum inf_code inf_ref_rows(const struct inf_ref_call *call, int64_t *rows,
                                    struct inf_error *err);
 
-// The implementations of inf_ref_rows for nonzero, nms, unique and so on.
+// The implementations of inf_ref_rows, one for each operator whose output size depends on values.
 inf_ref_rows inf_ref_nonzero_rows, inf_ref_nms_rows, inf_ref_unique_rows, inf_ref_list_diff_rows,
     inf_ref_list_set_rows;
 

@@ -139,7 +139,7 @@ void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
     }
 }
 
-// Returns the dimensions before the last two; the last two are the matrix.
+// Returns the shape without its last two axes, which are the rows and columns of a matrix.
 static struct inf_shape leading_axes(const struct inf_shape *shape)
 {
     struct inf_shape result = *shape;

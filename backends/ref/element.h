@@ -19,7 +19,8 @@ struct inf_ref_tensor {
     const struct inf_shape *shape; // owned by the graph
     size_t count;                  // number of elements
     size_t element_bytes;
-    // value index to look up in a run's bindings; INF_VALUE_NONE for constant or absent operands
+    // index of the value whose memory the caller binds for each run; INF_VALUE_NONE if the operand
+    // is constant or absent
     uint32_t bound_value;
 };
 
@@ -44,7 +45,7 @@ __int128 inf_ref_int_min(enum inf_dtype dtype);
 // Returns the largest number of an integer type.
 __int128 inf_ref_int_max(enum inf_dtype dtype);
 
-// As inf_ref_load(), inlined for FP32.
+// Returns element `index` as a double, like inf_ref_load(), but is inlined and fast for FP32.
 static inline double inf_ref_get(const struct inf_ref_tensor *tensor, size_t index)
 {
     if (tensor->dtype == INF_DTYPE_F32)
@@ -52,7 +53,7 @@ static inline double inf_ref_get(const struct inf_ref_tensor *tensor, size_t ind
     return inf_ref_load(tensor, index);
 }
 
-// As inf_ref_store(), inlined for FP32.
+// Stores `value` in element `index`, like inf_ref_store(), but is inlined and fast for FP32.
 static inline void inf_ref_put(const struct inf_ref_tensor *tensor, size_t index, double value)
 {
     if (tensor->dtype == INF_DTYPE_F32)
@@ -71,16 +72,17 @@ static inline void inf_ref_copy(const struct inf_ref_tensor *to, size_t to_index
                 count * size);
 }
 
-// Maximum number of operands of a walk.
+// Maximum number of operands whose offsets one struct inf_ref_walk tracks.
 #define INF_REF_WALK_OPERANDS 3
 
-// A walk through a shape's elements in row-major order, with an element offset for each operand.
-// After the last element, the walk returns to the first one.
+// Visits the elements of a shape in row-major order, and keeps for each operand the offset of the
+// current element. After the last element, the walk returns to the first one.
 struct inf_ref_walk {
     int32_t rank;
     int64_t dims[INF_LIMIT_RANK];
     int64_t index[INF_LIMIT_RANK];
-    int64_t strides[INF_REF_WALK_OPERANDS][INF_LIMIT_RANK]; // in elements, of any sign
+    // step of each operand along each axis, in elements; may be 0 or negative
+    int64_t strides[INF_REF_WALK_OPERANDS][INF_LIMIT_RANK];
     int64_t offsets[INF_REF_WALK_OPERANDS];
 };
 
@@ -91,13 +93,13 @@ void inf_ref_walk_init(struct inf_ref_walk *walk, const struct inf_shape *shape)
 void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
                             const struct inf_shape *shape);
 
-// Starts a walk over the matrices in the last two axes of `y`. Operands 0 and 1 are the matrices of
-// `a` and `b`, whose other axes are broadcast. Each step of the walk is one matrix. Returns the
-// number of matrices.
+// Starts a walk that visits the matrices in the last two axes of `y`, one matrix in each step.
+// Operands 0 and 1 have the offsets of the corresponding matrices of `a` and `b`, whose leading
+// axes are broadcast. Returns the number of matrices.
 size_t inf_ref_walk_matrices(struct inf_ref_walk *walk, const struct inf_shape *y,
                              const struct inf_shape *a, const struct inf_shape *b);
 
-// Moves to the next element.
+// Moves the walk to the next element of its shape, and updates the offsets of the operands.
 static inline void inf_ref_walk_next(struct inf_ref_walk *walk)
 {
     for (int32_t axis = walk->rank - 1; axis >= 0; axis--) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Picking slices by index.
+// The kernel of gather, which copies the slices of a tensor that a list of indices selects.
 #include <inttypes.h>
 
 #include "backends/ref/kernels.h"
 
-// The operands and their sizes: x is [batch, outer, bound, inner], indices [batch, picked], y
-// [batch, outer, picked, inner].
+// The operands of a gather, and the sizes of their axes after merging: x is [batch, outer, bound,
+// inner], indices are [batch, picked], and y is [batch, outer, picked, inner]. An index selects one
+// of `bound` slices.
 struct gather {
     const struct inf_ref_tensor *x, *indices, *y;
     size_t batch, outer, bound, picked, inner;
@@ -27,7 +28,8 @@ static struct gather prepare_gather(const struct inf_ref_call *call)
     return gather;
 }
 
-// Copies the slices of one row of indices, for one outer position.
+// Copies the slices that one row of indices selects, for position `outer` on the axes before the
+// gathered axis.
 static enum inf_code pick_slice(const struct gather *gather, size_t batch, size_t outer,
                                 struct inf_error *err)
 {

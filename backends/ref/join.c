@@ -61,7 +61,8 @@ static int64_t mirror_index(enum inf_pad_mode mode, int64_t position, int64_t si
     }
 }
 
-// Computes the index in x of the walk's element of y. Returns false if the element is padding.
+// Computes the index in x of the element of y that the walk has reached. Returns false if that
+// element of y is padding.
 static bool source_of(const struct inf_ref_walk *walk, const struct inf_shape *shape,
                       enum inf_pad_mode mode, const int64_t *before, size_t *at)
 {

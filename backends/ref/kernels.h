@@ -39,13 +39,14 @@ const struct inf_ref_kernel *inf_ref_kernel_find(enum inf_op op);
 #define INF_OP_END(NAME, name)
 #include "backends/graph/ops.def"
 
-// An activation fused into a node.
+// The activation function that is fused into a node, and its parameters.
 struct inf_ref_activation {
     enum inf_activation kind;
-    double alpha, min, max; // for kinds that have them
+    double alpha, min, max; // parameters of the activation; valid only if its kind uses them
 };
 
-// Returns the activation of a node. Its kind is `none` if the operator has no activation.
+// Returns the activation of a node. The returned kind is `none` if the operator has no activation
+// attribute.
 struct inf_ref_activation inf_ref_node_activation(const struct inf_node *node);
 
 // Returns `value` after the activation; `prelu_alpha` is the slope of kind prelu.
@@ -55,9 +56,9 @@ double inf_ref_activate(const struct inf_ref_activation *activation, double valu
 // Returns kind(x) of a unary node. Fused activations are computed with this function too.
 double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, double beta);
 
-// Splits the axes of `walk` into the axes that `axes` names and the axes that are kept, with the
-// strides of every operand. `axes` refers to a tensor of the same rank. Negative axes count from
-// the end, and an empty list means all axes.
+// Splits `walk` into two walks: `go` visits the axes that `axes` lists, and `stay` visits the other
+// axes. Both keep the strides of every operand. A negative axis counts from the end, and an empty
+// list means all axes.
 void inf_ref_walk_split(const struct inf_ref_walk *walk, const struct inf_ints *axes,
                         struct inf_ref_walk *stay, struct inf_ref_walk *go);
 

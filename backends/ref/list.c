@@ -4,7 +4,8 @@
 
 #include "backends/ref/dynamic.h"
 
-// Reads through volatile, because a client may still write to the memory of the indices.
+// Reads index `i` through volatile, so that it is read exactly once: a client may still write to
+// the memory of the indices between two reads.
 static int64_t read_index(const struct inf_ref_tensor *indices, size_t i)
 {
     if (indices->dtype == INF_DTYPE_I64)
@@ -34,7 +35,8 @@ enum inf_code inf_ref_list_set(const struct inf_ref_call *call, struct inf_error
     const struct inf_ref_tensor *y = &call->outputs[0];
     size_t item = inf_ref_extent(y->shape, 1, y->shape->rank);
     size_t bound = (size_t)y->shape->dims[0];
-    // A list without items has no elements to copy, so all items of y that are not set become 0.
+    // A list that never had an item has no elements to copy. All items of y that are not set below
+    // become 0.
     inf_ref_copy(y, 0, list, 0, list->count);
     if (y->count > list->count)
         memset((char *)y->data + list->count * y->element_bytes, 0,

@@ -10,7 +10,9 @@ struct matmul {
     const struct inf_ref_tensor *bias, *alpha; // NULL if absent
     struct inf_ref_activation activation;
     size_t m, n, k;
-    size_t a_row, a_step; // elements between rows of a, and between consecutive k of a row
+    // distances in elements: from one row of a to the next, and from one element of a row to the
+    // next
+    size_t a_row, a_step;
     size_t b_column, b_step;
 };
 
@@ -37,8 +39,8 @@ static struct matmul prepare_matmul(const struct inf_ref_call *call)
     return mm;
 }
 
-// Computes columns [first, first + count) of a row. a_at, b_at and y_at are the element offsets of
-// the matrices.
+// Computes `count` columns, from column `first` on, of one row of y. a_at, b_at and y_at are the
+// offsets of the current matrices in their tensors, in elements.
 static void row_block(const struct matmul *mm, size_t a_at, size_t b_at, size_t y_at, size_t first,
                       size_t count)
 {

@@ -33,7 +33,8 @@ enum inf_code inf_ref_squeeze(const struct inf_ref_call *call, struct inf_error 
     return copy_all(call);
 }
 
-// Sets y[i] = x[base + the walk's offset] for every element of y in order.
+// Copies elements of x to all elements of y in order: y[i] = x[base + the current offset of the
+// walk].
 static void copy_walked(const struct inf_ref_call *call, struct inf_ref_walk *walk, int64_t base)
 {
     const struct inf_ref_tensor *y = &call->outputs[0];

@@ -10,7 +10,8 @@
 // Maximum spatial axes: batch and channels are two more axes.
 #define AXES_MAX (INF_LIMIT_RANK - 2)
 
-// The windows of a node, and the current tap.
+// The windows of a node along all spatial axes, and the tap (position in the window) that is being
+// visited.
 struct taps {
     int32_t axes;
     struct inf_window windows[AXES_MAX];
@@ -19,7 +20,7 @@ struct taps {
     size_t number;             // number of the current tap in row-major order
 };
 
-// Starts at the first tap of the windows over `tensor`.
+// Returns a struct taps at the first tap of the node's windows, for reading `tensor`.
 static struct taps taps_of(const struct inf_ref_call *call, const struct inf_ref_tensor *tensor)
 {
     struct taps taps = {.axes = tensor->shape->rank - 2};
@@ -45,7 +46,8 @@ static bool next_tap(struct taps *taps)
     return false;
 }
 
-// Computes the element under the current tap of the window at `position`; false if it is padding.
+// Computes which element of x lies under the current tap of the window for output element
+// `position`. Returns false if that element is in the padding.
 static bool tap_at(const struct taps *taps, const int64_t *position, size_t *at)
 {
     *at = 0;
@@ -75,7 +77,8 @@ static bool source_at(const struct taps *taps, const int64_t *position, size_t *
     return true;
 }
 
-// Returns the number of elements of one picture of `tensor`.
+// Returns the number of elements of one picture of `tensor`: all axes except the first, which is
+// the batch.
 static size_t picture_size(const struct inf_ref_tensor *tensor)
 {
     return inf_ref_extent(tensor->shape, 1, tensor->shape->rank);
@@ -140,7 +143,7 @@ enum inf_code inf_ref_conv_nd_transpose(const struct inf_ref_call *call, struct 
 
 // --- pooling ---
 
-// The intermediate result of pooling one window.
+// The sum, count and maximum over the elements of one pooling window that were visited so far.
 struct pooled {
     double sum;
     size_t count;

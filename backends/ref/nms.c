@@ -14,13 +14,14 @@ struct candidate {
 
 struct nms {
     const struct inf_ref_tensor *boxes;
-    // scale: factor of soft suppression, or 0 for hard suppression
+    // scale: factor of the exponent by which soft suppression lowers scores; 0 for hard suppression
     double overlap_threshold, score_threshold, scale;
     bool strict;
-    struct candidate *candidates; // sorted, worst first
+    // candidates that are not yet selected or suppressed, sorted by score, lowest first
+    struct candidate *candidates;
     size_t candidate_count;
-    uint32_t *selected; // indices of boxes
-    double *scores;     // of the selected boxes
+    uint32_t *selected; // indices of the selected boxes
+    double *scores;     // scores of the selected boxes
     size_t selected_count, selected_max;
 };
 
@@ -71,7 +72,7 @@ static bool box_survives(const struct nms *nms, struct candidate *candidate)
     return true;
 }
 
-// Reinserts a candidate whose score was lowered.
+// Puts a candidate whose score was lowered back into the sorted list of candidates.
 static void put_back(struct nms *nms, const struct candidate *candidate)
 {
     size_t low = 0, high = nms->candidate_count;

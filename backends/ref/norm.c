@@ -4,7 +4,8 @@
 
 #include "backends/ref/kernels.h"
 
-// Computes the softmax of `count` elements, `stride` apart, from element `at` on.
+// Computes the softmax of `count` elements that are `stride` elements apart and begin at element
+// `at`. Computes the logarithm of the softmax if `log_of_it`.
 static void softmax_line(const struct inf_ref_tensor *x, const struct inf_ref_tensor *y, size_t at,
                          size_t stride, size_t count, bool log_of_it)
 {

@@ -24,7 +24,8 @@ enum inf_code inf_ref_lrn(const struct inf_ref_call *call, struct inf_error *err
     return INF_OK;
 }
 
-// Computes mean and variance (for rms: 0 and the mean square) of the elements on the walk `go`.
+// Computes mean and variance of the elements that the walk `go` visits. For rms normalisation,
+// computes 0 and the mean square instead.
 static void compute_moments(const struct inf_ref_tensor *x, size_t base, struct inf_ref_walk *go,
                             size_t count, bool rms, double *mean, double *variance)
 {
@@ -75,7 +76,8 @@ enum inf_code inf_ref_normalize(const struct inf_ref_call *call, struct inf_erro
 
 // --- quantisation ---
 
-// Returns the element of scale or zero point that applies to element `i` of x.
+// Returns the index in `parameter` (a scale or zero point) of the element that applies to element
+// `i` of x.
 static size_t parameter_of(const struct inf_ref_tensor *parameter, const struct inf_shape *x,
                            int32_t axis_attr, size_t i)
 {
@@ -85,8 +87,8 @@ static size_t parameter_of(const struct inf_ref_tensor *parameter, const struct 
     return i / inf_ref_extent(x, axis + 1, x->rank) % (size_t)x->dims[axis];
 }
 
-// Returns the quotient, rounded once to the type in which devices divide. Ties are then rounded the
-// same way on all devices.
+// Returns x[i] / scale, rounded once to float, or to double if x is FP64. Devices divide in the
+// same type, so rounding to an integer later gives the same result on all devices.
 static double compute_quotient(const struct inf_ref_tensor *x, size_t i, double scale)
 {
     double value = inf_ref_get(x, i);

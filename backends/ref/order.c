@@ -23,8 +23,11 @@ static int compare_entries(const struct inf_ref_tensor *x, size_t a, const struc
 // with the worst element on top while the line is read, and sorted at the end.
 struct selection {
     const struct inf_ref_tensor *x, *indices;
-    size_t x_at, indices_at; // offsets of the first element of the line, in x and in the indices
-    size_t stride, count; // stride and length of the line; x and the outputs have the same stride
+    // indices of the first element of the line, in x and in the tensor of indices
+    size_t x_at, indices_at;
+    // distance between elements of the line in x and in the outputs, and number of elements of the
+    // line
+    size_t stride, count;
     bool smallest;
 };
 

@@ -62,7 +62,8 @@ enum inf_code inf_ref_reverse_sequence(const struct inf_ref_call *call, struct i
     return INF_OK;
 }
 
-// Cumulates one line of `count` elements, `stride` apart.
+// One line along the cumulated axis: `count` elements that are `stride` elements apart, beginning
+// at element `at`.
 struct line {
     size_t at, stride, count;
 };

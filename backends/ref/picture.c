@@ -8,10 +8,10 @@
 #include "backends/ref/kernels.h"
 #include "backends/ref/sample.h"
 
-// Maximum samples of roi_align along an axis of one bin.
+// Maximum number of samples along one axis in one output element (bin) of roi_align.
 #define SAMPLES_MAX 4096
 
-// Returns element [image, row, column, channel] of x, which must be inside.
+// Returns element [image, row, column, channel] of x. The indices must be within the shape of x.
 static double read_pixel(const struct inf_ref_tensor *x, int64_t image, int64_t row, int64_t column,
                          int64_t channel)
 {
@@ -90,11 +90,12 @@ enum inf_code inf_ref_crop_and_resize(const struct inf_ref_call *call, struct in
 
 // --- roi_align ---
 
-// One region of a picture.
+// One region of a picture, which roi_align divides into bins (one bin per output element).
 struct region {
     const struct inf_ref_tensor *x;
     int64_t image;
-    double top, left, bin_h, bin_w; // in pixels
+    // top left corner of the region, and height and width of one bin, in pixels of x
+    double top, left, bin_h, bin_w;
     int64_t samples_h, samples_w;
 };
 
@@ -125,7 +126,8 @@ static enum inf_code read_region(const struct inf_ref_call *call, size_t index,
     return INF_OK;
 }
 
-// Computes the four neighbours of a position with their weights; all 0 if it is outside.
+// Computes the values of the four pixels around a position, each times its interpolation weight.
+// All four are 0 if the position is outside the picture.
 static void find_neighbours(const struct inf_ref_tensor *x, int64_t image, int64_t channel,
                             double row, double column, double values[4])
 {
@@ -187,7 +189,7 @@ enum inf_code inf_ref_roi_align(const struct inf_ref_call *call, struct inf_erro
 
 // --- grid_sample ---
 
-// Returns `at`, mirrored at `low` and `high` until it is in [low, high].
+// Reflects the coordinate `at` at the bounds `low` and `high` until it lies in [low, high].
 static double reflect_coordinate(double at, double low, double high)
 {
     double range = high - low;

@@ -13,8 +13,8 @@ static enum inf_code out_of_range(int64_t index, size_t position, int64_t bound,
                     index, position, bound);
 }
 
-// A list of rows of `depth` indices, each of which selects a slice of x. The indices refer to the
-// axes of x from `first` on.
+// Describes an operand of rows with `depth` indices each. A row selects a slice of x: its indices
+// apply to `depth` consecutive axes of x, beginning with axis `first`.
 struct row {
     const struct inf_ref_tensor *x, *indices;
     int32_t first;
@@ -184,12 +184,13 @@ enum inf_code inf_ref_scatter_elements(const struct inf_ref_call *call, struct i
     return INF_OK;
 }
 
-// The relation between the tensor with the larger batch and the tensor with the larger spatial
-// axes.
+// The two tensors of space_to_batch or batch_to_space, and the block sizes. `batch` has more
+// images, and `space` has larger spatial axes; both have the same elements except padding.
 struct blocks {
     const struct inf_ref_tensor *space, *batch;
-    int32_t axes;                                          // number of spatial axes
-    int64_t sizes[INF_LIMIT_RANK], before[INF_LIMIT_RANK]; // block size, padding before each axis
+    int32_t axes; // number of spatial axes
+    // block size of each spatial axis, and padding or cropping before it
+    int64_t sizes[INF_LIMIT_RANK], before[INF_LIMIT_RANK];
 };
 
 static struct blocks blocks_of(const struct inf_ref_call *call, const struct inf_ref_tensor *space,
@@ -203,8 +204,9 @@ static struct blocks blocks_of(const struct inf_ref_call *call, const struct inf
     return blocks;
 }
 
-// Computes the index in the spatially larger tensor of the walk's element in the tensor with the
-// larger batch. Returns false if that index is in the padding or cropped.
+// Given the element of `batch` that the walk has reached, computes the index *at of the same
+// element in `space`. Returns false if `space` does not have that element, because it is padding or
+// cropped.
 static bool in_space(const struct blocks *blocks, const struct inf_ref_walk *walk, size_t *at)
 {
     const struct inf_shape *space = blocks->space->shape;

@@ -6,7 +6,8 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/kernels.h"
 
-// The part of a window that lies inside the picture: [first, end) along one axis.
+// The taps of a window that lie inside the picture along one axis: the pixels from `first` to `end`
+// - 1.
 struct stretch {
     int64_t first, end;
 };
@@ -33,7 +34,7 @@ static double pool_window(const struct inf_ref_tensor *x, const struct inf_attrs
         for (int64_t column = columns->first; column < columns->end; column++) {
             double value =
                 inf_ref_get(x, picture_at + (size_t)((row * dims[2] + column) * dims[3]));
-            // A NaN is never larger: max pooling skips it, as in TensorFlow.js.
+            // A comparison with NaN is false, so max pooling skips NaN, as in TensorFlow.js.
             if (value > largest)
                 largest = value;
             sum += value;
@@ -50,7 +51,7 @@ enum inf_code inf_ref_pool2d(const struct inf_ref_call *call, struct inf_error *
     const struct inf_ref_tensor *y = &call->outputs[0];
     struct inf_window height, width;
     inf_node_windows(call->graph, call->node, &height, &width);
-    struct inf_ref_walk walk; // over [n, h', w', c]
+    struct inf_ref_walk walk; // visits the elements of y: [n, h', w', c]
     inf_ref_walk_init(&walk, y->shape);
     walk.strides[0][0] = x->shape->dims[1] * x->shape->dims[2] * x->shape->dims[3];
     walk.strides[0][3] = 1;

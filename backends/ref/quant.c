@@ -6,10 +6,12 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/kernels.h"
 
-// The last step of qconv2d and qmatmul, which converts integer sums to elements of y.
+// Parameters for the last step of qconv2d and qmatmul, which converts each sum of integers to an
+// element of y.
 struct ending {
-    const struct inf_ref_tensor *y, *bias, *scale; // NULL if absent
-    int32_t zero;                                  // zero point of y
+    // y is the output; bias and scale are NULL if absent
+    const struct inf_ref_tensor *y, *bias, *scale;
+    int32_t zero; // zero point of y
     int32_t min, max;
 };
 
@@ -19,7 +21,7 @@ static int32_t byte_at(const struct inf_ref_tensor *tensor, size_t i)
                                          : ((const uint8_t *)tensor->data)[i];
 }
 
-// Returns the zero point at input `index`, 0 if it is absent.
+// Returns the zero point for `channel` from input `index`; 0 if that input is absent.
 static int32_t zero_at(const struct inf_ref_call *call, uint32_t index, size_t channel)
 {
     if (!inf_ref_has_input(call, index))

@@ -4,7 +4,8 @@
 
 #include "backends/ref/kernels.h"
 
-// The state of a reduction; floats use `real`, integers and bools use `whole`.
+// The intermediate result of a reduction. Reductions of floats use `real`; reductions of integers
+// and bools use `whole`.
 struct tally {
     double real;
     double scaled; // log_sum_exp: the sum of e^(x - real)
@@ -170,9 +171,9 @@ enum inf_code inf_ref_reduce(const struct inf_ref_call *call, struct inf_error *
     return INF_OK;
 }
 
-// Returns the index of the first extreme of `count` elements, `stride` apart. As in TensorFlow.js,
-// a NaN is skipped. If the first element is NaN, its index is returned, because no element exceeds
-// NaN.
+// Returns the number (0 to count - 1) of the first largest or first smallest of `count` elements
+// that are `stride` elements apart. As in TensorFlow.js, a NaN is skipped. If the first element is
+// NaN, 0 is returned, because no comparison with NaN is true.
 static size_t first_extreme(const struct inf_ref_tensor *x, enum inf_arg_kind kind, size_t at,
                             size_t stride, size_t count)
 {

@@ -6,13 +6,14 @@
 #include "backends/ref/kernels.h"
 #include "backends/ref/sample.h"
 
-// A position along one axis: the taps from `first` on, and the filter that gives their weights.
+// Where one element of y lies along one axis of x: the elements of x from `first` on contribute to
+// it (taps), and the other members give their weights.
 struct position {
     int64_t first, taps; // taps may be outside of x
     double fraction;     // distance from tap -first of the filter's window to the position
     double stretch;      // 1, or less if the filter is widened for downscaling
-    double sum;          // sum of all weights that are used
-    bool outside;        // the result is the extrapolation value
+    double sum;          // sum of the weights of all taps that are used
+    bool outside;        // the position is outside of x, so the result is the extrapolation value
 };
 
 struct resample {
@@ -30,7 +31,7 @@ double inf_ref_cubic(double distance, double a)
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-// Returns the position in x of element `i` of an axis.
+// Returns the position along `axis` of x that corresponds to element `i` of that axis of y.
 static double source_coordinate(const struct inf_ref_call *call, int32_t axis, int64_t i)
 {
     double input = (double)call->inputs[0].shape->dims[axis];

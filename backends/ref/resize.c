@@ -55,7 +55,7 @@ static double mix_rows(double from, double to, double weight)
     return from + (to - from) * weight;
 }
 
-// Returns the element of x at [image, row, column, channel].
+// Returns the number of the element [image, row, column, channel] in the row-major tensor x.
 static size_t element_of(const struct inf_ref_tensor *x, const struct inf_ref_walk *walk,
                          int64_t row, int64_t column)
 {

@@ -17,22 +17,26 @@ enum input {
     PEEPHOLES
 };
 
-// One direction of one sequence in the batch.
+// One sequence of the batch in one direction (forward or backward): its sizes, its activations and
+// the tensors that hold its states.
 struct sequence {
     const struct inf_ref_call *call;
     const struct inf_attrs_rnn *attrs;
     size_t steps, directions, batches, inputs, hidden;
     size_t direction, batch;
-    size_t length; // number of valid steps
+    size_t length; // number of steps of this sequence that have input
     enum inf_unary_kind activations[3];
     const struct inf_ref_tensor *y, *last, *cell; // outputs; `cell` only for lstm
-    size_t state_at; // offset of this sequence in `last`, `cell` and the first states
+    // index of this sequence's first element in `last`, `cell` and the tensors of initial states
+    size_t state_at;
 };
 
-// One step: the offsets of its input, of its hidden state, and of the hidden state before.
+// Element offsets for one time step: x_at of its input, y_at of its hidden state, and before_at of
+// the hidden state of the previous step in `before`.
 struct step {
     size_t x_at, y_at;
-    const struct inf_ref_tensor *before; // the hidden state before this step; NULL stands for zeros
+    // tensor with the hidden state of the previous step; NULL if that state is all zeros
+    const struct inf_ref_tensor *before;
     size_t before_at;
 };
 
@@ -56,7 +60,8 @@ static size_t gates_of(const struct sequence *sequence)
     return gates[sequence->attrs->kind];
 }
 
-// Returns element `row` of W x + its bias, where row = gate * hidden + j.
+// Returns element `row` of W x + bias, where W are the input weights, x is the input of the step,
+// and row = gate * hidden + j.
 static double input_sum(const struct sequence *sequence, const struct step *step, size_t row)
 {
     const struct inf_ref_tensor *inputs = sequence->call->inputs;
@@ -78,7 +83,8 @@ static double hidden_bias(const struct sequence *sequence, size_t row)
     return inf_ref_get(&sequence->call->inputs[B], (sequence->direction * 2 + 1) * rows + row);
 }
 
-// Returns element `row` of R h + its bias.
+// Returns element `row` of R h + bias, where R are the recurrent weights and h is the hidden state
+// of the previous step.
 static double hidden_sum(const struct sequence *sequence, const struct step *step, size_t row)
 {
     const struct inf_ref_tensor *r = &sequence->call->inputs[R];
@@ -97,7 +103,8 @@ static double gate_sum(const struct sequence *sequence, const struct step *step,
     return input_sum(sequence, step, row) + hidden_sum(sequence, step, row);
 }
 
-// Returns the contribution of the cell state to gate `gate` (i, o, f).
+// Returns the product of the cell state and its peephole weight, which an lstm adds to gate `gate`
+// (i, o or f). Returns 0 if the node has no peepholes.
 static double add_peephole(const struct sequence *sequence, size_t gate, size_t j, double cell)
 {
     if (!inf_ref_has_input(sequence->call, PEEPHOLES))
@@ -121,7 +128,8 @@ static void lstm_step(const struct sequence *sequence, const struct step *step)
         double out = activate_gate(
             sequence, 0, gate_sum(sequence, step, 1, j) + add_peephole(sequence, 1, j, cell));
         inf_ref_put(sequence->cell, sequence->state_at + j, cell);
-        // Clipping applies to sums only, so the cell state is not clipped here.
+        // The attribute `clip` limits the sums that go into the gates, but not the cell state. So
+        // do not clip here.
         inf_ref_put(sequence->y, step->y_at + j,
                     out * inf_ref_unary_value(sequence->activations[2], cell,
                                               sequence->attrs->activation_alpha,
@@ -129,8 +137,9 @@ static void lstm_step(const struct sequence *sequence, const struct step *step)
     }
 }
 
-// Returns the candidate of a gru. Without linear_before_reset, the product with r needs the reset
-// state of every element; `last` holds it.
+// Returns element `j` of a gru's candidate state. Without linear_before_reset, the product with R
+// needs the reset gate times the hidden state for every element; gru_step() has stored these
+// numbers in `last`.
 static double compute_candidate(const struct sequence *sequence, const struct step *step, size_t j)
 {
     size_t row = 2 * sequence->hidden + j, rows = 3 * sequence->hidden;
@@ -167,7 +176,8 @@ static void simple_step(const struct sequence *sequence, const struct step *step
                     activate_gate(sequence, 0, gate_sum(sequence, step, 0, j)));
 }
 
-// Copies the first state at `input` (zeros if absent) to `into`.
+// Copies the initial state of the sequence from `input` to `into`. The state is all zeros if the
+// input is absent.
 static void start_state(const struct sequence *sequence, enum input input,
                         const struct inf_ref_tensor *into)
 {

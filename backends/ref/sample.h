@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of the cubic filter, for resample and grid_sample.
+// The cubic filter function that resample and grid_sample use for their interpolation weights.
 #ifndef INF_BACKENDS_REF_SAMPLE_H
 #define INF_BACKENDS_REF_SAMPLE_H
 

@@ -21,7 +21,7 @@ static double clip_value(double x, double low, double high)
     return at_least > high ? high : at_least;
 }
 
-// Computes rounding functions, powers and exponentials.
+// Computes the elementary unary kinds: changes of sign, rounding, powers, exponentials and so on.
 static double basic_value(enum inf_unary_kind kind, double x)
 {
     switch (kind) {
@@ -101,7 +101,7 @@ static double compute_softplus(double x)
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
-// Computes activations that have no parameter.
+// Computes the unary kinds that are activation functions without a parameter.
 static double smooth_value(enum inf_unary_kind kind, double x)
 {
     switch (kind) {

@@ -6,7 +6,7 @@
 
 #include "backends/ref/dynamic.h"
 
-// Describes the slices of x along an axis; there are `count` slices.
+// Describes how a tensor x is divided into `count` slices along one axis.
 struct slices {
     const struct inf_ref_tensor *x;
     size_t outer, count, inner;
@@ -45,7 +45,7 @@ static int by_value_then_place(const void *a, const void *b, void *context)
     return order != 0 ? order : (i > j) - (i < j);
 }
 
-// A group of equal slices.
+// A group of equal slices: the index of its first slice in x, and the number of slices.
 struct group {
     uint32_t first, count;
 };
@@ -59,7 +59,7 @@ static int by_first(const void *a, const void *b)
 struct unique {
     struct slices slices;
     uint32_t *order;      // indices of slices, sorted so that equal slices are adjacent
-    struct group *groups; // sorted in the order of the outputs
+    struct group *groups; // groups of equal slices, in the order in which the outputs list them
     uint32_t group_count;
 };
 
@@ -126,14 +126,16 @@ static void copy_slice(const struct slices *slices, const struct inf_ref_tensor 
                      (outer * slices->count + from) * slices->inner, slices->inner);
 }
 
-// Stores for each slice the number of its group; visits the groups in sorted order.
+// Stores in `numbers` for each slice the number of its group. Visits the slices in sorted order, in
+// which equal slices are adjacent.
 static void number_slices(const struct unique *unique, const struct inf_ref_tensor *numbers)
 {
     size_t place = 0;
     for (uint32_t g = 0; g < unique->group_count; g++)
         inf_ref_store_int(numbers, unique->groups[g].first, g);
     while (place < unique->slices.count) {
-        // Use the number that is stored for the first slice of the group.
+        // The first slice of each group already has its number. Give the same number to the equal
+        // slices that follow.
         __int128 number = inf_ref_load_int(numbers, unique->order[place]);
         size_t first = place++;
         while (place < unique->slices.count &&
