@@ -81,7 +81,7 @@ const struct case_family case_families[INF_OP_COUNT] = {
     [INF_OP_RNN] = {make_rnn, 600},
 };
 
-// --- random numbers ---
+// --- the generator of random numbers, and shapes and types drawn from it ---
 
 uint64_t random_bits(struct random *random)
 {
@@ -120,7 +120,8 @@ int32_t random_rank(struct random *random, int32_t low, int32_t high)
 {
     const struct wish *wish = random->wish;
     int32_t rank = (int32_t)random_in(random, low, high);
-    // A case maker that accepts rank 5 accepts every rank.
+    // The function that makes the case accepts rank 5, which means that it accepts every rank. So a
+    // wished shape of any rank can be used.
     if (wish != NULL && !wish->shape_granted && wish->shape.rank >= low &&
         (wish->shape.rank <= high || high >= 5))
         rank = wish->shape.rank;

@@ -5,10 +5,10 @@
 
 #include "tests/support/models/one_node.h"
 
-// The type and shape that the first operand should have, if the operator allows it. The operand
-// will be replaced by the result of another node.
+// The element type and shape that the first operand of a case should have, if the operator allows
+// it. A random graph later replaces that operand by the result of another node.
 struct wish {
-    enum inf_dtype dtype; // reset to INF_DTYPE_NONE once the operand has this type
+    enum inf_dtype dtype; // element type; reset to INF_DTYPE_NONE once the operand has this type
     struct inf_shape shape;
     bool shape_granted;
 };
@@ -17,13 +17,13 @@ struct wish {
 struct random {
     uint64_t state;
     struct wish *wish; // NULL if the first operand may have any type and shape
-    bool tame;         // operands have no extreme values, and pictures are small
+    bool tame;         // true if operands must have no extreme values, and pictures must be small
 };
 
 // The maximum number of elements of the largest operand.
 #define CASE_ELEMENTS_MAX 4096
 
-// The range of an operand's elements.
+// Selects the random values with which an operand is filled.
 enum filling {
     FILL_UNIFORM,  // elements in -2 .. 2
     FILL_POSITIVE, // elements in 0.1 .. 4
@@ -46,11 +46,11 @@ struct operand {
     enum inf_dtype dtype;
     struct inf_shape shape;
     enum filling filling;
-    unsigned extremes; // bits of enum extreme
+    unsigned extremes; // bits of enum extreme: the extreme values that may occur among the elements
     bool constant;
 };
 
-// Returns the next 64 bits.
+// Returns the next 64 random bits of the generator.
 uint64_t random_bits(struct random *random);
 
 // Returns a number in [low, high].
@@ -91,40 +91,40 @@ void add_operand(struct one_node *one, struct random *random, const struct opera
 // Adds a constant list of i32.
 void add_list(struct one_node *one, const int32_t *elements, int64_t count);
 
-// Adds the operands and attributes of case `number` of one operator. If the operator has several
-// kinds, consecutive numbers select consecutive kinds. The node may be invalid, for example if its
-// window does not fit.
+// Adds the operands and attributes of test case `number` for one operator. If the operator has
+// several kinds, such as add and sub, consecutive numbers select consecutive kinds. The node may be
+// invalid, for example if its window does not fit.
 typedef void case_maker(struct one_node *one, struct random *random, uint32_t number);
 
 // Describes how to make the cases of one operator.
 struct case_family {
     case_maker *make;
-    uint32_t count; // number of cases that cover the operator
+    uint32_t count; // number of cases that are needed to cover the operator
 };
 
 // The family of every operator, by enum inf_op. The test fails if the `make` of an operator is
 // NULL.
 extern const struct case_family case_families[INF_OP_COUNT];
 
-// Makers for element-wise operators and reductions.
+// Functions that make test cases for element-wise operators and reductions.
 case_maker make_unary, make_binary, make_compare, make_select, make_clip, make_prelu, make_cast,
     make_reduce, make_arg, make_softmax;
-// Makers for operators with windows, matrix products and pictures.
+// Functions that make test cases for operators with windows, matrix products and pictures.
 case_maker make_conv2d, make_depthwise_conv2d, make_conv2d_transpose, make_matmul, make_pool2d,
     make_batch_norm, make_resize;
-// Makers for operators that move or create data.
+// Functions that make test cases for operators that move or create data.
 case_maker make_identity, make_reshape, make_expand_dims, make_squeeze, make_transpose, make_concat,
     make_split, make_slice, make_pad, make_tile, make_broadcast, make_gather, make_space_to_depth,
     make_depth_to_space, make_shape, make_fill, make_range, make_random;
-// Makers for gather and scatter operators, windows of any rank, sampling, normalisation,
-// quantisation and recurrent networks.
+// Functions that make test cases for gather and scatter operators, windows of any rank, sampling,
+// normalisation, quantisation and recurrent networks.
 case_maker make_reverse, make_reverse_sequence, make_cumulate, make_topk, make_search_sorted,
     make_bincount, make_one_hot, make_band, make_gather_nd, make_scatter_nd, make_gather_elements,
     make_scatter_elements, make_space_to_batch, make_batch_to_space, make_conv_nd,
     make_conv_nd_transpose, make_pool_nd, make_dilation2d, make_lrn, make_normalize, make_resample,
     make_crop_and_resize, make_roi_align, make_grid_sample, make_image_transform, make_quantize,
     make_dequantize, make_rnn;
-// Makers for operators on quantised numbers.
+// Functions that make test cases for operators on quantised numbers.
 case_maker make_qconv2d, make_qmatmul, make_qbinary, make_lookup;
 
 #endif

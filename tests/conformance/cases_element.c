@@ -16,7 +16,7 @@ static struct inf_shape add_x(struct one_node *one, struct random *random, unsig
     return x.shape;
 }
 
-// Adds another operand with the type of input 0.
+// Adds an operand with the same element type as input 0 and with random elements.
 static void add_like(struct one_node *one, struct random *random, struct inf_shape shape)
 {
     struct operand operand = {.dtype = one->inputs[0].dtype, .shape = shape};

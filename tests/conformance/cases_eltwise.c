@@ -12,7 +12,8 @@
 struct unary_domain {
     unsigned dtypes;
     enum filling filling;
-    unsigned extremes; // the extreme operands for which the result is defined
+    // bits of enum extreme: operand values for which the result of this kind is still defined
+    unsigned extremes;
 };
 
 static struct unary_domain unary_domain(enum inf_unary_kind kind)

@@ -11,7 +11,7 @@
 // How many existing values are tried before nodes are added that convert a value to fit.
 #define TRIES_MAX 6
 
-// --- operators whose sizes depend on values ---
+// --- operators whose output sizes depend on values ---
 
 static void make_nonzero(struct one_node *one, struct random *random, uint32_t number)
 {
@@ -115,7 +115,8 @@ static uint32_t pick_value(struct random_graph *random)
 
 // --- adding nodes to the graph ---
 
-// Returns true if a pass looks for a pattern that begins with this operator.
+// Returns true if fusing passes look for patterns that begin with this operator, that is with a
+// convolution or matrix product.
 static bool is_linear(enum inf_op op)
 {
     return op == INF_OP_CONV2D || op == INF_OP_DEPTHWISE_CONV2D || op == INF_OP_CONV2D_TRANSPOSE ||
@@ -204,7 +205,7 @@ static void make_case(struct random_graph *random, enum inf_op op, uint32_t valu
     numbers->wish = NULL;
 }
 
-// Returns true if the first operand can read `value` without conversion.
+// Returns true if `value` already has the type and shape that the first operand needs.
 static bool is_like(const struct random_graph *random, uint32_t value, const struct one_node *one)
 {
     const struct inf_tensor *tensor = &random->values[value].worlds[0];
@@ -252,7 +253,8 @@ static void grow_plain(struct random_graph *random, enum inf_op op)
 
 static void grow_graph(struct random_graph *random, uint32_t nodes);
 
-// Starts a subgraph of `outer`. The inputs of the subgraph correspond to `values` of `outer`.
+// Starts a subgraph (branch or loop body) of the random graph `outer`. Input i of the subgraph has
+// the type and shape of values[i] of `outer`.
 static void begin_side(struct random_graph *side, struct random_graph *outer,
                        const uint32_t *values, uint32_t count)
 {
@@ -337,7 +339,8 @@ static void grow_loop(struct random_graph *random)
     inf_tensor_clear(&start.tensor);
     for (int i = 0; i < 2; i++) {
         begin_side(&sides[i], random, values, 2);
-        // From the second iteration on, x is a result of the body and may be inexact.
+        // From the second iteration on, x is a result of the loop body, which may round. So x is
+        // marked as not exact, and operators that amplify rounding errors do not read it.
         sides[i].values[1].exact &= !inf_dtype_is_float(sides[i].values[1].worlds[0].dtype);
     }
     struct plan plan;

@@ -16,9 +16,10 @@
 
 #define RANDOM_WORLDS 4
 
-// One value of a random graph.
+// One value of a random graph, with its elements as computed in several worlds (a world disturbs
+// each rounded result in its own way).
 struct random_value {
-    // the value in each world; one reference to each tensor is owned
+    // tensor i has the elements in world i; this struct owns one reference to each tensor
     struct inf_tensor worlds[RANDOM_WORLDS];
     bool exact;
     bool constant, used;
@@ -26,7 +27,7 @@ struct random_value {
 
 struct random_graph {
     struct inf_graph *graph;     // shapes are inferred and outputs are named
-    struct random_value *values; // indexed by the value's number in the graph
+    struct random_value *values; // values[v] describes value v of `graph`
     uint32_t value_capacity;
     struct random random;
     bool closed; // true for a subgraph, in which operands without a producer are constants
@@ -35,13 +36,14 @@ struct random_graph {
 
 // Describes how an operator changes rounding errors.
 struct random_nature {
-    uint32_t open; // bit i is set if operand i may be any value of the right type and shape
+    uint32_t open; // bit i is set if any value of the right type and shape may be operand i
     bool jumps;    // a small input error may become a large one, so operands must be exact
     bool rounds;   // outputs of float type are rounded
     bool ordered;  // the result for NaN operands is undefined
 };
 
-// Returns how a node with these attributes and operand types changes errors.
+// Returns how a node with these attributes and operand types changes the rounding errors of its
+// operands.
 struct random_nature random_nature(enum inf_op op, const union inf_attrs *attrs,
                                    enum inf_dtype first, uint32_t output_count);
 

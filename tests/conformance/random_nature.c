@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes how each operator changes errors, and which of its operands may be any value.
+// Describes for each operator how it changes rounding errors, and which of its operands may be any
+// value.
 #include "tests/conformance/random_graph.h"
 
 #define ALL UINT32_MAX

@@ -127,7 +127,8 @@ static void set_sides(struct inf_graph *graph, struct inf_node *node, struct inf
     }
 }
 
-// Makes a graph that contains only this node, with constant operands.
+// Makes a graph that contains only the planned node, with all operands as constants, so that the
+// node can be computed alone.
 static enum inf_code fill_alone(const struct random_graph *random, const struct plan *plan,
                                 int world, struct inf_graph *graph, struct inf_error *err)
 {

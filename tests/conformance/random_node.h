@@ -20,14 +20,15 @@ struct plan {
     union inf_attrs attrs;
     struct source sources[PLAN_SOURCES_MAX];
     uint32_t source_count, output_count;
-    struct random_graph *sides; // the two subgraphs of a branch or loop; NULL for other operators
+    // the two subgraphs of a branch or loop node; NULL for other operators
+    struct random_graph *sides;
     struct random_nature nature;
 };
 
-// Returns a value of the graph as a source.
+// Returns a source (the origin of an operand) that refers to a value of the graph.
 struct source source_value(uint32_t value);
 
-// Returns a constant list of i32 as a source.
+// Returns a source (the origin of an operand) that is a constant list of i32.
 struct source source_list(const int32_t *elements, uint32_t count);
 
 // Returns a constant or input source with a copy of the operand's elements. Returns an absent
@@ -37,16 +38,18 @@ struct source source_operand(const struct one_tensor *operand);
 // Returns true if the source is an omitted optional operand.
 bool source_is_absent(const struct source *source);
 
-// Adds the source to the graph if it is a tensor, and returns the source's value in the graph.
+// If the source is a tensor, adds the tensor to the graph as an input or constant. Returns the
+// value of the graph that the source refers to.
 uint32_t random_graph_settle(struct random_graph *random, struct source *source);
 
 // Registers `value` as value `index` of the graph. The graph takes ownership of `value`.
 void random_graph_keep(struct random_graph *random, uint32_t index, struct random_value *value);
 
-// Starts a node with one output, default attributes and no sources.
+// Starts the description of a node with one output, default attributes and no operands.
 void plan_begin(struct plan *plan, enum inf_op op);
 
-// Appends a source. The plan takes ownership of the source.
+// Appends an operand, given by its source, to the planned node. The plan takes ownership of the
+// source.
 void plan_source(struct plan *plan, struct source source);
 
 // Adds the node to the graph, unless the node is invalid or later nodes could not use its outputs.

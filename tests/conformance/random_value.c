@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of float tensors, and the evaluation of worlds: runs the kernels of the reference device
-// `ref`, disturbs rounded results, and measures how far the worlds diverge.
+// Reads elements of float tensors, and computes nodes in several worlds. A world runs the kernels
+// of the reference device `ref` and disturbs rounded results. The spread between worlds bounds the
+// errors of devices.
 #include "tests/conformance/random_value.h"
 
 #include <math.h>

@@ -23,19 +23,22 @@
 // The largest magnitude that later nodes may read, because larger values soon lead to infinities.
 #define RANDOM_LARGEST_MAX 1e6
 
-// The context of an evaluator that runs the kernels of `ref` and disturbs their rounded results.
+// The context of an evaluator for one world: it runs the kernels of `ref` and disturbs their
+// rounded results.
 struct world {
     struct random random;
     bool disturbed;
 };
 
-// Returns an evaluator that computes in this world. The world must outlive the evaluator.
+// Returns an evaluator that computes nodes in this world, that is with its disturbances of rounded
+// results. The world must outlive the evaluator.
 struct inf_evaluator world_evaluator(struct world *world);
 
 // Returns element `i` of a tensor of floats.
 double tensor_element(const struct inf_tensor *tensor, size_t i);
 
-// Makes the first tensor another reference to the data of the second one.
+// Makes the first tensor refer to the data of the second tensor, and takes a reference to that
+// data.
 void tensor_share(struct inf_tensor *tensor, const struct inf_tensor *of);
 
 // Drops the references to the value's tensors.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in bf16 on the cpu device. If only weights are rounded, results equal the fp32 results
-// with weights rounded beforehand, bit by bit, for all segments, tails and columns. If operands are
-// rounded too, results stay within the error of that rounding. Pinned nodes use unrounded weights.
+// Products in bf16 on the cpu device. If only weights are rounded, results equal bit by bit the
+// fp32 results with weights that were rounded beforehand, for all parts of a sum and for column
+// counts that are no multiple of the vector width. If operands are rounded too, results stay within
+// the error of that rounding. Pinned nodes (nodes that must stay in fp32) use unrounded weights.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -146,7 +147,8 @@ Test(bf16, is_near_it_where_operands_are_rounded_too)
         largest = fmax(largest, fabs((double)wanted[i]));
     for (uint32_t threads = 1; threads <= 2; threads++) {
         run_at(NULL, build_graph(false), &bf16, threads, got[threads - 1]);
-        // Each of the three products rounds its operands with a relative error of at most 2^-9.
+        // Three products follow one another, and each rounds its operands with a relative error of
+        // at most 2^-9. So the tolerance is three times that error.
         for (size_t i = 0; i < OUTPUTS; i++)
             cr_assert_float_eq(got[threads - 1][i], wanted[i], largest * 3 / 512, "element %zu", i);
     }

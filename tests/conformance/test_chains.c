@@ -19,7 +19,8 @@ struct net {
     struct inf_graph *graph;
     uint32_t value;           // the result of the last node added
     int64_t height, width, c; // the dimensions of `value`
-    uint32_t aside;           // an input with the shape of the first result, or INF_VALUE_NONE
+    // second input, with the shape of the first result, for sums; INF_VALUE_NONE if there is none
+    uint32_t aside;
 };
 
 static uint32_t draw_below(struct net *net, uint32_t count)

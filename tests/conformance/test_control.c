@@ -193,8 +193,8 @@ Test(control, a_merge_becomes_a_branch)
                        inf_control.err.text);
 }
 
-// A constant whose only input is a control edge from one branch, as TensorFlow writes `cond(p,
-// lambda: 1., lambda: 2.)`.
+// In TensorFlow's form of `cond(p, lambda: 1., lambda: 2.)`, each constant has only a control input
+// from its branch. Given such a constant, expect that it belongs to that branch.
 Test(control, constants_wait_for_their_side)
 {
     inf_control_begin();

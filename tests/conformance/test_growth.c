@@ -48,8 +48,8 @@ static double read_clock(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-// Imports and compiles the model in `writer` for `backend`, and empties the writer. Returns the
-// processor time in seconds.
+// Imports the model that `writer` holds, compiles it for `backend`, and empties the writer. Returns
+// the processor time that this took, in seconds.
 static double compile_it(struct inf_pb_writer *writer, const char *backend)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
@@ -109,8 +109,8 @@ static const char *name_of(char name[16], const char *prefix, uint32_t index, ui
     return name;
 }
 
-// Writes a chain of nodes that cycles through the operators in `ops`. A node reads a second operand
-// if `seconds` has one for its operator.
+// Writes a chain of `count` nodes whose operators are those in `ops`, repeated in order. If
+// `seconds` has a name for an operator, its nodes read that value as second operand.
 static void put_row(struct inf_pb_writer *writer, uint32_t count, const char *const *ops,
                     const char *const *seconds, uint32_t kinds)
 {

@@ -11,7 +11,9 @@
 #include "backends/ref/ref.h"
 #include "proto/core/span.h"
 
-static uint32_t last_output; // last output of the segment that the faulty device compiled last
+// value index of the last output of the part of the graph (segment) that the faulty device compiled
+// last
+static uint32_t last_output;
 
 static enum inf_code compile_noting(struct inf_program **program, struct inf_device *device,
                                     const struct inf_segment *segment, uint32_t flags,

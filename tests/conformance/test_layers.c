@@ -54,7 +54,8 @@ static struct inf_shape shape_of(const json_t *tensor)
     return shape;
 }
 
-// Writes the model of one line into the test case's folder and imports it.
+// Reads one line of the test data, writes the model in it to files in the test case's folder, and
+// imports the model.
 static void import_line(const json_t *line)
 {
     json_t *weights = json_deep_copy(json_object_get(line, "weights")), *weight;
@@ -125,7 +126,8 @@ static void run_outputs(const char *id, const json_t *outputs, struct inf_execut
         blobs[i] = NULL;
         pointers[i] = NULL;
         if (!inf_shape_bytes(&value->shape, value->dtype, &size))
-            continue; // the size is known only after the run
+            // the size is known only after the run, so no memory is provided for this output
+            continue;
         blobs[i] = inf_blob_create(size);
         pointers[i] = blobs[i]->data;
     }

@@ -91,7 +91,8 @@ static uint32_t add_binary(struct maker *maker, uint32_t x)
     return y;
 }
 
-// Adds a node on x and another value of the same shape.
+// Adds a node that combines x with the latest value of the same shape, or with x itself if no other
+// value has that shape.
 static uint32_t add_sum(struct maker *maker, uint32_t x, bool joins)
 {
     uint32_t other = x;

@@ -50,7 +50,7 @@ static void check_within(uint64_t counted, uint64_t truth)
     cr_assert_leq(error, truth / 50, "%lu counted, %lu allocated", counted, truth);
 }
 
-// Asserts that the memory reported by the model equals the memory counted by its device.
+// Asserts that the memory that the model reports equals the memory that its device has counted.
 static void check_sum(struct inf_model *model, struct inf_device *device)
 {
     struct inf_model_memory memory = inf_model_memory(model);
@@ -83,7 +83,7 @@ static void check_device(const char *backend)
     inf_model_charge(model, device);
     check_within(counted_bytes(device), allocated_bytes() - before);
 
-    // A run on 1000 rows needs a large arena.
+    // Run on 1000 rows, because the intermediate tensors then need a large arena (memory block).
     struct inf_executable *executable = NULL;
     cr_assert_eq(
         inf_model_acquire(model, device, &INF_SHAPE(1000, 1536), &executable, &inf_tfjs_case.err),
@@ -133,8 +133,8 @@ Test(memory, of_cpu_is_what_the_allocator_gave)
 #define RATIO_MAX      1.3
 #define OVERHEAD_BYTES (192u << 10)
 
-// Writes a model with convolutions of `channels` channels on 32 x 32 pixels, one of them depthwise,
-// and a dense layer.
+// Writes a model with convolutions of `channels` channels on pictures of 32 x 32 pixels, one of
+// them depthwise, and a dense layer. *weight_bytes is the size of all weights.
 static void write_convolutions(unsigned channels, uint64_t *weight_bytes)
 {
     char document[2048];

@@ -18,17 +18,18 @@
 #include "backends/registry.h"
 #include "tests/conformance/cases.h"
 
-// How many faults of one operator on one device are printed in full.
+// At most this many faults of one operator on one device are printed in full.
 #define TOLD_MAX 3
 
-// How many cases of each operator also run in 16 bits.
+// At most this many cases of each operator also run on values in 16 bits.
 #define LOWERED_CASES 10
 
 // `ref` is slow, so only one case in REF_FENCED runs on it again with operands at fences
 // (unreadable pages).
 #define REF_FENCED 4
 
-// The maximum number of devices under test. The last one is `ref`.
+// The maximum number of devices that the test compares. The last one is `ref`, which gives the
+// expected results.
 #define SUBJECTS (INF_REGISTRY_DEVICES + 8)
 
 struct subject {
@@ -314,8 +315,8 @@ static bool keeps_halves(const struct inf_device *device)
     return !info->host_memory && (info->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) != 0;
 }
 
-// Runs the case again with operands that end at a fence, on the devices in `ours` and, for some
-// cases, on `ref`.
+// Runs the case again with operands that end at an unreadable page (fence), so that a read beyond
+// them crashes. Uses the devices that are marked in `ours` and, for some cases, `ref`.
 static void run_fenced(struct one_node *one, const struct one_tensor *wanted, const bool *ours,
                        uint32_t number, struct tally *tallies)
 {

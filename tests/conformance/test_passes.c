@@ -17,7 +17,7 @@
 
 // --- running a graph ---
 
-// The outputs of a graph, in the order of the graph's outputs.
+// The outputs of one run of a graph, in the order of the graph's outputs.
 struct answers {
     float *data[OUTPUTS_MAX];
     size_t counts[OUTPUTS_MAX];
@@ -43,7 +43,8 @@ static void fill_floats(float *data, size_t count, uint64_t seed, bool special)
     }
 }
 
-// Allocates memory for every value that is not constant, and fills the inputs.
+// Allocates memory for every value of the graph that is not constant, and fills the graph's inputs
+// with numbers.
 static void bind_values(const struct inf_graph *graph, struct inf_binding *bindings, bool special)
 {
     for (uint32_t i = 0; i < graph->value_count; i++) {
@@ -161,7 +162,8 @@ static uint32_t int_const(struct maker *maker, struct inf_shape shape, const int
     return value;
 }
 
-// Appends a node that reads the current operand. The node's only output becomes the next operand.
+// Appends a node that reads the current value, maker->x. The node's only output becomes the current
+// value. Returns the node's attributes.
 static union inf_attrs *append_node(struct maker *maker, enum inf_op op, const uint32_t *inputs,
                                     uint32_t count)
 {
@@ -332,7 +334,8 @@ static void append_nothing(struct maker *maker)
     }
 }
 
-// Adds the sum of the dimensions of x to x. The sum is constant although x is not.
+// Appends a node that adds the sum of x's dimensions to x. That sum can be folded to a constant
+// although x is not constant.
 static void append_size_sum(struct maker *maker)
 {
     uint32_t x = maker->x;
@@ -342,7 +345,7 @@ static void append_size_sum(struct maker *maker)
     append_node(maker, INF_OP_BINARY, (const uint32_t[]){x, maker->x}, 2);
 }
 
-// Adds a value that is computed from constants only.
+// Appends a node that adds to x a tensor which other nodes compute from constants only.
 static void append_const_sum(struct maker *maker)
 {
     uint32_t x = maker->x;

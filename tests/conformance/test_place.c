@@ -22,7 +22,9 @@
 
 // --- devices with injected faults ---
 
-static uint32_t last_output; // last output of the segment that the faulty device compiled last
+// value index of the last output of the part of the graph (segment) that the faulty device compiled
+// last
+static uint32_t last_output;
 
 static enum inf_code run_slowly(struct inf_program *program, const struct inf_run *run,
                                 struct inf_ticket *ticket, struct inf_error *err)
@@ -104,8 +106,8 @@ static struct inf_model *make_model(struct inf_device *host)
     return model;
 }
 
-// Runs a timing race between devices with these faults. The last device provides the reference
-// results. Frees everything except the race.
+// Runs a timing race between devices, each with the fault in the list at its position. The last
+// device provides the reference results. Frees everything except the race.
 static enum inf_code race_of(struct inf_race *race, const enum fault *faults, uint32_t count,
                              struct inf_error *err)
 {

@@ -277,9 +277,9 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
 
 // --- sums fused into convolutions ---
 
-// Describes the nodes before and after a convolution of x.
+// Selects the nodes that a test case adds before and after a convolution of x.
 struct around {
-    bool swapped; // the convolution is the second operand of the sum
+    bool swapped; // the convolution is the second operand of the sum; otherwise the first
     bool padded;  // the other operand has fewer channels and is padded with zeros
     bool prelu, relu;
     bool read_twice; // two nodes read the convolution's result, so the pass must not fuse the sum

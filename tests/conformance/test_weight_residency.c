@@ -212,8 +212,8 @@ Test(residency, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
     inf_model_unref(&model);
 }
 
-// The memory that one executable reports (shown by `inferctl inspect`) must equal the device's
-// count.
+// Given an executable, expect that the memory it reports (shown by `inferctl inspect`) equals the
+// memory that the device has counted.
 Test(residency, is_told_beforehand)
 {
     struct inf_model *model = make_cpu_model(true);
@@ -333,7 +333,7 @@ Test(residency, counts_constants_where_it_is_told)
 
 // --- weights of branches ---
 
-// Makes the subgraph of one branch: y [2,97] = x [2,80] a, doubled `times` times.
+// Makes the subgraph for one branch of a branch node: y [2,97] = x [2,80] a, doubled `times` times.
 static struct inf_graph *make_side(int times)
 {
     struct inf_graph *graph;
@@ -419,7 +419,7 @@ Test(residency, keeps_the_weights_of_compiled_branches_once_too)
     inf_model_unref(&model);
 }
 
-// --- runs in several threads ---
+// --- models that several threads run at the same time ---
 
 struct runner {
     struct inf_model *model;

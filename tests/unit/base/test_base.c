@@ -50,7 +50,8 @@ Test(blob, lives_as_long_as_its_last_reference)
     inf_blob_unref(&other);
 }
 
-// A packed form whose restored blob is "hello". The flag is set when the form is destroyed.
+// Set when the packed form below is destroyed. A packed form replaces the bytes of an evicted blob
+// and can restore them; this one always restores "hello".
 static bool form_is_gone;
 
 static void say_hello(const struct inf_blob_form *form, void *data)
@@ -248,7 +249,8 @@ static void be_prompt(void *context)
     inf_thread_join(&heir);
 }
 
-// The system decides by how much a thread may raise its priority.
+// The operating system limits how far a thread may raise its priority. Expect the priority that was
+// granted, and expect that threads it creates do not inherit it.
 Test(thread, has_the_priority_that_is_granted_and_its_children_have_not)
 {
     struct promptness seen;
@@ -348,7 +350,8 @@ Test(file, never_leaves_its_directory)
     }
 }
 
-// Uses the code path for old kernels and for sandboxes that do not allow openat2().
+// Expect that the code for kernels without openat2(), and for sandboxes that forbid openat2(),
+// opens and refuses the same files.
 Test(file, walks_to_a_file_where_the_kernel_cannot)
 {
     char path[64];

@@ -114,7 +114,7 @@ static struct inf_device *open_fake(void)
     return device;
 }
 
-// Makes a graph with an identity (node 0) and a shape (node 1).
+// Makes a graph of two nodes that read the same input: node 0 is an identity and node 1 is a SHAPE.
 static struct inf_graph *two_nodes(void)
 {
     struct inf_graph *graph = NULL;
@@ -181,7 +181,8 @@ Test(device, gives_aligned_zeroed_host_buffers_with_slack)
         const unsigned char *bytes = inf_buffer_host(buffer);
         cr_assert_not_null(bytes);
         cr_assert_eq((uintptr_t)bytes % 64, 0);
-        // The slack is read too, so that AddressSanitizer reports an allocation without slack.
+        // Also read the slack bytes behind the buffer, so that AddressSanitizer reports a buffer
+        // that was allocated without slack.
         for (size_t j = 0; j < sizes[i] + INF_BLOB_SLACK_BYTES; j++)
             cr_assert_eq(bytes[j], 0);
         inf_buffer_free(&buffer);

@@ -12,7 +12,7 @@
 
 static const struct inf_run_options plain;
 
-// A fake device that supports the operators in a bit mask, with one bit per operator.
+// A fake device that supports operator number n if bit n of `operators` is set.
 struct fake {
     struct inf_device base;
     uint64_t operators;
@@ -249,8 +249,8 @@ Test(plan, fetches_nothing_to_hand_it_to_the_host)
     fakes[0].base.info.handoff_elements = 1000;
     fake_init(&fakes[1], "host", ALL);
     struct inf_plan *plan = build_plan(graph, fakes, 2);
-    // Only "small" runs on the host. "after" is small too, but it runs on the device because its
-    // operand is there.
+    // The value "small" is computed on the host because it is small. The value "after" is small
+    // too, but it is computed on the device because its operand is there.
     static const uint32_t wanted[] = {0, 1, 0};
     cr_assert_eq(plan->segment_count, 3u);
     for (uint32_t i = 0; i < 3; i++)
@@ -259,7 +259,8 @@ Test(plan, fetches_nothing_to_hand_it_to_the_host)
     inf_graph_destroy(&graph);
 }
 
-// Finds the steps during which a value's storage is in use, by brute force.
+// Finds the first and last step during which a value's storage is in use by looking at every step,
+// to check the planner's result.
 static void find_lifetime(const struct inf_graph *graph, const struct inf_plan *plan,
                           uint32_t value, uint32_t *first, uint32_t *last)
 {

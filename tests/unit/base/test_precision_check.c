@@ -9,7 +9,7 @@
 #include "backends/precision/precision_check.h"
 #include "backends/ref/ref.h"
 
-// Makes y = ((x * scale) * back), with 2 elements.
+// Makes a graph that computes y = (x * scale) * back on 2 elements.
 static struct inf_graph *make_graph(float scale, float back)
 {
     struct inf_graph *graph;

@@ -21,7 +21,7 @@
 struct single {
     struct inf_graph *graph;
     uint32_t node;
-    uint32_t operands[4]; // value indices in the graph
+    uint32_t operands[4]; // indices of the node's operands among the values of the graph
     uint32_t count;
 };
 
@@ -108,7 +108,7 @@ static enum inf_code run_program(struct inf_program *program, const struct singl
     return inf_program_run(program, &options, &ticket, NULL);
 }
 
-// An operand, followed by slack bytes that kernels may read.
+// Memory for an operand, followed by slack bytes that kernels may read but not write.
 struct buffer {
     _Alignas(64) float data[64];
     char slack[INF_BLOB_SLACK_BYTES];
@@ -330,8 +330,8 @@ Test(cpu, follows_operands_that_move_without_allocating)
     struct inf_device *device = device_of(1, 1);
     struct single single;
     const float filter[9] = {0, 0, 0, 0, 1,
-                             // The element of the pixel itself plus ten times the element one row
-                             // below and one column to the right.
+                             // Each result is the element at its own position plus ten times the
+                             // element one row below and one column to the right.
                              0, 0, 0, 10};
     start_graph(&single);
     add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
@@ -535,8 +535,9 @@ Test(cpu, declines_attributes_that_xnnpack_refuses_or_computes_wrongly)
     add_node(&single, INF_OP_UNARY)->unary.kind = INF_UNARY_ELU;
     expect_declined(&single, "alpha 0");
 
-    // The result is 1x1 with a stride of 2, so some of the four parts that XNNPACK interleaves are
-    // empty.
+    // XNNPACK divides the result into four parts, because the stride is 2 in both directions, and
+    // computes each part separately. The result has only one pixel, so three parts are empty, and
+    // the device declines the node.
     const int32_t size[4] = {1, 1, 1, 1};
     make_image_node(&single, 1);
     add_constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);

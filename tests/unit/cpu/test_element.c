@@ -28,7 +28,7 @@ static const size_t lengths[] = {1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, LENGTH_
 
 static const struct {
     enum inf_dtype dtype;
-    int bits; // number of bits; negative for signed integers, 0 for floats
+    int bits; // number of bits; negative for a signed integer type, 0 for a float type
 } types[] = {
     {INF_DTYPE_BOOL, 1},  {INF_DTYPE_U8, 8},  {INF_DTYPE_U16, 16},  {INF_DTYPE_U32, 32},
     {INF_DTYPE_U64, 64},  {INF_DTYPE_I8, -8}, {INF_DTYPE_I16, -16}, {INF_DTYPE_I32, -32},
@@ -109,7 +109,8 @@ static double float_at(const unsigned char *from, size_t size)
     return number;
 }
 
-// Returns the integer of a type to which a float is converted.
+// Returns the result of converting a float to an integer type with `type_bits` bits (negative:
+// signed): truncated and clamped to the range of the type.
 static __int128 truncate_float(double value, int type_bits)
 {
     if (type_bits == 1)

@@ -39,8 +39,9 @@ static uint32_t add_conv(enum inf_op op, const char *name, uint32_t x, struct in
     return graph->nodes[node].outputs[0];
 }
 
-// Makes a 1x1 convolution, a depthwise convolution and another 1x1 convolution. The value between
-// them is large.
+// Makes a folder for the file of race results, and a graph of a 1x1 convolution, a depthwise
+// convolution and another 1x1 convolution. The tensors between them are large, so that a row
+// pipeline is worthwhile.
 static void create_device(void)
 {
     uint32_t x;
@@ -188,7 +189,8 @@ Test(fusion, follows_recorded_results)
     struct outcome outcome = run_graph(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 1u);
     cr_assert_eq(outcome.sum, wanted);
-    // If the pipeline lost its timing race, the second chain's result is already recorded.
+    // If the pipeline lost its timing race in an earlier run, the result of the second chain's own
+    // race is already in the file. Therefore at least one result is changed.
     cr_assert_geq(rewrite_results("pipelines", "chains"), 1u);
     // The second chain is not part of a pipeline, so its timing race runs.
     (void)run_graph(true, 1, INF_PRECISION_FP32);

@@ -143,7 +143,8 @@ Test(node_programs, do_not_exist_for_the_reference_device)
     cr_assert_null(none);
 }
 
-// Returns the only listed use of the matrix.
+// Returns the only entry in the program's list of the constants that it reads. That constant is the
+// matrix.
 static struct inf_constant_use use_of_matrix(void)
 {
     struct inf_constants constants = {0};

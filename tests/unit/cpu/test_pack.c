@@ -119,8 +119,8 @@ Test(pack, has_every_element_and_restores_the_constant)
         }
 }
 
-// Packs a constant in bf16, checks the rounded weights that products would read, and restores the
-// constant.
+// Packs a constant as pairs of bf16 numbers, checks the rounded weights that products would read,
+// and restores the constant from the packed form.
 static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, size_t columns,
                         bool transposed)
 {

@@ -145,8 +145,8 @@ struct windows {
     bool zeros;
 };
 
-// Arranges `count` 32-bit numbers in the order of a block's lanes. The four bytes of each number
-// become four rows, and the rows are interleaved.
+// Stores `count` 32-bit numbers in the order in which the depthwise kernel reads a block of
+// channels: byte i of every number goes to row i, and the four rows are interleaved.
 static void *interleave_numbers(const struct inf_q8_depthwise *q8, const void *numbers,
                                 size_t count)
 {
@@ -161,7 +161,8 @@ static void *interleave_numbers(const struct inf_q8_depthwise *q8, const void *n
     return y;
 }
 
-// Arranges columns of `size` channels in the order of a block's lanes. Rows are `step` bytes apart.
+// Copies columns of `size` channels to the order in which the depthwise kernel reads them.
+// Consecutive rows of x are `step` bytes apart.
 static uint8_t *interleave_all(const struct inf_q8_depthwise *q8, const struct windows *p,
                                const uint8_t *x, size_t count, uint8_t flip)
 {

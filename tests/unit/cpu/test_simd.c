@@ -11,7 +11,8 @@
 #include "backends/cpu/kernels/isa.h"
 #include "tests/support/device/fence.h"
 
-// Returns the distance between two numbers in units in the last place of `exact`.
+// Returns the distance between `got` and `exact` in units in the last place (ulps) of `exact` as a
+// float.
 static double distance_ulps(float got, double exact)
 {
     float nearest = (float)exact;

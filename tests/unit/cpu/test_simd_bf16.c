@@ -12,7 +12,8 @@
 #include "backends/cpu/kernels/isa.h"
 #include "tests/support/device/fence.h"
 
-// The operands of a call. Each has its own fenced memory.
+// Indices of the operands of a call in the array `fences`. Each operand has its own memory that
+// ends at an unreadable page.
 enum {
     A,
     W,

@@ -11,7 +11,8 @@
 
 #define BEFORE 40 // elements before the results that must remain NaN
 
-// The operands of a call. Each has its own fenced memory.
+// Indices of the operands of a call in the array `fences`. Each operand has its own memory that
+// ends at an unreadable page.
 enum {
     A,
     W,

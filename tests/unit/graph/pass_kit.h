@@ -52,7 +52,8 @@ enum linear {
     MATMUL_B
 };
 
-// Adds a linear node with two output channels and the filter 1, 2, 3, 4. Returns its output.
+// Adds a convolution or matrix product with two output channels and the filter elements 1, 2, 3, 4.
+// Returns the node's output.
 static inline uint32_t linear_node(struct inf_graph *graph, enum linear kind)
 {
     bool flat = kind == MATMUL || kind == MATMUL_B;
@@ -80,7 +81,8 @@ static inline uint32_t linear_node(struct inf_graph *graph, enum linear kind)
     return y;
 }
 
-// Asserts that the pass does not fuse the linear node with the node after it. Destroys the graph.
+// Asserts that the pass does not fuse the convolution or matrix product with the node after it.
+// Destroys the graph.
 static inline void expect_unfused(struct inf_graph *graph, enum inf_pass pass)
 {
     uint32_t before = graph->node_count;
@@ -89,8 +91,9 @@ static inline void expect_unfused(struct inf_graph *graph, enum inf_pass pass)
     inf_graph_destroy(&graph);
 }
 
-// Makes y = op(linear, c), or y = op(c, linear) if `first`. The constant c has this shape and
-// begins with 2, 3.
+// Makes a graph that computes y = op(linear, c), or y = op(c, linear) if `first`, where linear is
+// the result of a convolution or matrix product. The constant c has this shape, and its elements
+// begin with 2, 3.
 static inline struct inf_graph *with_binary(enum inf_binary_kind kind, struct inf_shape shape,
                                             bool first)
 {

@@ -149,7 +149,8 @@ Test(fuse_activation, sums_take_bounds_only)
     }
 }
 
-// Makes kind_b(b, kind_a(x, a)). If `conv`, x is the result of a convolution.
+// Makes a graph that computes kind_b(b, kind_a(x, a)), where a kind is min or max. If `conv`, x is
+// the result of a convolution.
 static struct inf_graph *two_bounds(bool conv, enum inf_binary_kind kind_a, float a,
                                     enum inf_binary_kind kind_b, float b)
 {

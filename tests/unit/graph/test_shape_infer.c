@@ -34,7 +34,8 @@ static const char *infer_value(struct inf_graph *graph, uint32_t value)
 
 // --- element-wise operators ---
 
-// Returns the inferred result of op on FP32 inputs with these two shapes.
+// Returns the inferred type and shape of op's result, as text, for two FP32 inputs with these
+// shapes.
 static const char *infer_pair(enum inf_op op, struct inf_shape a, struct inf_shape b)
 {
     struct inf_graph *graph = new_graph();
@@ -78,7 +79,7 @@ Test(infer, select_wants_a_bool_first)
     cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_SELECT, "s", a, a, a)), INVALID);
 }
 
-// Returns the inferred result of one unary node.
+// Returns the inferred type and shape of a unary node's result, as text.
 static const char *infer_unary(enum inf_unary_kind kind, enum inf_dtype dtype)
 {
     struct inf_graph *graph = new_graph();

@@ -23,7 +23,7 @@ static const char *infer_value(struct inf_graph *graph, uint32_t value)
     return text;
 }
 
-// Returns the inferred result of one node of `op` on x and a constant list.
+// Returns the inferred shape, as text, of a node that applies `op` to x and a constant list.
 static const char *with_list(enum inf_op op, struct inf_shape x, uint32_t count,
                              const int32_t *elements)
 {
@@ -82,7 +82,8 @@ Test(infer, reshape_by_a_shape_not_known_yet)
     cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_RESHAPE, "r", x, s)), "invalid");
 }
 
-// Returns the inferred result of one node of `op` on x, with a list of axes as its only attribute.
+// Returns the inferred shape, as text, of a node that applies `op` to x and has a list of axes as
+// its only attribute.
 static const char *with_axes(enum inf_op op, struct inf_shape x, struct inf_ints axes)
 {
     struct inf_graph *graph = new_graph();

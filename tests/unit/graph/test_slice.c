@@ -197,8 +197,8 @@ Test(slice, agrees_with_python_everywhere_near_zero)
     cr_assert_eq(hash, 0x60120e5f2baab721u);
 }
 
-// Returns the inferred result of a slice of x at two positions. The slice's begin is constant if
-// `known`, and an input otherwise.
+// Returns the inferred result, as text, of slicing x with begin, end and stride lists of two
+// elements. The list `begin` is a constant if `known`, and an input of the graph otherwise.
 static const char *of_unknown(struct inf_shape x, struct masks masks, bool known)
 {
     static char text[INF_SHAPE_TEXT_SIZE];

@@ -10,7 +10,7 @@
 #include "backends/graph/shape/infer.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// A valid graph: x -> conv -> relu -> y.
+// A valid graph, x -> conv -> relu -> y. Tests damage it and expect that the verifier refuses it.
 struct sound {
     struct inf_graph *graph;
     uint32_t x, filter, conv, relu;

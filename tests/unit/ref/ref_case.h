@@ -12,12 +12,13 @@
 #include "backends/ref/ref.h"
 #include "tests/support/models/one_node.h"
 
-#define F32(...)   ((const float[]){__VA_ARGS__})
-#define F64(...)   ((const double[]){__VA_ARGS__})
-#define I32(...)   ((const int32_t[]){__VA_ARGS__})
-#define I64(...)   ((const int64_t[]){__VA_ARGS__})
-#define U64(...)   ((const uint64_t[]){__VA_ARGS__})
-#define U16(...)   ((const uint16_t[]){__VA_ARGS__}) // also for the bits of FP16 and BF16
+#define F32(...) ((const float[]){__VA_ARGS__})
+#define F64(...) ((const double[]){__VA_ARGS__})
+#define I32(...) ((const int32_t[]){__VA_ARGS__})
+#define I64(...) ((const int64_t[]){__VA_ARGS__})
+#define U64(...) ((const uint64_t[]){__VA_ARGS__})
+// elements of type UINT16; also the bit patterns of FP16 and BF16 elements
+#define U16(...)   ((const uint16_t[]){__VA_ARGS__})
 #define I8(...)    ((const int8_t[]){__VA_ARGS__})
 #define U8(...)    ((const uint8_t[]){__VA_ARGS__})
 #define SCALAR     ((struct inf_shape){0})

@@ -8,7 +8,9 @@ static const float nine[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 Test(ref, conv2d_pads_below_first)
 {
-    begin_case(INF_OP_CONV2D); // 2x2 ones over 3x3; SAME adds one column on the right
+    // a 2x2 filter of ones over 3x3 pixels; SAME padding adds one row below and one column on the
+    // right
+    begin_case(INF_OP_CONV2D);
     one.attrs.conv2d.padding = INF_PADDING_SAME;
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), nine);
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(1, 1, 1, 1));
@@ -30,7 +32,7 @@ Test(ref, conv2d_dilates_and_adds_bias_and_activation)
     add_input(INF_DTYPE_F32, SHAPE(2), F32(0.5f, 1));
     add_input(INF_DTYPE_F32, SHAPE(2), F32(9, 0.5f));
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 1, 2), F32(9731.5f, -4865));
-    begin_case(INF_OP_CONV2D); // prelu without a bias
+    begin_case(INF_OP_CONV2D); // activation prelu, and no bias
     one.attrs.conv2d.activation = INF_ACTIVATION_PRELU;
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(1, -1));
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 1), F32(2));

@@ -167,12 +167,14 @@ Test(ref, gathers_by_coordinates)
     begin_case(INF_OP_GATHER_ND);
     add_input(INF_DTYPE_I32, SHAPE(2, 2, 2), I32(0, 1, 2, 3, 4, 5, 6, 7));
     add_input(INF_DTYPE_I64, SHAPE(2, 2), I64(0, 1, 1, 0));
-    expect_output(INF_DTYPE_I32, SHAPE(2, 2), I32(2, 3, 4, 5)); // example 3 of ONNX's GatherND
+    // expected result of example 3 in ONNX's documentation of GatherND
+    expect_output(INF_DTYPE_I32, SHAPE(2, 2), I32(2, 3, 4, 5));
     begin_case(INF_OP_GATHER_ND);
     one.attrs.gather_nd.batch_dims = 1;
     add_input(INF_DTYPE_I32, SHAPE(2, 2, 2), I32(0, 1, 2, 3, 4, 5, 6, 7));
     add_input(INF_DTYPE_I32, SHAPE(2, 1), I32(1, 0));
-    expect_output(INF_DTYPE_I32, SHAPE(2, 2), I32(2, 3, 4, 5)); // example 5 of ONNX's GatherND
+    // expected result of example 5 in ONNX's documentation of GatherND
+    expect_output(INF_DTYPE_I32, SHAPE(2, 2), I32(2, 3, 4, 5));
     begin_case(INF_OP_GATHER_ND); // with empty coordinates, each result is all of x
     add_input(INF_DTYPE_U8, SHAPE(2), U8(7, 8));
     add_input(INF_DTYPE_I32, SHAPE(2, 0), NULL);

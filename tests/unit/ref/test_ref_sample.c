@@ -58,7 +58,8 @@ Test(ref, pools_in_any_rank)
     one.attrs.pool_nd.index_channels_first = true;
     run_case();
     one_node_expect(&one, 1, INF_DTYPE_I32, SHAPE(2, 2, 2), I32(1, 3, 1, 5, 7, 9, 7, 11));
-    begin_case(INF_OP_POOL_ND); // the mean without padded elements, then with them
+    // first the mean over the elements inside x only, then the mean that also counts padding
+    begin_case(INF_OP_POOL_ND);
     one.attrs.pool_nd.kind = INF_POOL_AVERAGE;
     one.attrs.pool_nd.kernel = AXES(2);
     one.attrs.pool_nd.pads_before = AXES(1);
@@ -282,7 +283,8 @@ Test(ref, resamples_the_nearest)
 {
     const float x[] = {1, 2, 3, 4};
     run_resample(INF_SAMPLE_NEAREST, INF_COORDINATES_HALF_PIXEL, SHAPE(4), x, I32(2));
-    expect_output(INF_DTYPE_F32, SHAPE(2), F32(1, 3)); // the positions 0.5 and 2.5 round down
+    // positions 0.5 and 2.5 are halfway between two elements; this mode takes the lower one
+    expect_output(INF_DTYPE_F32, SHAPE(2), F32(1, 3));
     one.attrs.resample.rounding = INF_ROUNDING_PREFER_CEIL;
     expect_output(INF_DTYPE_F32, SHAPE(2), F32(2, 4));
     one.attrs.resample.coordinates = INF_COORDINATES_ASYMMETRIC;

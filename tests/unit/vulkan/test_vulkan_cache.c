@@ -16,7 +16,7 @@
 
 #define PAYLOAD 100
 
-// Composes a cache file: a header followed by `PAYLOAD` bytes.
+// Writes a valid cache file to memory: a header followed by `PAYLOAD` bytes of pipeline data.
 static void compose_file(unsigned char *file, struct vk_cache_header *header)
 {
     memset(header, 0, sizeof(*header));
@@ -106,7 +106,8 @@ static bool find_file(char *path, size_t size)
     return found;
 }
 
-// Runs a program with one pipeline. `known` tells whether the cache on disk has that pipeline.
+// Runs a program that has one pipeline. Asserts that the cache on disk had that pipeline if
+// `known`, and that it had to be built otherwise.
 static void run_once(bool known)
 {
     struct inf_device *device = vulkan_open(folder);

@@ -20,7 +20,8 @@ static void install_faults(void)
 
 TestSuite(vulkan_faults, .init = install_faults, .timeout = 60);
 
-// Opens a device that is created again immediately after it is lost, without a backoff.
+// Opens a device that, after it is lost, is created again at once instead of after a pause
+// (backoff).
 static struct inf_device *open_impatient(const char *cache_directory)
 {
     struct inf_device *device = vulkan_open(cache_directory);

@@ -22,7 +22,7 @@ static void install_hooks(void)
 
 TestSuite(vulkan_import, .init = install_hooks, .timeout = 60);
 
-// Maps shared memory, as a client's region is mapped.
+// Maps shared memory in the same way as the daemon maps a client's memory region.
 static float *map_region(void)
 {
     int fd = memfd_create("region", 0);
@@ -72,8 +72,8 @@ Test(vulkan_import, reads_the_mapping_and_later_writes_to_it)
     struct negation negation;
     struct inf_binding binding;
     cr_assert_eq(negation_init(&negation, device, ELEMENTS, NULL), INF_OK);
-    // The mappings are made one after the other, because a driver may reuse the handle of the old
-    // buffer.
+    // Map, run and unmap one memory region after the other. A driver may give a new buffer the
+    // handle of a destroyed buffer, and the run must not mistake one for the other.
     for (int round = 0; round < 4; round++) {
         float *region = map_region();
         struct inf_mapping *mapping = make_mapping(region);

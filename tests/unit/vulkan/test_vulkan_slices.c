@@ -88,8 +88,8 @@ static void expect_holds(const struct chain *chain, float first)
         cr_assert_eq(y[i], first + (float)i, "element %d", i);
 }
 
-// Returns how many submissions a run takes if one submission may cost `slice_cost`. Overwrites the
-// limit that the device measured.
+// Runs the chain with `slice_cost` as the limit for the cost of one submission, instead of the
+// limit that the device measured. Returns the number of submissions.
 static uint32_t count_submits(struct chain *chain, struct inf_device *device, uint64_t slice_cost)
 {
     struct inf_error err = {0};
@@ -105,7 +105,8 @@ Test(vulkan_slices, a_run_is_split_by_its_cost)
     struct inf_device *device = vulkan_open(NULL);
     struct chain chain;
     chain_init(&chain, device);
-    // Each dispatch reads and writes ELEMENTS elements.
+    // The cost of a dispatch grows with the elements that it reads and writes, ELEMENTS each. A
+    // high limit puts all dispatches into one submission.
     cr_assert_eq(count_submits(&chain, device, 1 << 30), 1u);
     cr_assert_eq(count_submits(&chain, device, 1), (uint32_t)LENGTH);
     uint32_t some = count_submits(&chain, device, 10 * (2 * ELEMENTS + 2));
