@@ -228,8 +228,7 @@ void inf_attrs_init(union inf_attrs *attrs, enum inf_op op)
         case INF_ATTR_TYPE_FLOAT:
             memcpy(at, &attr->default_float, sizeof attr->default_float);
             break;
-        // an INTS attribute defaults to an empty list, whose members are all zero
-        case INF_ATTR_TYPE_INTS:
+        case INF_ATTR_TYPE_INTS: // the default is an empty list, whose members are all zero
             break;
         }
     }

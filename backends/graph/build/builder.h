@@ -106,7 +106,7 @@ enum inf_dtype inf_build_dtype(const struct inf_builder *b, uint32_t value);
 const struct inf_shape *inf_build_shape_of(const struct inf_builder *b, uint32_t value);
 // Returns the rank. If the rank is unknown, latches INF_UNSUPPORTED and returns 0.
 int32_t inf_build_rank(struct inf_builder *b, uint32_t value);
-// Returns the size of x's dimension `axis`, or INF_DIM_UNKNOWN. A negative axis counts from the
+// Returns the size of axis `axis` of the value, or INF_DIM_UNKNOWN. A negative axis counts from the
 // end.
 int64_t inf_build_dim(struct inf_builder *b, uint32_t value, int32_t axis);
 // Returns a dimension. Latches INF_UNSUPPORTED if the dimension is unknown.
