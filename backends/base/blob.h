@@ -41,7 +41,8 @@ struct inf_blob {
 // Returns NULL if there is no memory.
 struct inf_blob *inf_blob_create(size_t size_bytes) INF_NODISCARD;
 
-// Same as inf_blob_create(), but the bytes are uninitialised; only the slack after them is zeroed.
+// Returns a blob of `size_bytes` uninitialised bytes with one reference, followed by zeroed slack.
+// Returns NULL if there is no memory.
 struct inf_blob *inf_blob_create_unset(size_t size_bytes) INF_NODISCARD;
 
 // Takes another reference to the blob and returns it.

@@ -27,8 +27,8 @@ void inf_queue_destroy(struct inf_queue **queue);
 // Appends `item`. Returns false if the queue is full or closed. Never blocks.
 bool inf_queue_push(struct inf_queue *queue, void *item) INF_NODISCARD;
 
-// Same as inf_queue_push(), but does not write the eventfd. The caller must call inf_queue_notify()
-// afterwards.
+// Appends `item` without writing the eventfd, so that several items need one write. The caller must
+// call inf_queue_notify() afterwards. Returns false if the queue is full or closed.
 bool inf_queue_push_deferred(struct inf_queue *queue, void *item) INF_NODISCARD;
 // Makes the eventfd readable if items were pushed without a notification and the reader does not
 // poll.

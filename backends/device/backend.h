@@ -104,22 +104,24 @@ struct inf_backend {
     uint32_t (*fused_into)(struct inf_device *device, const struct inf_segment *segment,
                            uint32_t node);
 
-    // Same as inf_buffer_alloc(). (optional: device.c allocates host memory, aligned to 64,
-    // followed by slack for kernels that over-read)
+    // Allocates device memory, as inf_buffer_alloc() describes. (optional: device.c allocates host
+    // memory, aligned to 64 bytes, followed by slack for kernels that read beyond the end)
     enum inf_code (*buffer_alloc)(struct inf_buffer **out_buffer, struct inf_device *device,
                                   size_t size_bytes, enum inf_buffer_usage usage,
                                   struct inf_error *err);
 
-    // Same as inf_buffer_import(). (optional: devices with host memory use the memory as it is; for
-    // other devices the import fails with INF_UNSUPPORTED)
+    // Makes host memory usable by the device without a copy, as inf_buffer_import() describes.
+    // (optional: devices with host memory use the memory as it is; for other devices the import fails
+    // with INF_UNSUPPORTED)
     enum inf_code (*buffer_import)(struct inf_buffer **out_buffer, struct inf_device *device,
                                    void *host, size_t size_bytes, struct inf_error *err);
 
-    // Same as inf_buffer_copy(). (optional: memcpy between host pointers)
+    // Copies bytes between two buffers of the device, as inf_buffer_copy() describes. (optional:
+    // memcpy between host pointers)
     enum inf_code (*buffer_copy)(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
                                  size_t from_offset, size_t size, struct inf_error *err);
 
-    // Same as inf_buffer_lost(). (optional: never lost)
+    // Returns true if the buffer is unusable because the device was lost. (optional: never lost)
     bool (*buffer_lost)(const struct inf_buffer *buffer);
 
     // Frees a buffer from buffer_alloc or buffer_import. (optional if both are NULL)
@@ -133,32 +135,38 @@ struct inf_backend {
     // Frees the program.
     void (*program_destroy)(struct inf_program *program);
 
-    // Same as inf_program_packed_form(). (optional: runs read the graph's bytes of every constant)
+    // Returns the packed form of constant operand `input` of `node`, or NULL, as
+    // inf_program_packed_form() describes. (optional: runs read the graph's bytes of every constant)
     struct inf_blob_form *(*packed)(const struct inf_program *program, uint32_t node,
                                     uint32_t input);
-    // Same as inf_program_lost(). (optional: never lost)
+    // Returns true if the program can never run again because the device was lost. (optional: never)
     bool (*program_lost)(const struct inf_program *program);
 
-    // Same as inf_program_run(). Devices with host memory set ticket->value to 0.
+    // Runs the program, as inf_program_run() describes. A device with host memory has finished the
+    // run on return and sets ticket->value to 0.
     enum inf_code (*run)(struct inf_program *program, const struct inf_run *run,
                          struct inf_ticket *ticket, struct inf_error *err);
 
-    // Same as inf_device_wait(). (optional: every ticket is reached when run() returns)
+    // Waits until the ticket is reached, at most `timeout_ns`, as inf_device_wait() describes.
+    // (optional: every ticket is reached when run() returns)
     enum inf_code (*wait)(struct inf_device *device, struct inf_ticket ticket, uint64_t timeout_ns,
                           struct inf_error *err);
 
-    // Same as inf_program_finish(). (optional: run() has reported all errors)
+    // Reports errors that the device found during a run, as inf_program_finish() describes.
+    // (optional: run() has reported all errors)
     enum inf_code (*finish)(struct inf_program *program, const struct inf_run *run,
                             struct inf_error *err);
 
-    // Same as inf_program_profile(). (optional: there are no profiles)
+    // Copies the step times of the slot's last profiled run, as inf_program_profile() describes.
+    // (optional: there are no profiles)
     uint32_t (*profile)(const struct inf_program *program, uint32_t slot,
                         struct inf_step_profile *steps, uint32_t capacity);
 
-    // Returns weight_bytes and buffer_bytes. (optional: device.c uses its own counts)
+    // Returns the memory in use; only weight_bytes and buffer_bytes need to be set. (optional:
+    // device.c uses its own counts)
     struct inf_device_memory (*memory)(struct inf_device *device);
 
-    // Same as inf_device_health(). (optional: always INF_DEVICE_OK)
+    // Says whether the device works, is lost or is quarantined. (optional: always INF_DEVICE_OK)
     enum inf_device_health (*health)(struct inf_device *device);
 };
 

@@ -16,7 +16,7 @@ enum inf_device_count {
     INF_COUNT_UPLOAD_BYTES,    // total bytes of the uploads
     INF_COUNT_EVICTIONS,       // evictions of a program's weights for lack of memory
     INF_COUNT_EVICTED_BYTES,   // total bytes of the evictions
-    INF_COUNT_PIPELINES,       // pipelines that were created
+    INF_COUNT_PIPELINES,       // Vulkan pipelines (compiled shaders) that were created
     INF_COUNT_PIPELINES_KNOWN, // created pipelines that were in the cache file of an earlier start
     // Created pipelines that were in the driver's cache, if the driver reports this.
     INF_COUNT_PIPELINES_HIT,

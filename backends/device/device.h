@@ -58,7 +58,7 @@ struct inf_device_options {
     uint32_t threads;    // 0: the backend chooses the number
     const char *isa_max; // highest ISA level of kernels; NULL or "auto": the highest available
     const struct inf_log *log;  // NULL: no log; must outlive the device
-    uint32_t handoff_elements;  // handoff_elements of devices with their own memory; 0: none
+    uint32_t handoff_elements;  // copied to the info of a device with its own memory; 0: no handoff
     uint64_t memory_bytes;      // limit for devices with their own memory; 0: no limit
     const char *vulkan_loader;  // path of the Vulkan loader library; NULL: the system's loader
     const char *vulkan_drivers; // driver manifests, separated by colons; NULL: all drivers
@@ -69,7 +69,8 @@ struct inf_device_options {
     bool kernel_races;
 };
 
-// Memory that the device needs but does not use itself: constants of models that are placed on it.
+// Host memory that is counted for a device although the device did not allocate it: the constants of
+// the models that run on the device.
 struct inf_device_held {
     uint64_t bytes;
     uint32_t tensors; // number of constants
@@ -158,7 +159,8 @@ struct inf_segment {
     const struct inf_graph *graph; // shapes known; outlives the program
     const uint32_t *nodes;         // indices of the nodes to run, ascending
     uint32_t node_count;
-    // From inf_graph_sole_readers(), for devices that fuse nodes; NULL if not known.
+    // By node of the graph: the only node that reads its first output, or INF_NODE_NONE if there is
+    // none or more than one (inf_graph_sole_readers()). For fusion; NULL if not known.
     const uint32_t *readers;
     uint32_t slots; // number of concurrent runs, each in its own slot
     // The precision of products and of values stored between steps; the device must offer it. Sums

@@ -117,7 +117,8 @@ void inf_constants_merge(struct inf_constants *constants)
     constants->count = kept;
 }
 
-// Pairs of constants and copies. The list of uses holds no reference to either.
+// The constants of a graph and a copy of each: copies[i] is the copy of entry i of `originals`. The
+// list `originals` holds no references.
 struct copies {
     const struct inf_constants *originals; // one entry for each constant, sorted
     struct inf_blob **copies;

@@ -45,7 +45,7 @@ enum inf_code inf_constants_add_graph(struct inf_constants *constants,
 enum inf_code inf_constants_add(struct inf_constants *constants, struct inf_blob *blob,
                                 struct inf_blob_form *form, struct inf_error *err) INF_NODISCARD;
 
-// The cost of packed forms.
+// Memory of packed forms, and the time that packing took.
 struct inf_form_cost {
     uint64_t bytes;
     uint64_t made_ns; // total time to create the forms

@@ -83,7 +83,7 @@ struct inf_execution {
     uint32_t slot;
     const atomic_bool *cancelled; // checked between steps; NULL: the run cannot be cancelled
     bool profile;
-    atomic_bool *overflowed; // as in struct inf_run
+    atomic_bool *overflowed; // set to true if a lower precision stored NaN or infinity; may be NULL
 };
 
 // Runs on the calling thread and returns when all outputs of known size are written. Allocates

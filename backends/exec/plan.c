@@ -48,9 +48,11 @@ struct planner {
     uint32_t device_count;
     const struct inf_run_options *options;
     struct inf_plan *plan;
-    uint32_t *root;                // by value: root of its class; becomes plan->roots
-    struct storage_class *classes; // by root value
-    uint32_t *step_devices;        // by step
+    uint32_t *root; // by value: root of its class; becomes plan->roots
+    // Indexed by value; only the entry of a class's root is used, that is, of the value that
+    // stands for all values that share its bytes.
+    struct storage_class *classes;
+    uint32_t *step_devices; // by step
 };
 
 // Returns true if the node's output has the bytes of its first input.
@@ -107,7 +109,8 @@ static enum inf_code report_unsupported(struct planner *planner, struct inf_erro
                            "%u nodes that no device can run: %s", count, text);
 }
 
-// Returns the first step at `node` or behind it. Steps are in the order of the graph.
+// Returns the index of the first step whose node is `node` or a later one. Steps are in the order of
+// the graph.
 static uint32_t find_step(const struct inf_plan *plan, uint32_t node)
 {
     uint32_t begin = 0, end = plan->step_count;
@@ -382,7 +385,8 @@ static enum inf_code fail_arena(const struct planner *planner, const struct stor
         (unsigned long long)INF_LIMIT_ARENA_BYTES);
 }
 
-// Appends the roots of one kind that a step writes to `order`, largest first. Returns their number.
+// Fills `order` with the storage classes that are in memory of kind `place` and that a step writes,
+// the largest first. Returns the number of these classes.
 static uint32_t list_classes(struct planner *planner, enum inf_place place,
                              struct storage_class **order)
 {

@@ -40,7 +40,7 @@ struct inf_plan {
     uint32_t *roots;             // by value index: the value whose bytes it shares; usually itself
     uint32_t value_count;
     bool *pinned;          // by node: true if it is computed in fp32; NULL: no node is pinned
-    uint32_t *readers;     // by node index: from inf_graph_sole_readers()
+    uint32_t *readers;     // by node: the only node that reads its first output, or INF_NODE_NONE
     size_t arena_bytes;    // for the intermediates of one slot
     size_t live_max_bytes; // largest sum of bytes alive at one step: lower bound of arena_bytes
     size_t memory_bytes;   // arena_bytes plus space for outputs that a run does not want

@@ -11,7 +11,8 @@
 #define BY_DEVICE 1u
 #define BY_HOST   2u
 
-// Records that a device accesses the root of `value`.
+// Records that the host or the device (`by`) accesses the bytes of `value`. Values that share bytes
+// have one entry in `who`, at the index of their root.
 static void note_access(unsigned char *who, const struct inf_plan *plan, uint32_t value,
                         unsigned char by)
 {

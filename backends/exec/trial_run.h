@@ -36,7 +36,8 @@ enum inf_code inf_trial_run_execute_cancellable(const struct inf_trial_run *tria
                                                 const atomic_bool *cancelled, uint64_t *took_ns,
                                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Same as inf_trial_run_execute_cancellable(), without a cancel flag.
+// Runs the executable once, in slot 0, without a cancel flag. Sets *took_ns, which may be NULL, to
+// the time of the run.
 enum inf_code inf_trial_run_execute(const struct inf_trial_run *trial,
                                     struct inf_executable *executable, uint64_t *took_ns,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

@@ -34,7 +34,7 @@
 
 struct inf_dynamic_executable {
     struct inf_executable base;
-    struct inf_split split;                  // the planned graph is handed to `planned`
+    struct inf_split split;                  // both parts of the graph; `planned` owns its part
     struct inf_executable *planned;          // static executable of the planned part
     struct inf_subgraph_programs *subgraphs; // compiled subgraphs of the interpreted part
     struct inf_node_programs *programs;      // of the interpreted part; NULL: there are none

@@ -11,9 +11,10 @@
 // Returns true if a graph whose input shapes are bound has nodes that cannot be planned.
 bool inf_graph_needs_values(const struct inf_graph *graph);
 
-// Same as inf_static_executable_create() with default options, for a graph whose shapes may depend
-// on values. If they do not, the result is a static executable. `evaluator` computes the
-// interpreted nodes. It is copied, and its tables must be static.
+// Compiles `graph`, whose shapes may depend on values, with default options. Parameters and
+// ownership are those of inf_static_executable_create(). If no shape depends on values, the result
+// is a static executable. `evaluator` computes the interpreted nodes. It is copied, and its tables
+// must be static.
 //
 // INF_UNSUPPORTED, INF_EXHAUSTED  as inf_static_executable_create().
 enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executable,

@@ -34,7 +34,8 @@ static bool is_matrix(const struct inf_graph *graph, const struct inf_node *node
            inf_shape_elements(&matrix->shape) >= ELEMENTS_MIN;
 }
 
-// Marks the values that are also read in another way than as a matrix.
+// Sets other[v] for each value v that is an output of the graph, or that some node reads in another
+// way than as the matrix of a product. Such a value needs its own bytes, so it is not packed.
 static void mark_others(const struct inf_graph *graph, bool *other)
 {
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -86,8 +87,8 @@ static void set_shapes(struct inf_graph *known, const struct inf_node *node)
     known->values[node->outputs[0]].dtype = INF_DTYPE_F32;
 }
 
-// `known` is a copy of the graph with its own value records. `other` says which values are also
-// used in another way than as a matrix.
+// Packs the matrix of every product in the graph, unless `other`, indexed by value, is true for the
+// matrix. `known` is a copy of the graph whose shapes may be overwritten here.
 static enum inf_code pack_all(struct inf_node_packs *packs, struct inf_graph *known,
                               const bool *other, struct inf_device *device,
                               struct inf_error *err) INF_MAY_BLOCK

@@ -27,14 +27,14 @@ enum inf_code inf_node_programs_create(struct inf_node_programs **out_programs,
 // Frees the programs. NULL is allowed.
 void inf_node_programs_destroy(struct inf_node_programs **programs);
 
-// One node of a run.
+// The arguments for running one node with a compiled program.
 struct inf_node_run {
     const struct inf_graph *graph;  // with known shapes and the data of all operands
     const struct inf_graph *source; // the graph before the run: shows which operands are constants
     uint32_t node;
     uint32_t slot;
     struct inf_blob *const *outputs; // buffers for the results
-    const atomic_bool *cancelled;    // NULL, or as in struct inf_run
+    const atomic_bool *cancelled;    // checked while running; NULL: the run cannot be cancelled
 };
 
 // Computes the node. *out_done is false if there is no program for the node, because the node is

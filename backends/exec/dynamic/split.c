@@ -16,7 +16,7 @@ struct splitter {
     struct inf_split *split;
     bool *node_planned;
     bool *value_planned;    // by value: it is an input or a constant, or a planned node makes it
-    uint32_t *value_output; // by value: its output of the planned part; INF_SPLIT_NONE if none
+    uint32_t *value_output; // by value: index among the planned part's outputs; or INF_SPLIT_NONE
 };
 
 static bool is_planned(const struct splitter *splitter, const struct inf_graph *graph,

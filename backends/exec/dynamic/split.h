@@ -20,10 +20,14 @@ struct inf_split {
     struct inf_graph *rest;
     uint32_t *planned_nodes;               // by node of the planned part: index in the whole graph
     struct inf_split_source *rest_sources; // by input of the rest
-    uint32_t *rest_outputs;    // by output of the graph: output of the rest, or INF_SPLIT_NONE
-    uint32_t *planned_outputs; // by output of the graph: of the planned part, or INF_SPLIT_NONE
-    uint32_t *graph_outputs;   // by output of the planned part: of the graph, or INF_SPLIT_NONE
-    bool *is_boundary;         // by output of the planned part: the rest reads it
+    // By output of the graph: index of the output of the rest that computes it, or INF_SPLIT_NONE.
+    uint32_t *rest_outputs;
+    // By output of the graph: index of the output of the planned part that computes it, or
+    // INF_SPLIT_NONE.
+    uint32_t *planned_outputs;
+    // By output of the planned part: index of the same output of the graph, or INF_SPLIT_NONE.
+    uint32_t *graph_outputs;
+    bool *is_boundary; // by output of the planned part: true if the rest reads it
 };
 
 // Splits `graph`. The shapes of its inputs must be bound. The parts do not refer to it.

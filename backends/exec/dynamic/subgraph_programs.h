@@ -53,7 +53,7 @@ struct inf_subgraph_run {
     // One for each output, zeroed before the call; owned by the caller.
     struct inf_tensor *outputs;
     uint32_t slot;
-    const atomic_bool *cancelled;     // as in struct inf_execution
+    const atomic_bool *cancelled;     // checked between steps; NULL: the run cannot be cancelled
     struct inf_tensor_memory *memory; // memory from which outputs are allocated
 };
 
@@ -64,7 +64,7 @@ enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *prog
                                         const struct inf_subgraph_run *run,
                                         struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Same as inf_executable_add_own_memory(), for all compiled subgraphs.
+// Adds the weight and buffer bytes of all compiled subgraphs to *memory.
 void inf_subgraph_programs_add_own_memory(const struct inf_subgraph_programs *programs,
                                           struct inf_executable_memory *memory);
 

@@ -17,7 +17,7 @@
 #include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 
-// Nodes that stay fp32 in one precision.
+// Nodes that are computed in fp32 when the model is compiled for one lower precision.
 struct pins {
     uint64_t *nodes; // hashes from inf_node_hash()
     uint32_t count;
@@ -67,7 +67,8 @@ static void review_constants(struct inf_model *model) INF_MAY_BLOCK
     inf_weight_residency_end_review(&model->residency);
 }
 
-// Ends inf_weight_residency_acquire(). Constants may be evicted again.
+// Ends the use of constants by a compilation, which began with inf_weight_residency_acquire().
+// Constants may be evicted again.
 static void release_constants(struct inf_model *model) INF_MAY_BLOCK
 {
     inf_weight_residency_release(&model->residency);

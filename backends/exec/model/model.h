@@ -52,8 +52,9 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
                                 struct inf_executable **out_executable,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Same as inf_model_acquire(), with the given precision and number of threads. Nodes pinned by
-// inf_model_pin() stay fp32. A model whose sizes depend on values always computes in fp32.
+// Returns the executable for inputs of these shapes on `device`, like inf_model_acquire(), but with
+// the given precision and number of threads. Nodes pinned by inf_model_pin() stay fp32. A model
+// whose sizes depend on values always computes in fp32.
 enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device *device,
                                      const struct inf_run_options *options,
                                      const struct inf_shape *shapes,
@@ -129,7 +130,8 @@ void inf_model_discard_private(struct inf_model *model,
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes) INF_MAY_BLOCK;
 
-// Same as inf_model_drop(), for inf_model_acquire_with().
+// Frees the executable for these shapes and run options on `device`, if it exists and no thread
+// holds it.
 void inf_model_drop_with(struct inf_model *model, struct inf_device *device,
                          const struct inf_run_options *options,
                          const struct inf_shape *shapes) INF_MAY_BLOCK;

@@ -28,9 +28,9 @@ struct inf_shape_class {
     struct inf_run_options options;
     struct inf_executable *executable; // NULL: only promised; a thread is compiling it
     uint32_t users;                    // number of threads that hold the executable or wait for it
-    bool pinned;                       // true: held by a review, which is counted in `users`
-    bool retired;                      // true: the device was lost; the last user frees the class
-    uint64_t used_at;                  // time of the last acquisition, by the clock of the classes
+    bool pinned;      // true: held by inf_shape_classes_pin(), which is counted in `users`
+    bool retired;     // true: the device was lost; the last user frees the class
+    uint64_t used_at; // time of the last acquisition, by the clock of the classes
     uint64_t weight_bytes, arena_bytes;
     struct inf_shape shapes[]; // one for each input
 };
@@ -62,7 +62,8 @@ struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *class
 void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_class *promise,
                             struct inf_executable *executable) INF_MAY_BLOCK;
 
-// Withdraws a promise, and frees it.
+// Removes and frees a promised class after its compilation failed. Threads that wait for the class
+// try again.
 void inf_shape_classes_withdraw(struct inf_shape_classes *classes,
                                 struct inf_shape_class *promise) INF_MAY_BLOCK;
 
@@ -74,8 +75,8 @@ void inf_shape_classes_release(struct inf_shape_classes *classes,
 bool inf_shape_classes_drop(struct inf_shape_classes *classes,
                             const struct inf_shape_key *key) INF_MAY_BLOCK;
 
-// Holds all existing executables, so that none is freed, or releases them. Only one review at a
-// time may do this.
+// Holds all existing executables, so that none is freed, or releases them. Only one thread at a time
+// may do this.
 void inf_shape_classes_pin(struct inf_shape_classes *classes, bool more);
 
 // Returns the next pinned class after `class` (NULL: the first one); NULL if there are no more.

@@ -15,7 +15,7 @@ struct inf_weight_residency {
     struct inf_cond changed;
     uint32_t users;         // number of compilations that need all constants
     bool busy;              // true: a thread is restoring or freeing bytes
-    bool gives_up;          // set by inf_weight_residency_allow_eviction()
+    bool gives_up;          // true: constants may be evicted
     struct inf_blob **gone; // evicted blobs, each a counted reference
     size_t gone_count;
     struct inf_device_held held; // memory of the constants that have their bytes
@@ -35,7 +35,8 @@ void inf_weight_residency_fini(struct inf_weight_residency *residency);
 enum inf_code inf_weight_residency_acquire(struct inf_weight_residency *residency,
                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Ends inf_weight_residency_acquire().
+// Ends the use of constants that inf_weight_residency_acquire() began. After the last such call,
+// constants may be evicted again.
 void inf_weight_residency_release(struct inf_weight_residency *residency);
 
 // Allows inf_weight_residency_review() to evict constants from now on.
@@ -44,13 +45,13 @@ void inf_weight_residency_allow_eviction(struct inf_weight_residency *residency)
 // Counts the constants for `device` (NULL: for no device), instead of the previous device.
 void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device);
 
-// Begins a review. No compilation or other review runs until inf_weight_residency_end_review().
-// Returns false if a compilation is in progress; that compilation requests a review when it is
-// done.
+// Begins a review, which decides which constants are evicted. No compilation or other review runs
+// until inf_weight_residency_end_review(). Returns false if a compilation is in progress; that
+// compilation requests a review when it is done.
 bool inf_weight_residency_begin_review(struct inf_weight_residency *residency)
     INF_NODISCARD INF_MAY_BLOCK;
 
-// Ends a review.
+// Ends a review of the constants. Compilations may use the constants again.
 void inf_weight_residency_end_review(struct inf_weight_residency *residency);
 
 // During a review: evicts all constants that may be evicted, and counts the rest. `constants` lists
