@@ -47,9 +47,9 @@ enum inf_idle_gate_result {
 // Clears `interrupted` and waits until the daemon is idle, for at most INF_IDLE_GATE_TIMEOUT_NS.
 enum inf_idle_gate_result inf_idle_gate_wait_idle(struct inf_idle_gate *idle_gate) INF_MAY_BLOCK;
 
-// Waits until the daemon is idle, for at most INF_IDLE_GATE_TIMEOUT_NS, or until *stop becomes true.
-// Unlike inf_idle_gate_wait_idle(), it does not clear `interrupted`, because another thread uses
-// that flag at the same time.
+// Waits until the daemon is idle, for at most INF_IDLE_GATE_TIMEOUT_NS, or until *stop becomes
+// true. Unlike inf_idle_gate_wait_idle(), it does not clear `interrupted`, because another thread
+// uses that flag at the same time.
 void inf_idle_gate_wait_shared(const struct inf_idle_gate *idle_gate,
                                const atomic_bool *stop) INF_MAY_BLOCK;
 

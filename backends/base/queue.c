@@ -76,8 +76,8 @@ static void wake_fd(const struct inf_queue *queue)
         ;
 }
 
-// Decides after a push whether the caller must write the eventfd. Returns true for the first item of
-// a burst and sets `announced`, so that later pushes return false.
+// Decides after a push whether the caller must write the eventfd. Returns true for the first item
+// of a burst and sets `announced`, so that later pushes return false.
 static bool claim_announcement(struct inf_queue *queue) INF_ATTR(requires_capability(queue->mutex))
 {
     bool wake = queue->count > 0 && !queue->announced && !queue->polling;

@@ -25,8 +25,8 @@ extern struct inf_role inf_role_worker;
 // libevent callback.
 void inf_role_enter_loop(void) INF_ATTR(assert_capability(inf_role_loop));
 
-// Tells the analysis that the calling thread is a worker, and aborts if the thread has another role.
-// Call it first in the main function of a worker thread or of the thread that loads models.
+// Tells the analysis that the calling thread is a worker, and aborts if the thread has another
+// role. Call it first in the main function of a worker thread or of the thread that loads models.
 void inf_role_enter_worker(void) INF_ATTR(assert_capability(inf_role_worker));
 
 // Aborts if the calling thread is the loop thread. This is the run-time check for INF_MAY_BLOCK.

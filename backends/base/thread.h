@@ -42,8 +42,8 @@ void inf_cond_fini(struct inf_cond *cond);
 // it on the loop thread.
 void inf_cond_wait(struct inf_cond *cond, struct inf_mutex *mutex)
     INF_ATTR(requires_capability(*mutex));
-// Waits until the condition is signalled, or until the time `deadline_ns` of inf_clock_ns(). Returns
-// false on timeout. Like inf_cond_wait(), it may also return without a signal.
+// Waits until the condition is signalled, or until the time `deadline_ns` of inf_clock_ns().
+// Returns false on timeout. Like inf_cond_wait(), it may also return without a signal.
 bool inf_cond_wait_until(struct inf_cond *cond, struct inf_mutex *mutex, uint64_t deadline_ns)
     INF_ATTR(requires_capability(*mutex));
 // Wakes one waiter.

@@ -111,8 +111,8 @@ struct inf_backend {
                                   struct inf_error *err);
 
     // Makes host memory usable by the device without a copy, as inf_buffer_import() describes.
-    // (optional: devices with host memory use the memory as it is; for other devices the import fails
-    // with INF_UNSUPPORTED)
+    // (optional: devices with host memory use the memory as it is; for other devices the import
+    // fails with INF_UNSUPPORTED)
     enum inf_code (*buffer_import)(struct inf_buffer **out_buffer, struct inf_device *device,
                                    void *host, size_t size_bytes, struct inf_error *err);
 
@@ -136,10 +136,12 @@ struct inf_backend {
     void (*program_destroy)(struct inf_program *program);
 
     // Returns the packed form of constant operand `input` of `node`, or NULL, as
-    // inf_program_packed_form() describes. (optional: runs read the graph's bytes of every constant)
+    // inf_program_packed_form() describes. (optional: runs read the graph's bytes of every
+    // constant)
     struct inf_blob_form *(*packed)(const struct inf_program *program, uint32_t node,
                                     uint32_t input);
-    // Returns true if the program can never run again because the device was lost. (optional: never)
+    // Returns true if the program can never run again because the device was lost. (optional:
+    // never)
     bool (*program_lost)(const struct inf_program *program);
 
     // Runs the program, as inf_program_run() describes. A device with host memory has finished the

@@ -69,8 +69,8 @@ struct inf_device_options {
     bool kernel_races;
 };
 
-// Host memory that is counted for a device although the device did not allocate it: the constants of
-// the models that run on the device.
+// Host memory that is counted for a device although the device did not allocate it: the constants
+// of the models that run on the device.
 struct inf_device_held {
     uint64_t bytes;
     uint32_t tensors; // number of constants

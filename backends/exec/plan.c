@@ -109,8 +109,8 @@ static enum inf_code report_unsupported(struct planner *planner, struct inf_erro
                            "%u nodes that no device can run: %s", count, text);
 }
 
-// Returns the index of the first step whose node is `node` or a later one. Steps are in the order of
-// the graph.
+// Returns the index of the first step whose node is `node` or a later one. Steps are in the order
+// of the graph.
 static uint32_t find_step(const struct inf_plan *plan, uint32_t node)
 {
     uint32_t begin = 0, end = plan->step_count;

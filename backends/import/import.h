@@ -35,7 +35,7 @@ enum inf_code inf_model_import(struct inf_graph **out_graph, struct inf_model_in
                                int directory_fd, const char *name,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Same as inf_model_import(), with options.
+// Imports a model like inf_model_import(), with import options such as an evaluator for constants.
 enum inf_code inf_model_import_with(struct inf_graph **out_graph, struct inf_model_info *info,
                                     int directory_fd, const char *name,
                                     const struct inf_import_options *options,

@@ -75,8 +75,8 @@ void inf_shape_classes_release(struct inf_shape_classes *classes,
 bool inf_shape_classes_drop(struct inf_shape_classes *classes,
                             const struct inf_shape_key *key) INF_MAY_BLOCK;
 
-// Holds all existing executables, so that none is freed, or releases them. Only one thread at a time
-// may do this.
+// Holds all existing executables, so that none is freed, or releases them. Only one thread at a
+// time may do this.
 void inf_shape_classes_pin(struct inf_shape_classes *classes, bool more);
 
 // Returns the next pinned class after `class` (NULL: the first one); NULL if there are no more.

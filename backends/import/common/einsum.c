@@ -227,7 +227,8 @@ static enum inf_code take_diagonal(struct einsum *einsum, struct term *term, int
     return sum_axis(einsum, term, last);
 }
 
-// Takes diagonals, and sums over labels that no other term and not the result needs.
+// Takes the diagonal over axes with the same label, and sums over labels that occur in no other
+// term and not in the result.
 static enum inf_code simplify_term(struct einsum *einsum, struct term *term)
 {
     for (int32_t i = term->rank - 1; i >= 0; i--)
@@ -239,7 +240,8 @@ static enum inf_code simplify_term(struct einsum *einsum, struct term *term)
     return INF_OK;
 }
 
-// The labels of two terms in four groups; see the top of this file.
+// The labels of two terms in four groups: batch (in both terms and still needed), left (in the
+// first term only), right (in the second term only), and sum (in both and not needed later).
 struct sorted {
     int shared[INF_LIMIT_RANK], summed[INF_LIMIT_RANK], left[INF_LIMIT_RANK], right[INF_LIMIT_RANK];
     int32_t shared_count, summed_count, left_count, right_count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed access to JSON from untrusted files, based on jansson. Every view knows its parent, so that
-// an error can print the path from the root to the faulty value.
+// Typed access to JSON from untrusted files, based on jansson. Every struct inf_json points to its
+// parent, so that an error can print the path from the root to the faulty value.
 #include "backends/import/common/json.h"
 
 #include <errno.h>
@@ -76,7 +76,8 @@ struct inf_json inf_json_root(const struct json_t *root)
     return (struct inf_json){.value = root};
 }
 
-// Writes the step to an array element: "[3]", or "[3 'conv']" if the element has a name.
+// Writes the part of a path that selects an array element: "[3]", or "[3 'conv']" if the element
+// has a name.
 static void print_element(const struct inf_json *json, char *text, size_t size)
 {
     enum {
@@ -89,7 +90,7 @@ static void print_element(const struct inf_json *json, char *text, size_t size)
         snprintf(text, size, "[%zu]", json->index);
 }
 
-// Writes one step of a path. If the key is long, only its end is written.
+// Writes one part of a path: ".key" or "[index]". If the key is long, only its end is written.
 static void print_step(const struct inf_json *json, char *text, size_t size)
 {
     enum {
@@ -110,7 +111,7 @@ const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_S
     static const char root[] = "the document";
     if (json->parent == NULL)
         return memcpy(text, root, sizeof root);
-    // Filled from the end, because the steps are visited from the value to the root.
+    // Filled from the end, because the parts of the path are visited from the value to the root.
     char buffer[INF_JSON_PATH_SIZE];
     size_t at = sizeof buffer - 1;
     buffer[at] = '\0';

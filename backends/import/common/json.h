@@ -17,8 +17,8 @@ struct json_t;
 // bytes per value.
 #define INF_JSON_VALUES_MAX ((size_t)4 << 20)
 
-// A value and the path to it. A view may be copied. It is valid as long as the document and the
-// views of its parents are.
+// A JSON value and the path to it, for error texts. The struct may be copied. It is valid as long
+// as the document and the structs of its parents are.
 struct inf_json {
     const struct json_t *value;    // owned by the document; NULL if an optional member is absent
     const struct inf_json *parent; // NULL at the root
@@ -38,7 +38,7 @@ enum inf_code inf_json_parse(struct json_t **out_root, const char *text, size_t 
 // Frees a document. NULL is allowed.
 void inf_json_destroy(struct json_t **root);
 
-// Returns the view of a whole document.
+// Returns the root value of a document.
 struct inf_json inf_json_root(const struct json_t *root);
 
 // Sets *out to the member `key` of an object. Its value is NULL if the member is absent or null.
@@ -47,7 +47,7 @@ struct inf_json inf_json_root(const struct json_t *root);
 enum inf_code inf_json_find(const struct inf_json *object, const char *key, struct inf_json *out,
                             struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_json_find(), but fails if the member is absent.
+// Sets *out to the member `key` of an object. Fails if the member is absent or null.
 enum inf_code inf_json_get(const struct inf_json *object, const char *key, struct inf_json *out,
                            struct inf_error *err) INF_NODISCARD;
 
@@ -78,8 +78,8 @@ bool inf_json_is_string(const struct inf_json *json);
 enum inf_code inf_json_string(const struct inf_json *json, const char **out,
                               struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_json_string(), for names that may appear in messages. They must have 1 to
-// INF_JSON_NAME_MAX bytes and no control characters.
+// Sets *out to a string that may appear in messages: 1 to INF_JSON_NAME_MAX bytes and no control
+// characters. The document owns the string.
 enum inf_code inf_json_name(const struct inf_json *json, const char **out,
                             struct inf_error *err) INF_NODISCARD;
 #define INF_JSON_NAME_MAX 512u

@@ -8,7 +8,7 @@
 
 #include "proto/core/limits.h"
 
-// Bytes of the text that are reserved for the number of omitted items.
+// The end of the text has this many bytes for a note that says how many items were omitted.
 #define LAST_WORDS 32
 
 void inf_missing_add(struct inf_missing *missing, const char *item)

@@ -130,7 +130,7 @@ static enum inf_code read_current(struct inf_shards *shards, void *buffer, size_
     return INF_OK;
 }
 
-// Moves to the next shard that has bytes left.
+// Moves to the next shard that has bytes left, and skips shards that are completely read or empty.
 static void skip_ends(struct inf_shards *shards)
 {
     while (shards->current < shards->count &&

@@ -10,7 +10,7 @@
 #include "backends/base/role.h"
 #include "backends/import/common/json.h"
 
-// Counts the bytes read from files and hashes them (FNV-1a, in the order read).
+// The number of bytes read from files so far, and their hash (FNV-1a, in the order read).
 struct inf_tally {
     uint64_t bytes;
     uint64_t hash;
@@ -22,7 +22,7 @@ struct inf_tally {
 // Adds bytes to a tally.
 void inf_tally_add(struct inf_tally *tally, const void *data, size_t size);
 
-// The folder of the shards, beneath a directory.
+// The folder that contains the shards (weight files): a path below an open directory.
 struct inf_shard_place {
     int directory_fd;
     const char *folder; // "a/b/", not terminated: only the first folder_length bytes belong to it

@@ -19,7 +19,7 @@
 enum storage {
     STORED_PLAIN,     // as in memory
     STORED_AFFINE_8,  // value = q * scale + min
-    STORED_AFFINE_16, // the same with two bytes per element
+    STORED_AFFINE_16, // value = q * scale + min, with two bytes per element
     STORED_HALF,      // binary16
     STORED_COMPLEX,   // two floats per element; skipped
     STORED_STRINGS,   // for each element a length of 4 bytes and the text; skipped

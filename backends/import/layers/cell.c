@@ -173,8 +173,8 @@ static enum inf_code step_lstm(struct inf_layers_cell *cell, struct inf_layers_s
     return inf_layers_binary(scope, INF_BINARY_MUL, gates[3], carry, &cell->states[0], err);
 }
 
-// Sets *out to the contribution of the state to the last gate: (reset * h) R, or reset * (h R +
-// bias).
+// Sets *out to the contribution of the state h to the last gate of a GRU, where R are the weights
+// of the state: (reset * h) R, or reset * (h R + bias) if reset_after is set.
 static enum inf_code emit_reset(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                 uint32_t reset, uint32_t last, uint32_t *out_value,
                                 struct inf_error *err)
@@ -200,7 +200,7 @@ static enum inf_code emit_gru_state(struct inf_layers_cell *cell, struct inf_lay
     if (state != INF_VALUE_NONE) {
         INF_TRY(emit_product(scope, state, cell->recurrent, cell->recurrent_bias, &state, err));
     } else if (cell->recurrent_bias != INF_VALUE_NONE) {
-        // The state is zero but has a bias: [3*units] becomes [1,1,3*units].
+        // The state is zero, so only its bias [3*units] is added, reshaped to [1,1,3*units].
         INF_TRY(inf_layers_expand(scope, cell->recurrent_bias, 0, &state, err));
         INF_TRY(inf_layers_expand(scope, state, 0, &state, err));
     } else {

@@ -22,7 +22,7 @@ struct inf_layers_cell {
     // output.
     uint32_t states[2];
     uint32_t kernel, bias; // weights of the input; the bias may be INF_VALUE_NONE
-    // Weights of the state; without the last gate of a GRU unless reset_after is set.
+    // Weights of the state for all gates; a GRU without reset_after has the last gate separately.
     uint32_t recurrent;
     uint32_t recurrent_last; // GRU: weights of the state for the last gate
     // The bias of the state, [3*units], for a GRU with reset_after; otherwise INF_VALUE_NONE.

@@ -5,7 +5,7 @@
 
 #include "backends/import/layers/lower.h"
 
-// The classes of one family.
+// The layer classes of one family, such as convolutions. Each file of layers/ops has one family.
 struct inf_layers_class_table {
     const struct inf_layers_class *classes;
     size_t count;

@@ -194,7 +194,7 @@ static enum inf_code read_side(const struct inf_json *json, int32_t *out, struct
     return INF_OK;
 }
 
-// Reads the two sides of one axis: one number for both, or two numbers.
+// Reads the amounts before and after along one axis: one number for both, or two numbers.
 static enum inf_code read_sides(const struct inf_json *json, int32_t sides[2],
                                 struct inf_error *err)
 {

@@ -64,7 +64,7 @@ enum inf_code inf_layers_floats(const struct inf_json *config, const char *key, 
                                 struct inf_error *err) INF_NODISCARD;
 
 // Sets before_after[i] to the number of elements to add or cut before and after axis i of `axes` (1
-// or 2). The file has one number for all sides, one number for both sides of each axis, or pairs.
+// or 2). The file has one number for everything, one number per axis, or a pair for each axis.
 enum inf_code inf_layers_sides(const struct inf_json *config, const char *key, uint32_t axes,
                                int32_t before_after[2][2], struct inf_error *err) INF_NODISCARD;
 

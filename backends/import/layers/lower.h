@@ -31,8 +31,8 @@ struct inf_layers_context {
     struct inf_graph *graph;
     struct inf_arena *arena;
     struct inf_layers_weights *weights;
-    // Remaining number of calls and time steps that may be lowered. The limit is needed because
-    // models within models could multiply them.
+    // Number of calls and time steps that the import may still lower. The limit is needed because a
+    // model that calls a model several times multiplies the calls at each level.
     uint32_t steps_left;
 };
 
@@ -42,7 +42,7 @@ struct inf_layers_context {
 struct inf_layers_scope {
     struct inf_layers_context *context;
     const struct inf_layers_layer *layer;
-    // Possible prefixes for the names of its weights; the first one that exists is used.
+    // Possible prefixes for the names of the layer's weights; the first one with a weight is used.
     const char *prefixes[4];
     const struct inf_layers_tensor *inputs;
     uint32_t input_count;
@@ -63,9 +63,9 @@ struct inf_layers_class {
 // Lowers a call of `scope->layer`, which is a layer or a model, and fills scope->result.
 enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error *err) INF_NODISCARD;
 
-// Subtracts `count` from the remaining steps.
+// Subtracts `count` from the number of calls and time steps that the import may still lower.
 //
-// INF_EXHAUSTED  not enough steps remain.
+// INF_EXHAUSTED  fewer than `count` remain.
 enum inf_code inf_layers_spend(struct inf_layers_scope *scope, uint64_t count,
                                struct inf_error *err) INF_NODISCARD;
 
@@ -86,7 +86,7 @@ struct inf_builder inf_layers_builder(const struct inf_layers_scope *scope, stru
 enum inf_code inf_layers_emit(struct inf_layers_scope *scope, const struct inf_build_node *node,
                               uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_layers_emit(), with `count` outputs.
+// Adds a node with `count` outputs and infers their shapes.
 enum inf_code inf_layers_emit_many(struct inf_layers_scope *scope,
                                    const struct inf_build_node *node, uint32_t *out_values,
                                    uint32_t count, struct inf_error *err) INF_NODISCARD;
@@ -210,7 +210,7 @@ enum inf_code inf_layers_weight_data(struct inf_layers_scope *scope, const char 
 enum inf_code inf_layers_finish(struct inf_layers_scope *scope, uint32_t value,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_layers_finish(), with a mask.
+// Makes `value` the only output of the call, with a mask of valid time steps.
 enum inf_code inf_layers_finish_masked(struct inf_layers_scope *scope, uint32_t value,
                                        uint32_t mask, struct inf_error *err) INF_NODISCARD;
 

@@ -42,7 +42,7 @@ static enum inf_code add_layers(struct inf_layers_document *document, size_t cou
     return INF_OK;
 }
 
-// Reads a layer that `layer` wraps, from a member of its configuration.
+// Reads a layer that the wrapper `layer` contains, from a member of the wrapper's configuration.
 static enum inf_code read_part(struct inf_layers_document *document, struct inf_layers_layer *layer,
                                const char *key, struct inf_error *err)
 {

@@ -26,7 +26,7 @@ struct inf_layers_refs {
     uint32_t count, capacity;
 };
 
-// One application of a layer.
+// One call of a layer: the layer, and the tensors on which it is called.
 struct inf_layers_call {
     uint32_t layer;
     struct inf_layers_refs inputs;
@@ -45,8 +45,8 @@ struct inf_layers_layer {
     struct inf_layers_model *model;       // set if the layer is a model; otherwise NULL
     struct inf_layers_layer *parts;       // wrapped layers: one or two layers, or cells
     uint32_t part_count;
-    uint32_t first_call, call_count; // range in the calls of the model
-    uint32_t first_index;            // number of its first call in the document
+    uint32_t first_call, call_count; // the layer's calls: a range of the model's `calls`
+    uint32_t first_index;            // number that the document gives to the layer's first call
     bool is_input;
 };
 

@@ -21,9 +21,9 @@ enum inf_code inf_layers_attend(struct inf_layers_scope *scope,
                                 const struct inf_layers_attention *attention, uint32_t *out_value,
                                 struct inf_error *err) INF_NODISCARD;
 
-// The axis of [batch,queries,values] that a mask does not have.
+// Which axes a mask has, out of [batch,queries,values].
 enum inf_layers_mask_axis {
-    INF_LAYERS_MASK_WHOLE,   // none, the mask has all axes
+    INF_LAYERS_MASK_WHOLE,   // a mask with all axes, [batch,queries,values]
     INF_LAYERS_MASK_VALUES,  // a mask of values, [batch,values]
     INF_LAYERS_MASK_QUERIES, // a mask of queries, [batch,queries]
 };
@@ -34,8 +34,8 @@ enum inf_code inf_layers_mask_add(struct inf_layers_scope *scope, uint32_t other
                                   enum inf_layers_mask_axis axis, uint32_t *mask,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_layers_mask_add() with a causal mask, in which a query sees no value after its own
-// position.
+// Combines *mask with a causal mask, in which a query sees no value after its own position. *mask
+// is INF_VALUE_NONE if there is no mask yet.
 enum inf_code inf_layers_mask_add_causal(struct inf_layers_scope *scope, uint32_t query,
                                          uint32_t value, uint32_t *mask,
                                          struct inf_error *err) INF_NODISCARD;

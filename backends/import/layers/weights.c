@@ -9,7 +9,7 @@
 
 #include "backends/graph/graph.h"
 
-// One name for a weight.
+// One name under which a weight is found: its own name or a simplified one.
 struct alias {
     const char *name;
     uint32_t index;

@@ -5,7 +5,7 @@
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// Kinds of classes; each is a bit of `kind`.
+// Kinds of convolution classes; each is a bit of inf_layers_class.kind.
 enum {
     ONE_AXIS = 1,
     DEPTHWISE = 2,

@@ -12,7 +12,7 @@ struct conv_lstm {
     bool first, is_same, use_bias, return_sequences, return_state, backwards;
     int64_t time;
     const struct inf_layers_activation *activation, *recurrent_activation;
-    uint32_t recurrent; // filter of the state
+    uint32_t recurrent; // filter of the convolution that is applied to the state
     uint32_t state, carry;
 };
 

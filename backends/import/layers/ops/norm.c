@@ -120,13 +120,13 @@ static enum inf_code apply_weight(struct inf_layers_scope *scope, const struct n
     return inf_layers_binary(scope, kind, *value, constant, value, err);
 }
 
-// Returns true if the sorted axes are the last ones. Devices have a kernel for that.
+// Returns true if the sorted axes are the last axes of x. Devices have a kernel for this case.
 static bool are_last(const struct norm *norm, int32_t rank)
 {
     return norm->axes[0] == rank - (int32_t)norm->axis_count;
 }
 
-// Same as add_normalized(), with a single node.
+// Adds x normalised along its axes, times "gamma" plus "beta", as a single NORMALIZE node.
 static enum inf_code normalize_rows(struct inf_layers_scope *scope, const struct norm *norm,
                                     uint32_t value, uint32_t *out_value, struct inf_error *err)
 {
@@ -146,7 +146,7 @@ static enum inf_code normalize_rows(struct inf_layers_scope *scope, const struct
     return inf_layers_emit(scope, &node, out_value, err);
 }
 
-// Adds x normalised along its axes, with the weights of the scope.
+// Adds x normalised along its axes, with the layer's weights "gamma" and "beta" if it has them.
 static enum inf_code add_normalized(struct inf_layers_scope *scope, const struct norm *norm,
                                     uint32_t value, uint32_t *out_value, struct inf_error *err)
 {

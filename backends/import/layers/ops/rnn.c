@@ -23,8 +23,8 @@ struct rnn {
     int64_t time;
     bool at_once;      // true: one node is used, not unrolled steps
     uint32_t mask;     // bool [batch,time], or INF_VALUE_NONE
-    uint32_t *outputs; // outputs [batch,1,units] of all steps, in the order of time
-    uint32_t whole;    // outputs [batch,time,units] if at_once is set
+    uint32_t *outputs; // output [batch,1,units] of each unrolled step, in the order of time
+    uint32_t whole;    // output [batch,time,units] of all steps, if at_once is set
 };
 
 // The direction of a Bidirectional layer, if any.
@@ -150,7 +150,8 @@ static enum inf_code split_steps(struct inf_layers_scope *scope, const struct rn
     return inf_layers_emit_many(scope, &node, *out_steps, count, err);
 }
 
-// Adds condition ? value : old. `old` may be the initial zeros.
+// Adds a select: `value` where the mask is true, otherwise `old`. `old` may be INF_VALUE_NONE,
+// which stands for zeros.
 static enum inf_code emit_masked(struct inf_layers_scope *scope, uint32_t condition, uint32_t old,
                                  uint32_t *value, struct inf_error *err)
 {
@@ -160,7 +161,8 @@ static enum inf_code emit_masked(struct inf_layers_scope *scope, uint32_t condit
     return inf_layers_emit(scope, &node, value, err);
 }
 
-// Adds one step of all cells. A masked step keeps output and states.
+// Adds one time step of all cells. Where the mask is false, output and states keep their old
+// values.
 static enum inf_code add_step(struct inf_layers_scope *scope, struct rnn *rnn, uint32_t input,
                               uint32_t condition, uint32_t *out_value, struct inf_error *err)
 {
