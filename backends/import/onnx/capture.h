@@ -17,7 +17,7 @@ struct inf_onnx_capture {
     struct inf_graph *outer; // the graph that has the node
     struct inf_graph *graph;
     struct inf_onnx_captured *captured;
-    uint32_t *own; // by entry of the list: value in the subgraph; INF_VALUE_NONE: not used
+    uint32_t *own; // by captured value: value in the subgraph, or INF_VALUE_NONE
     uint32_t own_capacity;
 };
 

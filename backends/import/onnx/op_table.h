@@ -5,7 +5,7 @@
 
 #include "backends/import/onnx/scope.h"
 
-// The operators of one family.
+// The ONNX operators of one family, such as convolutions. Each file of onnx/ops has one family.
 struct inf_onnx_op_table {
     const struct inf_onnx_op *ops;
     size_t count;
@@ -14,7 +14,7 @@ struct inf_onnx_op_table {
 // Returns the row of an operator; NULL if it is not supported. `domain` is "" for ai.onnx.
 const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name);
 
-// Returns row `index` of all rows; NULL after the last one.
+// Returns operator number `index` in the order of all tables; NULL after the last one.
 const struct inf_onnx_op *inf_onnx_op_at(size_t index);
 
 // The tables of the families, one per file of onnx/ops.

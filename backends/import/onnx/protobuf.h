@@ -10,7 +10,7 @@
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
-// Wire types.
+// The wire types of protobuf: how the value of a field is encoded.
 enum inf_pb_type {
     INF_PB_VARINT = 0,
     INF_PB_FIXED64 = 1,
@@ -18,7 +18,7 @@ enum inf_pb_type {
     INF_PB_FIXED32 = 5,
 };
 
-// One field.
+// One field of a protobuf message: its number, type and value.
 struct inf_pb_field {
     uint32_t number;
     enum inf_pb_type type;

@@ -44,7 +44,7 @@ enum inf_code inf_onnx_tensor_read(struct inf_onnx_tensor *tensor, struct inf_ar
                                    const struct inf_onnx_files *files, struct inf_span bytes,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Same as inf_onnx_tensor_read(), for a tensor that is not read again. The pages of its raw_data
+// Reads a TensorProto like inf_onnx_tensor_read(), but for the last time: the pages of its raw_data
 // are returned to the system and read as zeros afterwards.
 enum inf_code inf_onnx_tensor_take(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
                                    const struct inf_onnx_files *files, struct inf_span bytes,

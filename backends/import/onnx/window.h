@@ -25,7 +25,8 @@ struct inf_onnx_window {
 void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                           const int64_t *kernel);
 
-// Replaces `same` by explicit padding. The sizes of x must be known.
+// If `same` is set, computes the padding from the sizes of x, which must be known, and clears
+// `same`. Otherwise does nothing.
 void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x);
 
 // Returns the number of elements from a window's first tap to its last along a spatial axis.

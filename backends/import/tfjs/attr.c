@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-// Sets steps[2] to the member `kind` ("i", "s", "list") of attribute `key`; the lower elements of
-// `steps` are the views on the path to it. *found is false if the node has no such attribute.
+// Finds the member `kind` ("i", "s", "list") of attribute `key`. steps[2] is that member; the lower
+// elements of `steps` are its parents. *found is false if the node has no such attribute.
 static enum inf_code find_attr(const struct inf_tfjs_node *node, const char *key, const char *kind,
                                struct inf_json steps[3], bool *found, struct inf_error *err)
 {
@@ -198,7 +198,8 @@ enum inf_code inf_tfjs_attr_function(const struct inf_tfjs_node *node, const cha
     return inf_json_name(&name, out, err);
 }
 
-// Sets steps[3] to the list `kind` of the list attribute `key`, and *count to its length.
+// Finds the list attribute `key`: steps[3] is its list of elements of type `kind`, and *count is
+// the length.
 static enum inf_code find_list(const struct inf_tfjs_node *node, const char *key, const char *kind,
                                struct inf_json steps[4], size_t *count, struct inf_error *err)
 {

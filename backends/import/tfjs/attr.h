@@ -24,15 +24,16 @@ struct inf_tfjs_text {
 enum inf_code inf_tfjs_attr_int(const struct inf_tfjs_node *node, const char *key, int32_t min,
                                 int32_t max, int32_t *out, struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_tfjs_attr_int(), for floating-point numbers.
+// Sets *out to the floating-point attribute `key`; unchanged if the node has no such attribute.
 enum inf_code inf_tfjs_attr_float(const struct inf_tfjs_node *node, const char *key, float *out,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_tfjs_attr_int(), for booleans.
+// Sets *out to the boolean attribute `key`; *out is unchanged if the node has no such attribute.
 enum inf_code inf_tfjs_attr_bool(const struct inf_tfjs_node *node, const char *key, bool *out,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_tfjs_attr_int(), for a string, which is converted to lower case.
+// Sets *out to the string attribute `key` in lower case; *out is unchanged if the node has no such
+// attribute.
 enum inf_code inf_tfjs_attr_text(const struct inf_tfjs_node *node, const char *key,
                                  struct inf_tfjs_text *out, struct inf_error *err) INF_NODISCARD;
 
@@ -62,7 +63,8 @@ enum inf_code inf_tfjs_attr_list_size(const struct inf_tfjs_node *node, const ch
                                       const char *kind, size_t *count,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_tfjs_attr_ints(), for strings.
+// Sets items[0..*count-1] to the strings of the list attribute `key`; *count is 0 if the node has
+// no such attribute.
 enum inf_code inf_tfjs_attr_texts(const struct inf_tfjs_node *node, const char *key,
                                   struct inf_tfjs_text *items, uint32_t capacity, uint32_t *count,
                                   struct inf_error *err) INF_NODISCARD;

@@ -28,10 +28,11 @@
 #define NO_NODE UINT32_MAX
 // The largest number of Identity nodes between a Switch and its predicate.
 #define HOPS_MAX 64
-// The largest nesting depth of branches around one node.
+// The largest number of branches that are nested around one node.
 #define LITERALS_MAX 64
 
-// A sorted set of choices. A choice is a predicate and a side.
+// A sorted set of choices. A choice says which alternative of a branch is taken: it is a predicate
+// and the value, true or false, that the predicate has.
 struct inf_tfjs_literals {
     uint32_t count;
     uint64_t items[];
@@ -39,9 +40,9 @@ struct inf_tfjs_literals {
 
 struct finder {
     struct inf_tfjs_graph *graph;
-    uint32_t *stack; // stack of the walk
-    uint8_t *state;  // state of the walk, by node
-    uint32_t *marks; // state of the walk, by node
+    uint32_t *stack; // nodes that a search has found and not yet finished
+    uint8_t *state;  // by node: whether the search has not reached, entered or finished it
+    uint32_t *marks; // by node: number of the last search that reached it
     uint32_t mark;
     struct inf_error *err;
 };
@@ -337,8 +338,9 @@ static enum inf_code add_context_of(struct finder *finder, struct inf_tfjs_ref r
     return add_literal(finder, items, count, make_literal(predicate, ref.port == 1));
 }
 
-// Finds the choice that separates the two sides of a Merge: the first choice of `a` that `b` has
-// with the other side. If there is none, the first choice of `a` that `b` lacks.
+// Finds the choice that separates the two inputs of a Merge, which need the choices `a` and `b`:
+// the first choice in `a` whose opposite is in `b`. If `opposite` is false, the first choice in `a`
+// that is not in `b`.
 static bool find_choice(const uint64_t *a, uint32_t a_count, const uint64_t *b, uint32_t b_count,
                         bool opposite, uint64_t *choice)
 {
@@ -355,7 +357,7 @@ static bool find_choice(const uint64_t *a, uint32_t a_count, const uint64_t *b, 
     return false;
 }
 
-// Returns true for nodes, such as constants, that are cheap to copy into a side.
+// Returns true for nodes, such as constants, that can be copied into a branch at no cost.
 static bool is_free(const struct inf_tfjs_graph *graph, uint32_t index)
 {
     return is_op(graph, index, "Const");
@@ -387,8 +389,9 @@ static enum inf_code add_capture(struct finder *finder, struct inf_tfjs_branch *
     return INF_OK;
 }
 
-// Visits one reference while walking back through a side of a branch. The reference is on the
-// border, or its node is inside and is pushed.
+// Handles one reference during the search for the nodes of a branch, which runs from the Merge back
+// to the inputs. The reference is either captured, because its value is from outside the branch, or
+// its node is inside and is pushed to the stack.
 static enum inf_code visit_reference(struct finder *finder, struct inf_tfjs_branch *branch,
                                      uint32_t *capacity, struct inf_tfjs_ref ref, bool side,
                                      uint32_t *stack, uint32_t *depth)
@@ -434,7 +437,7 @@ static enum inf_code find_captures(struct finder *finder, struct inf_tfjs_branch
     return code;
 }
 
-// Finds the predicate and the two sides of a Merge.
+// Finds the predicate of a Merge and, for both values of the predicate, the value that it returns.
 static enum inf_code find_branch(struct finder *finder, uint32_t index)
 {
     struct inf_tfjs_graph *graph = finder->graph;

@@ -27,20 +27,21 @@ struct inf_tfjs_frame {
     uint32_t condition; // index of its LoopCond node
     uint32_t *enters;   // indices of all its Enter nodes
     uint32_t enter_count;
-    // By variable: indices of its Merge, NextIteration and Enter nodes.
+    // Indexed by loop variable: the indices of its Merge, NextIteration and Enter nodes.
     uint32_t *merges, *nexts, *entrances;
     uint32_t variable_count;
     uint32_t first_exit; // index of an Exit node
 };
 
-// A value from outside that a side of a branch captures.
+// A value that is computed outside a branch and used by one of its subgraphs (then or else).
 struct inf_tfjs_capture {
-    struct inf_tfjs_ref outer; // the value outside
-    // The reference that stands for it inside; may be either output of a Switch.
+    struct inf_tfjs_ref outer; // the reference to the value outside the branch
+    // The reference by which the nodes of the branch name the value. If a Switch sends the value
+    // into the branch, this is one of the two outputs of the Switch.
     struct inf_tfjs_ref inner;
 };
 
-// The predicate and the two sides of a Merge.
+// A branch that ends with a Merge: its predicate, and the value of each of its two alternatives.
 struct inf_tfjs_branch {
     struct inf_tfjs_ref predicate;
     struct inf_tfjs_ref sides[2]; // values for a false and for a true predicate
@@ -48,10 +49,10 @@ struct inf_tfjs_branch {
     uint32_t capture_count;
 };
 
-// The role of a node in control flow.
+// The role of a node in control flow, such as the variable of a loop or the end of a branch.
 struct inf_tfjs_control {
     enum inf_tfjs_role role;
-    uint32_t frame; // index of the loop, for loop roles
+    uint32_t frame; // index of the loop; only for nodes of loops
     // LOOP_MERGE: index of the variable. LOOP_EXIT: index of the variable whose last value it
     // returns.
     uint32_t variable;
@@ -59,7 +60,7 @@ struct inf_tfjs_control {
     bool is_entrance;
     uint32_t next_exit;             // LOOP_EXIT: another Exit of the loop, or UINT32_MAX
     struct inf_tfjs_branch *branch; // set for BRANCH_MERGE
-    // The choices that must have been taken for the node to run.
+    // Which alternatives of branches must have been taken for the node to run.
     const struct inf_tfjs_literals *context;
 };
 
@@ -74,7 +75,7 @@ enum inf_code inf_tfjs_control_find(struct inf_tfjs_graph *graph,
 // Returns the number of references that must have values before `node` can be lowered. If `node`
 // ends a loop or a branch, these are all values from outside.
 uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t node);
-// Returns one of these references.
+// Returns reference `index` of those that must have values before `node` can be lowered.
 struct inf_tfjs_ref inf_tfjs_dependency(const struct inf_tfjs_graph *graph, uint32_t node,
                                         uint32_t index);
 

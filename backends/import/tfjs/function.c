@@ -157,7 +157,7 @@ enum inf_code inf_tfjs_call_function(struct inf_tfjs_scope *scope, const char *n
 
 // --- If and While ---
 
-// A node that calls one function for each side.
+// An If or While node, which calls one of two functions: else and then, or condition and body.
 struct caller {
     const char *names[2]; // names of the two functions
     uint32_t argument_count;
@@ -231,7 +231,8 @@ static enum inf_code lower_while(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_emit_loop(scope, &call, values, err);
 }
 
-// Fails, because border nodes of loops are lowered with their loop, see subgraph.c.
+// Fails, because a node at the border of a loop (such as Enter or NextIteration) is lowered
+// together with its loop by subgraph.c and never alone.
 static enum inf_code lower_border(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     return inf_tfjs_fail(scope, err, INF_INVALID, "stands alone");

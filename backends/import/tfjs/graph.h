@@ -28,16 +28,16 @@ struct inf_tfjs_node {
     uint32_t control_count;
     bool used;      // true: another node uses its output or waits for it
     bool reachable; // true: an output of the model depends on it
-    // Set while the graph is lowered: values of the node's outputs, valid in the region with this
-    // number.
+    // The graph values of the node's outputs, set while the node is lowered. They are valid only in
+    // the region (the model's graph or a subgraph that is being built) with this number.
     uint32_t region;
     uint32_t *values;
     uint32_t value_count;
     const struct inf_tfjs_table *table; // hash table to which the node refers; NULL for most nodes
     bool is_complex;                    // its output is complex
-    // State of a walk through the nodes.
-    uint32_t walk; // number of the last walk that reached the node
-    uint32_t next; // index of the next input; UINT32_MAX when done
+    // State of searches that visit the nodes along their inputs.
+    uint32_t walk; // number of the last search that reached the node
+    uint32_t next; // index of the next input to visit; UINT32_MAX when all are visited
 };
 
 struct inf_tfjs_control;
@@ -70,8 +70,9 @@ enum inf_code inf_tfjs_graph_create(struct inf_tfjs_graph **out_graph,
                                     const struct inf_json *topology,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_tfjs_graph_create(), from an entry of the function library. The graph has the nodes
-// of the function, followed by one node INF_TFJS_ARGUMENT for each argument.
+// Reads a function of the model's function library as a graph. The graph has the nodes of the
+// function, followed by one node INF_TFJS_ARGUMENT for each argument. Errors are those of
+// inf_tfjs_graph_create().
 enum inf_code inf_tfjs_graph_create_function(struct inf_tfjs_graph **out_graph,
                                              const struct inf_json *function,
                                              struct inf_error *err) INF_NODISCARD;

@@ -59,7 +59,8 @@ enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uin
 enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value,
                               struct inf_error *err) INF_NODISCARD;
 
-// Calls inf_tfjs_emit() and then inf_tfjs_result().
+// Adds a node and makes its result the only output of the TensorFlow.js node. Calls inf_tfjs_emit()
+// and then inf_tfjs_result().
 enum inf_code inf_tfjs_finish(struct inf_tfjs_scope *scope, const struct inf_build_node *node,
                               struct inf_error *err) INF_NODISCARD;
 
@@ -75,11 +76,13 @@ struct inf_tfjs_ints {
 enum inf_code inf_tfjs_const_ints(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
                                   struct inf_tfjs_ints *out, struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_tfjs_const_ints(), for one axis from -INF_LIMIT_RANK to INF_LIMIT_RANK - 1.
+// Sets *out to input `input`, which must be a constant: one axis from -INF_LIMIT_RANK to
+// INF_LIMIT_RANK - 1.
 enum inf_code inf_tfjs_const_axis(struct inf_tfjs_scope *scope, uint32_t input, int32_t *out_axis,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_tfjs_const_ints(), for axes; *out is an attribute of the graph's operators.
+// Sets *out to input `input`, which must be a constant list of axes, in the form that attributes of
+// the graph's operators have.
 enum inf_code inf_tfjs_const_axes(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
                                   struct inf_ints *out, struct inf_error *err) INF_NODISCARD;
 

@@ -5,7 +5,7 @@
 
 #include "backends/import/tfjs/lower.h"
 
-// The operators of one family.
+// The operators of one family, such as convolutions. Each file of tfjs/ops has one family.
 struct inf_tfjs_op_table {
     const struct inf_tfjs_op *ops;
     size_t count;

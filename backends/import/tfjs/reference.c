@@ -51,7 +51,8 @@ static uint32_t find_first_port(const char *op, const char *output_name)
     return 0;
 }
 
-// Same as inf_tfjs_value(), but accepts a complex node and returns its real part.
+// Sets *out_value to the value of a reference whose node was lowered. Unlike inf_tfjs_value(),
+// accepts a complex value and returns its real part.
 static enum inf_code find_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
                                 uint32_t *out_value, const char *where, struct inf_error *err)
 {

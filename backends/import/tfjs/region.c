@@ -7,7 +7,7 @@
 
 #include "proto/core/limits.h"
 
-// The values that a node has in the outer region.
+// The values that a node has in the outer region, kept until the inner region ends.
 struct saved {
     struct inf_tfjs_node *node;
     uint32_t region;

@@ -26,11 +26,12 @@ struct inf_tfjs_library {
     struct inf_tfjs_function *functions;
     uint32_t function_count;
     uint32_t region_count; // number of regions created so far
-    // Nodes added and regions begun; limited, because functions could multiply without end.
+    // Number of nodes added and regions begun so far. The number is limited, because functions that
+    // call each other could make the graph grow without end.
     uint64_t work_count;
-    // Functions that lowering calls through pointers, because operators with bodies lower nodes
-    // themselves. They return the row of an operator (NULL if it is not supported), and lower the
-    // branch or loop that a node ends.
+    // Returns the row of an operator; NULL if it is not supported. lower_merge() and lower_exit()
+    // lower the branch or loop that a node ends. All three are pointers, because this avoids a
+    // cyclic dependency: operators with bodies lower nodes themselves.
     const struct inf_tfjs_op *(*find_op)(const char *name);
     enum inf_code (*lower_merge)(struct inf_tfjs_scope *scope, struct inf_error *err);
     enum inf_code (*lower_exit)(struct inf_tfjs_scope *scope, struct inf_error *err);
@@ -43,20 +44,23 @@ enum inf_code inf_tfjs_library_init(struct inf_tfjs_library *library,
 // Frees the library.
 void inf_tfjs_library_fini(struct inf_tfjs_library *library);
 
-// Counts work. Returns INF_EXHAUSTED if the total exceeds INF_LIMIT_GRAPH_NODES.
+// Adds `work` to the number of nodes and regions that the import has created. Returns INF_EXHAUSTED
+// if the total exceeds INF_LIMIT_GRAPH_NODES.
 enum inf_code inf_tfjs_library_count(struct inf_tfjs_library *library, uint32_t work,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Begins a region in scope->region. End it with inf_tfjs_region_end().
+// Begins a region (a graph that is being built, such as a loop body) and stores it in
+// scope->region. The caller ends it with inf_tfjs_region_end().
 enum inf_code inf_tfjs_region_begin(struct inf_tfjs_scope *scope,
                                     struct inf_error *err) INF_NODISCARD;
-// Ends the scope's region. Nodes get back their values in the outer region.
+// Ends the scope's region (the subgraph that is being built). Nodes get back the values that they
+// have in the outer region.
 void inf_tfjs_region_end(struct inf_tfjs_scope *scope);
 
-// Returns the number of a region.
+// Returns the number of a region. No two regions of an import have the same number.
 uint32_t inf_tfjs_region_id(const struct inf_tfjs_region *region);
 
-// Saves the outer values of `node` before it gets values in this region.
+// Saves the values that `node` has in the outer region, before it gets values in this region.
 enum inf_code inf_tfjs_region_take(struct inf_tfjs_region *region, struct inf_tfjs_node *node,
                                    struct inf_error *err) INF_NODISCARD;
 
@@ -72,19 +76,20 @@ enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct in
                              uint32_t *out_value, const char *where,
                              struct inf_error *err) INF_NODISCARD;
 
-// Builds the subgraphs of a branch or loop. `build` adds the nodes of subgraph `side` through the
-// scope `inside`. values[i] is the subgraph's value for outer value i. `build` sets outputs[].
+// A callback that builds the two subgraphs of a branch (else and then) or of a loop (condition and
+// body). `build` adds the nodes of subgraph number `side` through the scope `inside`, and sets
+// outputs[]. values[i] is the value in the subgraph for value i of the outer graph.
 struct inf_tfjs_inside {
     enum inf_code (*build)(void *context, struct inf_tfjs_scope *inside, int side,
                            const uint32_t *values, uint32_t *outputs, struct inf_error *err);
     void *context;
 };
 
-// A branch. Side 1 runs if `predicate` is true, otherwise side 0.
+// A branch with two subgraphs: subgraph 1 runs if `predicate` is true, otherwise subgraph 0.
 struct inf_tfjs_branch_call {
     struct inf_tfjs_inside inside;
     uint32_t predicate;
-    const uint32_t *values; // outer values that the two sides use
+    const uint32_t *values; // values of the outer graph that the two subgraphs use
     uint32_t value_count;
     uint32_t output_count;
 };
@@ -93,7 +98,8 @@ enum inf_code inf_tfjs_emit_branch(struct inf_tfjs_scope *scope,
                                    const struct inf_tfjs_branch_call *call, uint32_t *out_values,
                                    struct inf_error *err) INF_NODISCARD;
 
-// A loop. Side 0 is its condition and has one output; side 1 is its body.
+// A loop with two subgraphs: subgraph 0 is the condition and has one output; subgraph 1 is the
+// body.
 struct inf_tfjs_loop_call {
     struct inf_tfjs_inside inside;
     const uint32_t *values; // initial values of the variables, then values that do not change

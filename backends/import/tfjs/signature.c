@@ -13,7 +13,7 @@ static bool is_placeholder(const struct inf_tfjs_node *node)
     return strcmp(node->op, "Placeholder") == 0 || strcmp(node->op, "PlaceholderWithDefault") == 0;
 }
 
-// The inputs or the outputs of a signature, while they are being read.
+// The list of inputs or the list of outputs in a signature, while it is being read.
 struct side {
     const char *name; // "inputs", "outputs"
     struct inf_tfjs_port *ports;

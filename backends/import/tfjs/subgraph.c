@@ -17,13 +17,13 @@
 // rank.
 #define LOOP_GUESSES 3
 
-// A subgraph that is to be built.
+// One subgraph of a branch or loop that is to be built.
 struct side {
     const struct inf_tfjs_inside *inside;
     int which;
-    const uint32_t *values; // values of the outer graph
+    const uint32_t *values; // values of the outer graph that the subgraph uses
     uint32_t value_count;
-    const struct inf_shape *shapes; // shapes that replace those of the first values
+    const struct inf_shape *shapes; // shapes of the first values inside the subgraph
     uint32_t shape_count;
     uint32_t output_count;
 };
@@ -94,7 +94,7 @@ static enum inf_code build_side(struct inf_tfjs_scope *scope, const struct side 
     return code;
 }
 
-// Adds the node, which takes ownership of its two subgraphs.
+// Adds the BRANCH or LOOP node, which takes ownership of its two subgraphs.
 static enum inf_code emit_node(struct inf_tfjs_scope *scope, struct inf_build_node *call,
                                struct inf_graph *sides[2], uint32_t *out_values,
                                struct inf_error *err)
@@ -232,7 +232,8 @@ enum inf_code inf_tfjs_emit_loop(struct inf_tfjs_scope *scope,
 
 // --- branches that end with a Merge ---
 
-// Sets the values of border nodes inside a side.
+// Gives the nodes whose values come from outside a branch their values inside the branch's
+// subgraph.
 static enum inf_code set_captures(const struct inf_tfjs_branch *branch,
                                   struct inf_tfjs_scope *inside, const uint32_t *values,
                                   struct inf_error *err)
@@ -297,7 +298,7 @@ struct loop {
     uint32_t constant_count;
 };
 
-// Sets the value of a border node inside the loop.
+// Sets the value that a node at the border of a loop (Enter, Merge, Switch) has inside the loop.
 static enum inf_code set_border(struct inf_tfjs_scope *inside, uint32_t node, uint32_t value,
                                 struct inf_error *err)
 {

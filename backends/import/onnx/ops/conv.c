@@ -288,7 +288,7 @@ static uint32_t add_requantization(struct inf_onnx_scope *s, uint32_t sum, uint3
         &s->b, inf_build_clip(&s->b, y, is_signed ? -128 : 0, is_signed ? 127 : 255), dtype);
 }
 
-// Adds x_scale * w_scale / y_scale.
+// Adds x_scale * w_scale / y_scale in f64.
 static uint32_t add_joint_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
 {
     uint32_t scale = inf_build_mul(&s->b, inf_build_cast(&s->b, x, INF_DTYPE_F64),
@@ -296,7 +296,7 @@ static uint32_t add_joint_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w
     return inf_build_div(&s->b, scale, inf_build_cast(&s->b, y, INF_DTYPE_F64));
 }
 
-// Same as add_joint_scale(), in the type of the scales.
+// Adds x_scale * w_scale / y_scale in the type of the scales, not in f64.
 static uint32_t add_typed_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
 {
     return inf_build_div(&s->b, inf_build_mul(&s->b, x, w), y);

@@ -36,7 +36,8 @@ static uint32_t resolve_const_shape(struct inf_onnx_scope *s, uint32_t x,
     return inf_build_concat(&s->b, parts, wanted->count, 0);
 }
 
-// Same as resolve_const_shape(), for a shape that is computed at run time.
+// Adds nodes that compute a shape in which 0 is replaced by the dimension of x. For shapes that are
+// not constants.
 static uint32_t resolve_shape(struct inf_onnx_scope *s, uint32_t x, uint32_t shape, bool allow_zero)
 {
     int32_t rank = inf_build_rank(&s->b, x);

@@ -39,7 +39,7 @@ static enum inf_code lower_const(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_result(scope, value, err);
 }
 
-// Lowers Identity, and operators that behave in the same way: the output is the first input.
+// Lowers Identity and other operators without effect in inference: the output is input 0.
 static enum inf_code lower_identity(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     return inf_tfjs_result(scope, scope->inputs[0], err);

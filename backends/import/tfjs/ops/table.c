@@ -130,7 +130,8 @@ static enum inf_code emit_binary_op(struct inf_tfjs_scope *scope, enum inf_op op
     return inf_tfjs_emit(scope, &call, out_value, err);
 }
 
-// Adds the values for `asked`, a list of keys. Unknown keys get the default.
+// Adds nodes that look up the keys in the list `asked`. Keys that are not in the table get the
+// default value.
 static enum inf_code emit_lookup(struct inf_tfjs_scope *scope, const struct contents *contents,
                                  uint32_t asked, uint32_t *out_value, struct inf_error *err)
 {
