@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds a recurrent layer as one RNN node. Keras stores weights as [features,gates*units] in Keras's
-// order of gates. The operator takes ONNX's layout [directions,gates*units,features] and ONNX's
-// order.
+// Adds a recurrent layer as one RNN node, and converts the weights. Keras stores weights as
+// [features,gates*units] with its own order of gates. The RNN node takes ONNX's layout
+// [directions,gates*units,features] and ONNX's order.
 #include "backends/import/layers/sequence.h"
 
 #define GATES_MAX 4
@@ -40,7 +40,8 @@ static enum inf_code set_attributes(const struct inf_layers_cell *cell,
     attrs->kind = cell->kind == INF_LAYERS_CELL_LSTM  ? INF_RNN_LSTM
                   : cell->kind == INF_LAYERS_CELL_GRU ? INF_RNN_GRU
                                                       : INF_RNN_SIMPLE;
-    // The order is: gates, new value of the cell and, for an LSTM, the activation of the output.
+    // The order of activations is: of the gates, of the new value of the cell and, for an LSTM, of
+    // the output.
     if (attrs->kind != INF_RNN_SIMPLE)
         INF_TRY(add_activation(scope, cell->recurrent_activation, attrs, err));
     INF_TRY(add_activation(scope, cell->activation, attrs, err));

@@ -5,8 +5,8 @@
 
 #include "backends/import/layers/cell.h"
 
-// Returns true if the operator can compute the cell: it supports the activations, and no two of
-// them have different parameters.
+// Returns true if one RNN node can compute the cell: the node supports the cell's activations, and
+// no two activations have different parameters.
 bool inf_layers_sequence_has(const struct inf_layers_cell *cell, struct inf_layers_scope *scope);
 
 // Adds all steps of x [batch,time,features], in reverse order if `backwards` is set, and updates

@@ -29,13 +29,13 @@ void inf_onnx_body_lower(struct inf_onnx_scope *s, const struct inf_onnx_body *b
 // because a node must compute every output.
 void inf_onnx_body_add_outputs(struct inf_onnx_scope *s, const uint32_t *values, uint32_t count);
 
-// The values of several iterations, which are joined along an axis later.
+// The results of several iterations of an unrolled loop, which are joined along an axis later.
 struct inf_onnx_stack {
     uint32_t values[INF_ONNX_ROUNDS_MAX];
     uint32_t count;
 };
 
-// Appends a value as one slice along `axis`.
+// Appends the result of one iteration to the stack, as one slice along `axis`.
 void inf_onnx_stack_push(struct inf_onnx_scope *s, struct inf_onnx_stack *stack, uint32_t value,
                          int32_t axis);
 

@@ -163,8 +163,8 @@ static struct inf_onnx_scope lower_body(struct inf_onnx_scope *s, struct builder
 
 // --- stacked outputs ---
 
-// Adds an empty list. Its items have the shape of an iteration's result, as far as this shape is
-// known.
+// Adds an empty list for a stacked output. Its items have the shape of one iteration's result, as
+// far as this shape is known.
 static uint32_t add_empty_list(struct inf_onnx_scope *s, const struct inf_value *item)
 {
     struct inf_shape shape = {.rank = item->shape.rank + 1};

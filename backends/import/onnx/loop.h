@@ -5,7 +5,7 @@
 
 #include "backends/import/onnx/body.h"
 
-// A scan input, of which each iteration takes one slice.
+// An input of Scan: iteration i takes slice i of the value along the axis.
 struct inf_onnx_slices {
     uint32_t value;
     int32_t axis;
@@ -23,8 +23,8 @@ struct inf_onnx_loop {
     uint32_t carried;
     struct inf_onnx_slices slices[INF_ONNX_CARRIED_MAX];
     uint32_t slice_count;
-    // Number of body outputs after the carried ones. Each gets one slice per iteration along axis
-    // 0.
+    // Number of body outputs after the carried values. The results of all iterations are stacked
+    // along axis 0, one slice for each iteration.
     uint32_t stacked;
 };
 

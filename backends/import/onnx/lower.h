@@ -5,8 +5,8 @@
 
 #include "backends/import/onnx/scope.h"
 
-// Lowers `nodes` in `frame`. `s` is the scope of the node to whose body they belong; the first
-// failure is recorded in it.
+// Lowers `nodes` with the names of `frame`. The nodes are the body of the node of scope `s`, which
+// records the first failure.
 void inf_onnx_lower_nodes(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                           struct inf_onnx_node *nodes, uint32_t count);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the entry of a name, or the free entry where it would be. There is always a free one.
+// Returns the table entry of a name or, if the name is not in the table, the free entry for it.
 static struct inf_onnx_name *find_entry(const struct inf_onnx_names *names, const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u;

@@ -22,7 +22,7 @@
 struct lacking {
     const char **names;
     size_t count, capacity;
-    bool certainly; // true: some are outside of branches, so every run needs them
+    bool certainly; // true: at least one is not in a branch, so every run needs it
 };
 
 static enum inf_code append_operator(struct lacking *lacking, const char *name,

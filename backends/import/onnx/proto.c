@@ -13,7 +13,7 @@
 // long lists.
 #define FIELDS_MAX ((uint64_t)1 << 22)
 
-// --- which fields are messages ---
+// --- the schema: which fields contain messages ---
 
 enum message {
     MESSAGE_MODEL,

@@ -43,7 +43,7 @@ struct inf_onnx_import {
     struct inf_onnx_sequences sequences;
 };
 
-// The names that nodes can use: those of a graph, a branch, a loop body or a function.
+// The names that nodes can use. Every graph, branch, loop body and function call has its own frame.
 struct inf_onnx_frame {
     const struct inf_onnx_frame *outer; // frame whose names a branch can use too; NULL: none
     // For a function: the frame of the node that calls it; otherwise NULL.
@@ -77,7 +77,7 @@ struct inf_onnx_scope {
                        struct inf_onnx_node *nodes, uint32_t count);
 };
 
-// Returns a scope for `node`. Its nodes are added to `graph`.
+// Returns a scope for `node`. Nodes that are added through the scope become part of `graph`.
 struct inf_onnx_scope inf_onnx_scope_make(struct inf_onnx_import *import, struct inf_graph *graph,
                                           const struct inf_onnx_frame *frame,
                                           struct inf_onnx_node *node, struct inf_error *err);

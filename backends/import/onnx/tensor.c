@@ -14,7 +14,8 @@
 #include "backends/import/onnx/proto.h"
 #include "backends/storage/file.h"
 
-// Raw data of at least this size is released while it is copied. The pieces have this size too.
+// Raw data of at least this size is copied piece by piece, and the file's pages are released
+// meanwhile.
 #define TAKEN_BYTES_MIN ((size_t)256 << 10)
 #define PIECE_BYTES     ((size_t)1 << 20)
 #define PAGE_BYTES_MAX  ((size_t)64 << 10) // the largest page size; two pieces may share a page

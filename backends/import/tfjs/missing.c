@@ -46,7 +46,8 @@ static int compare_nodes(const void *a, const void *b)
     const struct inf_tfjs_node *left = *(struct inf_tfjs_node *const *)a;
     const struct inf_tfjs_node *right = *(struct inf_tfjs_node *const *)b;
     int order = strcmp(left->op, right->op);
-    // Compare addresses, which gives the order of the file because all nodes are in one array.
+    // Compare addresses. This sorts equal names in the order of the file, because all nodes are in
+    // one array.
     return order != 0 ? order : (left > right) - (left < right);
 }
 

@@ -163,7 +163,7 @@ static enum inf_code lower_plain(struct inf_tfjs_scope *scope, struct inf_error 
                                          : scope->op->lower(scope, err);
 }
 
-// Inside a loop, both outputs of its Switch are the variable itself.
+// Inside a loop, both outputs of a variable's Switch have the value of the variable.
 static enum inf_code lower_loop_switch(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value, *values;

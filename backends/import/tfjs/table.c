@@ -138,7 +138,7 @@ static enum inf_code find_resource(struct inf_tfjs_tables *tables, const struct 
         INF_TRY(find_node(&entry, tables->initializer, &node, err));
         const struct inf_tfjs_ref ref = {.node = (uint32_t)(node - tables->initializer->nodes)};
         const struct inf_tfjs_node *table = skip_passing_nodes(tables->initializer, &ref);
-        // Operators that fill a table also return the table.
+        // Operators that fill a table also return the table, so look at their first input.
         if (is_filling(table))
             table = skip_passing_nodes(tables->initializer, &table->inputs[0]);
         if (!is_table(table))

@@ -15,7 +15,7 @@ TestSuite(layers_model, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 #define INPUT                                                                                      \
     "{'class_name':'InputLayer','name':'x','config':{'batch_input_shape':[null,4],'name':'x'}}"
 
-// Makes a document from a topology and from weights whose bytes are all zero.
+// Makes a model.json document from a topology and a list of weights, whose bytes are all zero.
 static char *wrap_document(const char *topology, const char *weights)
 {
     size_t size = strlen(topology) + strlen(weights) + 256;
@@ -87,13 +87,13 @@ Test(layers_model, sequential_models_of_all_times_are_the_same)
                      ",'activation':'relu','batch_input_shape':[null,4]}") "]}",
                  DENSE_WEIGHTS, 15);
     check_dense("d_input", "d");
-    // The list is in an object inside model_config.
+    // The list of layers is in an object inside model_config.
     accept_model(
         "{'keras_version':'2.10.0','model_config':{'class_name':'Sequential','config':{'name':"
         "'s','layers':[" INPUT "," DENSE(",'activation':'relu'}") "]}}}",
         DENSE_WEIGHTS, 15);
     check_dense("x", "d");
-    // The format of Keras 3.
+    // The format of Keras 3, in which the dtype is an object.
     accept_model(
         "{'class_name':'Sequential','config':{'name':'s','layers':[{'module':'keras.layers',"
         "'class_name':'InputLayer','config':{'batch_shape':[null,4],'dtype':'float32','name':"
@@ -103,7 +103,7 @@ Test(layers_model, sequential_models_of_all_times_are_the_same)
         "{'class_name':'function','config':'relu'}},'registered_name':null}]}}",
         DENSE_WEIGHTS, 15);
     check_dense("x", "d");
-    // Only build_config has the input shape.
+    // The first layer has no input shape; only the model's build_input_shape has it.
     accept_model("{'class_name':'Sequential','config':{'layers':[" DENSE(
                      ",'activation':'relu'}") "],'build_input_shape':[null,4]}}",
                  DENSE_WEIGHTS, 15);
@@ -396,8 +396,8 @@ Test(layers_model, recurrent_layers_say_what_they_cannot_do)
     }
 }
 
-// Writes a model that calls an inner model twice. The inner model calls another one twice, and so
-// on. In total there are 2^levels layers without a node.
+// Returns the topology of `levels` Sequential models, each nested in the next one. The innermost
+// model has one Dropout layer, which adds no node.
 static char *write_tower(unsigned levels)
 {
     char *text = malloc(1 << 16);

@@ -43,7 +43,7 @@ static void write_file(const char *name, const void *data, size_t size)
     close(fd);
 }
 
-// Imports the written model and empties the writer.
+// Imports the model that the test has written to `writer`, then empties the writer.
 static enum inf_code import_it(struct inf_pb_writer *writer, struct inf_model_info *info)
 {
     write_file("model.onnx", writer->data, writer->size);
@@ -81,8 +81,8 @@ static void put_node(struct inf_pb_writer *writer, const char *op, const char *a
     inf_pb_close(writer);
 }
 
-// Writes a graph with a node of operator `outer`, and a node of operator `op` whose body has an
-// unknown operator.
+// Writes a graph with two nodes: one of operator `outer`, and one of operator `op` that has a graph
+// with an unknown operator as its body.
 static void put_lacking(struct inf_pb_writer *writer, const char *op, const char *outer)
 {
     inf_onnx_put_head(writer, 18);

@@ -14,7 +14,7 @@
 #include "proto/core/limits.h"
 #include "tests/support/models/onnx_writer.h"
 
-// The maximum growth of the process's memory during one import, in KiB.
+// The most by which the memory of the process may grow during one import, in KiB.
 #define GROWTH_KIB_MAX ((768L << 10) * SHADOW_FACTOR)
 
 static char folder[] = "/tmp/inf-bomb-XXXXXX";
@@ -46,7 +46,7 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-// Imports the written model as the daemon does, and empties the writer.
+// Imports the model in `writer` with the options that the daemon uses, then empties the writer.
 static enum inf_code import_it(struct inf_pb_writer *writer)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};

@@ -54,7 +54,7 @@ static void tear_down(void)
 
 TestSuite(onnx_control, .init = set_up, .fini = tear_down);
 
-// Loads the model in the writer and empties the writer.
+// Loads the model that the test has written to the writer, then empties the writer.
 static void load_model(struct inf_pb_writer *writer)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
@@ -90,8 +90,8 @@ static void expect_output(uint32_t index, const struct inf_shape *shape, const f
     struct inf_result result = {
         .dtype = value->dtype, .shape = value->shape, .data = buffers[index]};
     char text[INF_SHAPE_TEXT_SIZE];
-    // A result of unknown shape stays in the executable. A result of known shape was written to the
-    // buffer.
+    // A result of unknown shape is read from the executable. A result of known shape was written to
+    // `buffers`.
     bool is_left = inf_executable_result(executable, 0, index, &result);
     cr_assert_neq(is_left, inf_shape_known(&value->shape));
     cr_assert(inf_shape_equal(&result.shape, shape), "%s", inf_shape_print(&result.shape, text));

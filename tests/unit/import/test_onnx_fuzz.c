@@ -9,7 +9,7 @@
 #include "backends/registry.h"
 #include "tests/support/models/onnx_writer.h"
 
-#define VARIANTS 2200 // variants of each seed model
+#define VARIANTS 2200 // number of changed copies that are made of each seed model
 
 static uint64_t state;
 

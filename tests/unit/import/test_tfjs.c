@@ -11,7 +11,7 @@
 
 TestSuite(tfjs, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
-// Asserts that the importer refuses a document, which is written with ' for ".
+// Asserts that the importer refuses a document. In `json`, ' stands for ".
 static void refuse_model(const char *json, enum inf_code code, const char *part)
 {
     cr_assert_eq(inf_tfjs_case_import_text(json), code, "%d, wanted %d: %s in %s",
@@ -433,7 +433,8 @@ Test(tfjs, a_chain_of_many_nodes_needs_no_deep_stack)
     };
     char *json = malloc((size_t)COUNT * 80 + 1024), *end = json;
     end += sprintf(end, "{'modelTopology':{'node':[" X);
-    // The nodes are listed in reverse order, so that the walk follows the whole chain at once.
+    // The nodes are listed in reverse order, so that the importer's search goes through the whole
+    // chain at once, to a depth of COUNT nodes.
     for (int i = COUNT; i > 1; i--)
         end += sprintf(end, ",{'name':'n%d','op':'Relu','input':['n%d']}", i, i - 1);
     sprintf(end, RELU("n1", "x") "]}}");

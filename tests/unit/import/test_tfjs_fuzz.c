@@ -253,8 +253,8 @@ Test(tfjs_fuzz, a_value_of_another_type_anywhere_never_breaks_the_importer)
         if (!found)
             break;
     }
-    // The model has several hundred values. A count above 400 shows that the walk has visited all
-    // of them.
+    // The document has several hundred JSON values. A count above 400 shows that each of them was
+    // replaced at least once.
     cr_assert_gt(count, 400u);
     free(text);
 }

@@ -98,7 +98,8 @@ static uint32_t add_causal_bias(struct inf_onnx_scope *s, const struct attention
                          attention->dtype);
 }
 
-// Adds the bias that hides keys beyond the number of valid ones in each batch.
+// Adds the bias that hides the keys after the first valid ones, whose number differs between the
+// batches.
 static uint32_t add_length_bias(struct inf_onnx_scope *s, const struct attention *attention,
                                 uint32_t lengths)
 {

@@ -17,7 +17,7 @@
 
 // The nodes after an If, for the case that they become part of its branches.
 struct rest {
-    struct inf_onnx_frame *frame; // frame of the If
+    struct inf_onnx_frame *frame; // the names of the graph or body that contains the If
     struct inf_onnx_node *nodes;
     uint32_t count;
     const char **outputs; // outputs of the frame that no node before the If computes

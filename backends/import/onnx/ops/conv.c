@@ -13,7 +13,7 @@ struct flat_conv {
     uint32_t x, filter, bias;
     int64_t groups;
     const struct inf_onnx_window *window;
-    int32_t first; // index of the height among the window's axes; the width follows
+    int32_t first; // index of the height in `window`, which may have three axes; the width follows
     const struct quantization *quantization; // NULL if x and filter are not quantised
 };
 
@@ -52,7 +52,7 @@ static uint32_t emit_depthwise(struct inf_onnx_scope *s, const struct flat_conv 
     return inf_build_value(&s->b, &node);
 }
 
-// Adds a node of qconv2d or qmatmul.
+// Adds a node of the graph's quantised operators qconv2d (convolution) or qmatmul (matrix product).
 static uint32_t emit_quantized(struct inf_onnx_scope *s, struct inf_build_node *node, uint32_t bias,
                                const struct quantization *quantization)
 {

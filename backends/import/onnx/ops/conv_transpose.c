@@ -40,7 +40,7 @@ static void read_per_axis(struct inf_onnx_scope *s, const char *name, int32_t ax
 {
     struct inf_build_ints ints;
     *there = inf_onnx_attr_ints(s, name, &ints);
-    // The shape may include batch and channels.
+    // The requested shape may include batch and channels, which come before the spatial axes.
     uint32_t skip = *there && ints.count == (uint32_t)axes + 2 ? 2 : 0;
     if (*there && ints.count != (uint32_t)axes + skip)
         inf_build_fail(&s->b, INF_INVALID, "%s has %u numbers, wanted %d", name, ints.count, axes);

@@ -68,7 +68,7 @@ static void read_vectorizer(struct inf_onnx_scope *s, struct vectorizer *v)
     }
 }
 
-// Returns the n-grams of one length. *first is the index of the first of them.
+// Returns the n-grams of one length. *first is the index of the first one among all n-grams.
 static struct grams find_grams(struct inf_onnx_scope *s, const struct vectorizer *v, int32_t length,
                                int64_t *first)
 {

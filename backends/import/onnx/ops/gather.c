@@ -127,7 +127,7 @@ static void lower_nonzero(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_cast(&s->b, places, INF_DTYPE_I64);
 }
 
-// Selects the slices whose condition is true.
+// Lowers Compress, which selects the slices along an axis whose condition is true.
 static void lower_compress(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
@@ -141,8 +141,8 @@ static void lower_compress(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_gather(&s->b, x, places, axis);
 }
 
-// The outputs are, in ONNX's order: distinct values, first positions, index of each element,
-// counts.
+// Lowers Unique. The outputs are, in ONNX's order: distinct values, first positions, index of each
+// element, counts.
 static void lower_unique(struct inf_onnx_scope *s)
 {
     static const uint32_t order[] = {0, 2, 1, 3};
@@ -210,7 +210,7 @@ static void lower_one_hot(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_select(&s->b, here, on, off);
 }
 
-// Selects the upper or lower triangle of the last two axes.
+// Lowers Trilu, which keeps the upper or lower triangle of the last two axes.
 static void lower_trilu(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];

@@ -193,8 +193,8 @@ static void lower_one_scan(struct inf_onnx_scope *s, struct inf_onnx_body *body,
     inf_onnx_loop_lower(s, &loop, results);
 }
 
-// Moves the stacking axis of an output from axis 0 to the axis that the attributes name, and
-// reverses it if the attributes request that.
+// Moves axis 0 of an output, along which the slices of the iterations are stacked, to the axis that
+// the attributes name. Reverses this axis if the attributes request that.
 static uint32_t place_stack(struct inf_onnx_scope *s, const struct scan *scan, uint32_t index,
                             uint32_t x)
 {

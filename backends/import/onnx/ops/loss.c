@@ -26,8 +26,8 @@ static uint32_t combine_losses(struct inf_onnx_scope *s, uint32_t loss, uint32_t
                          inf_build_reduce(&s->b, INF_REDUCE_SUM, weight, &axes, false));
 }
 
-// Adds the negated element of x [n,c,...] at the class given by target [n,...], multiplied by the
-// weight of that class. Positions whose target is ignored give 0.
+// Adds nodes that compute -x[n,c,...] for the class c in target [n,...], times the class's weight.
+// Positions whose target is ignored give 0.
 static uint32_t add_negative_likelihood(struct inf_onnx_scope *s, uint32_t x)
 {
     enum inf_dtype dtype = inf_build_dtype(&s->b, x), index = inf_build_dtype(&s->b, s->inputs[1]);

@@ -37,7 +37,8 @@ static void lower_concat(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_concat(&s->b, s->inputs, s->input_count, axis);
 }
 
-// Reads the sizes of the parts of a split: from a list, or as equal as possible.
+// Reads the sizes of the parts of a split from a list. Without a list, the parts are as equal as
+// possible.
 static struct inf_build_ints read_sizes(struct inf_onnx_scope *s, int32_t axis, bool *listed)
 {
     struct inf_build_ints sizes = {.count = 0};
@@ -85,7 +86,7 @@ static void lower_split(struct inf_onnx_scope *s)
 
 // --- slices ---
 
-// Adds begins, ends or steps for every axis of x, from a list for some of them.
+// Extends a list of begins, ends or steps for some axes to a list for every axis of x.
 static uint32_t expand_to_all_axes(struct inf_onnx_scope *s, uint32_t listed,
                                    const struct inf_build_ints *axes, int32_t rank,
                                    int64_t fallback)

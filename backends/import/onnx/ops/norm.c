@@ -15,7 +15,8 @@ static struct inf_ints make_axes_from(int32_t first, int32_t rank)
     return axes;
 }
 
-// x minus its mean along axes, and the inverse of its standard deviation.
+// The parts of a normalisation of x along axes: x minus its mean, the mean, and the inverse of the
+// standard deviation.
 struct normalized {
     uint32_t value, mean, inverse;
 };
@@ -35,7 +36,8 @@ static struct normalized add_normalized(struct inf_onnx_scope *s, uint32_t x,
     return result;
 }
 
-// Adds the graph's operator on x, scale and offset; the last two may be INF_VALUE_NONE.
+// Adds a node of the graph's normalisation operator on x, scale and offset. Scale and offset may be
+// INF_VALUE_NONE.
 static uint32_t add_normalization_node(struct inf_onnx_scope *s, enum inf_normalize_kind kind,
                                        const uint32_t operands[3], const struct inf_ints *axes,
                                        float epsilon)

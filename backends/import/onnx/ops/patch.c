@@ -77,7 +77,8 @@ static int64_t count_patches(struct inf_onnx_scope *s, const struct columns *col
     return inf_build_ok(&s->b) ? room / columns->strides.values[axis] + 1 : 1;
 }
 
-// Adds a filter [block..., 1, patch] that moves element i of a patch to position i of its block.
+// Adds a filter [block..., 1, patch] of zeros and ones that puts element i of a patch at position i
+// of the patch's block in the image.
 static uint32_t add_placing_filter(struct inf_onnx_scope *s, const struct columns *columns,
                                    enum inf_dtype dtype)
 {

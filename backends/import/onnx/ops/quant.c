@@ -64,8 +64,8 @@ static enum inf_dtype read_quantized_type(struct inf_onnx_scope *s)
     return type != 0 ? inf_onnx_dtype(type) : INF_DTYPE_U8;
 }
 
-// Returns true if scale and zero point have one number, or one for each index of an axis, as the
-// graph's operators require.
+// Returns true if the graph's quantise operators support this scale and zero point: each is one
+// number, or one number for each index of an axis, and not one number for each block.
 static bool is_plain(struct inf_onnx_scope *s, uint32_t zero)
 {
     if (inf_onnx_attr_int(s, "block_size", 0) != 0 || inf_build_rank(&s->b, s->inputs[1]) > 1)
@@ -74,7 +74,7 @@ static bool is_plain(struct inf_onnx_scope *s, uint32_t zero)
            inf_build_rank(&s->b, zero) == inf_build_rank(&s->b, s->inputs[1]);
 }
 
-// Adds the graph's operator on x, scale and zero point.
+// Adds the graph's quantise or dequantise operator `op` on x, scale and zero point.
 static uint32_t add_plain_node(struct inf_onnx_scope *s, enum inf_op op, uint32_t x, uint32_t scale,
                                uint32_t zero, enum inf_dtype dtype)
 {

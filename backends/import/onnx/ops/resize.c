@@ -17,8 +17,8 @@ struct request {
     int32_t rank;
     int32_t count; // number of axes that the node names
     int32_t axes[INF_LIMIT_RANK];
-    uint32_t sizes;  // i32 [rank]
-    uint32_t scales; // f32 [rank]; INF_VALUE_NONE: sizes are given instead
+    uint32_t sizes;  // value, i32 [rank]: the sizes of y
+    uint32_t scales; // value, f32 [rank]; INF_VALUE_NONE: sizes are given instead
     uint32_t region; // f32 [2 * rank]; INF_VALUE_NONE unless the mode is tf_crop_and_resize
     struct inf_attrs_resample attrs;
 };
@@ -54,7 +54,7 @@ static void read_modes(struct inf_onnx_scope *s, struct inf_attrs_resample *attr
     attrs->extrapolation = inf_onnx_attr_float(s, "extrapolation_value", 0);
 }
 
-// --- lists for some axes, extended to all ---
+// --- extending a list for some axes to all axes ---
 
 // Adds a node that takes one element of a list.
 static uint32_t take_item(struct inf_onnx_scope *s, uint32_t list, int64_t index)
@@ -62,7 +62,8 @@ static uint32_t take_item(struct inf_onnx_scope *s, uint32_t list, int64_t index
     return inf_build_slice(&s->b, list, 0, index, index + 1, 1);
 }
 
-// Adds the list for all axes, made from a list for the named axes. Other axes get the value `rest`.
+// Extends a list for the axes that the node names to a list for all axes. Other axes get the value
+// `rest`.
 static uint32_t extend_to_all_axes(struct inf_onnx_scope *s, const struct request *request,
                                    uint32_t list, uint32_t rest)
 {

@@ -44,8 +44,9 @@ static void lower_grid_sample(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
 }
 
-// Adds the centres of `size` ([1], i32) pixels between -1 and 1, or positions from -1 to 1, along
-// axis `axis` of `axes`. All other axes have size 1.
+// Adds the coordinates of `size` ([1], i32) pixels along axis `axis` of a tensor of rank `axes`.
+// They are the pixel centres between -1 and 1, or go exactly from -1 to 1. All other axes have size
+// 1.
 static uint32_t add_positions(struct inf_onnx_scope *s, uint32_t size, enum inf_dtype dtype,
                               int32_t axis, int32_t axes)
 {

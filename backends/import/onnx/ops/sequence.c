@@ -6,8 +6,8 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Allocates a list of values. The lengths of all lists count towards a limit, because a short node
-// can request a long list.
+// Allocates a list of `count` values. Adds `count` to the total length of all lists, which is
+// limited, because a short node can request a long list.
 static uint32_t *make_list(struct inf_onnx_scope *s, uint32_t count)
 {
     uint32_t *used = &s->import->sequences.item_count;

@@ -78,7 +78,7 @@ static enum inf_code read_pads(struct inf_tfjs_scope *scope, struct pads *pads,
                          padding.text);
 }
 
-// The operators fused after a product.
+// The operators that are fused into the node of a convolution or matrix product.
 struct fusion {
     uint32_t bias;  // value of the bias, or INF_VALUE_NONE
     uint32_t alpha; // slope of prelu, or INF_VALUE_NONE

@@ -32,7 +32,7 @@ static enum inf_code emit_concat(struct inf_tfjs_scope *scope, uint32_t a, uint3
     return emit_node(scope, INF_OP_CONCAT, a, b, out, err);
 }
 
-// A part of a tensor along the first axis.
+// A range of the items of a list, which is a tensor whose first axis counts the items.
 struct part {
     uint32_t x;
     int64_t begin, end;
