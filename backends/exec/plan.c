@@ -124,8 +124,8 @@ static uint32_t find_step(const struct inf_plan *plan, uint32_t node)
     return begin;
 }
 
-// Returns the device of the step, one of the first `steps`, that computes `value`; NULL if none of
-// them does, so that it lies in host memory.
+// Returns the device of the step that computes `value`. Returns NULL if none of the first `steps`
+// steps computes it, because the value is then in host memory.
 static const struct inf_device_info *find_maker(const struct planner *planner, uint32_t value,
                                                 uint32_t steps)
 {
@@ -399,7 +399,7 @@ static uint32_t list_classes(struct planner *planner, enum inf_place place,
     return count;
 }
 
-// Places `count` more classes. Sets *bytes to the size of the arena so far.
+// Places `count` storage classes in the arena. Sets *bytes to the size of the arena so far.
 static enum inf_code place_some(struct planner *planner, struct inf_arena_plan *arena,
                                 struct storage_class **classes, uint32_t count, size_t *bytes,
                                 struct inf_error *err)

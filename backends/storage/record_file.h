@@ -14,7 +14,8 @@
 // The maximum length of a line including its end. Longer records are not stored.
 #define INF_RECORD_LINE 6144u
 
-// The caller fills the members before the blank line. All strings are static.
+// An open file. The caller fills the members before the blank line; inf_record_file_open() fills
+// the others. All strings are static.
 struct inf_record_file {
     const char *name; // "shapes.db"
     const char

@@ -152,7 +152,7 @@ static enum inf_code run_node(struct inf_interpreter *interpreter, struct frame 
 
 // --- branches and loops ---
 
-// The inputs and outputs of a subgraph.
+// The tensors that a node passes to its subgraph, and the tensors that the subgraph returns.
 struct exchange {
     struct inf_tensor *inputs, *outputs;
     uint32_t input_count, output_count;
@@ -168,7 +168,7 @@ static void end_exchange(struct inf_interpreter *interpreter, struct exchange *e
     free(exchange->outputs);
 }
 
-// Collects the node's inputs, starting at index `first`.
+// Collects the node's inputs from index `first` on, to pass them to a subgraph of the node.
 static enum inf_code begin_exchange(struct exchange *exchange, const struct frame *frame,
                                     const struct inf_node *node, uint32_t first,
                                     struct inf_error *err)

@@ -118,7 +118,7 @@ static enum inf_code run_once(struct inf_inspection *inspection, uint64_t *took_
     return INF_OK;
 }
 
-// Stores the profile of the last run as the one to report.
+// Replaces the profile that is reported by the profile of the last run, which was the fastest.
 static void keep_profile(struct inf_inspection *inspection, uint64_t took_ns)
 {
     uint32_t count =
@@ -215,7 +215,7 @@ void inf_inspection_report_node(const struct inf_inspection *inspection, uint32_
     }
 }
 
-// Returns the data of a value that no node computes: an input or a constant.
+// Returns the data of an input or a constant, and its size in *bytes; NULL for other values.
 static const void *find_given(const struct inf_inspection *inspection, uint32_t value,
                               size_t *bytes)
 {

@@ -37,7 +37,7 @@ const struct inf_graph *inf_inspection_graph(const struct inf_inspection *inspec
 // Returns the total time of the fastest run.
 uint64_t inf_inspection_run_ns(const struct inf_inspection *inspection);
 
-// The results for one node after a run.
+// The time and the output statistics of one node after a run.
 struct inf_node_report {
     uint64_t start_ns;           // time within the run, estimated from the times of earlier steps
     uint64_t time_ns;            // 0: the node has no step of its own

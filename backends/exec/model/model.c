@@ -59,7 +59,7 @@ static void review_constants(struct inf_model *model) INF_MAY_BLOCK
     if (!inf_weight_residency_begin_review(&model->residency))
         return;
     inf_shape_classes_pin(&model->classes, true);
-    // If there is no memory for the list, all constants stay in memory.
+    // If there is no memory for the list of constants, none of them is evicted.
     if (list_constants(model, &constants, NULL) == INF_OK)
         inf_weight_residency_review(&model->residency, &constants, model->constants);
     inf_constants_fini(&constants);

@@ -8,7 +8,7 @@
 
 static enum inf_code apply_model(struct inf_layers_scope *scope, struct inf_error *err);
 
-// Fails if an input is given by a name that is not one of `names`.
+// Fails if the call passes a tensor under a keyword that is not one of `names`.
 static enum inf_code check_named(const struct inf_layers_scope *scope, const char *const *names,
                                  struct inf_error *err)
 {
@@ -47,8 +47,8 @@ struct run {
     struct inf_layers_result *results; // outputs of each call
 };
 
-// Sets *out to the tensor of a reference whose call has been lowered. `who` is the layer that has
-// the reference.
+// Sets *out to the tensor to which `ref` refers. The call that computes the tensor has been
+// lowered. `who` is the layer that takes the tensor as input, for error texts.
 static enum inf_code find_tensor(const struct run *run, const struct inf_layers_ref *ref,
                                  struct inf_layers_tensor *out, const struct inf_layers_layer *who,
                                  struct inf_error *err)

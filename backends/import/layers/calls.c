@@ -9,7 +9,7 @@
 
 #include "proto/core/limits.h"
 
-// The state of reading the calls of a model.
+// What the functions that read the calls of a model share.
 struct reader {
     struct inf_layers_document *document;
     struct inf_layers_model *model;
@@ -72,7 +72,7 @@ static enum inf_code read_named(struct reader *reader, const struct inf_json *na
     struct inf_json member;
     if (reader->call == NULL || reader->call->arguments.value != NULL || !inf_json_is_object(named))
         return INF_OK;
-    // Store a view without parent, because the parent view is freed earlier.
+    // Store the value without a pointer to its parent, because the parent struct is freed earlier.
     reader->call->arguments = (struct inf_json){.value = named->value};
     for (void *iterator = NULL; inf_json_next(named, &iterator, &member);) {
         size_t count = 0;
@@ -275,9 +275,9 @@ static enum inf_code visit_refs(struct inf_layers_model *model,
     return INF_OK;
 }
 
-// Records that a model within a model has a call 0. Calls of such a model are numbered from 1,
-// because the document does not list the call that created it. If a reference uses 0, they are
-// numbered from 0.
+// Numbers the calls of a layer from 0 if the reference uses the number 0. Otherwise the calls of a
+// model within a model are numbered from 1, because the document does not list the call that
+// created the model.
 static enum inf_code note_call_zero(struct inf_layers_model *model, struct inf_layers_ref *ref,
                                     struct inf_error *err)
 {

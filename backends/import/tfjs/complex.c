@@ -29,8 +29,8 @@ enum inf_code inf_tfjs_finish_complex(struct inf_tfjs_scope *scope, uint32_t rea
     return INF_OK;
 }
 
-// Lowers an operator that moves or adds numbers, once for the real parts and once for the imaginary
-// parts.
+// Lowers a linear operator, such as an addition or a reshape, twice: once for the real parts and
+// once for the imaginary parts.
 static enum inf_code lower_parts(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(scope->op->lower(scope, err));

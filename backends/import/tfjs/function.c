@@ -231,8 +231,8 @@ static enum inf_code lower_while(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_emit_loop(scope, &call, values, err);
 }
 
-// Fails, because a node at the border of a loop (such as Enter or NextIteration) is lowered
-// together with its loop by subgraph.c and never alone.
+// Fails, because a node that begins or ends a loop or branch (such as Enter or Merge) is lowered
+// together with that loop or branch and never alone.
 static enum inf_code lower_border(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     return inf_tfjs_fail(scope, err, INF_INVALID, "stands alone");

@@ -106,8 +106,8 @@ static enum inf_code read_names(struct inf_tfjs_graph *graph, struct inf_error *
     return INF_OK;
 }
 
-// Returns true for nodes without a value. A node that is used only by such nodes is an end of the
-// graph.
+// Returns true for nodes such as NoOp that compute no value. A node whose value only such nodes use
+// counts as an output of the graph.
 static bool is_bookkeeping(const struct inf_tfjs_node *node)
 {
     return strcmp(node->op, "NoOp") == 0 || strcmp(node->op, "Assert") == 0;

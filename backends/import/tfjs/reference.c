@@ -11,7 +11,7 @@
 #include "backends/import/tfjs/missing.h"
 #include "backends/import/tfjs/region.h"
 
-// Value of a node's `next` when all its inputs have been walked.
+// Value of a node's `next` when the search has visited all inputs of the node.
 #define DONE UINT32_MAX
 
 static bool is_lowered(const struct inf_tfjs_scope *scope, uint32_t node)
@@ -84,7 +84,7 @@ enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct in
 
 // --- order of lowering ---
 
-// Nodes in an order in which they can be lowered.
+// A list of nodes in which the inputs of a node come before the node, so that it can be lowered.
 struct order {
     uint32_t *nodes;
     uint32_t count, capacity;

@@ -102,7 +102,7 @@ static bool is_input(const struct inf_tfjs_signature *signature, uint32_t node)
     return false;
 }
 
-// Adds the ends of the graph as outputs. An end is a node that computes a value that no node uses.
+// Makes every node that computes a value and whose value no node uses an output of the model.
 static enum inf_code add_ends(const struct side *outputs, const struct inf_tfjs_graph *graph,
                               struct inf_error *err)
 {

@@ -155,7 +155,8 @@ enum inf_code inf_tfjs_emit_branch(struct inf_tfjs_scope *scope,
     return code;
 }
 
-// Merges the shapes of the body's results into the guess. Returns true if the guess held.
+// Compares the shapes of the body's results with the guessed shapes. Makes each dimension or rank
+// that differs unknown in the guess. Returns true if the guess was right.
 static bool refine_guess(const struct inf_graph *body, struct inf_shape *shapes, uint32_t count,
                          bool give_up)
 {
@@ -232,8 +233,7 @@ enum inf_code inf_tfjs_emit_loop(struct inf_tfjs_scope *scope,
 
 // --- branches that end with a Merge ---
 
-// Gives the nodes whose values come from outside a branch their values inside the branch's
-// subgraph.
+// Sets the values that captured nodes, which are outside a branch, have inside its subgraph.
 static enum inf_code set_captures(const struct inf_tfjs_branch *branch,
                                   struct inf_tfjs_scope *inside, const uint32_t *values,
                                   struct inf_error *err)

@@ -32,7 +32,8 @@ enum inf_code inf_tfjs_tables_read(struct inf_tfjs_tables *tables, const struct 
 // Frees the tables. A zeroed struct is allowed.
 void inf_tfjs_tables_fini(struct inf_tfjs_tables *tables);
 
-// Gives a node that refers to a table an output, which is never read.
+// Lowers a node whose result is a reference to a hash table. The node gets a placeholder as its
+// output, because lookups find the table through the node and never read this value.
 enum inf_code inf_tfjs_table_handle(struct inf_tfjs_scope *scope,
                                     struct inf_error *err) INF_NODISCARD;
 
