@@ -11,8 +11,8 @@
 // openat2(2), or inf_beneath_walk() if the kernel or a sandbox does not allow openat2(2).
 int inf_beneath_open(int directory_fd, const char *name) INF_MAY_BLOCK;
 
-// Same as inf_beneath_open(), but opens one part of the name after the other. ".." counts as
-// leaving the directory.
+// Opens `name` beneath `directory_fd` like inf_beneath_open(), but without openat2(2): opens one
+// part of the name after the other. ".." counts as leaving the directory.
 int inf_beneath_walk(int directory_fd, const char *name) INF_MAY_BLOCK;
 
 #endif

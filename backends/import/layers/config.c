@@ -30,7 +30,7 @@ enum inf_code inf_layers_find(const struct inf_json *config, const char *key, st
     struct inf_json found;
     if (!inf_json_has(config, key) && inf_json_find(config, camel, &found, NULL) == INF_OK &&
         found.value != NULL) {
-        // The view must not point to the local copy of the key, so find the key in the document.
+        // Find the key in the document, because *out must not point to the local copy of the key.
         void *iterator = NULL;
         while (inf_json_next(config, &iterator, out))
             if (strcmp(out->key, camel) == 0)

@@ -64,7 +64,8 @@ struct inf_layers_model {
     uint32_t order_count;
 };
 
-// A whole document. The JSON document, and the view from which it was read, must outlive it.
+// All models and layers of a model.json. The JSON document, and the struct inf_json from which it
+// was read, must outlive it.
 struct inf_layers_document {
     struct inf_arena arena; // arena for everything in the document
     struct inf_json topology, json;

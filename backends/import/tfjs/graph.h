@@ -47,7 +47,8 @@ struct inf_tfjs_frame;
 // The operator of nodes that are the arguments of a function.
 #define INF_TFJS_ARGUMENT "_Arg"
 
-// A graph or function. The JSON document and its view must outlive it.
+// The graph of a model or of a function. The JSON document, and the struct inf_json from which it
+// was read, must outlive it.
 struct inf_tfjs_graph {
     struct inf_arena arena; // reference lists and value lists
     struct inf_json list;   // array of the nodes in the document

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions. A region is a graph that is being built: the model's graph, or the subgraph of a branch
 // or loop body. A node of the model has separate values in each region: inside a branch, the node
-// `x` is an input of the subgraph. Beginning a region saves the outer values of nodes; ending it
-// restores them. This header also declares the lowering of references, branches, loops and
-// functions within a region.
+// `x` is an input of the subgraph. Beginning a region saves the values that
+// nodes have in the outer region; ending it restores them. This header also declares the lowering
+// of references, branches, loops and functions within a region.
 #ifndef INF_BACKENDS_IMPORT_TFJS_REGION_H
 #define INF_BACKENDS_IMPORT_TFJS_REGION_H
 

@@ -28,7 +28,8 @@ struct side {
     uint32_t output_count;
 };
 
-// Sets values[i] to the subgraph's value for outer value i, which is a constant or an input.
+// Sets values[i] to the value in the subgraph for value i of the outer graph. It is a copy of a
+// constant, or an input of the subgraph.
 static enum inf_code enter_side(struct inf_tfjs_scope *inside, const struct inf_graph *outer,
                                 const struct side *side, uint32_t *values, struct inf_error *err)
 {
@@ -117,7 +118,8 @@ static enum inf_code emit_node(struct inf_tfjs_scope *scope, struct inf_build_no
     return inf_tfjs_emit(scope, call, out_values, err);
 }
 
-// Appends the outer values that are inputs of the subgraphs to `list`.
+// Appends the values of the outer graph that are not constants to `list`, because they become
+// inputs of the subgraphs.
 static void list_inputs(const struct inf_tfjs_scope *scope, const uint32_t *values, uint32_t first,
                         uint32_t count, uint32_t *list, uint32_t *list_count)
 {
