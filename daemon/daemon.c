@@ -24,7 +24,7 @@ static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
 struct daemon {
     struct inf_daemon_options options;
-    const struct inf_log *log; // the log sink of the log writer in the options
+    const struct inf_log *log; // where log messages go; belongs to the log writer in the options
     // Version and build; saved measurements are valid for one build only.
     char build[32 + INF_BUILD_ID_TEXT];
     struct inf_device_list devices;
@@ -68,8 +68,8 @@ static uint64_t log_lines_dropped(void *context)
     return inf_log_writer_dropped(daemon->options.log_writer);
 }
 
-// Tells the watchdog whether the daemon is healthy, that is, whether no run takes too long. The
-// loop itself is alive, because it makes this call.
+// Returns whether the daemon is healthy, that is, no run exceeds its time limit, so that the
+// watchdog of systemd may be notified. The event loop itself works, because it makes this call.
 static bool is_healthy(void *context)
 {
     inf_role_enter_loop();
@@ -141,7 +141,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         daemon->log);
     enum inf_place_races races = INF_PLACE_RACES_AUTO;
     enum inf_power power = INF_POWER_ANY;
-    // Cannot fail: the configuration was validated.
+    // Parsing cannot fail here, because inf_config_read() validated the text.
     (void)inf_place_races_parse(config->race, &races);
     (void)inf_power_parse(config->power, &power);
     char build[INF_BUILD_ID_TEXT];

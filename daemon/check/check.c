@@ -117,7 +117,8 @@ static void check_device(struct check *check, struct inf_device *device)
     json_array_append_new(json_object_get(check->report, "devices"), row);
 }
 
-// Chooses a shape for every input, with 1 for each open dimension.
+// Chooses a shape for every input of the model. Open dimensions, whose size the model leaves to the
+// request, become 1.
 static enum inf_code choose_shapes(struct check *check, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_model_graph(check->model);
@@ -184,7 +185,7 @@ static enum inf_code run_check(struct check *check, const char *path, struct inf
     return INF_OK;
 }
 
-// --- report as text ---
+// --- printing the report as text instead of JSON ---
 
 static double read_mega(const json_t *object, const char *key)
 {
@@ -285,8 +286,8 @@ static void free_check(struct check *check)
     inf_device_list_close(&check->devices);
 }
 
-// Parses --time or one of its options into `timing`. Returns false if `name` is another option or
-// the value is wrong.
+// Parses --time, or an option that only changes how --time measures, into `timing`. Returns false
+// if `name` is another option or the value is wrong.
 static bool parse_timing(struct inf_time_wanted *timing, const char *name, const char *value)
 {
     char *end = NULL;
@@ -305,7 +306,7 @@ static bool parse_timing(struct inf_time_wanted *timing, const char *name, const
     return end == NULL || (*end == '\0' && end != value);
 }
 
-// Parses the options and leaves the file name. Returns false if an option is wrong.
+// Parses the options into `check` and stores the file name. Returns false if an option is wrong.
 static bool parse_arguments(int argc, char **argv, struct check *check, bool *as_json)
 {
     int i = 1;

@@ -8,11 +8,12 @@
 
 #include "backends/exec/executable.h"
 
-// Returns the text form of a graph as a JSON string, which the caller frees; NULL without memory.
+// Returns the text form of a graph as a JSON string, which the caller frees. NULL if memory is
+// exhausted.
 json_t *inf_inspect_graph(const struct inf_graph *graph);
 
-// Returns a plan as a JSON list of steps: node, operator, device and the place of each output. The
-// caller frees the list. NULL without memory.
+// Returns a plan as a JSON list of steps: node, operator, device, and where each output is stored.
+// The caller frees the list. NULL if memory is exhausted.
 json_t *inf_inspect_plan(const struct inf_executable *executable);
 
 // Prints the list from inf_inspect_plan(), one line per step.

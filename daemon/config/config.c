@@ -28,7 +28,7 @@ static const struct {
 
 // --- reading the file and its drop-ins ---
 
-// Reads the file at `path`. A missing file is an error only if it was named.
+// Reads the file at `path`. A missing file is an error only if --config named the file.
 static enum inf_code read_file(struct inf_config *config, const char *path, bool named,
                                enum inf_origin origin, struct inf_error *err)
 {
@@ -159,8 +159,8 @@ static enum inf_code split_argument(struct argument *argument, int argc, char **
     return INF_OK;
 }
 
-// Applies the arguments. If `config` is NULL, only finds the file that --config names and whether
-// the run is private.
+// Applies the command-line arguments to `config`. If `config` is NULL, only finds the file that
+// --config names, and whether the run is private, that is, whether --runtime-dir is given.
 static enum inf_code read_arguments(struct inf_config *config, int argc, char **argv,
                                     const char **file, bool *private_run, struct inf_error *err)
 {
@@ -212,7 +212,7 @@ static enum inf_code set_socket_path(struct inf_config *config, enum inf_flag_id
     return INF_OK;
 }
 
-// Clears a path, unless a source of the configuration sets it.
+// Sets a path flag to the empty text, unless a source of the configuration sets the flag.
 static void clear_path(struct inf_config *config, enum inf_flag_id id)
 {
     if (was_given(config, id))

@@ -22,7 +22,7 @@
 #define INF_CONFIG_TEXT 256
 #define INF_CONFIG_PATH 4096
 
-// Indices of the flags, in the order of the list.
+// Index of each daemon flag in inf_flags[], in the order of flags.def.
 enum inf_flag_id {
 #define INF_FLAG(name, type, initial, min, max, reach, stability, argument, help, words)           \
     INF_FLAG_ID_##name,
@@ -33,9 +33,10 @@ enum inf_flag_id {
 // Where the value of a flag came from. Later origins override earlier ones.
 enum inf_origin {
     INF_ORIGIN_DEFAULT,
-    // The flag is 0 (automatic), and the value was chosen from facts about the host.
+    // The configured value is 0 (automatic), and the daemon chose the value from the host's
+    // hardware.
     INF_ORIGIN_HOST,
-    INF_ORIGIN_DERIVED, // follows from another flag
+    INF_ORIGIN_DERIVED, // computed from the value of another flag
     INF_ORIGIN_FILE,
     INF_ORIGIN_DROP_IN,
     INF_ORIGIN_ENVIRONMENT,
@@ -49,7 +50,9 @@ enum inf_origin {
 struct inf_config {
     char repository[INF_CONFIG_TEXT]; // directory of models; "": none
     char cache_dir[INF_CONFIG_TEXT];  // compiled code and measurements for the next start; "": none
-    char runtime_dir[INF_CONFIG_TEXT];    // directory of both sockets in a private run
+    // directory of both sockets; if set, the run is private, that is, it ignores the system-wide
+    // files
+    char runtime_dir[INF_CONFIG_TEXT];
     char socket[INF_CONFIG_TEXT];         // data socket, 0660
     char admin_socket[INF_CONFIG_TEXT];   // admin socket, 0600
     char admin_group[INF_CONFIG_TEXT];    // "": only the daemon's user and root are admins
@@ -59,15 +62,18 @@ struct inf_config {
     char devices_denied[INF_CONFIG_TEXT]; // comma-separated; "": none
     char power[INF_CONFIG_TEXT];          // "any", "low", "high"
     char race[INF_CONFIG_TEXT];           // "auto", "always", "never"
-    double race_tolerance;                // allowed difference from the reference device
-    // A model counts as slow if its median exceeds its best median times this factor; 0: never.
+    // largest allowed error of a candidate's outputs, compared with the reference device
+    double race_tolerance;
+    // A model is reported as slow if its median run time exceeds its best median times this factor;
+    // 0: never.
     double drift_factor;
     uint32_t drift_after_ms; // how long a model must be slow before this is reported
     uint32_t shadow_interval;
-    uint32_t cpu_slots;                // 0: chosen automatically
-    uint32_t cpu_threads;              // 0: chosen automatically
+    // number of concurrent runs on the CPU; 0: chosen automatically
+    uint32_t cpu_slots;
+    uint32_t cpu_threads;              // number of CPU threads; 0: chosen automatically
     char cpu_isa_max[INF_CONFIG_TEXT]; // best instruction set for native kernels of cpu; "auto"
-    // Steps on fewer elements than this stay on the CPU; 0: no such limit.
+    // A GPU plan runs steps on fewer elements than this on the CPU; 0: no such limit.
     uint32_t gpu_handoff_elements;
     uint64_t gpu_memory_bytes;            // memory limit of each GPU; 0: what its driver allows
     char vulkan_loader[INF_CONFIG_TEXT];  // path of the loader library; "": that of the system
@@ -77,12 +83,15 @@ struct inf_config {
     uint32_t requests_per_connection_max;      // requests in flight
     uint64_t request_bytes_per_connection_max; // inline bytes of the requests in flight
     uint64_t reply_bytes_soft_max; // unread replies above which nothing is read from the client
-    uint32_t reply_soft_ms;        // how long the soft limit may be exceeded
+    // how long unread replies may exceed reply_bytes_soft_max before the daemon disconnects the
+    // client
+    uint32_t reply_soft_ms;
     // Bytes of unread replies above which the daemon closes the connection.
     uint64_t reply_bytes_hard_max;
-    // Largest reply data that a worker writes directly; 0: workers never write replies.
+    // Up to this many bytes of reply data, the worker writes the reply to the socket itself instead
+    // of passing it to the event loop; 0: workers never write replies.
     uint32_t direct_reply_bytes;
-    // Limits of one user:
+    // Limits of one user, over all connections with the same uid:
     uint32_t connections_per_uid_max;
     uint32_t fds_per_uid_max;           // connections, and descriptors received with frames
     uint32_t device_ms_per_uid_max;     // device time per second; 0: no limit
@@ -90,9 +99,10 @@ struct inf_config {
     uint64_t request_bytes_per_uid_max; // inline bytes of the requests in flight
     uint32_t regions_per_uid_max;
     uint64_t region_bytes_per_uid_max;
-    uint64_t session_bytes_per_uid_max; // tensors kept in sessions
-    uint32_t queue_requests_max;        // number of queued requests per device
-    uint64_t queue_bytes_max;           // inline bytes queued per device
+    // bytes of the tensors that the daemon keeps in the user's sessions
+    uint64_t session_bytes_per_uid_max;
+    uint32_t queue_requests_max; // number of queued requests per device
+    uint64_t queue_bytes_max;    // inline bytes queued per device
     uint32_t batch_rows_max; // rows of different requests that may run in one batch; 1: no batches
     uint32_t drain_timeout_ms;       // time that requests in flight get after SIGTERM
     uint32_t run_limit_ms;           // a run that takes longer counts as hung

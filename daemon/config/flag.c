@@ -102,7 +102,7 @@ const struct inf_flag *inf_flag_find(const char *name, const char **nearest)
 
 // --- parsing and printing values ---
 
-// Parses decimal digits and at most one suffix K, M or G (powers of 1024).
+// Parses decimal digits and at most one suffix K, M or G, which multiplies by a power of 1024.
 static bool parse_whole(const char *text, uint64_t *out_number)
 {
     if (*text < '0' || *text > '9')
@@ -214,7 +214,8 @@ static bool set_text(void *field, const struct inf_flag *flag, const char *text)
     return true;
 }
 
-// Appends a text to a list if the old value has the same origin; otherwise replaces the list.
+// Appends a text to the value of a list flag if the old value has the same origin (the same file,
+// for example); otherwise replaces the list.
 static bool add_text(char *field, const char *text, bool same_origin)
 {
     size_t used = same_origin ? strlen(field) : 0, length = strlen(text);

@@ -25,15 +25,16 @@ enum inf_flag_type {
 struct inf_flag {
     const char *name;
     enum inf_flag_type type;
-    size_t offset;        // offset of the member in the settings struct
+    size_t offset;        // offset of the flag's member in the settings struct
     const char *fallback; // the default, written as in the file; NULL: none
     double min, max;      // allowed range, for numbers
     bool live;            // can be changed while the daemon runs
     bool internal;        // may change with any version
-    const char *argument; // name of the value in --help
+    const char *argument; // placeholder for the value in --help, such as "PATH"
     const char *help;
-    const char *const *words; // the allowed words, ended by NULL
-    // Validates a text; on failure `wanted` says what is allowed. NULL: any text.
+    const char *const *words; // only for flags of type WORD: the allowed words, ended by NULL
+    // Validates a text; on failure writes the allowed values to `wanted`. If NULL, every text is
+    // valid.
     bool (*check)(const char *text, char *wanted, size_t size);
 };
 
@@ -74,14 +75,16 @@ extern const struct inf_flag_list inf_daemon_flags;
 // The flags of the daemon, indexed by enum inf_flag_id. Static.
 extern const struct inf_flag inf_flags[INF_FLAG_COUNT];
 
-// Like inf_flag_list_find(), for the list of the daemon's flags.
+// Finds a daemon flag by name, like inf_flag_list_find(). If there is none, returns NULL and sets
+// *nearest to the most similar name.
 const struct inf_flag *inf_flag_find(const char *name, const char **nearest);
 
-// Like inf_flag_list_set(), for the list of the daemon's flags.
+// Parses a text and sets a daemon flag, like inf_flag_list_set(). On failure `wanted` says what is
+// allowed.
 bool inf_flag_parse(struct inf_config *config, const struct inf_flag *flag, const char *text,
                     enum inf_origin origin, char wanted[INF_FLAG_WANTED_SIZE]) INF_NODISCARD;
 
-// Returns where the value of a flag came from.
+// Returns where the value of a daemon flag came from: default, file, environment and so on.
 enum inf_origin inf_flag_origin(const struct inf_config *config, const struct inf_flag *flag);
 
 // Returns the name of an origin: "default", "file" and so on; static.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a connection: each is linked to the connection, charged to the user, and answered
-// once.
+// The calls of a connection. A call is a request that the service could not answer at once. Each
+// call is linked to its connection, charged to its user, and answered exactly once.
 #ifndef INF_DAEMON_CONNECTION_CALL_H
 #define INF_DAEMON_CONNECTION_CALL_H
 
@@ -33,8 +33,8 @@ void inf_connection_refund(struct inf_quota_user *payer, uint64_t bytes) INF_ON_
 enum inf_code inf_connection_check_credit(const struct inf_connection *connection, uint64_t bytes,
                                           struct inf_fault *fault) INF_NODISCARD;
 
-// Lets the worker write the reply of a call. If `abandon` is set, the connection also drops its
-// pointer to the call.
+// Detaches a call from the connection's reply path, so that only the worker writes the reply. If
+// `abandon` is set, the call also loses its pointer to the connection.
 void inf_connection_leave_call(struct inf_connection *connection, struct inf_call *call,
                                bool abandon) INF_ON_LOOP;
 

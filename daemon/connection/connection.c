@@ -97,7 +97,8 @@ void inf_connections_shut_down(struct inf_connections *connections)
                 inf_connection_end_call(connection, call, INF_CALL_END_SHUTDOWN);
         }
         inf_connection_drop_uploads(
-            // The REQUEST frames of these uploads have not arrived, so no reply is sent.
+            // A connection whose only remaining bytes are uploads may end: their REQUEST frames
+            // have not arrived, so no reply is due.
             connection);
     }
 }

@@ -20,7 +20,8 @@ struct event_base;
 struct inf_connection;
 struct inf_connections;
 
-// Everything pointed to outlives the connections.
+// What all connections need from the daemon. All objects that this struct points to outlive the
+// connections.
 struct inf_connections_options {
     struct event_base *base;
     struct inf_service *service;
@@ -31,7 +32,8 @@ struct inf_connections_options {
     const struct inf_log *log;
     const char *version; // version of the daemon
     struct inf_quota *quota;
-    // Values that can change at run time are read from here each time.
+    // The flags of the daemon. The connections read live flags from here on every use, because an
+    // admin can change these flags.
     const struct inf_config *config;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles calls that a worker finished, that timed out, or on which the loader reported. Also takes
-// over output that workers could not write completely.
+// Sends the replies of calls that a worker finished, that timed out, or for which the loader
+// reported an event. Also writes the remaining output that a worker could not write completely.
 #include <assert.h>
 
 #include "daemon/connection/call.h"
@@ -73,8 +73,8 @@ void inf_connections_take_done(struct inf_connections *connections)
 void inf_connections_expire(struct inf_connections *connections, struct inf_call *call)
 {
     (void)connections;
-    // This cannot fail, because closing a connection withdraws its calls together with their
-    // deadlines.
+    // `connection` is never NULL here, because closing a connection withdraws its calls together
+    // with their deadlines.
     assert(call->connection != NULL && !call->answered);
     inf_connection_end_call(call->connection, call, INF_CALL_END_DEADLINE);
 }

@@ -65,8 +65,8 @@ static void take_open_frame(struct inf_connection *connection, struct inf_frame 
         inf_connection_fail(connection, &err);
         break;
     default:
-        // The type belongs to a later minor version. The assembler has already checked that such
-        // frames may be ignored.
+        // Ignore a frame of unknown type, which belongs to a later minor version. The assembler has
+        // already checked that frames of this type may be ignored.
         break;
     }
 }

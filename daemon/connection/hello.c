@@ -15,8 +15,8 @@ enum inf_code inf_connection_refuse_frame(const struct inf_frame *frame, const c
                            inf_frame_type_name(frame->header.type), wanted);
 }
 
-// Returns the limit for a client: the value that it asks for, but at most `most`; or `usual` if the
-// client asks for none (0).
+// Returns the limit to grant to a client: the value in its HELLO frame, but at most `most`. If
+// HELLO names no value (0), returns `usual`.
 static uint32_t choose_limit(uint32_t wanted, uint32_t usual, uint32_t most)
 {
     if (wanted == 0)

@@ -42,7 +42,8 @@ void inf_connection_on_timer(int fd, short what, void *context)
     struct inf_error err;
     connection->timer_ns = 0;
     uint64_t due = inf_connection_due_ns(connection);
-    // libevent timers may fire up to a millisecond early.
+    // Treat timeouts within the next millisecond as expired, because libevent timers may fire up to
+    // a millisecond early.
     uint64_t now_ns = inf_clock_ns() + INF_NS_PER_MS;
     uint32_t timeout_ms = set->options.config->reply_soft_ms;
     if (due == 0 || due > now_ns) {

@@ -43,7 +43,7 @@ static struct inf_ordered *find_ordered(struct inf_connection *connection, uint6
     return ordered;
 }
 
-// Returns the first request with this key.
+// Returns the oldest request with this order key whose final reply is not queued yet.
 static struct inf_ordered *find_first(struct inf_connection *connection, uint64_t key)
 {
     struct inf_ordered *ordered = connection->first_ordered;

@@ -21,7 +21,7 @@ void inf_connection_order_end(struct inf_connection *connection, uint64_t stream
 // Drops all keys and stashes.
 void inf_connection_order_clear(struct inf_connection *connection) INF_ON_LOOP;
 
-// Frees the memory that is kept for later requests.
+// Frees the unused struct inf_ordered entries that the set keeps for later requests.
 void inf_connections_order_fini(struct inf_connections *connections);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MEM_REGISTER, MEM_ALLOC and MEM_UNREGISTER frames.
+// Handles the frames that manage shared memory: MEM_REGISTER, MEM_ALLOC and MEM_UNREGISTER.
 #ifndef INF_DAEMON_CONNECTION_REGION_FRAME_H
 #define INF_DAEMON_CONNECTION_REGION_FRAME_H
 

@@ -67,14 +67,14 @@ void inf_connection_send_fault(struct inf_connection *connection, const struct i
     union inf_message message;
     size_t meta_bytes = 0;
     inf_fault_status(fault, &message.status);
-    // A Status is always small enough, so only a bug can make this fail.
+    // This cannot fail, because an encoded Status always fits into the buffer for metadata.
     enum inf_code code = encode_metadata(set, INF_MESSAGE_STATUS, &message, &meta_bytes, NULL);
     assert(code == INF_OK);
     (void)code;
     struct inf_reply failure = *reply;
     failure.flags |= INF_FRAME_FLAG_ERROR;
-    // Only the data is dropped. The buffer is kept, because DATA frames that are already queued may
-    // point into it.
+    // Drop only the pointer to the data, not the pool buffer: DATA frames that are already queued
+    // may point into this buffer.
     failure.data = (struct inf_span){NULL, 0};
     queue_frame(connection, &failure, meta_bytes);
 }
@@ -98,7 +98,8 @@ void inf_connection_send(struct inf_connection *connection, const struct inf_rep
     inf_connection_send_fault(connection, reply, &fault);
 }
 
-// Sends the data that does not fit into the final frame as DATA frames, and returns the rest.
+// Sends as many DATA frames as needed for data that does not fit into the final frame, and returns
+// the remaining data for the final frame.
 static struct inf_span send_pieces(struct inf_connection *connection, const struct inf_reply *final,
                                    struct inf_span data) INF_ON_LOOP
 {

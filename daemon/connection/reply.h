@@ -11,9 +11,10 @@ struct inf_reply {
     uint16_t flags;
     uint16_t method;
     uint64_t stream_id;
-    uint64_t order_key;   // order key of the request, for its final reply; else 0
-    struct inf_span data; // with the lifetime of the data in struct inf_output_item
-    uint8_t *buffer;      // a buffer of the pool, now owned by the frame; NULL: none
+    uint64_t order_key; // order key of the request, for its final reply; else 0
+    // the data bytes; must stay valid as long as `data` in struct inf_output_item requires
+    struct inf_span data;
+    uint8_t *buffer; // a buffer of the buffer pool; the callee takes ownership; NULL: none
     size_t capacity;
     // Descriptor to send with the frame, plus 1; the callee closes the descriptor; 0: none.
     int fd_plus_1;
@@ -28,8 +29,8 @@ void inf_connection_send(struct inf_connection *connection, const struct inf_rep
 void inf_connection_send_fault(struct inf_connection *connection, const struct inf_reply *reply,
                                const struct inf_fault *fault) INF_ON_LOOP;
 
-// Sends the final reply of a request and counts it: the error in `fault`, or `answer` if `fault` is
-// NULL.
+// Sends the final reply of a request: the error in `fault`, or `answer` if `fault` is NULL. Also
+// updates the counters of answered and failed requests.
 void inf_connection_answer(struct inf_connection *connection, const struct inf_reply *reply,
                            const struct inf_answer *answer,
                            const struct inf_fault *fault) INF_ON_LOOP;

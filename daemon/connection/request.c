@@ -100,7 +100,8 @@ static enum inf_code handle_charged(struct inf_connection *connection, struct in
     return code;
 }
 
-// Like handle_charged(), for a request with uploaded data, which is released afterwards.
+// Passes a request whose data was uploaded in DATA frames to the service, like handle_charged(),
+// and then releases the upload.
 static enum inf_code handle_uploaded(struct inf_connection *connection, struct inf_request *request,
                                      struct inf_upload *upload, struct inf_answer *answer,
                                      struct inf_fault *fault) INF_ON_LOOP
@@ -212,7 +213,8 @@ void inf_connection_take_request(struct inf_connection *connection, struct inf_f
         if (code == INF_OK && changes_limits(frame->header.method))
             inf_connections_adjust_credit(set);
     }
-    if (!in_order) // no memory to keep the order of the replies
+    // there is no memory to record the order key, so replies could leave in the wrong order
+    if (!in_order)
         inf_connection_close(connection);
     else
         check_violations(connection);
@@ -222,7 +224,7 @@ void inf_connection_take_cancel(struct inf_connection *connection, const struct 
 {
     struct inf_call *call = connection->calls;
     struct inf_upload *upload = inf_connection_take_upload(connection, frame->header.stream_id);
-    // The REQUEST of this upload has not arrived, so there is nothing to answer.
+    // The client cancels an upload whose REQUEST frame has not arrived, so no reply is due.
     if (upload != NULL) {
         inf_connection_free_upload(connection, upload);
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// REQUEST, CANCEL and DATA frames.
+// Handles the frames REQUEST, CANCEL and DATA of a client.
 #ifndef INF_DAEMON_CONNECTION_REQUEST_H
 #define INF_DAEMON_CONNECTION_REQUEST_H
 

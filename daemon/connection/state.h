@@ -33,13 +33,13 @@ enum inf_connection_state {
 // Buckets of the table of uploads.
 #define INF_CONNECTION_UPLOAD_BUCKETS 64u
 
-// Why an upload is refused.
+// The error with which the REQUEST of a refused upload is answered.
 struct inf_upload_refusal {
     enum inf_code code;
     enum inf_reason reason;
     uint32_t retry_after_ms;
-    // Shorter than the text of struct inf_error and cut to fit, because a client can cause many
-    // refusals.
+    // The error text, cut to this size. It is shorter than the text of struct inf_error to save
+    // memory, because a client can cause many refusals.
     char text[200];
 };
 
@@ -48,7 +48,7 @@ struct inf_upload {
     struct inf_upload *older, *newer; // in the order of their last DATA frames
     struct inf_upload *next;          // next upload in the same hash bucket
     uint64_t stream_id;
-    uint8_t *data; // buffer of the pool; NULL: the upload is refused
+    uint8_t *data; // uploaded bytes, in a buffer of the buffer pool; NULL: the upload is refused
     uint64_t total_bytes, got_bytes;
     uint64_t since_ns;                  // time of the last DATA frame
     struct inf_upload_refusal *refusal; // NULL: the upload is not refused
@@ -61,17 +61,18 @@ struct inf_connection {
     struct inf_connection *next_over;       // in set->over
     bool dirty;
     enum inf_connection_state state;
-    int fd; // owned by `writer`
+    int fd; // the client's socket; `writer` closes it
     struct inf_reply_writer *writer;
     uid_t uid;
     struct inf_quota_user *user; // the connection holds one reference
-    // The user is charged for the socket, and the writer will not close the socket yet.
+    // True while the socket counts against the user's descriptor limit and the writer will not
+    // close the socket yet.
     bool socket_charged;
     bool admin;
 
     struct event *read_event, *write_event, *timer_event;
-    bool reading;      // read_event is added
-    bool writing;      // write_event is added
+    bool reading;      // whether read_event is registered with libevent
+    bool writing;      // whether write_event is registered with libevent
     uint64_t timer_ns; // time at which the timer fires; 0: it is off
 
     struct inf_assembler assembler;
@@ -98,7 +99,7 @@ struct inf_connection {
     uint32_t violations;      // number of consecutive requests beyond the credit
     // Limit of the reply data in bytes, summed over all frames of the reply.
     uint64_t reply_bytes_max;
-    struct inf_limits_message limits; // limits that currently apply to this client
+    struct inf_limits_message limits; // credit and size limits that currently apply to this client
     uint32_t
         streams_granted; // granted at HELLO; limits.streams is lower if an admin lowered the limit
 };

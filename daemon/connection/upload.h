@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data of requests that arrives before the request, in DATA frames.
+// Uploads: data of large requests, which arrives in DATA frames before the REQUEST frame.
 #ifndef INF_DAEMON_CONNECTION_UPLOAD_H
 #define INF_DAEMON_CONNECTION_UPLOAD_H
 
@@ -9,11 +9,12 @@
 struct inf_upload *inf_connection_find_upload(const struct inf_connection *connection,
                                               uint64_t stream_id) INF_ON_LOOP;
 
-// Starts the upload of a stream. The upload may be refused; then its error is kept for the REQUEST.
-// On failure the connection must end.
+// Starts the upload of a stream. A quota error does not fail this call: the upload is then marked
+// as refused, and the error is kept as the answer to its REQUEST. If this function fails, the
+// caller must end the connection.
 //
 // INF_EXHAUSTED  (QUOTA_REQUESTS) there are already as many uploads, including refused ones, as
-//                requests were granted; (HOST_OOM)
+// requests were granted; (HOST_OOM)
 enum inf_code inf_connection_start_upload(struct inf_connection *connection,
                                           const struct inf_frame *frame, uint64_t total_bytes,
                                           struct inf_upload **out_upload,
@@ -38,8 +39,8 @@ enum inf_code inf_connection_refuse_upload(struct inf_connection *connection,
                                            const struct inf_error *reason, uint32_t retry_after_ms,
                                            struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Removes the upload of a stream from the table and returns it; the caller frees it. NULL if there
-// is none.
+// Removes the upload of a stream from the table and returns it; the caller frees it. Returns NULL
+// if the stream has no upload.
 struct inf_upload *inf_connection_take_upload(struct inf_connection *connection,
                                               uint64_t stream_id) INF_ON_LOOP;
 

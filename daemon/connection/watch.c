@@ -40,7 +40,8 @@ void inf_connection_set_writing(struct inf_connection *connection, bool on)
         close_unwatched(connection);
 }
 
-// Returns the earlier of two times; `a` may be 0, which means no time.
+// Returns the earlier of two times in nanoseconds. If `a` is 0, which means that no time is set,
+// returns `b`.
 static uint64_t find_earlier(uint64_t a, uint64_t b)
 {
     return a == 0 ? b : INF_MIN(a, b);

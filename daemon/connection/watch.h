@@ -11,7 +11,7 @@ void inf_connection_set_reading(struct inf_connection *connection, bool on) INF_
 // Starts or stops waiting until the socket is writable.
 void inf_connection_set_writing(struct inf_connection *connection, bool on) INF_ON_LOOP;
 
-// Returns the bytes of replies that wait for the client to read.
+// Returns how many bytes of replies are queued because the client has not read them.
 uint64_t inf_connection_waiting_bytes(const struct inf_connection *connection);
 
 // Returns the time at which the earliest running timeout of the client expires; 0: no timeout runs.

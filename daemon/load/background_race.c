@@ -68,7 +68,7 @@ static bool is_candidate(const struct inf_race *race, enum inf_precision precisi
     return false;
 }
 
-// Returns how far answers in this precision may differ from those in fp32.
+// Returns the largest allowed difference between outputs in this precision and outputs in fp32.
 static double find_tolerance(const struct inf_race *race, enum inf_precision precision)
 {
     double tolerance = race->tolerance > 0 ? race->tolerance : INF_RACE_TOLERANCE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the batch ladder of a model by running the model. The rows have pseudo-random values that
-// depend only on the position of the row, so that the same row can be run alone and in a batch and
-// the results can be compared.
+// Builds the batch ladder of a model, that is, the list of row counts that are worth batching, by
+// running the model. The rows have pseudo-random values that depend only on the position of the
+// row, so that the same row can be run alone and in a batch and the results can be compared.
 #include "daemon/load/batch_trial.h"
 
 #include <inttypes.h>
@@ -10,17 +10,18 @@
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
 
-// The fastest of up to RUNS_MAX runs counts. No further run starts after RUNS_MS milliseconds.
+// A row count is timed by its fastest run of up to RUNS_MAX. No further run starts after RUNS_MS
+// milliseconds.
 #define RUNS_MAX 5
 #define RUNS_MS  50u
-// If one row alone takes longer than this, batches are not measured, because that would delay the
-// load too much.
+// If a run with one row takes longer than this, no batches are measured, because the runs would
+// delay the load too much.
 #define SINGLE_MS_MAX 150u
-// Allowed difference between a value computed in a batch and alone. Kernels may add in another
-// order.
+// Allowed difference between a value computed in a batch and the same value computed alone. The two
+// differ slightly because kernels may add numbers in another order.
 #define TOLERANCE 1e-3
-// A rung of the ladder pays if the time per row is at most this percentage of that on the rung
-// before.
+// A row count is added to the batch ladder only if its time per row is at most this percentage of
+// the time per row at the previous, smaller row count.
 #define PAYS_PERCENT 90u
 
 // The model that is measured.
@@ -54,8 +55,8 @@ static bool may_batch(const struct inf_graph *graph)
 
 // --- rows of test values ---
 
-// Returns a pseudo-random number for an element of one row of an input. The number does not depend
-// on the batch.
+// Returns a pseudo-random number for one element of one row of an input. The number depends only on
+// its arguments, so a row has the same values in every batch.
 static uint32_t make_noise(uint32_t input, uint32_t row, size_t element)
 {
     uint64_t hash = ((uint64_t)input << 56) ^ ((uint64_t)row << 40) ^ element;
@@ -103,9 +104,9 @@ static void fill_rows(const struct inf_trial_run *trial, const struct inf_graph 
     }
 }
 
-// --- measuring one rung ---
+// --- measuring one row count (a rung of the ladder) ---
 
-// An executable for `rows` rows, and memory to run it.
+// One measured row count: an executable for `rows` rows, and the memory to run it.
 struct rung {
     uint32_t rows;
     struct inf_executable *executable;
@@ -164,7 +165,7 @@ static bool acquire_rung(struct measured *measured, struct rung *rung, uint32_t 
     return false;
 }
 
-// Measures the fastest of a few runs. Returns false if a run fails.
+// Stores the shortest time of a few runs in *best_ns. Returns false if a run fails.
 static bool time_run(const struct rung *rung, uint64_t *best_ns)
 {
     uint64_t all_ns = 0;
@@ -180,7 +181,7 @@ static bool time_run(const struct rung *rung, uint64_t *best_ns)
     return true;
 }
 
-// Returns true if row `row` of the last batch has the same result as when the row runs alone.
+// Returns true if row `row` of the last batch has the same result as a run with this row alone.
 static bool is_same_alone(const struct rung *rung, const struct rung *single, uint32_t row)
 {
     const struct inf_graph *graph = inf_executable_graph(single->executable);
@@ -198,7 +199,7 @@ static bool is_same_alone(const struct rung *rung, const struct rung *single, ui
     return true;
 }
 
-// --- building the ladder ---
+// --- building the batch ladder ---
 
 static void add_rung(struct inf_batch_ladder *ladder, const struct rung *rung, uint64_t run_ns)
 {
@@ -206,8 +207,8 @@ static void add_rung(struct inf_batch_ladder *ladder, const struct rung *rung, u
     ladder->bytes = rung->bytes;
 }
 
-// Measures runs with this number of rows, and adds the result to the ladder. Returns false if the
-// rung does not pay.
+// Measures runs with this number of rows, and adds the row count to the ladder. Returns false if
+// the time per row does not shrink enough for the batch to pay.
 static bool try_rung(struct measured *measured, const struct rung *single, uint32_t rows)
 {
     struct inf_batch_ladder *ladder = &measured->served->ladder;

@@ -5,12 +5,13 @@
 
 #include "daemon/load/served.h"
 
-// Fills served->ladder. Only a model whose inputs and outputs all have exactly the first dimension
-// open is measured. It is run with 1, 2, 4 ... rows (at most `rows_max`) of different values. A row
-// count becomes a rung if every row has the same result as alone and costs at least a tenth less
-// than on the rung before. The ladder ends at the first row count that fails; if that is 2, there
-// is no ladder. Running is necessary because the graph does not show whether a model treats its
-// rows independently. Takes little more than INF_BATCH_TRIAL_MS at most.
+// Fills served->ladder, the list of row counts that are worth batching (rungs). Only a model whose
+// inputs and outputs all have exactly the first dimension open is measured. The function runs the
+// model with 1, 2, 4 ... rows (at most `rows_max`) of different values. A row count becomes a rung
+// if every row has the same result as in a run alone, and a row costs at least a tenth less time
+// than on the previous rung. The ladder ends at the first row count that fails. If the first
+// failure is at 2 rows, there is no ladder. Running is necessary because the graph does not show
+// whether a model treats its rows independently. Takes little more than INF_BATCH_TRIAL_MS at most.
 void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max,
                          const struct inf_log *log) INF_MAY_BLOCK;
 

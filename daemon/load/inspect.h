@@ -15,7 +15,7 @@ enum inf_inspect_mode {
     INF_INSPECT_MODES,
 };
 
-// Parses "profile", "debug" or "diff"; false for anything else.
+// Parses "profile", "debug" or "diff" into *mode. Returns false for any other text.
 bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode);
 
 // A request to inspect a model.
@@ -25,7 +25,9 @@ struct inf_inspect_request {
     struct inf_device *against;   // the device to compare with; only for diff
     enum inf_precision precision; // precision on `device`; AUTO: as the model is placed
     double tolerance;             // allowed difference; only for diff
-    bool given; // true: `inputs` are given; false: inputs are generated, with 1 for open dimensions
+    // true: the client gave `inputs`; false: the daemon generates inputs, with 1 for open
+    // dimensions
+    bool given;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS]; // one reference each
 };
@@ -33,7 +35,7 @@ struct inf_inspect_request {
 // Frees the request with its inputs. NULL is allowed.
 void inf_inspect_request_destroy(struct inf_inspect_request **order);
 
-// The most nodes in one report.
+// The most nodes in one report; a larger model is described by several reports.
 #define INF_INSPECT_ROWS 48u
 
 // A report about up to INF_INSPECT_ROWS nodes. Also contains the texts that its entries point to.
@@ -45,7 +47,8 @@ struct inf_inspect_rows {
     } texts[INF_INSPECT_ROWS];
 };
 
-// Receives the rows. Each report is from calloc(), and the receiver frees it.
+// A callback and its context. The callback receives each report, which is from calloc(), and frees
+// it.
 struct inf_inspect_sink {
     void (*take)(void *context, struct inf_inspect_rows *rows, uint32_t percent);
     void *context;

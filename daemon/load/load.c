@@ -20,11 +20,12 @@ struct load {
     const struct inf_load_progress_sink *progress;
     struct inf_model_location location;
     struct inf_model_config config;
-    struct inf_allow_rules allow; // its texts belong to `config`
+    struct inf_allow_rules allow; // rules for allowed devices; the texts in them belong to `config`
     struct inf_device *pinned; // the device that the settings name, borrowed; NULL: choose the best
     struct inf_graph *graph;
     struct inf_model_info info;
-    char platform[40]; // as in struct inf_served
+    // name of the platform that the compiled model depends on, as in struct inf_served
+    char platform[40];
     struct inf_served *served;
 };
 
@@ -99,8 +100,9 @@ static enum inf_code locate_model(struct load *load, struct inf_error *err)
     return inf_model_locate(&load->location, load->options->repository, job->name, err);
 }
 
-// Copies the graph of the served model. The executables of that model cannot be shared, because the
-// race would use slots that workers may be using.
+// Copies the graph of the served model and compiles it separately. The copy cannot share
+// executables with the served model, because the race would use slots (concurrent runs) that
+// workers may be using.
 static enum inf_code copy_base(struct load *load, struct inf_error *err)
 {
     const struct inf_served *base = load->job->base;
@@ -145,7 +147,7 @@ static enum inf_code read_config(struct load *load, struct inf_error *err)
                                    job->model.rules.power, &load->allow, &load->pinned, err);
 }
 
-// Compares the file and its settings with those of the served model.
+// Sets job->model.unchanged if the file and its settings equal those of the served model.
 static void compare_known(struct load *load)
 {
     struct inf_load_job *job = load->job;

@@ -10,7 +10,7 @@
 // Something that happened on the loader thread.
 struct inf_load_event {
     uint64_t token;       // token of the job
-    bool final;           // true: the job has ended; false: this reports progress
+    bool final;           // true: the job has ended; false: the event only reports progress
     const char *stage;    // progress: "read", "optimise", "compile", "warm-up" or "nodes"; static
     uint32_t percent;     // progress
     struct inf_error err; // if `final`: INF_OK, or the reason why the job failed
@@ -30,19 +30,21 @@ struct inf_load_message {
 // Loads a model from its file, or places a model again that is already served.
 struct inf_load_model_job {
     char path[4096]; // of the model file; "": find it in the repository by name
-    // For models whose settings name no device; borrowed. NULL: the best.
+    // Device for models whose settings name no device; borrowed. If NULL, the loader chooses the
+    // best one.
     struct inf_device *default_device;
     struct inf_model_config config; // the settings that admins set
     bool config_complete;           // `config` has all settings, so the settings file is not read
     bool precision_requested; // this job sets the precision; if false, `base` keeps its precision
     struct inf_place_rules rules; // for choosing a device
-    // Result of a race that the placement follows; owned. NULL: none.
+    // Result of an earlier race, which the placement uses instead of choosing again; owned. NULL:
+    // none.
     struct inf_place_decision *decision;
     char shapes[INF_SERVED_SHAPES_TEXT]; // shapes served before, in the order of the inputs; ""
     // The served version. If its file is unchanged, the load is skipped. NULL: load always.
     struct inf_served *known;
 
-    // Outcome.
+    // The members below are the outcome of the job.
     bool unchanged;            // `known` is still up to date
     struct inf_served *served; // one reference; NULL on failure, or if unchanged
 };
@@ -52,21 +54,23 @@ struct inf_load_scan_job {
     struct inf_model_names *names; // outcome; NULL on failure
 };
 
-// Races the candidates of a placement of `base`.
+// Races (times against each other) the candidates of a placement of `base`.
 struct inf_load_race_job {
-    struct inf_placement placement;      // present placement of `base`
-    double tolerance;                    // as in struct inf_place_rules
+    struct inf_placement placement; // present placement of `base`
+    // allowed error of a candidate's outputs, as in struct inf_place_rules
+    double tolerance;
     struct inf_place_decision *decision; // outcome; owned; NULL on failure
 };
 
-// Adds a decision to the tune database.
+// Adds the decision of a race to the tune database, the file of race results on disk.
 struct inf_load_save_decision_job {
     struct inf_place_decision *decision; // owned
 };
 
-// Saves the shapes that `base` served, for the next start of the daemon.
+// Saves the shapes with which clients ran `base`, so that the next start compiles them in advance.
 struct inf_load_save_shapes_job {
-    char shapes[INF_SERVED_SHAPES_TEXT]; // sets of shapes, in the order of the inputs
+    // the shapes as text: sets of input shapes, in the order of the inputs
+    char shapes[INF_SERVED_SHAPES_TEXT];
 };
 
 // Inspects `base` node by node.
@@ -96,7 +100,7 @@ enum inf_load_job_kind {
 struct inf_load_job {
     struct inf_load_job *next; // in the loader's queue
     enum inf_load_job_kind kind;
-    uint64_t token;      // repeated in the events of this job
+    uint64_t token;      // chosen by the sender; the loader copies it into every event of this job
     uint64_t generation; // not used by the loader: lets the sender recognise outdated jobs
     char name[INF_LIMIT_MODEL_NAME + 1];
     // The served model that the job is about; one reference. For INF_LOAD_JOB_MODEL: if it is not
@@ -124,7 +128,7 @@ struct inf_load_options {
     const struct inf_evaluator *evaluator;
     // Makes races wait until the daemon is idle; outlives the loader.
     struct inf_idle_gate *idle_gate;
-    // Shapes that models served; used by the loader thread only.
+    // Input shapes with which each model was run before; used by the loader thread only.
     struct inf_served_shapes *served_shapes;
     uint32_t batch_rows_max; // rows that one run may batch; 1: no batches
     const struct inf_log *log;

@@ -43,7 +43,8 @@ struct inf_loader {
 
 // --- retired models ---
 
-// Queues a model for freeing after its last reference was dropped. Called on any thread.
+// Queues a model for freeing on the loader thread, because its last reference was dropped. Called
+// on any thread.
 static void retire_model(struct inf_served *served)
 {
     struct inf_loader *loader = served->loader;
@@ -104,7 +105,7 @@ static void report_progress(void *context, const char *version, const char *stag
     const struct listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL)
-        return; // a progress report may be dropped
+        return; // without memory the progress report is dropped, which is harmless
     message->event =
         (struct inf_load_event){.token = listener->job->token, .stage = stage, .percent = percent};
     snprintf(message->event.name, sizeof message->event.name, "%s", listener->job->name);
@@ -198,7 +199,9 @@ static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t p
     const struct listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL) {
-        free(rows); // the client detects the missing nodes by their count
+        // no memory for the message, so these rows are lost; the client notices by the number of
+        // nodes
+        free(rows);
         return;
     }
     message->event = (struct inf_load_event){
@@ -227,7 +230,7 @@ static void run_precompile_job(struct inf_loader *loader, struct inf_load_job *j
 
 static const struct {
     void (*run)(struct inf_loader *loader, struct inf_load_job *job);
-    bool on_base; // the job is about job->base, and reports the version of that model
+    bool on_base; // the job needs job->base, and its events report the version of that model
     bool saves;   // the job only saves results; it runs even if the loader is stopping
 } job_kinds[] = {
     [INF_LOAD_JOB_MODEL] = {.run = run_model_job},

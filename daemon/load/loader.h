@@ -34,7 +34,8 @@ void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job);
 int inf_loader_fd(const struct inf_loader *loader);
 
 // Removes and returns the oldest message, which the caller destroys; NULL if the queue is empty.
-// Never blocks. Call until NULL each time the descriptor is readable.
+// Never blocks. Each time the descriptor is readable, the caller repeats this call until it returns
+// NULL.
 struct inf_load_message *inf_loader_receive(struct inf_loader *loader);
 
 #endif

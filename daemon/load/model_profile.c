@@ -9,8 +9,8 @@
 #include "backends/place/prior.h"
 #include "proto/core/span.h"
 
-// Returns the number of elements of the largest input that is not constant; UINT64_MAX if the size
-// of an input is not known.
+// Returns the number of elements of the node's largest input that is not constant. Returns
+// UINT64_MAX if the size of an input is not known before the run.
 static uint64_t largest_input(const struct inf_graph *graph, const struct inf_node *node)
 {
     uint64_t largest = 0;
@@ -42,7 +42,7 @@ static struct inf_device *find_host(const struct inf_device_info *info,
     return NULL;
 }
 
-// Records that `host` runs a node, and why `device` declines it.
+// Records that device `host` runs a node because `device` declines it, and the reason.
 static void note_declined(struct inf_model_profile *facts, const struct inf_graph *graph,
                           uint32_t node, struct inf_device *device, struct inf_device *host)
 {

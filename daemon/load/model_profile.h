@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about a model on the device that it was placed on: sizes that rules of thumb use, and
-// operators that the device leaves to other devices. Collected on the loader thread, and constant
-// afterwards.
+// Facts about a model on the device that it was placed on: node sizes, which rules of thumb for
+// choosing a device use, and the operators that the device leaves to other devices. Collected on
+// the loader thread, and constant afterwards.
 #ifndef INF_DAEMON_LOAD_MODEL_PROFILE_H
 #define INF_DAEMON_LOAD_MODEL_PROFILE_H
 
@@ -21,10 +21,11 @@ struct inf_declined {
 
 struct inf_model_profile {
     uint64_t macs, const_bytes;
-    uint32_t steps;       // steps of the plan
-    uint32_t interpreted; // nodes that are interpreted because sizes depend on values
-    // Number of nodes whose inputs all have fewer elements than INF_PRIOR_HANDOFF_WEBGL and
-    // INF_PRIOR_HANDOFF_WEBGPU respectively.
+    uint32_t steps; // steps of the plan
+    // nodes that the interpreter runs one by one, because their sizes depend on computed values
+    uint32_t interpreted;
+    // Number of nodes whose inputs all have fewer elements than INF_PRIOR_HANDOFF_WEBGL or
+    // INF_PRIOR_HANDOFF_WEBGPU, the sizes below which tfjs runs a node on the CPU.
     uint32_t small_webgl, small_webgpu;
     uint32_t declined_count;
     struct inf_declined declined[INF_PROFILE_DECLINED];

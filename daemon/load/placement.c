@@ -103,7 +103,7 @@ static uint64_t predict_ns(const struct inf_place_options *options, const struct
     return 0;
 }
 
-// --- choice by the prior ---
+// --- choice by the prior, a prediction from measured device speeds ---
 
 // Returns the work (operations and bytes) of one run of the model at these shapes. Parts that are
 // not known are 0.
@@ -129,7 +129,7 @@ static void add_candidate(struct inf_placement *placement, const struct inf_race
     placement->race.entries[placement->race.count++] = *candidate;
 }
 
-// Returns true if the model may be tried in this precision.
+// Returns true if the settings allow the model to be tried in this precision.
 static bool may_try(const struct inf_place_subject *subject, enum inf_precision precision)
 {
     if (subject->policy == INF_PLACE_STABILITY)
@@ -202,7 +202,8 @@ static uint32_t list_allowed(struct inf_device *devices[INF_PLACE_DEVICES],
     return count;
 }
 
-// Lists the candidates, ordered by the prior with the best first, and chooses the first.
+// Lists the candidates, ordered by predicted run time with the fastest first, and chooses the
+// first.
 static void apply_rule(struct inf_placement *placement, const struct inf_place_options *options,
                        const struct inf_place_subject *subject) INF_MAY_BLOCK
 {
@@ -217,7 +218,7 @@ static void apply_rule(struct inf_placement *placement, const struct inf_place_o
     const struct inf_prior prior = inf_prior_choose(infos, count, &facts);
     for (uint32_t i = 0; i < prior.count; i++)
         add_device(placement, options, subject, devices[prior.order[i]], &work);
-    // Some devices are never chosen automatically. The settings may still name them.
+    // Skip devices that are never chosen automatically, unless the settings name the device.
     bool listed = subject->pinned == NULL;
     for (uint32_t i = 0; i < placement->race.count; i++)
         listed |= placement->race.entries[i].device == subject->pinned;
@@ -247,8 +248,8 @@ static struct inf_device *choose_pinned(struct inf_placement *placement,
     for (uint32_t i = placement->race.count; i-- > 0;)
         if (placement->race.entries[i].device == device && !placement->race.entries[i].judges)
             chosen = i;
-    // The device is in the list, but may not offer the precision. Then another function refuses the
-    // model or falls back to fp32.
+    // Find the candidate with the required precision. If the device does not offer this precision,
+    // there is none; another function then refuses the model or falls back to fp32.
     for (uint32_t i = 0; i < placement->race.count && chosen == placement->race.count; i++)
         if (placement->race.entries[i].device == device)
             chosen = i;

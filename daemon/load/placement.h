@@ -61,12 +61,14 @@ struct inf_placement {
     char reason[160];
     struct inf_race race; // the candidates, and the chosen one; the device list owns the devices
     uint64_t prior_ns[INF_RACE_ENTRIES]; // predicted run time of each candidate; 0: not known
-    struct inf_run_options options;      // of the chosen candidate
+    struct inf_run_options options;      // run options of the chosen candidate
     bool race_due;                       // the choice was not measured; a race is to be run
     uint64_t key;                        // key of the race in the tune database, by inf_tune_key()
-    struct inf_device *rule;         // the device that the prior chooses; owned by the device list
-    const char *rule_reason;         // static
-    const struct inf_device *failed; // the device that the model failed on; NULL: none
+    // the device that the prior (the speed prediction) prefers; owned by the device list
+    struct inf_device *rule;
+    const char *rule_reason; // why the prior prefers `rule`; static text
+    // device on which a run of this model failed, so it is avoided; NULL: none
+    const struct inf_device *failed;
     char failed_why[160];
 };
 
@@ -77,7 +79,7 @@ struct inf_place_speeds {
     struct inf_speed speeds[INF_PLACE_DEVICES];
 };
 
-// Placement rules that an admin can change while the daemon runs.
+// Placement rules (policy, tolerance, power preference) that an admin can change at run time.
 struct inf_place_rules {
     enum inf_place_races races;
     double tolerance;     // allowed difference of a candidate's answers; 0: INF_RACE_TOLERANCE
@@ -111,7 +113,7 @@ struct inf_place_subject {
     struct inf_allow_rules allow;   // devices that may be chosen
     struct inf_place_rules rules;
     enum inf_precision precision; // precision that the settings ask for
-    // Result of a race that is saved and followed; NULL: none.
+    // Result of an earlier race, which is used instead of choosing again; NULL: none.
     const struct inf_place_decision *decision;
 };
 
@@ -121,8 +123,8 @@ struct inf_device *inf_placement_choose(struct inf_placement *placement,
                                         const struct inf_place_options *options,
                                         const struct inf_place_subject *subject) INF_MAY_BLOCK;
 
-// Records the result of a race in the placement of a model that already runs on the winning
-// candidate.
+// Records the result of a race in the placement of a model. The caller has already placed the model
+// on the winning candidate.
 void inf_placement_adopt(struct inf_placement *placement, const struct inf_race *race);
 
 // Records that the placed model computes wrongly, with the reason `why`. From then on the model

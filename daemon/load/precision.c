@@ -29,7 +29,7 @@ static float find_brightness(const struct inf_shape *shape, size_t i)
     float ground = 0.15f + 0.1f * (x + y);
     if (6 * x * x + 5 * y * y > 1)
         return ground;
-    // Rows of strokes at pseudo-random places, like text.
+    // Draw rows of strokes at pseudo-random places, which resemble text.
     unsigned line = (unsigned)((y + 0.5f) * 32), column = (unsigned)((x + 0.5f) * 160);
     bool stroke = (line & 1) != 0 && ((line * 2654435761u + column * 40503u) >> 7 & 3) < 2;
     return stroke ? ground : 0.65f + 0.2f * x;
@@ -94,7 +94,8 @@ static bool has_pin(const struct inf_precision_report *report, uint64_t pin)
     return false;
 }
 
-// Merges two admissible reports: keeps the larger error, and the pinned nodes of both.
+// Merges two reports that both admit the precision: keeps the larger error, and the nodes that
+// either report pins to fp32.
 static void merge_reports(struct inf_precision_report *report, struct inf_precision_report *other)
 {
     struct inf_precision_report *more = other->error > report->error ? other : report;

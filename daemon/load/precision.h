@@ -35,8 +35,8 @@ enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *
                                    char reason[INF_PRECISION_REASON],
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Explains the precision of a model that was loaded with precision "auto", as far as the placement
-// knows the reason. Otherwise `reason` is left unchanged.
+// Writes to `reason` why a model that was loaded with precision "auto" computes in its precision.
+// If the placement does not record a reason, `reason` is left unchanged.
 void inf_precision_explain(const struct inf_placement *placement,
                            char reason[INF_PRECISION_REASON]);
 

@@ -10,7 +10,8 @@
 #include "daemon/model/devices.h"
 #include "daemon/policy/run_estimate.h"
 
-// The first run only fills the caches; the second run is measured.
+// Returns the time of one run. A first, unmeasured run fills the caches; the second run is
+// measured.
 static enum inf_code time_run(struct inf_executable *executable, uint64_t *out_run_ns,
                               struct inf_error *err) INF_MAY_BLOCK
 {
