@@ -14,7 +14,8 @@
 
 // Immutable once the model is served.
 struct inf_replicas {
-    uint32_t count; // 0: the model runs on its main device only
+    // number of entries in the array below; 0: the model runs on its main device only
+    uint32_t count;
     struct inf_replica {
         uint32_t device_index; // index in the device list
         uint64_t key;          // estimate key of the shapes (daemon/policy/run_estimate.h)
@@ -25,17 +26,18 @@ struct inf_replicas {
 // The model that gets replicas, and their devices.
 struct inf_replicas_subject {
     const char *name; // name of the model, for logs
-    const void *key;  // identifies the model in keys of run-time estimates
+    const void *key;  // identifies the model in the keys of run-time estimates (inf_estimate_key())
     struct inf_model *model;
     const struct inf_device *main_device; // the device that the model is placed on
-    const char *names;                    // comma-separated devices
+    // the replica devices that the settings name, separated by commas
+    const char *names;
     const struct inf_device_list *devices;
     const struct inf_warm_plan *plan;
     const struct inf_log *log;
 };
 
-// Compiles a new model for the shape sets of the plan on each named device except its main one, and
-// measures a run there. A device that cannot run the model is logged and left out.
+// Compiles a new model for each shape set of the warm-up plan on each named device except the main
+// one, and measures a run there. A device that cannot run the model is logged and left out.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists the devices.
 enum inf_code inf_replicas_warm_up(struct inf_replicas *replicas,

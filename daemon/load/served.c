@@ -8,8 +8,8 @@
 
 struct inf_served *inf_served_ref(struct inf_served *served)
 {
-    // Relaxed is enough, because the caller already holds a reference and so the model cannot be
-    // freed meanwhile.
+    // Relaxed memory order is enough, because the caller already holds a reference and so the model
+    // cannot be freed meanwhile.
     uint32_t before = atomic_fetch_add_explicit(&served->references, 1, memory_order_relaxed);
     assert(before > 0);
     (void)before;
@@ -22,8 +22,8 @@ void inf_served_unref(struct inf_served **served)
     *served = NULL;
     if (self == NULL)
         return;
-    // Acquire-release, so that the thread that frees the model sees all writes of the threads that
-    // held a reference.
+    // Acquire-release order makes all writes of the threads that held a reference visible to the
+    // thread that frees the model.
     uint32_t before = atomic_fetch_sub_explicit(&self->references, 1, memory_order_acq_rel);
     assert(before > 0);
     if (before == 1)

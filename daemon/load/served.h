@@ -24,15 +24,19 @@
 struct inf_loader;
 struct inf_served;
 
-// Buffer size for the text of a shadow-check alarm.
+// Buffer size for the alarm text of a shadow check, which repeats a request on the reference device
+// and compares the outputs.
 #define INF_SHADOW_TEXT 384
 
 // Results of the shadow checks of one model (daemon/schedule/shadow.h).
 struct inf_shadow_notes {
-    uint64_t requests; // number of requests so far; only the loop uses it
+    // requests to this model so far, from which the sample to check is chosen; only the loop uses
+    // it
+    uint64_t requests;
     _Atomic uint64_t checked, drifted, dropped;
     char alarm
-        // Describes the first answer that differed too much; fixed once `drifted` is not 0.
+        // Describes the first answer that differed too much from the reference device; not changed
+        // after `drifted` is set.
         [INF_SHADOW_TEXT];
 };
 
@@ -54,19 +58,22 @@ struct inf_served {
     char precision_reason[INF_PRECISION_REASON]; // why the model computes in its present precision
     // Precision of the warm-up run; AUTO: there was no warm-up run.
     enum inf_precision warm_precision;
-    struct inf_replicas replicas;     // additional devices that may run the model
-    struct inf_batch_ladder ladder;   // which row counts pay as a batch on `device`
-    struct inf_model_profile profile; // facts at the shapes of the warm-up; all 0 without a warm-up
-    uint64_t stamp;                   // stamp of the model file; changes when the file changes
-    uint64_t config_stamp;            // stamp of the settings file; 0: there is none
-    uint64_t content_hash;            // hash of the model file
-    _Atomic uint64_t request_count;   // requests answered with OK
-    _Atomic uint64_t recomputed;      // number of answers that were computed again in fp32
+    struct inf_replicas replicas; // additional devices that may run the model
+    // row counts that are worth running as a batch on `device`, with their run times
+    struct inf_batch_ladder ladder;
+    // facts about the plan for the warm-up shapes; all 0 if there was no warm-up
+    struct inf_model_profile profile;
+    uint64_t stamp;                 // stamp of the model file; changes when the file changes
+    uint64_t config_stamp;          // stamp of the settings file; 0: there is none
+    uint64_t content_hash;          // hash of the model file
+    _Atomic uint64_t request_count; // requests that were answered successfully (status OK)
+    _Atomic uint64_t recomputed;    // number of answers that were computed again in fp32
     struct inf_shadow_notes shadow;
     bool demoted; // the model was moved to fp32 after wrong answers; only the loop uses it
     struct inf_latency_watch latency_watch; // only the loop uses it
     struct inf_served_shape_set shapes;     // shapes of recent requests; only the loop uses it
-    struct inf_shape *first_shapes;         // shapes for races, one per input; NULL: not known
+    // shapes with which races run the model, one per input; NULL: not known
+    struct inf_shape *first_shapes;
 };
 
 // Takes another reference. May be called on any thread.

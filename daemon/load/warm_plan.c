@@ -13,13 +13,14 @@ const struct inf_shape *inf_warm_plan_set(const struct inf_warm_plan *plan, uint
     return &plan->shapes[(size_t)index * plan->input_count];
 }
 
-// Returns the place for the next set, behind the sets that the plan already has.
+// Returns the free element of the array in which the next shape set is built.
 static struct inf_shape *find_next_set(const struct inf_warm_plan *plan)
 {
     return &plan->shapes[(size_t)plan->count * plan->input_count];
 }
 
-// Adds the set at find_next_set() to the plan, unless the plan already contains the same set.
+// Keeps the shape set that was built at find_next_set(), unless the plan already contains the same
+// set.
 static void keep_set(struct inf_warm_plan *plan)
 {
     const struct inf_shape *added = find_next_set(plan);
@@ -62,7 +63,8 @@ static void add_served_sets(struct inf_warm_plan *plan, const struct inf_graph *
     }
 }
 
-// Adds one set with the model's own shapes, with 1 for each open dimension.
+// Adds one shape set, in which every input has the shape that the model declares, with 1 for each
+// open dimension.
 static void add_own_shapes(struct inf_warm_plan *plan, const struct inf_graph *graph)
 {
     struct inf_shape *shapes = find_next_set(plan);

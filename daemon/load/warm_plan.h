@@ -9,12 +9,15 @@
 #include "daemon/model/shapes.h"
 
 struct inf_warm_plan {
-    uint32_t count;       // number of sets; 0: not even the ranks of the inputs are known
-    uint32_t given;       // number of leading sets, which the settings name; each of them must work
-    uint32_t seen;        // number of sets behind them, which the model served last
-    bool guessed;         // the plan has one set, and it contains a guess
-    uint32_t input_count; // inputs of the model
-    struct inf_shape *shapes; // input_count shapes per set
+    // number of shape sets; 0: no set is known, because the model does not even give the ranks of
+    // its inputs
+    uint32_t count;
+    uint32_t given; // the first `given` sets come from the settings; each of them must work
+    // the next `seen` sets are shapes of earlier requests; they are dropped if they fail
+    uint32_t seen;
+    bool guessed;             // true: there is only one set, and it guesses 1 for open dimensions
+    uint32_t input_count;     // inputs of the model
+    struct inf_shape *shapes; // all sets one after the other, with input_count shapes each
 };
 
 // Plans the sets for a graph. `given` is a text of sets by input name (daemon/model/shapes.h).

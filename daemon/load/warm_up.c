@@ -25,8 +25,8 @@ static bool has_known_sizes(const struct inf_graph *graph)
     return true;
 }
 
-// Runs the executable once on zeros, before any other thread uses it. If sizes depend on values,
-// the executable is not run, because zeros are not a useful input.
+// Runs the executable once on inputs of zeros, before any other thread uses it. Does nothing if the
+// size of an output depends on input values, because zeros are then not a useful input.
 static enum inf_code run_on_zeros(struct inf_executable *executable,
                                   struct inf_error *err) INF_MAY_BLOCK
 {
@@ -65,7 +65,7 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
     INF_TRY(inf_model_acquire(served->model, served->device, shapes, &executable, err));
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(warm_up->options->devices, hosts, INF_MODEL_HOSTS);
-    // If no node computes in the reduced precision, report the model as fp32.
+    // If no node computes in the reduced precision on this device, record the model as fp32.
     if (served->placement.options.precision > INF_PRECISION_FP32 &&
         inf_executable_precision(executable) == INF_PRECISION_FP32)
         snprintf(served->precision_reason, sizeof served->precision_reason,
@@ -85,7 +85,7 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
 static enum inf_place_policy read_policy(const struct inf_model_config *config)
 {
     enum inf_place_policy policy = INF_PLACE_LATENCY;
-    // Cannot fail: the settings were validated.
+    // Parsing cannot fail here, because the settings were validated when they were read.
     (void)inf_place_policy_parse(config->policy, &policy);
     return policy;
 }
@@ -137,7 +137,7 @@ static enum inf_code warm_up_on_working_device(struct inf_warm_up *warm_up,
     enum inf_code code = warm_up_first_set(warm_up, shapes, &why);
     if (code != INF_OK && warm_up->pinned == NULL &&
         (code == INF_UNAVAILABLE || inf_device_caused_error(&why))) {
-        // Borrowed: the device list owns it.
+        // Borrowed, not referenced, because the device list owns the device.
         const struct inf_device *failed = warm_up->served->device;
         inf_log(warm_up->options->log, INF_LOG_WARNING, "model moved name=%s from=%s reason=\"%s\"",
                 warm_up->served->name, inf_device_info(failed)->name, why.text);
@@ -161,7 +161,9 @@ static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct 
     const struct inf_load_job *job = warm_up->job;
     struct inf_served *served = warm_up->served;
     (void)inf_precision_parse(warm_up->served->config.precision,
-                              &served->precision); // cannot fail: the settings were validated
+                              // parsing cannot fail, because the settings were validated when they
+                              // were read
+                              &served->precision);
     if (job->model.precision_requested ||
         (served->precision > INF_PRECISION_FP32 && job->model.decision == NULL))
         return inf_precision_decide(served->precision, served->model, shapes,
@@ -205,7 +207,8 @@ static enum inf_code warm_up_others(struct inf_warm_up *warm_up, struct inf_erro
     return INF_OK;
 }
 
-// Keeps a copy of the first set of shapes for later races.
+// Copies the first set of shapes into served->first_shapes, so that later races run with these
+// shapes.
 static enum inf_code keep_first_shapes(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     size_t size = warm_up->plan.input_count * sizeof(struct inf_shape);
@@ -220,8 +223,8 @@ static enum inf_code keep_first_shapes(struct inf_warm_up *warm_up, struct inf_e
     return INF_OK;
 }
 
-// Places the model by the first set of the plan, if there is one. A failure is final, because a
-// refused precision is refused for all shapes.
+// Chooses the device with the first shape set of the plan, if there is one. The caller must not try
+// another set after a failure, because a precision that is refused for one set is refused for all.
 static enum inf_code place_by_first_set(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     const struct inf_shape *shapes =

@@ -11,11 +11,11 @@ struct inf_warm_up {
     const struct inf_load_job *job; // the job, of kind INF_LOAD_JOB_MODEL
     const struct inf_load_options *options;
     const struct inf_load_progress_sink *progress;
-    struct inf_allow_rules allow; // devices that may be chosen
+    struct inf_allow_rules allow; // rules for which devices may be chosen
     struct inf_device *pinned;    // the device that the settings name, borrowed; NULL: choose
     // The new model, whose device, placement and other fields are filled in.
     struct inf_served *served;
-    struct inf_warm_plan plan; // the shapes of the warm-up; valid until inf_warm_up_fini()
+    struct inf_warm_plan plan; // the shape sets to compile and run; valid until inf_warm_up_fini()
 };
 
 // The progress in percent at which each stage of a typical load begins.

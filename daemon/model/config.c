@@ -72,7 +72,8 @@ enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_mod
                                    const char *value, struct inf_error *err)
 {
     char wanted[INF_FLAG_WANTED_SIZE];
-    // Reset the origin, so that a list that an admin sets replaces the old list.
+    // Reset the origin, so that a list that an admin sets replaces the old list instead of
+    // extending it.
     config->origins[id] = INF_ORIGIN_DEFAULT;
     if (inf_flag_list_set(&inf_model_flags, config, &flags[id], value, INF_ORIGIN_ADMIN, wanted))
         return INF_OK;
@@ -88,7 +89,7 @@ void inf_model_config_take_asked(struct inf_model_config *config,
         char wanted[INF_FLAG_WANTED_SIZE];
         if (from->origins[i] != INF_ORIGIN_ADMIN)
             continue;
-        // So that the next source replaces a list instead of adding to it.
+        // Reset the origin, so that the next source replaces a list value instead of adding to it.
         config->origins[i] = INF_ORIGIN_DEFAULT;
         bool sound =
             inf_flag_list_set(&inf_model_flags, config, &flags[i],

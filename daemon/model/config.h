@@ -16,8 +16,8 @@ enum inf_model_flag_id {
 
 // How much the daemon checks and logs in addition to answering.
 enum inf_run_mode {
-    INF_RUN_NORMAL, // answers are checked as the settings say
-    INF_RUN_DEBUG,  // each request is run again, and each node is logged
+    INF_RUN_NORMAL, // answers are checked as often as the settings of the model say
+    INF_RUN_DEBUG,  // each request is run a second time for checking, and each node is logged
     INF_RUN_PROD,   // no answer is checked
 };
 

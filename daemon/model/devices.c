@@ -19,7 +19,7 @@ static const char *list_names(const struct inf_device_list *devices, char names[
     return names;
 }
 
-// Logs names of the list that no device has.
+// Logs each name in an allow or deny list that matches no device.
 static void report_unknown(const struct inf_device_list *devices, const char *list,
                            const struct inf_log *log)
 {
@@ -82,7 +82,7 @@ static enum inf_code check_allowed(const struct inf_device_list *devices,
     char names[NAMES_SIZE];
     for (uint32_t i = 0; i < devices->count; i++)
         infos[i] = inf_device_info(devices->devices[i]);
-    // If the settings name the device, it is allowed in spite of the power preference.
+    // A device that the settings name is allowed even if the power preference excludes it.
     struct inf_allow_rules by_name = *rules;
     if (named != NULL)
         by_name.power = INF_POWER_ANY;
@@ -107,7 +107,7 @@ enum inf_code inf_model_device_choose(const struct inf_model_config *config,
     *rules = (struct inf_allow_rules){
         .allowed = config->devices, .denied = config->devices_denied, .power = power};
     if (inf_model_config_origin(config, INF_MODEL_FLAG_ID_power) != INF_ORIGIN_DEFAULT)
-        // Cannot fail: the settings were validated.
+        // Parsing cannot fail here, because the settings were validated when they were read.
         (void)inf_power_parse(config->power, &rules->power);
     bool is_default =
         inf_model_config_origin(config, INF_MODEL_FLAG_ID_device) == INF_ORIGIN_DEFAULT;

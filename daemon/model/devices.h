@@ -7,8 +7,9 @@
 #include "backends/registry.h"
 #include "daemon/model/config.h"
 
-// Closes the devices of a list that must not be used. The reference device always stays, because it
-// runs the operators that no other device supports. Names that match no device are logged.
+// Closes the devices that the administrator's allow and deny lists exclude. The reference device
+// always stays, because it runs the operators that no other device supports. Names that match no
+// device are logged.
 void inf_model_devices_prune(struct inf_device_list *devices, const struct inf_allow_rules *rules,
                              const struct inf_log *log) INF_MAY_BLOCK;
 
@@ -19,9 +20,10 @@ enum inf_code inf_model_device_find(const struct inf_device_list *devices, const
                                     struct inf_device **out_device,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Finds the device that the settings of a model name: `otherwise` if they name none, NULL if they
-// ask for the best. The result is borrowed. Also fills the rules for choosing a device; the texts
-// in the rules belong to the settings. `power` is the preference of the daemon.
+// Finds the device that the settings of a model name. If they name none, returns `otherwise`; if
+// they ask for the best device, returns NULL. The result is borrowed. Also fills the rules for
+// choosing a device automatically; the texts in the rules belong to the settings. `power` is the
+// power preference of the daemon.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device, or none that is allowed; the text lists them.
 // INF_INVALID    (BAD_PARAMETER) the device is named and not allowed.

@@ -26,11 +26,12 @@
 // error text mentions it.
 #define FOREIGN_SUFFIX ".tflite"
 
-// Kinds of model files.
+// The file formats of models, with the names by which they are recognised.
 static const struct {
     const char *name; // a file with this name takes precedence in a directory
     const char *suffix;
-    // Read the beginning of the file, because files that are no models have the same suffix.
+    // Search the beginning of the file for MODEL_KEY, because JSON files that are no models have
+    // the same suffix.
     bool glance;
 } kinds[] = {{"model.json", ".json", true}, {"model.onnx", ".onnx", false}};
 #define KINDS        INF_ARRAY_LENGTH(kinds)
@@ -38,7 +39,8 @@ static const struct {
 
 // --- parsing names ---
 
-// Returns the kind of a model file by its name; KINDS if the name is not that of a model file.
+// Returns the index in kinds[] of the format that a file name has; KINDS if no model has such a
+// name.
 static size_t find_kind(const char *name)
 {
     size_t length = strlen(name), kind = 0;
@@ -113,8 +115,9 @@ static bool holds_model(int directory_fd, const char *name)
     return found;
 }
 
-// Returns why an entry of a directory cannot be used although it looks like a model or like a
-// version of one. Returns NULL if the entry can be used or does not look like a model.
+// Returns the reason why an entry of a directory cannot be used, although its name looks like a
+// model or like a version directory. Returns NULL if the entry can be used or does not look like a
+// model.
 static const char *explain_entry(int directory_fd, const char *name)
 {
     struct stat status;
@@ -155,7 +158,8 @@ static uint64_t make_stamp(int directory_fd, const char *name)
     uint64_t stamp = 0;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(facts); i++)
         stamp = (stamp ^ facts[i]) *
-                // The factor is odd, so the multiplication loses no information.
+                // Multiplying by an odd factor modulo 2^64 maps different numbers to different
+                // results, so no information is lost.
                 0x9e3779b97f4a7c15u;
     return stamp | 1;
 }
@@ -233,7 +237,8 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
     return INF_OK;
 }
 
-// Finds the model file that has one of the standard names; NULL if there is none.
+// Finds the model file that has one of the standard names (model.json, model.onnx); sets the result
+// to NULL if there is none.
 static enum inf_code find_named(int directory_fd, const char *const names[KINDS],
                                 const char **out_name, struct inf_error *err)
 {
@@ -383,7 +388,7 @@ enum inf_code inf_model_locate(struct inf_model_location *location, const char *
     return take_file(location, named, "1", err);
 }
 
-// Finds the model at a path without a slash at its end. Modifies the path.
+// Finds the model at an absolute path that does not end with a slash. Modifies the path.
 static enum inf_code locate_clean(struct inf_model_location *location, char *path,
                                   struct inf_error *err)
 {

@@ -36,7 +36,7 @@ struct inf_served_shapes {
 
 // --- shape sets of one model ---
 
-// Writes a set as text. Returns false if it does not fit.
+// Writes a set of shapes as text: "1x128,1x128". Returns false if the buffer is too small.
 static bool print_set(char text[INF_SERVED_SHAPES_SET_TEXT], const struct inf_shape *shapes,
                       uint32_t count)
 {
@@ -52,7 +52,8 @@ static bool print_set(char text[INF_SERVED_SHAPES_SET_TEXT], const struct inf_sh
     return count > 0 && used < INF_SERVED_SHAPES_SET_TEXT;
 }
 
-// Moves a set to the front of the list; a new set replaces the last one. Returns true if it is new.
+// Moves a set to the front of the list, which is in order of last use. A set that the list does not
+// contain replaces the last one. Returns true if the set is new.
 static bool move_to_front(struct inf_served_shape_set *served, const char *set)
 {
     uint32_t at = 0;

@@ -30,10 +30,11 @@
 // --- shape sets of one model; used by the loop ---
 
 struct inf_served_shape_set {
-    uint64_t last_key; // key of the last set; 0: none
+    // key of the set that was recorded last, so that repeats of it are cheap; 0: none
+    uint64_t last_key;
     uint32_t count;
     char sets[INF_SERVED_SHAPES_SETS][INF_SERVED_SHAPES_SET_TEXT];
-    bool changed; // the sets changed since they were last written to the file
+    bool changed; // the sets changed since they were last written to the file of saved shapes
     uint64_t written_ns;
 };
 
@@ -46,7 +47,7 @@ bool inf_served_shapes_note(struct inf_served_shape_set *served, uint64_t key,
 const char *inf_served_shapes_print(const struct inf_served_shape_set *served,
                                     char text[INF_SERVED_SHAPES_TEXT]);
 
-// Reads the sets of a text, as many as there is room for.
+// Reads as many sets from a text as the list has room for.
 void inf_served_shapes_take(struct inf_served_shape_set *served, const char *text);
 
 // --- the file of saved shapes; used by one thread ---

@@ -15,7 +15,7 @@
 // The most sets of shapes in one text.
 #define INF_SHAPE_SETS 8
 
-// The shapes of one set. Some inputs may have no shape in the set.
+// One set of input shapes. An input of the model need not have a shape in the set.
 struct inf_shape_set {
     uint32_t count;
     struct {

@@ -11,7 +11,7 @@
 
 // --- pairs that the settings name ---
 
-// A part of a text.
+// A part of a text, given by its first character and its length; not NUL-terminated.
 struct part {
     const char *start;
     size_t length;
@@ -123,8 +123,8 @@ static enum inf_code find_named_pairs(const struct inf_graph *graph, const char 
 
 // --- pairs guessed from names ---
 
-// Prefixes and suffixes in the names of state tensors. Longer ones come first, so that they match
-// first.
+// Prefixes and suffixes by which models mark state outputs and inputs. Longer ones come before
+// their own parts, because the first match is used.
 static const char *const before[] = {"present.", "present_", "next_", "past.", "past_",
                                      "prev_",    "out_",     "new_",  "in_",   NULL};
 static const char *const behind[] = {"_output", "_input", "_next", "_prev", "_new", "_out",
@@ -160,7 +160,8 @@ static bool are_names_alike(const char *output, const char *input)
 {
     struct part a = find_stem(output);
     struct part b = find_stem(input);
-    // Reject stems such as "0", because "in_0" and "out_0" are probably just numbered tensors.
+    // Names with a short common part, such as "in_0" and "out_0", are no pair, because they are
+    // probably just numbered tensors.
     return a.length == b.length && memcmp(a.start, b.start, a.length) == 0 &&
            strspn(a.start, "0123456789") < a.length;
 }

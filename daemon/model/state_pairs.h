@@ -9,7 +9,7 @@
 
 #include "backends/graph/graph.h"
 
-// Indices of an output and an input of a graph.
+// One state pair, as the index of an output and the index of an input of a graph.
 struct inf_state_pair {
     uint32_t output, input;
 };

@@ -31,7 +31,7 @@
 // Size of the space for the head inside a frame. The heads of inference replies fit; a longer head
 // is stored in a buffer of the pool.
 #define HEAD_BYTES 960
-// The highest number of unused frames that are kept; they take 1 MiB.
+// The highest number of unused frames that are kept for reuse; together they take 1 MiB.
 #define UNUSED_MAX 1024
 // The most frames written with one system call.
 #define GATHER 16
@@ -42,12 +42,13 @@ struct inf_output_frame {
     size_t head_bytes;
     const uint8_t *data;
     size_t data_bytes;
-    // Buffer that contains `data`; NULL: a later frame of the same reply owns the buffer.
+    // Pool buffer that contains `data`; NULL: a later frame of the same reply owns the buffer.
     uint8_t *buffer;
     size_t capacity;
     size_t sent_bytes; // number of bytes of head and data that are already written
-    bool begun;        // some but not all bytes of the frame may be written
-    int fd;            // descriptor sent with the first byte; -1: none
+    // true from the first write attempt on; the client may have received a part of the frame
+    bool begun;
+    int fd; // descriptor sent with the first byte; -1: none
     uint8_t own[HEAD_BYTES];
 };
 
@@ -174,7 +175,8 @@ void inf_output_append(struct inf_output *output, struct inf_output *from)
     *from = (struct inf_output){0};
 }
 
-// Appends to `parts` the bytes of [bytes, bytes + size) that follow the first `sent` ones.
+// Appends to `parts` the bytes of the range that are not written yet, that is, all but the first
+// `sent`.
 static size_t append_rest(struct iovec *parts, size_t count, const uint8_t *bytes, size_t size,
                           size_t sent)
 {

@@ -14,14 +14,14 @@
 
 struct inf_output_frame;
 
-// Unused frames, shared by all connections. Embedded.
+// Frame objects without content, kept for reuse and shared by all connections. Embedded.
 struct inf_output_store {
     struct inf_pool *pool; // outlives the store
     struct inf_output_frame *unused;
     uint32_t unused_count;
 };
 
-// Prepares an embedded store.
+// Initialises the store, a struct that is embedded in another object.
 void inf_output_store_init(struct inf_output_store *store, struct inf_pool *pool);
 
 // Frees the unused frames. Every output must be empty.
@@ -31,7 +31,7 @@ void inf_output_store_fini(struct inf_output_store *store);
 struct inf_output {
     struct inf_output_frame *first, *last;
     uint64_t bytes; // bytes that are not written yet
-    // Time since which the socket accepts no bytes of `first`; 0: the socket accepts bytes.
+    // When the socket stopped accepting the bytes of frame `first`; 0: it accepts bytes.
     uint64_t first_since_ns;
 };
 
@@ -44,7 +44,7 @@ struct inf_output_item {
     int fd_plus_1; // descriptor to send with the frame, plus 1; the queue takes ownership; 0: none
 };
 
-// Appends a frame.
+// Appends a frame to the queue.
 //
 // INF_EXHAUSTED  (HOST_OOM)
 enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store *store,

@@ -52,12 +52,12 @@ struct inf_reply_writer {
     atomic_uint references;
     _Atomic enum state state;
     int fd;
-    void (*close_fd)(void *context, int fd); // NULL: close()
+    void (*close_fd)(void *context, int fd); // function that closes the socket; NULL: close()
     void *close_context;
-    // Accessed only by the thread that may write.
+    // Used only by the thread that currently may write (the state says which).
     uint8_t *rest; // bytes that a worker could not write, in a buffer of the pool; NULL: none
     size_t rest_bytes;
-    // Accessed only by the loop.
+    // Used only by the event loop.
     void *owner;
     struct inf_reply_writer *next; // in the list of returned writers
 };
@@ -65,8 +65,9 @@ struct inf_reply_writer {
 struct inf_reply_writer_returns {
     struct inf_pool *pool;
     int fd;
-    _Atomic(struct inf_reply_writer *) pushed; // writers that workers pushed, the latest first
-    struct inf_reply_writer *taken;            // writers that the loop has taken from `pushed`
+    // stack of writers that workers returned to the loop, the latest first
+    _Atomic(struct inf_reply_writer *) pushed;
+    struct inf_reply_writer *taken; // writers that the loop has taken from `pushed`
 };
 
 // --- list of returned writers ---
@@ -133,7 +134,8 @@ bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
                                    struct inf_reply_writer_rest *rest)
 {
     for (;;) {
-        // Acquire, so that the loop sees everything that workers wrote to the writers of the list.
+        // Acquire order makes everything that the workers wrote to these writers visible to the
+        // loop.
         if (returns->taken == NULL)
             returns->taken = atomic_exchange_explicit(&returns->pushed, NULL, memory_order_acquire);
         struct inf_reply_writer *writer = returns->taken;
@@ -180,7 +182,8 @@ void inf_reply_writer_set_close(struct inf_reply_writer *writer,
     writer->close_context = context;
 }
 
-// Ends the connection for the client at once, even if the descriptor is closed later.
+// Shuts the connection down at once, because a close_fd callback may close the descriptor much
+// later.
 static void close_socket(struct inf_reply_writer *writer)
 {
     if (writer->close_fd == NULL) {
@@ -193,7 +196,7 @@ static void close_socket(struct inf_reply_writer *writer)
 
 struct inf_reply_writer *inf_reply_writer_ref(struct inf_reply_writer *writer)
 {
-    // Relaxed is enough, because the caller already holds a reference.
+    // Relaxed memory order is enough, because the caller already holds a reference.
     atomic_fetch_add_explicit(&writer->references, 1, memory_order_relaxed);
     return writer;
 }
@@ -202,8 +205,8 @@ void inf_reply_writer_unref(struct inf_reply_writer **writer)
 {
     struct inf_reply_writer *gone = *writer;
     *writer = NULL;
-    // Acquire and release, so that the thread that frees the writer sees all writes of the threads
-    // that held a reference.
+    // Acquire and release order makes all writes of the threads that held a reference visible to
+    // the thread that frees the writer.
     if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
         return;
     inf_pool_release(gone->returns->pool, gone->rest, gone->rest_bytes);
@@ -296,7 +299,8 @@ static void copy_rest(struct inf_reply_writer *writer, const struct iovec *parts
     writer->rest_bytes = total - sent;
     writer->rest = inf_pool_acquire(writer->returns->pool, writer->rest_bytes);
     if (writer->rest == NULL) {
-        // Shut the connection down, because no other frame may follow a partly written one.
+        // Without a buffer the rest of this frame is lost, so shut the connection down: no other
+        // frame may follow a partly written one.
         shutdown(writer->fd, SHUT_RDWR);
         return;
     }

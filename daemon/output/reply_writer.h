@@ -40,7 +40,8 @@ int inf_reply_writer_returns_fd(const struct inf_reply_writer_returns *returns);
 // The part of a frame that a worker could not write.
 struct inf_reply_writer_rest {
     void *owner; // the owner that was passed to inf_reply_writer_create()
-    // A buffer of the pool, now owned by the caller, who must write it first; NULL: nothing.
+    // A pool buffer with the unwritten bytes, now owned by the caller, who must write them before
+    // any other frame; NULL: no bytes remain.
     uint8_t *buffer;
     size_t size_bytes;
 };
@@ -50,8 +51,8 @@ struct inf_reply_writer_rest {
 bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
                                    struct inf_reply_writer_rest *rest) INF_NODISCARD INF_ON_LOOP;
 
-// Creates a writer for a socket, which no thread has entered, with one reference. On success the
-// writer owns the descriptor.
+// Creates a writer for a socket, with one reference. No thread may write until it has entered the
+// writer. On success the writer owns the descriptor.
 //
 // INF_EXHAUSTED  (HOST_OOM)
 enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_writer,
@@ -73,14 +74,14 @@ void inf_reply_writer_unref(struct inf_reply_writer **writer);
 
 // --- functions for the loop ---
 
-// Lets the loop enter the writer, or stay in it. Returns false if a worker is inside; then the
-// writer comes to the loop through the list of returned writers.
+// Gives the loop, or lets it keep, the right to write to the socket. Returns false if a worker has
+// this right; then the writer comes to the loop through the list of returned writers.
 bool inf_reply_writer_enter_loop(struct inf_reply_writer *writer) INF_NODISCARD INF_ON_LOOP;
 
-// Makes the loop leave the writer, after all queued frames are written.
+// Ends the loop's right to write to the socket. All queued frames must have been written.
 void inf_reply_writer_leave_loop(struct inf_reply_writer *writer) INF_ON_LOOP;
 
-// Returns true if a thread is inside the writer, or left unwritten bytes.
+// Returns true if a thread has the right to write, or if a worker left bytes unwritten.
 bool inf_reply_writer_busy(const struct inf_reply_writer *writer) INF_ON_LOOP;
 
 // Closes the socket: at once, or if a worker is inside, when that worker leaves. Afterwards no
@@ -89,8 +90,8 @@ void inf_reply_writer_close(struct inf_reply_writer *writer) INF_ON_LOOP;
 
 // --- functions for workers ---
 
-// Lets a worker enter the writer. Returns false if another thread is inside, or the writer is
-// closed.
+// Gives the calling worker the right to write to the socket. Returns false if another thread has
+// this right, or the writer is closed.
 bool inf_reply_writer_enter_worker(struct inf_reply_writer *writer) INF_NODISCARD;
 
 // Writes as much of one frame as the socket accepts, keeps the rest for the loop, and leaves. Never
@@ -98,7 +99,7 @@ bool inf_reply_writer_enter_worker(struct inf_reply_writer *writer) INF_NODISCAR
 void inf_reply_writer_write(struct inf_reply_writer *writer, const struct iovec *parts,
                             size_t count);
 
-// Makes the worker leave without writing.
+// Ends the worker's right to write to the socket, without writing.
 void inf_reply_writer_leave_worker(struct inf_reply_writer *writer);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses from the measured ladder of a model how many rows to run at once: the rung with the most
-// rows per nanosecond for the number of rows that wait. Padding rows cost time but do not count as
-// rows.
+// Chooses how many rows to run at once, from the measured row counts (rungs) of a model. The best
+// rung has the highest number of waiting rows per nanosecond of run time. If fewer rows wait than
+// the rung has, padding rows fill it; they cost time but do not count.
 #include "daemon/policy/batch_ladder.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ struct inf_batch_choice inf_batch_choose(const struct inf_batch_ladder *ladder, 
         if (filled * ladder->rungs[best.rung].run_ns >= best.rows * rung->run_ns)
             best = (struct inf_batch_choice){i, filled};
         if (rung->rows >= rows)
-            break; // larger rungs would only add padding
+            break; // larger rungs would only run more padding rows
     }
     return best;
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many rows of a model run at once. A model that can be batched has a ladder: the row counts
-// that pay, and the run time with each of them, measured at load (daemon/load/batch_trial.h).
-// Requests that arrive while the device is busy run together in the next batch. A worker waits for
-// more rows only if clients that were just answered are likely to send their next request soon
-// (daemon/policy/batch_wait.h).
+// How many rows of a model run at once. A model that can be batched has a ladder: a list of row
+// counts (rungs) that are worth batching, each with its run time, measured at load
+// (daemon/load/batch_trial.h). Requests that arrive while the device is busy run together in the
+// next batch. A worker waits for more rows only if clients that were just answered are likely to
+// send their next request soon (daemon/policy/batch_wait.h).
 #ifndef INF_DAEMON_POLICY_BATCH_LADDER_H
 #define INF_DAEMON_POLICY_BATCH_LADDER_H
 
 #include <stdint.h>
 
-// The highest number of rungs in a ladder: 1, 2, 4, 8, 16 and 32 rows.
+// The highest number of rungs, that is row counts, in a batch ladder: 1, 2, 4, 8, 16 and 32 rows.
 #define INF_BATCH_RUNGS    6
 #define INF_BATCH_ROWS_MAX 32u
-// The highest number of bytes of inputs and outputs in one batch. Row counts that need more get no
-// rung.
+// The highest number of bytes of inputs and outputs in one batch. A row count that needs more bytes
+// is not used for batches.
 #define INF_BATCH_BYTES_MAX ((uint64_t)64 << 20)
 
 struct inf_batch_rung {
@@ -24,19 +24,20 @@ struct inf_batch_rung {
 struct inf_batch_ladder {
     uint32_t count;                               // 0: this model is not batched
     struct inf_batch_rung rungs[INF_BATCH_RUNGS]; // ascending rows, starting with 1
-    uint64_t bytes; // bytes of inputs and outputs in a run of the last rung
+    uint64_t bytes; // bytes of all inputs and outputs in a run with the most rows
 };
 
 struct inf_batch_choice {
-    uint32_t rung; // index into the ladder
-    uint32_t rows; // number of waiting rows that are run; the rest of the rung is padding
+    uint32_t rung; // index of the chosen row count in inf_batch_ladder.rungs
+    // number of waiting requests' rows to run; padding rows fill the run up to the rung's row count
+    uint32_t rows;
 };
 
-// Returns the rung with the highest throughput if `rows` rows (1 or more) wait. The ladder must
-// have at least one rung.
+// Returns the row count (rung) with the highest throughput if `rows` rows (1 or more) wait. The
+// ladder must have at least one rung.
 struct inf_batch_choice inf_batch_choose(const struct inf_batch_ladder *ladder, uint64_t rows);
 
-// Returns the rows of the last rung; 0 if there is none.
+// Returns the largest row count of the ladder; 0 if the model is not batched.
 uint32_t inf_batch_rows_max(const struct inf_batch_ladder *ladder);
 
 #endif

@@ -29,8 +29,8 @@
 #define FRUITLESS_MOST 3
 #define SKIP_LOG2_MOST 6
 
-// Returns the time of a run of this many rows, that is, the time of the smallest rung that holds
-// them.
+// Returns the time of a run of this many rows: the measured time of the smallest row count in the
+// ladder that is not less.
 static uint64_t find_run_ns(const struct inf_batch_ladder *ladder, uint64_t rows)
 {
     uint32_t rung = 0;

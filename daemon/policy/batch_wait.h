@@ -16,9 +16,10 @@
 // The longest wait in nanoseconds.
 #define INF_BATCH_WAIT_MAX_NS 2000000u
 
-// Embedded in the device queue. All zero is the initial state.
+// The state of the decisions for one device. Embedded in the device queue. All zero is the initial
+// state.
 struct inf_batch_wait {
-    uint64_t model;     // model of the last run
+    uint64_t model;     // identifies the model of the last run
     uint32_t rows;      // rows of the last run
     uint64_t end_ns;    // end of the last run
     uint32_t fruitless; // consecutive waits that brought no rows
@@ -39,7 +40,8 @@ uint64_t inf_batch_wait_plan(struct inf_batch_wait *wait, const struct inf_batch
                              const struct inf_batch_waiting *waiting, uint64_t now_ns,
                              uint64_t *out_rows);
 
-// Records whether a wait brought new rows.
+// Records whether a wait brought new rows; after several waits without new rows, later waits are
+// skipped.
 void inf_batch_wait_learn(struct inf_batch_wait *wait, bool fruitful);
 
 // Records a run of `rows` rows of a model.

@@ -142,7 +142,8 @@ struct inf_deadline *inf_deadlines_next(struct inf_deadlines *deadlines)
         inf_deadlines_remove(deadlines, passed);
         return passed;
     }
-    // Setting the timer also makes the descriptor unreadable.
+    // Setting the timer also clears the expiry of the timerfd, so the descriptor is not readable
+    // until the timer fires again.
     arm_timer(deadlines, deadlines->count > 0 ? deadlines->heap[1]->at_ns : 0);
     return NULL;
 }

@@ -9,7 +9,7 @@
 #include "backends/base/role.h"
 #include "proto/core/status.h"
 
-// Embedded in an object that has a deadline.
+// One deadline; embedded in the object that has to be done by then.
 struct inf_deadline {
     uint64_t at_ns; // on the clock of inf_clock_ns(); 0: no deadline
     uint32_t index; // index in the heap, from 1; 0: not in the heap
@@ -29,7 +29,8 @@ enum inf_code inf_deadlines_create(struct inf_deadlines **out_deadlines, uint32_
 // Frees the heap. NULL is allowed.
 void inf_deadlines_destroy(struct inf_deadlines **deadlines);
 
-// Returns a descriptor that is readable while a deadline may have passed. Owned by the heap.
+// Returns a descriptor that becomes readable when a deadline may have passed. The heap keeps
+// ownership of it.
 int inf_deadlines_fd(const struct inf_deadlines *deadlines);
 
 // Adds a deadline. If at_ns is 0, nothing is added.

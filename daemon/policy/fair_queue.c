@@ -37,7 +37,8 @@ struct inf_fair_queue_flow {
     uint64_t model;
     struct user *user;
     struct inf_fair_queue_flow *next; // in the list of the user
-    uint64_t served_ns; // device time used, plus the advance to the clock after idle times
+    // device time used by this flow; after an idle time it is raised to the clock of the user
+    uint64_t served_ns;
     uint64_t waiting_ns[INF_PRIORITY_COUNT];
     uint32_t waiting, running;
     struct list lists[INF_PRIORITY_COUNT]; // entries of each priority, in order of arrival
@@ -46,8 +47,9 @@ struct inf_fair_queue_flow {
 struct user {
     uint64_t id;
     struct user *next;
-    uint64_t served_ns; // device time used, like that of a flow
-    uint64_t clock_ns;  // counter of the flow that was served last
+    // device time used by this user; after an idle time it is raised to the clock of the queue
+    uint64_t served_ns;
+    uint64_t clock_ns; // served_ns of the flow of this user that was served last
     uint32_t waiting, running;
     struct inf_fair_queue_flow *flows;
 };
@@ -55,13 +57,14 @@ struct user {
 // The pools have a flow and a user for each possible entry, because each flow or user that is not
 // idle has an entry.
 struct inf_fair_queue {
-    // Used: number of elements taken from the pool at least once.
+    // Number of pool elements that were in use at least once; elements behind them were never
+    // touched.
     uint32_t capacity, flows_used, users_used;
     struct inf_fair_queue_flow *flow_pool, *free_flows;
     struct user *user_pool, *free_users;
     struct user *users;
     uint32_t active_users; // users with waiting entries
-    uint64_t clock_ns;     // counter of the user who was served last
+    uint64_t clock_ns;     // served_ns of the user who was served last
     uint64_t waiting_ns;   // expected cost of all waiting entries
 };
 
@@ -72,7 +75,8 @@ enum inf_code inf_fair_queue_create(struct inf_fair_queue **out_queue, uint32_t 
     if (fair_queue == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a queue");
     fair_queue->capacity = capacity;
-    // calloc() gets zero pages from the kernel, so memory that is never used is never resident.
+    // Memory that is never used takes no physical pages, because calloc() gets zero pages from the
+    // kernel.
     fair_queue->flow_pool = calloc(capacity, sizeof *fair_queue->flow_pool);
     fair_queue->user_pool = calloc(capacity, sizeof *fair_queue->user_pool);
     if (fair_queue->flow_pool == NULL || fair_queue->user_pool == NULL) {
@@ -105,8 +109,9 @@ static bool is_user_idle(const struct user *user)
     return user->waiting == 0 && user->running == 0;
 }
 
-// Returns true if an idle user or flow may be forgotten. If its counter is not ahead of the clock,
-// nothing is lost. If the pool has no room, a debt may be lost.
+// Returns true if an idle user or flow may be removed from memory. Its counter matters only if it
+// is ahead of the clock (a debt of device time). If the pool is full, a user or flow with a debt
+// may be removed, too.
 static bool is_forgettable(uint64_t served_ns, uint64_t clock_ns, bool room_needed)
 {
     return room_needed || served_ns <= clock_ns;
@@ -338,7 +343,7 @@ void inf_fair_queue_end(struct inf_fair_queue *fair_queue, struct inf_fair_queue
     assert(flow->running > 0);
     flow->running--;
     flow->user->running--;
-    // Both counters were raised by the cost at the start, so they cannot become negative.
+    // This cannot underflow, because both counters were raised by cost_ns when the entry started.
     flow->served_ns += took_ns - entry->cost_ns;
     flow->user->served_ns += took_ns - entry->cost_ns;
     entry->flow = NULL;
@@ -372,7 +377,7 @@ uint32_t inf_fair_queue_gather(const struct inf_fair_queue *fair_queue,
     return count;
 }
 
-// --- estimates over waiting entries ---
+// --- estimates of the device time of waiting entries ---
 
 uint64_t inf_fair_queue_waiting_ns(const struct inf_fair_queue *fair_queue)
 {

@@ -31,15 +31,15 @@ enum inf_priority {
 struct inf_fair_queue;
 struct inf_fair_queue_flow;
 
-// Embedded in the object that is queued.
+// A queued request. Embedded in the object that is queued.
 struct inf_fair_queue_entry {
-    // The caller sets these before inf_fair_queue_add().
+    // The caller sets the fields below before inf_fair_queue_add().
     uint64_t user;
     uint64_t model; // identifies the model
     enum inf_priority priority;
     uint64_t cost_ns;  // expected device time
     uint64_t since_ns; // time of arrival
-    // Used by the queue only.
+    // The fields below are used by the fair queue only.
     struct inf_fair_queue_flow *flow;
     struct inf_fair_queue_entry *previous, *next;
 };

@@ -11,7 +11,9 @@
 #define INF_LATENCY_WATCH_WINDOW 32u
 
 struct inf_latency_watch {
-    uint64_t key; // estimate key of the first run; only runs with this key are observed
+    // key of the model's shapes in the first run (daemon/policy/run_estimate.h); only runs with the
+    // same key are observed
+    uint64_t key;
     uint32_t count;
     uint64_t window_ns[INF_LATENCY_WATCH_WINDOW];
     uint64_t median_ns;     // median of the last window

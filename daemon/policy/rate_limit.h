@@ -8,8 +8,9 @@
 
 // Embedded in the account of a user. All zero means that nothing was used.
 struct inf_rate_limit {
-    uint64_t taken_ns; // content of the bucket at `at_ns`
-    uint64_t at_ns;    // time of the last change
+    // content of the leaky bucket at time `at_ns`: device time used and not yet drained
+    uint64_t taken_ns;
+    uint64_t at_ns; // time at which `taken_ns` was last updated
 };
 
 // Records that `took_ns` of device time were used. `ms_per_s` is the rate; 0: no limit, and nothing

@@ -13,7 +13,7 @@
 #define INF_ESTIMATE_SETS 64
 #define INF_ESTIMATE_WAYS 4
 
-// The cost of one run.
+// The expected times of one run.
 struct inf_estimate {
     uint64_t run_ns;   // from start to end; 0: not known
     uint64_t share_ns; // device time; less than run_ns if the run was a shared batch
@@ -21,8 +21,9 @@ struct inf_estimate {
 
 struct inf_estimates {
     struct {
-        uint64_t key;     // 0: this entry is free
-        uint64_t used_at; // value of `clock` at the last use
+        uint64_t key; // 0: this entry is free
+        // value of the `clock` counter at the last use; the smallest value is replaced first
+        uint64_t used_at;
         struct inf_estimate mean;
     } entries[INF_ESTIMATE_SETS][INF_ESTIMATE_WAYS];
     uint64_t clock;
@@ -35,7 +36,7 @@ uint64_t inf_estimate_key(const void *model, const struct inf_shape *shapes, uin
 // Returns the expected cost of a run; all 0 if none is known.
 struct inf_estimate inf_estimates_find(struct inf_estimates *estimates, uint64_t key);
 
-// Learns from a finished run.
+// Updates the running means for `key` with the times of a finished run.
 void inf_estimates_note(struct inf_estimates *estimates, uint64_t key,
                         const struct inf_estimate *took);
 

@@ -43,10 +43,11 @@
 
 struct inf_close_task {
     struct inf_deferred_close *deferred_close;
-    struct inf_close_task *next; // in a list, or the next task of the same user
-    // Valid in the first task of a user: the first task of the next user.
+    // next task in the list of unused, unmapping or finished tasks, or next task of the same user
+    struct inf_close_task *next;
+    // Set only in the first task of a user: the first task of the next user in the list `heads`.
     struct inf_close_task *next_head;
-    // Valid in the first task of a user: the last task of the same user.
+    // Set only in the first task of a user: the last task of the same user.
     struct inf_close_task *last;
     // User who is charged for the descriptor; a reference; NULL: no user is charged.
     struct inf_quota_user *user;
@@ -64,7 +65,7 @@ struct closer {
 };
 
 struct inf_deferred_close {
-    // Accessed by the loop only.
+    // The fields below are accessed by the loop only.
     struct inf_close_task *spares;
     uint32_t spare_count, reserved;
     struct inf_thread unmapper;
@@ -77,7 +78,7 @@ struct inf_deferred_close {
     struct inf_close_task *finished;
     // Number of tasks in `heads` and `unmaps`, plus those that a thread is performing.
     uint32_t waiting;
-    uint32_t idle; // closers that wait for a task
+    uint32_t idle; // number of closing threads that wait for a task
     uint32_t closer_count;
     struct closer closers[CLOSERS_MAX];
     bool ending;
@@ -262,7 +263,7 @@ static bool wait_for_tasks(struct inf_deferred_close *deferred_close)
     return in_time;
 }
 
-// Joins the threads, which have ended or are about to, and frees everything.
+// Joins the threads, which have ended or are about to end, and frees the object.
 static void free_deferred_close(struct inf_deferred_close *deferred_close)
 {
     for (uint32_t i = 0; i < deferred_close->closer_count; i++)

@@ -14,7 +14,8 @@
 #include "proto/core/status.h"
 
 struct inf_deferred_close;
-// The memory for one close, which is reserved before the descriptor is received.
+// A task that closes one descriptor. Its memory is reserved before the descriptor is received, so
+// that closing cannot fail.
 struct inf_close_task;
 
 // Starts the threads. The caller destroys *out_deferred_close.
@@ -32,7 +33,7 @@ void inf_deferred_close_destroy(struct inf_deferred_close **deferred_close) INF_
 enum inf_code inf_deferred_close_reserve(struct inf_deferred_close *deferred_close, uint32_t count,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Returns `count` unused reservations.
+// Gives back `count` reservations that are not needed.
 void inf_deferred_close_cancel(struct inf_deferred_close *deferred_close,
                                uint32_t count) INF_ON_LOOP;
 
@@ -43,7 +44,7 @@ struct inf_close_task *
 inf_deferred_close_take(struct inf_deferred_close *deferred_close,
                         struct inf_quota_user *user) INF_NODISCARD INF_ON_LOOP;
 
-// Closes `fd` and frees the task. Any thread.
+// Passes `fd` to a closing thread, which closes it and frees the task. May be called on any thread.
 void inf_close_task_submit(struct inf_close_task *task, int fd);
 
 // Closes `fd`, for which `user` was charged (INF_QUOTA_FDS), and refunds the user when the

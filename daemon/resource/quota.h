@@ -14,7 +14,7 @@
 enum inf_quota_kind {
     INF_QUOTA_CONNECTIONS,
     INF_QUOTA_REQUESTS,      // requests in flight, over all connections
-    INF_QUOTA_REQUEST_BYTES, // bytes of the data segments of these requests
+    INF_QUOTA_REQUEST_BYTES, // bytes of input data in these requests
     INF_QUOTA_REGIONS,       // mapped regions
     INF_QUOTA_REGION_BYTES,  // bytes of the regions
     INF_QUOTA_SESSION_BYTES, // bytes of tensors kept in sessions
@@ -53,7 +53,8 @@ void inf_quota_unref(struct inf_quota_user **user) INF_ON_LOOP;
 enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
                                uint64_t amount, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Charges a user for `amount` that the user already holds, even beyond its limit.
+// Charges a user for `amount` of a resource that the user already holds. This never fails, even if
+// the user exceeds its limit.
 void inf_quota_charge_held(struct inf_quota_user *user, enum inf_quota_kind kind,
                            uint64_t amount) INF_ON_LOOP;
 

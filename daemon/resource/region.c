@@ -316,8 +316,8 @@ enum inf_code inf_region_register(struct inf_region_table *table,
         inf_deferred_close_fd(table->deferred_close, options->fd, table->user);
         return code;
     }
-    // This is not the last close(), because the mapping keeps the memfd alive. So it never blocks.
-    // The reservation is used later, when the region is unmapped.
+    // This close() never blocks, because it is not the last one: the mapping keeps the memfd alive.
+    // The reservation for a deferred close is used later, when the region is unmapped.
     close(options->fd);
     inf_quota_refund(table->user, INF_QUOTA_FDS, 1);
     return INF_OK;

@@ -63,8 +63,8 @@ struct inf_region_options {
     uint64_t id; // id that the client chose; not 0
     uint64_t size_bytes;
     bool writable;
-    // inf_region_register() closes it, even on failure. The user is already charged for it
-    // (INF_QUOTA_FDS), and its close is reserved (inf_deferred_close_reserve()).
+    // The memfd. inf_region_register() closes it, even on failure. The user is already charged for
+    // it (INF_QUOTA_FDS), and its close is reserved (inf_deferred_close_reserve()).
     int fd;
 };
 
@@ -89,7 +89,7 @@ enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Creates a sealed memfd and maps it as a writable region. The caller sends *out_fd to the client,
-// and closes it. Fails like inf_region_register().
+// and closes it. The errors are those of inf_region_register().
 enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, uint64_t size_bytes,
                                   int *out_fd, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
