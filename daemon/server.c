@@ -51,7 +51,7 @@ enum server_state {
 
 #define LISTENERS_MAX 8 // limit of listening sockets
 
-// A listening socket on the loop.
+// A listening socket and its libevent event.
 struct server_listener {
     struct inf_server *server;
     struct inf_listener listener;
@@ -73,7 +73,7 @@ struct inf_server {
     uint32_t listener_count;
     struct server_listener listeners[LISTENERS_MAX];
     int pause_fd, drain_fd;         // timers of pause_event and drain_event
-    bool accepting_paused;          // accepting is paused until pause_fd fires
+    bool accepting_paused;          // no client is accepted until the timer pause_fd fires
     struct event *pause_event;      // ends the pause in accepting
     struct event *finished_event;   // an inference has finished
     struct event *returned_event;   // a worker returned a writer with unwritten bytes
@@ -82,7 +82,7 @@ struct inf_server {
     struct event *drain_event;      // the next check whether draining is complete
     uint64_t drain_end_ns;          // time at which the current phase of a drain ends
     struct inf_spin_wait spin_wait; // polling between an answer and the next request
-    // Request counts at the previous iteration of the loop.
+    // Numbers of accepted and answered requests at the previous iteration of the loop.
     uint64_t accepted_before, answered_before;
     uint64_t busy_ns; // time at which the last request arrived or was answered
 };
@@ -100,7 +100,7 @@ static void set_timer(int fd, uint32_t ms)
     (void)result;
 }
 
-// Makes a timer that fired unreadable.
+// Reads the timerfd after it fired, so that libevent does not report it again.
 static void clear_timer(int fd)
 {
     uint64_t count;
@@ -135,8 +135,8 @@ void inf_server_drain(struct inf_server *server)
     inf_service_drain(server->service);
     inf_connections_drain(server->connections, (uint64_t)ms * INF_NS_PER_MS);
     inf_connections_flush(server->connections);
-    // Only schedule the check, so that drained() is called from the loop and never from inside this
-    // call.
+    // Only schedule the check, because drained() must be called from the event loop and not from
+    // inside this call.
     schedule_check(server);
 }
 
@@ -147,7 +147,7 @@ void inf_server_stop(struct inf_server *server)
         server->drain_end_ns = 0;
 }
 
-// Ends a drain whose time is up. All clients that wait for a reply get one.
+// Ends a drain whose time is up: every request in flight is answered with CANCELLED/SHUTDOWN.
 static void cancel_requests(struct inf_server *server) INF_ON_LOOP
 {
     uint32_t left = server->counters.requests_in_flight;
@@ -269,7 +269,8 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
     handle_finished(context);
 }
 
-// Returns true if the next request is likely to arrive sooner than a sleeping loop could be woken.
+// Returns true if the loop should poll, because the next request is likely to arrive sooner than a
+// sleeping thread could be woken.
 static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_LOOP
 {
     const struct inf_counters *counters = &server->counters;
@@ -297,8 +298,8 @@ bool inf_server_poll(struct inf_server *server)
         return false;
     if (inf_spin_wait_yield())
         return true;
-    // Sleep, because another thread needs this processor. The loop will still be woken quickly,
-    // because the kernel favours a thread that slept.
+    // Sleep instead of polling, because another thread needs this processor. The loop will still be
+    // woken quickly, because the kernel scheduler favours a thread that slept.
     server->spin_wait.last_short = false;
     if (inf_service_stop_polling(server->service))
         handle_finished(server);

@@ -58,8 +58,8 @@ enum inf_code inf_server_start(struct inf_server *server,
 // Then drained() is called. Further calls do nothing.
 void inf_server_drain(struct inf_server *server) INF_ON_LOOP;
 
-// Like inf_server_drain(), without a timeout: requests in flight are answered CANCELLED/SHUTDOWN
-// now.
+// Stops serving like inf_server_drain(), but without a timeout: requests in flight are answered
+// with CANCELLED/SHUTDOWN at once.
 void inf_server_stop(struct inf_server *server) INF_ON_LOOP;
 
 // Must be called before each iteration of the loop. Collects finished inferences if polling for

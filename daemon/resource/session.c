@@ -222,7 +222,8 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
     return INF_OK;
 }
 
-// Updates the charge of the session and the user to the present size of both buffers of a tensor.
+// Adapts the amount that the session and the user are charged for a tensor to the present size of
+// both its buffers.
 static enum inf_code charge_tensor(struct inf_session *session, struct inf_session_tensor *tensor,
                                    struct inf_error *err) INF_ON_LOOP
 {
@@ -245,7 +246,7 @@ static enum inf_code charge_tensor(struct inf_session *session, struct inf_sessi
     return INF_OK;
 }
 
-// Frees the buffer for the next value.
+// Frees the buffer for the tensor's next value.
 static void drop_next(struct inf_session *session, struct inf_session_tensor *tensor) INF_ON_LOOP
 {
     free(tensor->next.data);

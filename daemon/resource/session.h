@@ -22,12 +22,12 @@ struct inf_session_buffer {
 
 struct inf_session_tensor {
     char *name;
-    bool present; // `now` holds a value
+    bool present; // `now` contains a value, that is, a request of the session can read the tensor
     enum inf_dtype dtype;
     struct inf_shape shape;
     struct inf_session_buffer now;
     struct inf_session_buffer next; // owned by the worker while a job that keeps this tensor runs
-    uint64_t charged_bytes;         // for both buffers
+    uint64_t charged_bytes;         // bytes charged to the user for both buffers (`now` and `next`)
     char *output; // the output of a state pair that becomes this tensor; NULL: no pair
     bool shaped;  // the first value is zeros of shape `first_shape`
     struct inf_shape first_shape;
@@ -35,8 +35,9 @@ struct inf_session_tensor {
 
 struct inf_session {
     uint64_t id;
-    struct inf_session *next; // in the table
-    uint32_t references;      // one for each job, and one for the table while the session is open
+    struct inf_session *next; // next session in the table
+    // one reference for each job, and one for the table while the session is open
+    uint32_t references;
     uint32_t tensor_count;
     struct inf_session_tensor tensors[INF_LIMIT_SESSION_TENSORS];
     uint64_t charged_bytes; // bytes charged for all tensors
@@ -55,7 +56,8 @@ struct inf_session_table {
     struct inf_quota_user *user;
 };
 
-// Prepares an embedded table. Counters and user outlive it.
+// Initialises a table that is embedded in a connection. The counters and the user outlive the
+// table.
 void inf_session_table_init(struct inf_session_table *table, struct inf_counters *counters,
                             struct inf_quota_user *user);
 
@@ -76,7 +78,8 @@ enum inf_code inf_session_open(struct inf_session_table *table,
 enum inf_code inf_session_close(struct inf_session_table *table, uint64_t id,
                                 struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Finds the session with this id. The result is borrowed. Fails like inf_session_close().
+// Finds the session with this id. The result is borrowed. The errors are those of
+// inf_session_close().
 enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
                                struct inf_session **out_session,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
@@ -114,7 +117,7 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
 // user, or frees the buffer if the charge fails.
 void inf_session_charge_next(struct inf_session *session, uint32_t index) INF_ON_LOOP;
 
-// An input or output of a model, and the session tensor that provides or receives its value.
+// Connects an input or output of a model to the session tensor that provides or receives its value.
 struct inf_session_port {
     uint8_t port, tensor;
 };

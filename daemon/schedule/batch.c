@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs several jobs of one model as one batch. The jobs form a sequence of rows. Each run takes the
-// next rows, as many as the batch ladder recommends, copies them together (gather), pads them to a
-// rung of the ladder, and copies the output rows back to their jobs (scatter). If one job fills the
-// whole run, nothing is copied:
+// next rows, as many as the batch ladder (the list of measured row counts, called rungs)
+// recommends, copies them together (gather), pads them to the row count of a rung, and copies the
+// output rows back to their jobs (scatter). If one job fills the whole run, nothing is copied:
 //
 //   jobs   A: 3 rows   B: 6 rows
 //   runs   [A A A B]   [B B B B]   [B]     ladder with rungs 1, 2 and 4
@@ -21,7 +21,7 @@
 #include "daemon/schedule/result_guard.h"
 #include "proto/core/span.h"
 
-// Gathered tensors start at multiples of this.
+// Alignment in bytes of the tensors that are copied together for a batch.
 #define ALIGNMENT 64
 
 void inf_batch_memory_fini(struct inf_batch_memory *memory)
@@ -44,14 +44,14 @@ struct batch {
 struct piece {
     struct inf_job *job;
     uint32_t row, count; // first row in the job, and number of rows
-    uint32_t at;         // first row in the run
+    uint32_t at;         // position of the job's first row in the run
 };
 
-// One run of the executable, for one rung of the ladder.
+// One run of the executable with a fixed number of rows (a rung of the batch ladder).
 struct run {
     struct inf_executable *executable;
     const struct inf_graph *graph;
-    // Rows of the rung; rows that belong to jobs, that is, without padding.
+    // Number of rows of the run, including padding; and number of these rows that belong to jobs.
     uint32_t rung_rows, rows;
     uint32_t piece_count;
     struct piece pieces[INF_BATCH_ROWS_MAX];
@@ -94,7 +94,7 @@ static enum inf_code reserve_memory(struct inf_batch_memory *memory,
     return INF_OK;
 }
 
-// Takes the next range of the worker's memory.
+// Takes the next `size` bytes of the worker's memory for a gathered tensor.
 static uint8_t *take_range(const struct inf_batch_memory *memory, size_t *used, size_t size)
 {
     uint8_t *place = memory->data + *used;
@@ -105,7 +105,8 @@ static uint8_t *take_range(const struct inf_batch_memory *memory, size_t *used, 
 
 // --- one run ---
 
-// Chooses the rung of the next run, and the rows that it runs.
+// Chooses the row count of the next run (a rung of the batch ladder), and the job rows that it
+// runs.
 static void plan_run(struct batch *batch, struct run *run)
 {
     const struct inf_batch_ladder *ladder = &batch->jobs[0]->served->ladder;
@@ -218,8 +219,8 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
         .mappings = run->mappings,
         .outputs = run->outputs,
         .slot = batch->resources->slot,
-        // Only a run of a single job may be cancelled. In a batch, the other jobs would have to run
-        // again.
+        // Only a run of a single job may be cancelled while it runs. If a batch were cancelled, its
+        // other jobs would have to run again.
         .cancelled = batch->count == 1 ? &batch->jobs[0]->cancelled : NULL};
     for (uint32_t i = 0; i < run->piece_count; i++) {
         struct inf_job *job = run->pieces[i].job;

@@ -7,8 +7,8 @@
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/job.h"
 
-// Memory of a worker for gathered tensors. It grows to the size that the models need, and is kept.
-// All zero means no memory.
+// Memory of a worker, into which the tensors of several jobs are copied for one run. It grows to
+// the size that the models need, and is kept. All zero means no memory.
 struct inf_batch_memory {
     uint8_t *data;
     size_t capacity;
@@ -17,7 +17,7 @@ struct inf_batch_memory {
 // Frees the memory.
 void inf_batch_memory_fini(struct inf_batch_memory *memory);
 
-// What a worker provides for a batch.
+// The buffer pool, the memory and the slot (one concurrent run) that a worker provides for a batch.
 struct inf_batch_resources {
     struct inf_pool *pool;
     struct inf_batch_memory *memory;

@@ -15,7 +15,8 @@ enum inf_call_kind {
     INF_CALL_LOAD,  // a struct inf_load
 };
 
-// Embedded as the first member of struct inf_job or struct inf_load.
+// A request that is answered later. Embedded as the first member of struct inf_job or struct
+// inf_load.
 struct inf_call {
     enum inf_call_kind kind;
     struct inf_connection *connection; // NULL: the client disconnected

@@ -11,8 +11,8 @@
 
 #include "backends/base/clock.h"
 
-// Pause after each group of rows, because the log has room for some hundred lines and drops further
-// ones.
+// Pause after each group of log lines, because the log buffer has room for a few hundred lines and
+// drops further ones.
 #define PAUSE_NS (10 * INF_NS_PER_MS)
 
 struct trace {

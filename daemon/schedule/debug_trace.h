@@ -11,7 +11,7 @@
 struct inf_trace_subject {
     struct inf_served *served;
     struct inf_device *device;
-    enum inf_precision precision; // precision of the original answer
+    enum inf_precision precision; // precision in which the original answer was computed
     const char *request_id;       // "": none
     const struct inf_shape *shapes;
     struct inf_blob *const *inputs; // input tensors, in the order of the model

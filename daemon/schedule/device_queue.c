@@ -64,7 +64,8 @@ static struct inf_job *find_job(struct inf_fair_queue_entry *entry)
 
 // --- predicting the wait ---
 
-// Returns the total remaining time of the running jobs, in nanoseconds.
+// Returns the total remaining time of the running jobs in nanoseconds, from their expected end
+// times.
 static uint64_t find_running_ns(const struct inf_device_queue *queue, uint64_t now_ns)
 {
     uint64_t elapsed_ns = queue->running * now_ns;
@@ -120,7 +121,8 @@ static bool poll_pushes(struct inf_device_queue *queue, unsigned seen, uint64_t 
 {
     queue->polling = true;
     inf_mutex_unlock(&queue->mutex);
-    // Relaxed is enough: the value is only a hint to take the mutex, which orders the data.
+    // Relaxed memory order is enough: the value is only a hint to take the mutex, which orders the
+    // data.
     while (atomic_load_explicit(&queue->pushes, memory_order_relaxed) == seen &&
            inf_clock_ns() < end_ns && inf_spin_wait_yield())
         ;
@@ -229,8 +231,8 @@ bool inf_device_queue_recall(struct inf_device_queue *queue, struct inf_job *job
 bool inf_device_queue_withdraw(struct inf_device_queue *queue, struct inf_job *job)
 {
     bool queued = inf_device_queue_recall(queue, job);
-    // Relaxed is enough, because this is only a hint to stop early. The result of the job reaches
-    // the loop through the lock of another queue.
+    // Relaxed memory order is enough, because `cancelled` is only a hint to stop early. The result
+    // of the job reaches the loop through the lock of another queue.
     if (!queued)
         atomic_store_explicit(&job->cancelled, true, memory_order_relaxed);
     return queued;
@@ -248,7 +250,7 @@ static void begin_job(struct inf_device_queue *queue, struct inf_job *job, uint6
     queue->ends_sum_ns += job->expected_end_ns;
 }
 
-// Returns the earlier of two times; 0 means no time.
+// Returns the earlier of two times in nanoseconds. A time of 0 means that no time is set.
 static uint64_t find_earlier(uint64_t a_ns, uint64_t b_ns)
 {
     return a_ns == 0 || (b_ns != 0 && b_ns < a_ns) ? b_ns : a_ns;

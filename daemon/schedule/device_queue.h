@@ -26,15 +26,17 @@ struct inf_device_queue_limits {
 
 // Embedded in the scheduler. Must not move while it is used.
 struct inf_device_queue {
-    uint32_t workers;       // number of workers that pop from this queue
-    struct inf_mutex mutex; // guards everything below, and the queue's part of each job
+    uint32_t workers; // number of workers that pop from this queue
+    // guards all fields below, and the `place` and `queue_entry` of each queued job
+    struct inf_mutex mutex;
     struct inf_cond filled;
     struct inf_fair_queue *fair_queue;
     struct inf_estimates estimates;
     struct inf_device_queue_limits limits;
     uint32_t count; // queued jobs
     uint64_t bytes; // bytes of the data segments of queued jobs
-    uint32_t held;  // jobs that are counted but may not run yet
+    // jobs that take room in the queue but must not run yet, because they wait for an earlier job
+    uint32_t held;
     uint64_t held_bytes;
     uint32_t waiting; // workers that sleep in inf_device_queue_pop()
     bool polling;     // one worker in inf_device_queue_pop() is awake and polls `pushes`
@@ -45,7 +47,7 @@ struct inf_device_queue {
     uint64_t ends_sum_ns; // sum of the expected end times of the running jobs
     uint64_t
         typical_ns; // running mean of the device time of all jobs, for models without an estimate
-    // Changed under the mutex, but polled without it.
+    // Changed under the mutex, but polled without it by the worker that spins.
     atomic_uint pushes; // number of jobs ever pushed, plus 1 when the queue is closed
 };
 
@@ -56,12 +58,12 @@ struct inf_device_queue_options {
     struct inf_device_queue_limits limits;
 };
 
-// Prepares an embedded queue.
+// Initialises a queue that is embedded in the scheduler.
 enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
                                     const struct inf_device_queue_options *options,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Releases a queue that no worker uses. A zeroed struct is allowed.
+// Releases the memory of a queue that no worker uses. A zeroed struct is allowed.
 void inf_device_queue_fini(struct inf_device_queue *queue);
 
 enum inf_device_queue_verdict {
@@ -76,7 +78,7 @@ enum inf_device_queue_verdict {
 enum inf_device_queue_verdict inf_device_queue_hold(struct inf_device_queue *queue,
                                                     struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Releases the place of a held job.
+// Gives up the place of a held job, which was reserved by inf_device_queue_hold().
 void inf_device_queue_drop(struct inf_device_queue *queue, struct inf_job *job) INF_ON_LOOP;
 
 // Pushes a job, unless the queue is full or the job would be too late. A held job is always
@@ -96,7 +98,8 @@ uint64_t inf_device_queue_finish_ns(struct inf_device_queue *queue, const struct
 bool inf_device_queue_recall(struct inf_device_queue *queue,
                              struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Like inf_device_queue_recall(), but also sets job->cancelled if a worker has the job.
+// Takes a job back before a worker has it, like inf_device_queue_recall(). If a worker has the job,
+// sets job->cancelled, so that the worker stops early, and returns false.
 bool inf_device_queue_withdraw(struct inf_device_queue *queue,
                                struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 

@@ -8,7 +8,7 @@
 #include "proto/core/status.h"
 #include "proto/wire/message.h"
 
-// A text that does not apply is "". Initialise with inf_fault_init().
+// An error with its details. A text that does not apply is "". Initialise with inf_fault_init().
 struct inf_fault {
     struct inf_error err;
     uint32_t retry_after_ms; // suggested delay before the client tries again; 0: none

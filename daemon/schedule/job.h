@@ -17,19 +17,19 @@
 #include "daemon/schedule/fault.h"
 #include "daemon/store/store.h"
 
-// One output of a job; the array is in the order of the model.
+// One output of a job. job->outputs[] has one entry for each output of the model, in that order.
 struct inf_job_output {
-    // Set by the loop.
+    // The fields of this group are set by the loop before the job is submitted.
     bool wanted;
     uint8_t *memory; // memory in a region; NULL: the output goes into the data segment of the reply
-    uint64_t room_bytes; // size of `memory`
-    // A reference while the job runs; NULL: the output is not in a region.
+    uint64_t room_bytes; // size of `memory` in bytes
+    // The shared-memory region that contains `memory`; a reference while the job runs; NULL: none.
     struct inf_region *region;
     uint64_t region_id, region_offset;
     bool returned; // the reply contains this output
     // Session buffer that receives the output; NULL: the output is not kept.
     struct inf_session_buffer *kept;
-    // Set by the worker.
+    // The fields below are set by the worker.
     bool late; // the size is known only after the run
     enum inf_dtype dtype;
     struct inf_shape shape;
@@ -54,12 +54,13 @@ enum inf_job_answerer {
 struct inf_job {
     struct inf_call call; // used by the loop only
 
-    // Set by the loop before the job is submitted.
+    // The fields of this group are set by the loop before the job is submitted.
     struct inf_served *served; // a reference
     struct inf_device *device;
     uint32_t device_index;
     enum inf_precision precision; // precision that the request names; AUTO: as the model is placed
-    bool movable; // the request names no device, so the job may move to another device once
+    // true: the job may be moved to another device once, because the request names no device
+    bool movable;
     uint32_t input_count;
     const void *inputs[INF_LIMIT_TENSORS]; // in the order of the model
     // Device mapping that contains the input; NULL: the input is copied.
@@ -72,18 +73,21 @@ struct inf_job {
     uint64_t estimate_key;
     uint32_t rows; // rows that may run together with those of other jobs; 0: the job runs alone
 
-    struct {                             // for a direct reply by the worker
+    // data for a direct reply, which the worker writes to the socket itself
+    struct {
         struct inf_reply_writer *writer; // a reference; NULL: the loop replies
         uint64_t stream_id;
         uint32_t data_bytes_max; // limit of the data in one frame
     } direct;
 
-    // The loop may set it at any time. The worker reads it between steps.
+    // Set by the loop at any time to ask the worker to stop. The worker reads it between the steps
+    // of the model.
     atomic_bool cancelled;
     // Which thread sends the final reply. Only inf_job_claim() changes it.
     _Atomic enum inf_job_answerer answerer;
 
-    // Owned by the worker until it posts the job, afterwards by the loop.
+    // The result. The worker owns it until it posts the job to the loop; afterwards the loop owns
+    // it.
     struct {
         struct inf_fault fault;
         uint8_t *data; // a buffer of the pool; NULL: none
@@ -94,29 +98,31 @@ struct inf_job {
         uint64_t device_ns;               // this job's share of the time from start to done
         enum inf_precision precision;     // precision of the answer
         struct inf_shadow_sample *sample; // copy for the shadow check; NULL: none
-        uint32_t batch_rows;              // rows in the run, over all jobs
-        uint32_t padded_to;               // rows in the run including padding; 0: no padding
-        uint32_t flags;                   // flags of enum inf_infer_flag
+        // rows in the run that computed this job, over all jobs of the batch
+        uint32_t batch_rows;
+        uint32_t padded_to; // rows in the run including padding; 0: no padding
+        uint32_t flags;     // flags of enum inf_infer_flag
     } result;
 
     // Guarded by the mutex of the device queue. The loop sets user, model and priority of
     // `queue_entry` before it pushes the job.
     enum inf_job_place place;
     struct inf_fair_queue_entry queue_entry;
-    struct inf_estimate expected; // all 0: not known
+    struct inf_estimate expected; // expected run time and device time; all 0: not known
     bool skip_run; // the worker must not run the job, because its deadline would pass meanwhile
     uint64_t expected_end_ns;
 
-    // Used by the loop only.
+    // The fields below are used by the loop only.
     struct inf_deadline deadline;       // at_ns 0: none
     struct inf_deadline queue_deadline; // time by which the run must start; at_ns 0: none
     uint8_t *data;                      // data segment of the request, of the pool; NULL: none
     size_t data_bytes;
     struct inf_region *input_regions[INF_LIMIT_TENSORS]; // references; NULL: the input is inline
-    uint32_t order_count; // number of outputs that are listed in the order of the request
+    uint32_t order_count; // number of entries in the list of outputs in the order of the request
     uint8_t order[INF_LIMIT_TENSORS];
-    bool shadowed;               // the shadow check will check the answer
-    bool traced;                 // the nodes are logged
+    bool shadowed; // the shadow check will check the answer
+    // true: the request is run again, and every node is logged (debug mode)
+    bool traced;
     struct inf_session *session; // a reference; NULL: none
     struct inf_job *session_next;
     // Number of inputs that come from the session, followed by their tensors in the session.

@@ -24,7 +24,8 @@ static enum inf_code refuse_size(struct inf_fault *fault, const char *name,
                            "output '%s': %s bytes, but the room given is %s", name, wanted, room);
 }
 
-// Assigns the next place in the data segment of the reply to an output that is not in a region.
+// Assigns the next free offset in the data segment of the reply to an output that is not in a
+// region.
 static enum inf_code place_inline(struct inf_job *job, const char *name,
                                   struct inf_job_output *output)
 {
@@ -39,7 +40,7 @@ static enum inf_code place_inline(struct inf_job *job, const char *name,
     return INF_OK;
 }
 
-// Records data type and shape of an output, and finds memory for it.
+// Records the data type and shape of an output, and assigns memory to it.
 static enum inf_code place_output(struct inf_job *job, const char *name,
                                   struct inf_job_output *output, enum inf_dtype dtype,
                                   const struct inf_shape *shape)
@@ -67,7 +68,7 @@ struct outputs_found {
     bool has_late;   // some outputs have a size that is known only after the run
 };
 
-// Places the outputs whose shapes are known before the run.
+// Assigns memory to the outputs whose shapes are known before the run.
 static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph *graph,
                                      uint32_t rows, struct outputs_found *found)
 {

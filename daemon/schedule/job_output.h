@@ -20,15 +20,17 @@ enum inf_code inf_job_place_outputs(struct inf_job *job, const struct inf_graph 
                                     uint32_t rows, struct inf_pool *pool,
                                     bool *out_late) INF_NODISCARD;
 
-// Returns the memory of an output whose place is assigned; NULL if the request does not want the
-// output, or it is late.
+// Returns the memory of an output, after inf_job_place_outputs() assigned it. Returns NULL if the
+// request does not want the output, or if the output is late (its size is known only after the
+// run).
 void *inf_job_output_memory(const struct inf_job *job, uint32_t index);
 
-// Copies outputs that are both returned and kept to their session buffers, after a successful run.
+// Copies outputs to the session buffers that keep them, if the reply contains the same outputs.
+// Called after a successful run.
 void inf_job_keep_outputs(struct inf_job *job);
 
-// Assigns memory to the late outputs of the run in `slot`, and copies them there. Fails like
-// inf_job_place_outputs().
+// Assigns memory to the outputs whose size became known only in the run in `slot` ("late" outputs),
+// and copies them there. The errors are those of inf_job_place_outputs().
 enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_executable *executable,
                                    uint32_t slot, struct inf_pool *pool) INF_NODISCARD;
 

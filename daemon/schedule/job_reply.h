@@ -10,7 +10,7 @@
 // Fills the message with the results of a job. The message points into the job.
 void inf_job_reply_fill(const struct inf_job *job, struct inf_infer_reply *reply);
 
-// Memory of a worker for direct replies.
+// Buffers of a worker for encoding direct replies, which the worker writes to the socket itself.
 struct inf_job_replier;
 
 // Creates a replier. *out_replier is the caller's to destroy.
@@ -22,7 +22,7 @@ enum inf_code inf_job_replier_create(struct inf_job_replier **out_replier, struc
 // Frees a replier. NULL is allowed.
 void inf_job_replier_destroy(struct inf_job_replier **replier);
 
-// A frame that the worker will write.
+// A reply frame that is encoded and that the worker will write to the socket.
 struct inf_job_direct_reply {
     struct inf_reply_writer *writer; // a reference; the worker has entered it
     size_t head_bytes;               // size of the header and metadata in the replier

@@ -30,8 +30,8 @@ static bool are_outputs_finite(const struct inf_executable *executable,
     return true;
 }
 
-// Runs the model in fp32 with the same inputs, into the same outputs. *repaired tells whether these
-// outputs are finite.
+// Runs the model in fp32 with the same inputs, into the same outputs. Sets *repaired to true if the
+// outputs of this run are finite.
 static enum inf_code run_in_fp32(struct inf_served *served, struct inf_device *device,
                                  const struct inf_executable *first,
                                  const struct inf_execution *execution, bool *repaired,

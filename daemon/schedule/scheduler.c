@@ -27,7 +27,8 @@
 #include "daemon/schedule/device_queue.h"
 #include "daemon/schedule/worker.h"
 
-// The loop polls for a job from its start if it is the only job and takes at most this long.
+// If the loop waits for only one job, and the job is expected to take at most this many
+// nanoseconds, the loop polls during the whole run.
 #define POLL_THROUGH_NS (3 * INF_NS_PER_MS / 2)
 
 // The queue and the workers of one device.
@@ -46,7 +47,7 @@ struct inf_scheduler {
     struct inf_idle_gate *idle_gate;
     uint32_t queue_requests_max;
     uint32_t jobs_max;      // limit of `jobs`; `done` and `deadlines` have room for this number
-    uint32_t jobs;          // jobs that were submitted, and that the loop has not taken back
+    uint32_t jobs;          // jobs that were submitted and not yet returned to the loop
     bool may_poll;          // polling is allowed, because there are several processors
     bool polling;           // the loop is polling now
     uint64_t last_run_ns;   // run time of the job that the loop took back last
@@ -151,8 +152,8 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler)
     *scheduler = NULL;
 }
 
-// Returns the time after which a refused client should try again, which is when half of the queued
-// work is done.
+// Returns the delay in milliseconds after which a refused client should try again: the time in
+// which half of the queued work is done.
 static uint32_t find_retry_ms(uint64_t wait_ns)
 {
     return (uint32_t)INF_MIN(INF_MAX(wait_ns / 2 / INF_NS_PER_MS, 1), 60000);
@@ -181,7 +182,7 @@ static enum inf_code refuse_job(struct inf_scheduler *scheduler, const struct in
                            inf_device_queue_count(queue));
 }
 
-// The kinds of deadlines of one job.
+// What a deadline of a job limits: its end, or its start.
 enum {
     DEADLINE_END,
     DEADLINE_QUEUE
@@ -203,8 +204,8 @@ static void remove_deadlines(struct inf_scheduler *scheduler, struct inf_job *jo
     inf_deadlines_remove(scheduler->deadlines, &job->queue_deadline);
 }
 
-// Sets the polling window for a job that should be done after `wait_ns`. This time includes the
-// jobs ahead of it.
+// Sets the time window in which the loop polls for the result of a job. `wait_ns` is the expected
+// time until the job is done, including the jobs ahead of it.
 static void plan_polling(struct inf_scheduler *scheduler, const struct inf_job *job,
                          uint64_t wait_ns) INF_ATTR(requires_capability(inf_role_loop))
 {
@@ -357,7 +358,7 @@ struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
 {
     struct inf_deadline *passed;
     while ((passed = inf_deadlines_next(scheduler->deadlines)) != NULL) {
-        if (passed == &scheduler->poll_timer) // this timer only has to wake the loop
+        if (passed == &scheduler->poll_timer) // this timer only wakes the loop; no job has expired
             continue;
         if (passed->kind == DEADLINE_END)
             return (struct inf_job *)((char *)passed - offsetof(struct inf_job, deadline));

@@ -17,9 +17,10 @@ struct inf_scheduler;
 struct inf_scheduler_options {
     const struct inf_device_list *devices; // outlives the scheduler
     struct inf_pool *pool;                 // outlives the scheduler
-    struct inf_idle_gate *idle_gate;       // closed while there are jobs; outlives the scheduler
-    uint32_t queue_requests_max;           // queued jobs per device
-    uint64_t queue_bytes_max;              // bytes of the data segments of queued jobs, per device
+    // gate for background work; closed while there are jobs; outlives the scheduler
+    struct inf_idle_gate *idle_gate;
+    uint32_t queue_requests_max; // queued jobs per device
+    uint64_t queue_bytes_max;    // bytes of the data segments of queued jobs, per device
 };
 
 // Starts a worker for each slot of each device. The caller destroys *out_scheduler.
@@ -59,7 +60,7 @@ uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index
 enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job *job,
                                  struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Lets a held job run.
+// Lets a job run that inf_scheduler_hold() accepted, by pushing it to the queue of its device.
 void inf_scheduler_resume(struct inf_scheduler *scheduler, struct inf_job *job) INF_ON_LOOP;
 
 // Ends a held job without running it. The job's fault gives the reason. inf_scheduler_next_done()
@@ -98,7 +99,7 @@ struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler) INF_
 void inf_scheduler_set_limits(struct inf_scheduler *scheduler, uint32_t queue_requests_max,
                               uint64_t queue_bytes_max) INF_ON_LOOP;
 
-// The load of a device.
+// How busy a device is.
 struct inf_device_load {
     uint32_t queue_depth, queue_limit;
     uint64_t requests; // requests done since the start

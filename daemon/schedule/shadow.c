@@ -46,7 +46,7 @@ struct inf_shadow {
     uint32_t waiting;
 };
 
-// --- copying samples ---
+// --- copying samples (inputs and outputs of jobs to be checked) ---
 
 void inf_shadow_sample_destroy(struct inf_shadow_sample **sample)
 {
@@ -208,7 +208,8 @@ static void find_first_difference(struct check *check) INF_MAY_BLOCK
     inf_inspection_destroy(&reference);
 }
 
-// The slow part of a check. Runs on the thread with idle priority.
+// Repeats a run on the reference device and compares the outputs. Called on a thread with idle
+// priority, because the reference device is slow.
 static void run_check(void *context)
 {
     struct check *check = context;
@@ -318,8 +319,8 @@ static void run_shadow(void *context)
     inf_role_enter_worker();
     struct inf_shadow_sample *sample;
     while ((sample = take_next(shadow)) != NULL) {
-        // Run a trace at once, because a person waits for it. Delay a check until the daemon is
-        // idle.
+        // Log a trace of a request in debug mode at once, because a person waits for it. Delay a
+        // shadow check until the daemon is idle.
         if (!sample->trace)
             inf_idle_gate_wait_shared(shadow->options.idle_gate, &shadow->ending);
         process_sample(shadow, sample);

@@ -17,7 +17,7 @@ struct inf_shadow;
 struct inf_shadow_sample;
 
 struct inf_shadow_options {
-    struct inf_device *reference; // the reference device; outlives the shadow
+    struct inf_device *reference; // the reference device `ref`; outlives the shadow thread
     const struct inf_idle_gate *idle_gate;
     const struct inf_log *log;
 };
@@ -32,7 +32,7 @@ enum inf_code inf_shadow_create(struct inf_shadow **out_shadow,
 // Stops the current run, frees the queued samples and ends the thread. NULL is allowed.
 void inf_shadow_destroy(struct inf_shadow **shadow);
 
-// Counts over all models since the start.
+// Counts of shadow checks over all models since the start of the daemon.
 struct inf_shadow_totals {
     uint64_t checked, drifted, dropped;
 };
@@ -50,7 +50,7 @@ bool inf_shadow_should_sample(struct inf_shadow *shadow, struct inf_served *serv
 // they are too large, or there is no memory. The worker calls it before it posts the job.
 struct inf_shadow_sample *inf_shadow_take(const struct inf_job *job) INF_NODISCARD;
 
-// Frees a sample. NULL is allowed.
+// Frees a sample, that is, the copies of a job's inputs and outputs. NULL is allowed.
 void inf_shadow_sample_destroy(struct inf_shadow_sample **sample);
 
 // Queues the sample of a job; the thread then owns the sample. `tolerance` is the allowed

@@ -18,7 +18,8 @@
 // then call inf_worker_start().
 struct inf_worker {
     struct inf_device_queue *queue;
-    struct inf_queue *done; // has room for all jobs that can exist
+    // receives finished jobs for the loop; has room for all jobs that can exist
+    struct inf_queue *done;
     struct inf_pool *pool;
     uint32_t slot;
 

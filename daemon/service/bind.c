@@ -41,7 +41,7 @@ enum inf_code inf_service_bind_inputs(struct inf_job *job, const struct inf_grap
                                       const struct inf_request *request, uint64_t *out_given,
                                       struct inf_fault *fault)
 {
-    uint64_t named = 0; // bit i: the request names input i
+    uint64_t named = 0; // bit i is set if the request names input i
     uint64_t given = 0;
     for (uint32_t i = 0; i < infer->input_count; i++) {
         const struct inf_tensor_entry *entry = &infer->inputs[i];
@@ -80,7 +80,7 @@ enum inf_code inf_service_check_complete(const struct inf_job *job, const struct
 
 static bool locations_overlap(const struct inf_location *a, const struct inf_location *b)
 {
-    // The sums cannot overflow, because both ranges lie inside one region.
+    // offset + length cannot overflow, because both ranges lie inside one region.
     return a->region_id == b->region_id && a->offset < b->offset + b->length &&
            b->offset < a->offset + a->length;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds the inputs and outputs of a request to memory.
+// Binds the inputs and outputs of a request to memory: the data of the request, or a region.
 #ifndef INF_DAEMON_SERVICE_BIND_H
 #define INF_DAEMON_SERVICE_BIND_H
 

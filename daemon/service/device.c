@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceList: the devices and their load.
+// Implements the DeviceList method, which lists the devices and how busy they are.
 #include <stdio.h>
 
 #include "daemon/service/device.h"

@@ -38,8 +38,8 @@ void inf_environment_init(struct inf_environment *environment,
 
 // --- changing a flag ---
 
-// Applies the configuration `next`, which differs in one flag, to the parts of the daemon that keep
-// a copy.
+// Passes the changed flag of the configuration `next` on to the parts of the daemon that keep a
+// copy of this flag's value.
 static enum inf_code apply_flag(struct inf_environment *environment, enum inf_flag_id id,
                                 const struct inf_config *next, struct inf_error *err) INF_ON_LOOP
 {
@@ -50,7 +50,7 @@ static enum inf_code apply_flag(struct inf_environment *environment, enum inf_fl
     case INF_FLAG_ID_race:
     case INF_FLAG_ID_race_tolerance: {
         struct inf_place_rules rules = {.tolerance = next->race_tolerance};
-        // Cannot fail: the configuration was validated.
+        // Parsing cannot fail here, because the value was validated when the flag was parsed.
         (void)inf_place_races_parse(next->race, &rules.races);
         (void)inf_power_parse(next->power, &rules.power);
         inf_model_store_set_rules(environment->store, &rules);

@@ -10,8 +10,8 @@
 #include "daemon/system/host_info.h"
 #include "daemon/system/log.h"
 
-// All objects that the pointers refer to outlive the struct. No other module changes the
-// configuration.
+// The facts and flags of the running daemon. All objects that the pointers refer to outlive the
+// struct. No other module changes the configuration.
 struct inf_environment {
     struct inf_config *config;
     struct inf_host_info facts;
@@ -21,8 +21,8 @@ struct inf_environment {
     uint32_t queue_requests_most;
 };
 
-// Reads the facts. If the slots or threads of the cpu device are 0 in the configuration, replaces
-// them by the values that the device chose.
+// Collects the facts about the host. If the number of slots or threads of the cpu device is 0
+// (automatic) in the configuration, replaces it by the number that the device chose.
 void inf_environment_init(struct inf_environment *environment,
                           const struct inf_device_list *devices) INF_MAY_BLOCK;
 

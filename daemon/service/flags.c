@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environment and FlagSet: facts about the host, the devices and the backends, and the flags of the
-// daemon.
+// Implements the Environment method (facts about the host, the devices and the backends) and the
+// FlagSet method (changes a flag of the daemon).
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static void add_host(struct inf_service_environment *reply, const struct inf_hos
         add_fact(reply, "memory.limit_bytes", "%" PRIu64, facts->memory_limit_bytes);
 }
 
-// Adds the counters of a device that has its own memory.
+// Adds the transfer and memory counters of a device that has its own memory, such as a GPU.
 static void add_counts(struct inf_service_environment *reply, const struct inf_device *device)
 {
     char name[sizeof reply->fact_names[0]];

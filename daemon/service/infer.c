@@ -108,7 +108,8 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     return INF_OK;
 }
 
-// Lets the worker send the reply itself, unless the loop has work to do before the reply.
+// Sets up the job so that the worker sends the reply itself, unless the loop has work to do before
+// the reply, such as committing session tensors.
 static void allow_direct_reply(const struct inf_service *service, struct inf_job *job,
                                const struct inf_request *request)
 {
@@ -126,7 +127,8 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
     struct inf_infer_request *infer = &service->request.infer_request;
     answer->order_key = infer->order_key;
     if (infer->order_key != 0)
-        // The loop must send the reply, because it may have to wait for earlier replies.
+        // Let the loop send the reply, because replies with the same order key must leave in the
+        // order of their requests.
         request->writer = NULL;
     inf_fault_model(fault, infer->model_name, infer->model_version);
     INF_TRY(inf_infer_request_resolve_inline(infer, request->data_bytes, &fault->err));

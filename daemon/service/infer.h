@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lifetime of inference jobs.
+// Releases inference jobs.
 #ifndef INF_DAEMON_SERVICE_INFER_H
 #define INF_DAEMON_SERVICE_INFER_H
 

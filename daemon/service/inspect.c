@@ -91,7 +91,7 @@ static enum inf_code start_inspection(struct inf_service *service, uint64_t toke
         inf_model_store_inspect(service->options.store, service->request.infer_request.model_name,
                                 token, service->inspection, err);
     if (code == INF_OK)
-        service->inspection = NULL; // the store owns it from here on
+        service->inspection = NULL; // inf_model_store took ownership of the inspection
     return code;
 }
 

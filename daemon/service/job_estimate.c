@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives from the shapes of a job under which key its run time is estimated, and how it may be
-// batched. Jobs are batched only on the main device of their model and in the model's own
-// precision, because the batch ladder was measured there.
+// Derives from the shapes of a job the key under which its run time is estimated, and the number of
+// rows that may be batched. Jobs are batched only on the main device of their model and in the
+// model's own precision, because the batch ladder (the useful row counts and their run times) was
+// measured there.
 #include "daemon/service/job_estimate.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The estimate key and the batch rows of a job.
+// Computes the key for a job's run-time estimate, and how many of its rows may be batched.
 #ifndef INF_DAEMON_SERVICE_JOB_ESTIMATE_H
 #define INF_DAEMON_SERVICE_JOB_ESTIMATE_H
 

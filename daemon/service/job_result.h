@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of an inference: the answer, and the updates to the model.
+// Ends an inference: makes its answer, and updates the statistics of its model.
 #ifndef INF_DAEMON_SERVICE_JOB_RESULT_H
 #define INF_DAEMON_SERVICE_JOB_RESULT_H
 

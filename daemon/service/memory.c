@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MemoryInfo: the memory that devices hold, counted in the same way as tf.memory() in
-// TensorFlow.js.
+// Implements the MemoryInfo method: the memory that devices hold, counted in the same way as by
+// tf.memory() in TensorFlow.js.
 #include "daemon/service/handlers.h"
 #include "daemon/service/server.h"
 

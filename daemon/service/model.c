@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelReady and ModelMetadata: the state and the interface of one model.
+// Implements the methods ModelReady (can the model answer requests?) and ModelMetadata (its inputs
+// and outputs).
 #include "daemon/service/handlers.h"
 #include "daemon/service/state.h"
 
@@ -43,7 +44,8 @@ enum inf_code inf_service_model_metadata(struct inf_service *service, struct inf
     inf_fault_model(fault, model->name, model->version);
     INF_TRY(inf_model_store_find(service->options.store, model->name, model->version, &served,
                                  &fault->err));
-    // The names stay valid after the unref, because the store keeps the model until its next event.
+    // The names stay valid after the reference is dropped, because the store keeps the model until
+    // it handles its next event.
     const struct inf_graph *graph = inf_model_graph(served->model);
     struct inf_model_metadata *reply = &service->reply.model_metadata;
     reply->name = served->name;

@@ -53,8 +53,8 @@ static bool is_listed(const struct inf_placement *placement, const struct inf_de
     return false;
 }
 
-// Lists the candidates, ordered by the prior with the best first, and then the devices that could
-// not be candidates.
+// Lists the candidates, ordered by predicted run time with the fastest first, and then the devices
+// that could not be candidates.
 static uint32_t describe_candidates(struct inf_service *service, const struct inf_served *served)
 {
     const struct inf_placement *placement = &served->placement;
@@ -145,7 +145,8 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
     const char *version = service->request.placement_request.version;
     inf_fault_model(fault, name, version);
     INF_TRY(inf_model_store_find(service->options.store, name, version, &served, &fault->err));
-    // The texts stay valid after the unref, because the store keeps the model until its next event.
+    // The texts stay valid after the reference is dropped, because the store keeps the model until
+    // it handles its next event.
     const struct inf_placement *placement = &served->placement;
     const struct inf_device_info *device = inf_device_info(served->device);
     service->reply.placement_reply = (struct inf_placement_reply){

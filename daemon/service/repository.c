@@ -51,7 +51,7 @@ enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_lo
         return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a load");
     load->call.kind = INF_CALL_LOAD;
-    // Token 0 is reserved for loads that the daemon itself starts.
+    // A token of 0 marks loads that the daemon itself starts, so clients get numbers from 1.
     load->token = service->last_token + 1;
     enum inf_code code = start(service, load->token, &fault->err);
     if (code != INF_OK) {

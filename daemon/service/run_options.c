@@ -15,7 +15,7 @@ static void set_device(struct inf_job *job, const struct inf_device_list *device
     job->device_index = index;
 }
 
-// Moves the job to the best other device that works. Returns false if there is none.
+// Moves the job to the best other device that works. Returns false if no other device works.
 static bool move_job(const struct inf_service *service, struct inf_job *job)
 {
     const struct inf_device_list *devices = service->options.devices;
@@ -49,7 +49,7 @@ static enum inf_code choose_device(const struct inf_service *service, struct inf
             (void)move_job(service, job);
         return INF_OK;
     }
-    // Result is not used; the call only fills the error text, which lists the devices.
+    // The found device is not used. The call only fills the error text with the list of devices.
     struct inf_device *none;
     return inf_model_device_find(devices, name, &none, &fault->err);
 }
@@ -97,7 +97,7 @@ static enum inf_code choose_mode(struct inf_service *service, struct inf_job *jo
     INF_ATTR(requires_capability(inf_role_loop))
 {
     enum inf_run_mode mode = INF_RUN_NORMAL;
-    // Cannot fail: the settings were validated.
+    // Parsing cannot fail here, because the settings were validated when they were read.
     (void)inf_run_mode_parse(job->served->config.mode, &mode);
     if (name[0] != '\0' && !inf_run_mode_parse(name, &mode))
         return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_BAD_PARAMETER,

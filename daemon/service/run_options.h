@@ -22,7 +22,7 @@ enum inf_code inf_service_choose_precision(const struct inf_device *device, cons
                                            struct inf_error *err) INF_NODISCARD;
 
 // Submits a job that failed because of its device to another device, but only once per job. Returns
-// true if the scheduler has the job again, and false if the failure is the final answer.
+// true if the job was submitted again, and false if the client must get the failure as the answer.
 bool inf_service_retry_job(struct inf_service *service,
                            struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 

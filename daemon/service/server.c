@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServerLive, ServerReady, ServerMetadata and ServerStatus: the state of the daemon itself.
+// Implements the methods ServerLive, ServerReady, ServerMetadata and ServerStatus, which report the
+// state of the daemon itself.
 #include <stdio.h>
 #include <unistd.h>
 
@@ -42,8 +43,8 @@ enum inf_code inf_service_server_metadata(struct inf_service *service, struct in
     return INF_OK;
 }
 
-// The second number of statm is the number of resident pages. Reading the file does not block,
-// because the kernel generates it in memory.
+// Reads /proc/self/statm, whose second number is the number of resident pages. Reading this file
+// does not block, because the kernel generates it in memory.
 uint64_t inf_service_resident_bytes(const struct inf_service *service)
 {
     char text[128];

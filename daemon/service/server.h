@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about the process that several answers contain.
+// Measures the daemon process, for several methods that report its memory use.
 #ifndef INF_DAEMON_SERVICE_SERVER_H
 #define INF_DAEMON_SERVICE_SERVER_H
 

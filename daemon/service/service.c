@@ -82,7 +82,7 @@ static enum inf_code init_service(struct inf_service *service,
     return inf_scheduler_create(&service->scheduler, &scheduler, err);
 }
 
-// Frees those members that can be freed without the role of the loop.
+// Frees the members that any thread may free, that is, not only the event loop.
 static void free_service(struct inf_service *service)
 {
     inf_scheduler_destroy(&service->scheduler);

@@ -31,12 +31,14 @@ struct inf_service_options {
     const struct inf_counters *counters;
     const char *version;
     struct inf_quota *quota;
-    // Returns how many log lines were dropped; may be NULL.
+    // Returns how many log lines were dropped because the log buffer was full. NULL: the count is
+    // reported as 0.
     uint64_t (*log_lines_dropped)(void *context);
     void *context;
 };
 
-// Fills the array of limits of each user from the configuration.
+// Fills an array, indexed by the kind of resource, with the limits of one user from the
+// configuration.
 void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF_QUOTA_KIND_COUNT]);
 
 // Creates the service and starts the workers. The caller destroys *out_service.

@@ -86,7 +86,7 @@ static bool is_tensor_kept(const struct inf_job *job, uint32_t tensor)
     return false;
 }
 
-// Binds the tensors that the request names.
+// Binds the inputs and outputs for which the request names a session tensor.
 static enum inf_code join_named_tensors(struct inf_job *job, const struct inf_graph *graph,
                                         const struct inf_infer_request *infer,
                                         struct inf_error *err) INF_ON_LOOP

@@ -11,13 +11,13 @@
 // The highest number of models in one answer; about this number fits into the metadata of a frame.
 #define INF_SERVICE_MODELS_MAX 512
 
-// The highest number of facts in one answer.
+// The highest number of facts (lines of name and value) in one answer about the environment.
 #define INF_SERVICE_FACTS 192
 
 // Buffer size for the precisions of a device as text.
 #define INF_SERVICE_PRECISIONS_TEXT 32
 
-// Storage of an answer about the environment.
+// Memory for an answer of the Environment method.
 struct inf_service_environment {
     uint32_t fact_count, flag_count;
     char fact_names[INF_SERVICE_FACTS][64];
@@ -28,7 +28,8 @@ struct inf_service_environment {
     struct inf_flag_entry flags[INF_FLAG_COUNT];
 };
 
-// A load that a client waits for.
+// A job of the model store that a client waits for: a load, a placement, a compilation or an
+// inspection.
 struct inf_load {
     struct inf_call call;
     uint64_t token; // token in the events of the job
@@ -47,10 +48,11 @@ struct inf_service {
     struct inf_call *unused_jobs; // empty jobs for reuse, linked by call.next
     struct inf_load *loads;
     uint64_t last_token;
-    // Models that were moved to fp32, because answers in a lower precision were not finite.
+    // Number of models that the daemon moved to fp32, because answers in a lower precision were not
+    // finite.
     uint64_t models_demoted;
 
-    // The request that is being handled, and its answer.
+    // The decoded request that is being handled, and the message with its answer.
     union inf_message request;
     union inf_message reply;
     struct inf_model_row *model_rows; // arrays of INF_SERVICE_MODELS_MAX elements
@@ -65,7 +67,8 @@ struct inf_service {
     char setting_values[INF_MODEL_FLAG_COUNT][INF_CONFIG_TEXT];
     char setting_wanted[INF_MODEL_FLAG_COUNT][INF_FLAG_WANTED_SIZE];
     struct inf_service_environment environment_reply;
-    // The inspection whose request is being handled; otherwise NULL.
+    // While a ModelInspect request is being handled, the inspection that it asks for; otherwise
+    // NULL.
     struct inf_inspect_request *inspection;
 };
 

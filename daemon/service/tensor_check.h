@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the tensors of a request against those of its model.
+// Checks the tensors of a request against the inputs and outputs of its model.
 #ifndef INF_DAEMON_SERVICE_TENSOR_CHECK_H
 #define INF_DAEMON_SERVICE_TENSOR_CHECK_H
 

@@ -69,7 +69,7 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
         job->race.decision = NULL;
 }
 
-// Puts a loaded model into the table.
+// Puts a loaded model into the table of models, in place of the version that was served before.
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
@@ -85,7 +85,8 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
                               "model '%s' was loaded again while it was being placed", job->name);
         return;
     }
-    if (job->base != NULL) // the model was only placed again, so for its users it is the same model
+    // if the model was only placed again, clients see the same model, so its counters continue
+    if (job->base != NULL)
         atomic_store(&job->model.served->request_count, atomic_load(&job->base->request_count));
     inf_served_unref(&entry->served);
     entry->served = job->model.served;
@@ -96,7 +97,8 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
         (void)!inf_store_submit_race(store, entry, &(struct inf_error){0});
 }
 
-// Handles the end of a job that a client may be waiting for.
+// Handles the end of a job that a client may be waiting for: a load, a placement, a compilation or
+// an inspection.
 static void finish_load(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
@@ -122,10 +124,10 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
 static const struct {
     void (*finish)(struct inf_model_store *store, struct inf_model_entry *entry,
                    struct inf_load_job *job, struct inf_load_event *event);
-    bool internal; // clients do not receive this event
+    bool internal; // true: clients receive no event for jobs of this kind
 } job_kinds[] = {
     [INF_LOAD_JOB_MODEL] = {.finish = finish_load},
-    [INF_LOAD_JOB_SCAN] = {.finish = finish_scan}, // only changes the number of pending jobs
+    [INF_LOAD_JOB_SCAN] = {.finish = finish_scan}, // a scan changes only the number of pending jobs
     [INF_LOAD_JOB_RACE] = {.finish = finish_race, .internal = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},
@@ -134,7 +136,8 @@ static const struct {
 };
 _Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS, "every kind of job is handled");
 
-// Returns the entry that a message is about; NULL if it was removed.
+// Returns the table entry of the model that a message is about; NULL if the entry was removed or
+// replaced.
 static struct inf_model_entry *find_entry(const struct inf_model_store *store, const char *name,
                                           const struct inf_load_job *job)
 {

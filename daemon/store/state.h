@@ -9,7 +9,8 @@
 
 struct inf_model_store {
     struct inf_loader *loader;
-    // Loader with low priority that runs races; it posts its messages through `loader`.
+    // A second loader thread with low priority, which only runs races; its messages go through
+    // `loader`.
     struct inf_loader *racer;
     struct inf_idle_gate idle_gate; // open while no request is served
     uint32_t races;                 // races that are queued or running

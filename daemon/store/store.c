@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests to the store. Each function looks up the entry of its model, checks the request, and
-// submits a job to the loader (submit.c). events.c handles the outcomes.
+// The public functions of the model store. Each function looks up the entry of its model, checks
+// the request, and submits a job to the loader thread (submit.c). events.c handles the outcomes of
+// the jobs.
 #include "daemon/store/store.h"
 
 #include <stdio.h>
@@ -84,7 +85,9 @@ void inf_model_store_destroy(struct inf_model_store **store)
     struct inf_model_store *self = *store;
     if (self == NULL)
         return;
-    inf_model_table_fini(&self->table); // the loader then frees the models that were served
+    // dropping the table's references makes the loader free the models, so the loader is destroyed
+    // later
+    inf_model_table_fini(&self->table);
     inf_idle_gate_shut_down(&self->idle_gate);
     inf_loader_destroy(&self->racer);
     inf_loader_destroy(&self->loader);
