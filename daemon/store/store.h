@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models that are served: finds a model by name and version. The loop owns the table. Loading,
-// warming up and freeing happen on the loader thread, whose results come back as events.
+// The model store: knows which models are served and finds a model by name and version. The event
+// loop owns the table of models. Loading, warming up and freeing happen on the loader thread, whose
+// results come back as events.
 #ifndef INF_DAEMON_STORE_STORE_H
 #define INF_DAEMON_STORE_STORE_H
 
@@ -34,8 +35,8 @@ enum inf_code inf_model_store_create(struct inf_model_store **out_store,
                                      const struct inf_model_store_options *options,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Stops the loaders after their running jobs, and frees everything. No reference to a model may be
-// left except the store's own. NULL is allowed.
+// Stops the loader threads after their running jobs, and frees everything. No reference to a model
+// may be left except the store's own. NULL is allowed.
 void inf_model_store_destroy(struct inf_model_store **store);
 
 // Sets the device for future loads of models whose settings name none. "" or "auto" chooses the
@@ -59,7 +60,7 @@ struct inf_load_request {
     const char *name;   // the name under which the model is served
     const char *path;   // path of a model file or directory; "" or NULL: find it in the repository
     const char *device; // "" or NULL: the default
-    uint64_t token;     // repeated in the events of this load
+    uint64_t token;     // chosen by the caller; every event of this load carries it
 };
 
 // Starts a load, or a reload: an older version is served until the new one is warm. The model is
@@ -82,7 +83,7 @@ struct inf_place_request {
     const char *policy;
     const char *precision;
     const char *mode;
-    uint64_t token; // repeated in the events of this placement
+    uint64_t token; // chosen by the caller; every event of this placement carries it
 };
 
 // Starts placing a model again, without reading its file. The new executable is compiled and warmed
@@ -121,7 +122,7 @@ struct inf_precompile_request {
     const char *name, *version; // version "": the one there is
     const char *device;         // "": the device of the model
     const char *shapes;         // sets by input name (daemon/model/shapes.h); "": the model's own
-    uint64_t token;             // repeated in the events of this job
+    uint64_t token;             // chosen by the caller; every event of this job carries it
 };
 
 // Starts compiling a served model for more shapes, without running it. The events are the same as
@@ -133,7 +134,8 @@ enum inf_code inf_model_store_precompile(struct inf_model_store *store,
                                          const struct inf_precompile_request *request,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Starts saving the shapes that a model served. If there is no memory, the shapes are not saved.
+// Starts saving the input shapes of recent requests to a model, so that they are compiled at the
+// next start. If there is no memory, the shapes are not saved.
 void inf_model_store_save_shapes(struct inf_model_store *store,
                                  struct inf_served *served) INF_ON_LOOP;
 
@@ -186,7 +188,8 @@ int inf_model_store_fd(const struct inf_model_store *store);
 bool inf_model_store_next_event(struct inf_model_store *store,
                                 struct inf_load_event *event) INF_NODISCARD INF_ON_LOOP;
 
-// Copies at most `capacity` rows, sorted by name, and returns the number of all models.
+// Copies at most `capacity` rows of the list of models, sorted by name, and returns the number of
+// all models.
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
                               uint32_t capacity) INF_ON_LOOP;
 

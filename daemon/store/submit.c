@@ -20,7 +20,8 @@ enum inf_code inf_store_check_room(const struct inf_model_store *store,
     return INF_OK;
 }
 
-// Creates a job about an entry; `base` may be NULL.
+// Creates a loader job about one entry of the table of models; `base`, the served model, may be
+// NULL.
 static enum inf_code create_job(struct inf_load_job **out_job, enum inf_load_job_kind kind,
                                 const struct inf_model_entry *entry, struct inf_served *base,
                                 uint64_t token, struct inf_error *err)

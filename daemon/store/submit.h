@@ -9,12 +9,12 @@
 
 // A job about one entry of the table, on behalf of a client or of the daemon itself (token 0).
 struct inf_store_load {
-    uint64_t token;                 // repeated in the events of this job
+    uint64_t token;                 // chosen by the caller; every event of this job carries it
     const char *path;               // path of the model, as in struct inf_load_request
     struct inf_model_config config; // the settings that admins set
     bool if_changed; // skip the load if the files are unchanged since the served model was loaded
     bool precision_requested; // `config` contains a precision that the client requested
-    // Decision that the placement follows; on success the job owns it; NULL: none.
+    // Race result that the new placement must use; on success the job owns it; NULL: none.
     struct inf_place_decision *decision;
 };
 
@@ -67,13 +67,13 @@ enum inf_code inf_store_submit_race(struct inf_model_store *store, struct inf_mo
 enum inf_code inf_store_submit_scan(struct inf_model_store *store,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits a job that saves a decision for the next start. Takes ownership of the decision. If there
-// is no memory, the decision is lost.
+// Submits a job that saves the result of a race for the next start. Takes ownership of the
+// decision. If there is no memory, the decision is lost.
 void inf_store_submit_decision(struct inf_model_store *store,
                                struct inf_place_decision *decision) INF_ON_LOOP;
 
-// Submits a job that saves the shapes that a model served. If there is no memory, the shapes are
-// not saved.
+// Submits a job that saves the input shapes of recent requests to a model. If there is no memory,
+// the shapes are not saved.
 void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
 
 #endif

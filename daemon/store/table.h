@@ -10,10 +10,11 @@
 #include "daemon/load/load_job.h"
 #include "proto/core/limits.h"
 
-// A model by name.
+// Everything that the store knows about the models loaded under one name.
 struct inf_model_entry {
     char name[INF_LIMIT_MODEL_NAME + 1];
-    // Increases with every new entry, so that jobs for a removed entry are recognised.
+    // Number of the entry in order of creation. If an entry is removed and created again, its
+    // number differs, so that jobs for the removed entry are recognised.
     uint64_t generation;
     struct inf_served *served; // the model that is served; one reference; NULL: none is ready
     uint32_t pending;          // jobs that are queued or running
@@ -58,7 +59,7 @@ enum inf_model_state {
     INF_MODEL_FAILED,
 };
 
-// One row of the list of models.
+// One row of the list of models that clients receive.
 struct inf_model_row {
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];

@@ -11,10 +11,12 @@ struct inf_counters {
     uint32_t connections;       // connections that are open now
     uint64_t connections_total; // connections accepted since the start
     uint32_t requests_in_flight;
-    uint64_t requests_accepted; // requests with a stream of their own
+    // requests that were accepted for processing; each has a stream id of its own
+    uint64_t requests_accepted;
     uint64_t requests_ok;
     uint64_t requests_failed;
-    // Regions that are mapped now, including regions of closed connections that workers still use.
+    // Shared-memory regions that are mapped, including regions of closed connections that workers
+    // still use.
     uint32_t regions;
     uint64_t region_bytes;
     uint32_t sessions; // sessions that are open or have requests in flight

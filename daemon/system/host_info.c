@@ -15,7 +15,7 @@
 
 #define LINE_CHARS 8192
 
-// Names of extensions in /proc/cpuinfo, on x86 and arm64.
+// Names under which /proc/cpuinfo on x86 and arm64 lists the instruction-set extensions.
 static const char *const extensions[] = {
     "sse2",     "sse4_1",      "avx",      "f16c",        "fma",         "avx2",     "avx512f",
     "avx512bw", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16",
@@ -101,7 +101,7 @@ static void read_memory_limit(struct inf_host_info *facts, const char *root) INF
     if (!found)
         return;
     line[strcspn(line, "\n")] = '\0';
-    // Check each parent group too, because its limit also applies.
+    // Check the parent control groups too, because their limits also apply.
     for (char *slash; strlen(line) > 3; *slash = '\0') {
         uint64_t bytes = 0;
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", line + 3);

@@ -36,11 +36,12 @@ struct inf_log_writer {
     uint32_t first; // index of the oldest line
     uint32_t count;
     bool stopping;
-    uint64_t stop_ns; // time at which writing must end; valid if `stopping` is set
+    // time at which the writer thread must stop writing; valid if `stopping` is set
+    uint64_t stop_ns;
     struct line lines[INF_LOG_RING_LINES];
 
     _Atomic uint64_t dropped;
-    // Used by the writer thread only.
+    // The fields below are used by the writer thread only.
     uint64_t logged_count; // number of dropped lines in the last message about dropped lines
     uint64_t logged_ns;    // time of that message
 };
@@ -71,7 +72,8 @@ static void copy_clean(char *to, const char *from)
     to[length] = '\0';
 }
 
-// Callback of the log sink. Any thread may call it; it never blocks for long.
+// Puts one log line into the ring. This callback of the log sink may run on any thread, and never
+// blocks for long.
 static void push_line(void *context, enum inf_log_level level, const char *text)
 {
     struct inf_log_writer *writer = context;

@@ -19,7 +19,7 @@
 struct inf_log_writer;
 
 struct inf_log_options {
-    enum inf_log_level level; // lines of a higher level are dropped, and not counted
+    enum inf_log_level level; // lines of a less severe level are dropped, and not counted
     int fd;                   // descriptor to write to, such as stderr; the caller keeps ownership
 };
 
@@ -36,8 +36,8 @@ enum inf_code inf_log_writer_create(struct inf_log_writer **out_writer,
 // everything. No thread may log afterwards. NULL is allowed.
 void inf_log_writer_destroy(struct inf_log_writer **writer) INF_MAY_BLOCK;
 
-// Returns the sink, which any thread may use. A caller blocks only while a line is copied. Valid as
-// long as the writer exists.
+// Returns the log sink, through which any thread may log. A caller blocks only while a line is
+// copied. Valid as long as the writer exists.
 const struct inf_log *inf_log_writer_log(const struct inf_log_writer *writer);
 
 // Changes the level. Any thread.

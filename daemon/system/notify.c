@@ -32,7 +32,7 @@ struct inf_notify {
     socklen_t address_size;
     struct event *watchdog; // NULL: the watchdog is off
     struct event *retry;
-    // The queue: every state change, one per line, and the newest status text.
+    // The queued notifications: all state changes, one per line, and only the newest status text.
     char changes[TEXT_BYTES];
     char status[TEXT_BYTES];
 };

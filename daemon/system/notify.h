@@ -15,8 +15,9 @@ struct inf_notify;
 
 struct inf_notify_options {
     struct event_base *base; // outlives the notifier
-    // Returns true if the daemon makes progress; the watchdog is pinged only then. The loop itself
-    // is alive, because it makes this call. NULL: always ping.
+    // Returns true if the daemon makes progress, that is, no run takes too long. The watchdog of
+    // systemd is pinged only then. The loop itself works, because it makes this call. NULL: always
+    // ping.
     bool (*healthy)(void *context);
     void *context;
 };

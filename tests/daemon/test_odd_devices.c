@@ -17,7 +17,8 @@ TestSuite(odd_devices, .timeout = 200);
 
 struct asker {
     inferd_client *client;
-    const char *device; // NULL: the device of the model's placement
+    // name of the device that requests ask for; NULL: the device that the model is placed on
+    const char *device;
 };
 
 static void open_asker(struct asker *asker, const char *socket)

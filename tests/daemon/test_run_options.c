@@ -94,7 +94,8 @@ struct asked {
     const char *device, *precision, *mode;
 };
 
-static unsigned last_flags; // flags of the last answer
+// flags in the last answer, such as whether it was computed again in fp32
+static unsigned last_flags;
 
 // Runs "square" with x as the first element, and returns the first element of the answer.
 // `precision` gets the precision of the run.
@@ -152,7 +153,7 @@ Test(run_options, a_request_names_its_precision_and_the_answer_tells)
     cr_expect_float_eq(send_request(client, 3, (struct asked){.precision = "fp32"}, precision),
                        9e-4f, 1e-9);
     cr_expect_str_eq(precision, "fp32");
-    // An option that was not set keeps its value.
+    // Setting another option must not change the option that was set before.
     cr_expect_float_eq(send_request(client, 3, (struct asked){0}, precision), 9e-4f, 1e-9);
     cr_expect_str_eq(precision, "fp32");
     stop_daemon();
@@ -199,8 +200,8 @@ Test(run_options, verify_compares_every_precision)
     stop_daemon();
 }
 
-// The square of 300 exceeds the range of fp16, so each such request is computed again in fp32. The
-// model is placed in fp32, so it is not demoted.
+// The square of 300 exceeds the range of fp16, so the daemon computes each such request again in
+// fp32. The model itself is placed in fp32, so it is not demoted (moved to fp32 permanently).
 Test(run_options, what_overflows_is_never_answered)
 {
     char precision[8];
@@ -231,7 +232,7 @@ Test(run_options, a_model_that_overflows_while_it_serves_is_demoted)
     cr_expect_str_eq(precision, "fp16");
     cr_expect_eq(read_status().models_demoted, 0u);
     float again =
-        // Outside of the macro, which would evaluate the call twice.
+        // Call the function outside of the assertion macro, which would evaluate the call twice.
         send_request(client, 300, (struct asked){0}, precision);
     cr_expect_float_eq(again, 9e4f, 1);
     cr_expect_str_eq(precision, "fp32", "it was computed again");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a request and its reply, a warm daemon allocates nothing on any thread. If an allocation
-// fails, a request or a client connection fails, but never the daemon.
+// Tests that a warmed-up daemon allocates no memory between a request and its reply, on any thread.
+// If an allocation fails, a request or a client connection fails, but never the daemon.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -75,7 +75,7 @@ static void send_infer(int64_t rows_each, const char *device, bool by_region)
     inf_raw_expect_infer(&raw, stream);
 }
 
-// Runs one inference of each kind that a client may repeat.
+// Runs one inference of each kind (inline, in a region, on each device), as a client repeats them.
 static void infer_all(void)
 {
     send_infer(1, "", false);
@@ -102,11 +102,11 @@ Test(serving_alloc, does_not_happen_between_request_and_reply)
                   (unsigned long)(after - before));
 }
 
-#define STREAMS     100 // in flight at once
+#define STREAMS     100 // number of requests in flight at once
 #define WARM_ROUNDS 10
 #define ROUNDS      100
-// Upper limit of the allocations. The number of frames, buffers and jobs in use depends on timing,
-// but never exceeds this number per stream.
+// Upper limit of the allocations while the number of streams grows. The number of frames, buffers
+// and jobs in use depends on timing, but never exceeds this number per stream.
 #define MADE_MAX (4 * STREAMS)
 
 // Given failing requests or many streams at once, expect no allocations either.

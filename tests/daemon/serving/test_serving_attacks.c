@@ -47,13 +47,14 @@ static struct {
     pthread_t thread;
     atomic_bool stop;
     uint64_t worst_ns;
-    // Delay that other processes on this machine caused, because they delay the daemon too.
+    // Longest time that usleep(1000) took. Other processes on this machine cause the excess, and
+    // delay the daemon in the same way.
     uint64_t late_ns;
     uint64_t rss_before;
 } innocent;
 
-// Held during a ping, and while a test stops the daemon with SIGSTOP, so that no ping is sent to a
-// stopped daemon.
+// Mutex that a thread holds during a ping, and that a test holds while it stops the daemon with
+// SIGSTOP, so that no ping is sent to a stopped daemon.
 static pthread_mutex_t daemon_runs = PTHREAD_MUTEX_INITIALIZER;
 
 static void pause_daemon(void)
@@ -100,7 +101,9 @@ static void *send_pings(void *context)
             inf_raw_next(&innocent.raw, 60000) && innocent.raw.frame.header.type == INF_FRAME_PONG;
         uint64_t took_ns = clock_ns() - begin_ns;
         pthread_mutex_unlock(&daemon_runs);
-        if (!answered) // the daemon has already ended if a test failed
+        // if a test failed, the daemon may have ended already, so a missing answer is no further
+        // error
+        if (!answered)
             break;
         if (took_ns > innocent.worst_ns)
             innocent.worst_ns = took_ns;
@@ -156,7 +159,7 @@ TestSuite(serving_attacks, .init = start_server, .fini = stop_server, .timeout =
 // --- descriptors whose close() blocks ---
 
 // Returns a TCP socket with unsent data, whose last close() blocks for LINGER_S seconds.
-// `*listener` keeps the other end open.
+// `*listener` receives the other end of the connection, which the caller must keep open.
 static int make_stuck_socket(int *listener)
 {
     static const char data[1 << 16];
@@ -211,8 +214,8 @@ static bool send_register(struct inf_raw *raw, const int *fds, size_t count)
     return send_fds(raw->fd, bytes, size, fds, count);
 }
 
-// Registers a socket whose close() blocks. The daemon is stopped meanwhile, so that the daemon
-// holds the last descriptor of the socket.
+// Registers a socket whose close() blocks. The daemon is stopped until the test has closed its own
+// copy of the descriptor, so that the daemon's close() is the last one.
 static void send_stuck(struct inf_raw *raw, int *listener)
 {
     int stuck = make_stuck_socket(listener);
@@ -341,7 +344,7 @@ static void flood_with_streams(struct inf_raw *raw, uint32_t count, uint64_t tot
 
 Test(serving_attacks, with_data_on_ever_new_streams_end_the_connection)
 {
-    // One size within the limits, and one larger than a request may be.
+    // Announced data sizes: one within the limits, and one larger than a request may be.
     static const uint64_t totals[] = {1, UINT64_MAX};
     for (size_t k = 0; k < 2; k++) {
         struct inf_raw raws[32];

@@ -29,7 +29,8 @@ TestSuite(serving_batch, .init = start_server, .fini = stop_server, .timeout = 1
 
 #define ROWS_MAX 40
 
-// Sends a request for the model `slow`, which keeps the worker busy for a while.
+// Sends a request for the slow model `slow`, which keeps the only worker busy while other requests
+// queue up.
 static uint64_t occupy_worker(struct inf_raw *client)
 {
     union inf_message message;
@@ -39,14 +40,15 @@ static uint64_t occupy_worker(struct inf_raw *client)
                            inf_slow_data());
 }
 
-// Sends a request for a + b with values that identify it: the sum of element e in row r is base + 4
-// r + e, plus 1000.
+// Sends a request for a + b. The values identify the request: element e of row r of the sum is base
+// + 4 r + e + 1000.
 static uint64_t add_row(struct inf_raw *client, int64_t rows, float base)
 {
     static float data[2 * ROWS_MAX * 4 + 16];
     union inf_message message;
     inf_add_request(&message, rows);
-    // Offset of b in floats: the next multiple of 64 bytes.
+    // Offset of input b in the data, counted in floats. Input b begins at the next multiple of 64
+    // bytes behind input a.
     size_t b = (size_t)(rows * 16 + 63) / 64 * 16;
     memset(data, 0, sizeof data);
     for (int64_t i = 0; i < rows * 4; i++) {
@@ -102,8 +104,8 @@ Test(serving_batch, queued_requests_run_together_and_get_their_own_rows)
     cr_assert_gt(together, COUNT / 2, "only %u of %d ran with others", together, COUNT);
 }
 
-// Sends one request over each connection while the worker is busy. Returns how many of them ran in
-// one batch.
+// Sends one request over each connection while the worker is busy. Returns how many of these
+// requests ran together in one batch.
 static int ask_each(struct inf_raw *others, int count)
 {
     int together = 0;

@@ -131,10 +131,12 @@ Test(serving_calls, of_one_order_key_are_answered_in_order)
                                     &message, inf_slow_data());
     uint64_t behind[3];
     for (int i = 0; i < 3; i++)
-        behind[i] = send_ordered(7, i == 1); // the second request is refused at once
+        // the second request has wrong data, so the daemon refuses it at once
+        behind[i] = send_ordered(7, i == 1);
     uint64_t other[2] = {send_ordered(8, false), send_ordered(8, true)};
     uint64_t without = send_ordered(0, true);
-    // Given another order key, or none, expect the replies before that of the slow request.
+    // Given a request with another order key, or without one, expect its reply before the reply of
+    // the slow request.
     bool came[3] = {false, false, false};
     for (int i = 0; i < 3; i++) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
@@ -155,7 +157,9 @@ Test(serving_calls, whose_replies_wait_for_earlier_ones_use_credit)
 {
     union inf_message message;
     enum {
-        BLOCKERS = 8 // requests ahead of it, so that it does not start before the end of the test
+        // number of requests ahead of the tested one, so that it does not start before the end of
+        // the test
+        BLOCKERS = 8
     };
     for (int i = 0; i < BLOCKERS; i++)
         send_slow(&raw, 0);
@@ -264,8 +268,8 @@ Test(serving_calls, must_start_in_time_and_may_then_take_longer)
     cr_assert_str_eq(raw.message.status.phase, "queue");
     int64_t took = now_us() - begin;
     cr_assert(took >= 100000 && took < 100000 + LATE_MAX_US, "after %ld us", (long)took);
-    // The queue timeout of the first request has passed too, but that request has already started.
-    // The third request has no queue timeout.
+    // The queue timeout of the first request has also passed, but this has no effect, because the
+    // request has already started. The third request has no queue timeout.
     cancel_stream(&raw, patient);
     expect_failure(&raw, patient, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "queue");
@@ -353,7 +357,8 @@ static void open_sum(struct inf_raw *client)
     cr_assert_eq(client->frame.header.flags, INF_FRAME_FINAL);
 }
 
-// Sends a request with an order key, in the session, or both. At random, its deadline is too short.
+// Sends a request that belongs to a session, has an order key, or both. At random, its deadline is
+// too short.
 static void send_tied(struct inf_raw *client, unsigned *seed)
 {
     union inf_message message;
@@ -371,7 +376,7 @@ static void send_tied(struct inf_raw *client, unsigned *seed)
                     (struct inf_span){(const uint8_t *)rows, request->input_count == 1 ? 32 : 96});
 }
 
-// Performs one random action on one of several connections.
+// Performs one random action (send, cancel, disconnect and so on) on one of several connections.
 static void do_something(struct inf_raw *client, unsigned *seed, uint32_t *sent)
 {
     unsigned what = (unsigned)rand_r(seed) % 16;

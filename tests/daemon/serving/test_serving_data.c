@@ -63,8 +63,8 @@ static void send_pieces(struct inf_raw *client, uint64_t stream, size_t piece, s
     }
 }
 
-// Sends the REQUEST for the model `add` on this stream, together with the last `size` bytes of its
-// data.
+// Sends the REQUEST frame for the model `add` on this stream. The frame carries the last `size`
+// bytes of the data; the earlier bytes were sent in DATA frames.
 static void send_request(struct inf_raw *client, uint64_t stream, size_t size)
 {
     union inf_message message;
@@ -75,7 +75,8 @@ static void send_request(struct inf_raw *client, uint64_t stream, size_t size)
                  (struct inf_span){(const uint8_t *)sides + TOTAL_BYTES - size, size}, -1);
 }
 
-// Reads the reply of that request, which comes in several DATA frames, and checks every number.
+// Reads the reply of a request for the model `add`, which comes in several DATA frames, and checks
+// every number.
 static void expect_sum(struct inf_raw *client, uint64_t stream)
 {
     float *sum = malloc(SIDE_BYTES);
@@ -170,7 +171,8 @@ Test(serving_data, that_is_not_what_was_announced_is_refused_with_its_request)
         {{1000, 1000}, {500, 500}, 1, INF_INVALID, INF_REASON_SIZE_MISMATCH},
         {{1000, 1000}, {500, 499}, 0, INF_INVALID, INF_REASON_SIZE_MISMATCH},
         {{1000, 1001}, {500, 500}, 1, INF_INVALID, INF_REASON_SIZE_MISMATCH},
-        // The model `add` needs more bytes.
+        // The data of this request is smaller than the inputs of the model `add`, so expect an
+        // error.
         {{1000, 1000}, {500, 500}, 0, INF_RANGE, INF_REASON_REGION_BOUNDS},
         {{0, 0}, {0, 0}, 0, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE},
         {{INF_LIMIT_STREAM_DATA_BYTES + 1, INF_LIMIT_STREAM_DATA_BYTES + 1},
@@ -203,7 +205,8 @@ Test(serving_data, of_a_cancelled_request_is_dropped_and_skipped)
     stream = ++raw.last_stream;
     send_pieces(&raw, stream, 1 << 20, 0);
     send_request(&raw, stream, 0);
-    expect_sum(&raw, stream); // expect no reply for the first request
+    // the first request was cancelled, so expect a reply for the second one only
+    expect_sum(&raw, stream);
     send_request(&raw, stream - 1, 8);
     inf_raw_expect_error(&raw, INF_INVALID, INF_REASON_BAD_FRAME);
 }

@@ -68,7 +68,8 @@ Test(serving_exhausted, ends_on_sigterm)
     usleep(300000);
     inf_raw_close(&other);
     inf_raw_close(&raw);
-    // Restarting ends the old daemon; the fixture fails if its exit status is not 0.
+    // Restarting stops the daemon first. The fixture fails the test if the daemon's exit status is
+    // not 0.
     inf_fixture_restart(&fixture, NULL);
     unlink(path);
     inf_raw_open(&raw, fixture.socket);

@@ -36,7 +36,8 @@ static struct inf_span add_data(void)
     return (struct inf_span){(const uint8_t *)rows, 96};
 }
 
-// Encodes a request for the model `add` on the next stream into `bytes`. Returns its size.
+// Encodes a request frame for the model `add` on the client's next stream into `bytes`. Returns the
+// size in bytes.
 static size_t encode_add(struct inf_raw *from)
 {
     union inf_message message;
@@ -247,7 +248,7 @@ Test(serving_frames, ping_is_answered)
     cr_assert_eq(raw.frame.header.stream_id, 77);
 }
 
-// Sends these bytes as the metadata of an inference request.
+// Sends an inference request frame whose metadata is replaced by these bytes.
 static void send_meta(const uint8_t *meta, size_t size)
 {
     const struct inf_frame_header header = {.meta_bytes = (uint32_t)size,
@@ -263,8 +264,8 @@ static void send_meta(const uint8_t *meta, size_t size)
 Test(serving_frames, with_protobuf_bombs_are_refused_cheaply)
 {
     static uint8_t meta[INF_LIMIT_META_BYTES];
-    // Patterns for section 8.5 of reliability.md: an unknown varint, a repeated scalar, repeated
-    // bytes, a repeated sub-message (inputs, field 5), and a map entry (field 4).
+    // Metadata fields that an attacker may repeat many times: an unknown varint, a scalar, bytes, a
+    // sub-message (inputs, field 5), and a map entry (field 4). See section 8.5 of reliability.md.
     static const uint8_t patterns[][2] = {{0x78, 0x01}, {0x10, 0x01}, {0x1a, 0x00},
                                           {0x2a, 0x00}, {0x22, 0x00}, {0xff, 0xff}};
     uint64_t before = inf_raw_server_status(&raw).resident_bytes;

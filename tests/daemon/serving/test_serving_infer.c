@@ -35,8 +35,8 @@ static struct inf_span ab_data(void)
     return (struct inf_span){(const uint8_t *)ab, AB_BYTES};
 }
 
-// Sends a request for the model `add` with the data above. Expects this error, with the name of the
-// tensor.
+// Sends a request for the model `add` with the data `ab`. Expects this error, and that the error
+// names the wrong tensor.
 static void check_refused(const union inf_message *message, enum inf_code code,
                           enum inf_reason reason, const char *tensor)
 {
@@ -71,7 +71,7 @@ Test(serving_infer, adds_and_reports_times)
     cr_assert_str_eq(reply->id, "my id");
     cr_assert_str_eq(reply->precision, "fp32");
     cr_assert_gt(strlen(reply->device), 0);
-    // The request ran alone, or in a batch of two rows.
+    // batch_size is 1 if the request ran without batching, and 2 if its two rows ran as a batch.
     cr_assert(reply->batch_size == 1 || reply->batch_size == 2);
     cr_assert_eq(reply->credit_return, 1);
     cr_assert_gt(reply->timing.queue_ns, 0);

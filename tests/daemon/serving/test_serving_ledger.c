@@ -46,7 +46,8 @@ enum entry {
 
 struct client {
     struct inf_raw raw;
-    uint64_t first; // stream id of entries[0]
+    // stream id of the request in entries[0]; the next entries belong to the following stream ids
+    uint64_t first;
     uint32_t sent, answered, limit;
     enum entry entries[STREAMS];
 };
@@ -61,7 +62,7 @@ static uint32_t roll_dice(uint32_t sides)
 
 static void open_client(struct client *client)
 {
-    // A reply with more than 16 bytes of data comes in several frames.
+    // Limit replies to 16 bytes of data per frame, so that larger replies come in several frames.
     const struct inf_hello hello = {.major = INF_PROTOCOL_MAJOR,
                                     .limits = {.streams = INF_LIMIT_STREAMS, .data_bytes = 16},
                                     .feature_count = 1,
@@ -158,7 +159,8 @@ static void send_one(struct client *client)
     total_sent++;
 }
 
-// Cancels one of the last streams, which may be answered, unanswered or never used.
+// Cancels one of the most recent streams of a connection. Its request may be answered or not, or
+// may never have been sent.
 static void cancel_one(struct client *client)
 {
     uint64_t stream = client->first + client->sent;
@@ -191,7 +193,8 @@ static void run_step(struct client *client)
     }
 }
 
-// Waits until the daemon is idle, then reads its counters and compares them.
+// Waits until no request is in flight, then reads the daemon's counters and compares them with the
+// counts of the clients.
 static void check_books(uint64_t answered_least)
 {
     struct inf_raw raw;
@@ -299,8 +302,8 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     cr_assert_gt(killed, VICTIMS);
 }
 
-// With one request in flight per connection, workers reply directly while the loop handles cancels,
-// deadlines and disconnects. Expect one final reply per request.
+// Workers write replies themselves if a connection has only one request in flight. Meanwhile the
+// loop handles cancels, deadlines and disconnects. Expect exactly one final reply per request.
 Test(serving_ledger, answers_of_workers_are_the_only_ones)
 {
     static struct client clients[CLIENTS];

@@ -35,7 +35,8 @@ static void send_limits(struct inf_raw *client, const struct inf_limit_entry *se
                     (struct inf_span){0});
 }
 
-// Reads the reply. The administrator's own connection may receive a CREDIT frame before it.
+// Reads the reply with the limits. The administrator's own connection may receive a CREDIT frame
+// before this reply.
 static void expect_limits(struct inf_raw *client)
 {
     do
@@ -133,7 +134,7 @@ Test(serving_limits, of_requests_are_sent_to_the_connection)
 Test(serving_limits, of_queues_users_and_connections_hold_at_once)
 {
     set_limit("queue_requests_max", 3);
-    // One request runs as soon as a worker takes it; three more fit into the queue.
+    // One request leaves the queue when a worker takes it; three more fit into the queue.
     uint64_t last = 0;
     for (int i = 0; i < 5; i++)
         last = ask_slow();

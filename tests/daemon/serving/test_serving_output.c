@@ -31,8 +31,8 @@ static void stop_server(void)
 
 TestSuite(serving_output, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// Sends `count` requests at once. All of them wait behind a slow request, so that the daemon has
-// read them before the first reply is ready.
+// Sends `count` requests at once. All of them wait in the queue behind a slow request, so the
+// daemon has received them all before the first reply is ready.
 static void send_request(struct inf_raw *client, uint32_t count)
 {
     static uint8_t data[2 * REPLY_BYTES];
@@ -128,7 +128,8 @@ Test(serving_output, of_single_requests_stays_complete_for_a_slow_reader)
         inf_add_request(&message, REPLY_BYTES / 16);
         inf_raw_request(&lazy, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
                         (struct inf_span){(const uint8_t *)data, sizeof data});
-        // The counter includes the status requests of this loop, each once it is answered.
+        // Wait until the daemon has counted the reply. The counter also includes the status
+        // requests of this loop.
         while (inf_raw_server_status(&raw).requests_ok < before + ++asked + i + 1)
             ;
     }

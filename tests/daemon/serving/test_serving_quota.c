@@ -42,7 +42,8 @@ static void expect_refused(struct inf_raw *client, uint64_t stream, enum inf_rea
     inf_raw_check_failure(client, INF_EXHAUSTED, reason);
 }
 
-// Sends a cheap request until it is accepted.
+// Repeats a cheap request until the daemon accepts it, that is, until the user is below its limits
+// again.
 static void wait_for_room(struct inf_raw *client)
 {
     static const float zeros[24];
@@ -64,16 +65,16 @@ Test(serving_quota, requests_of_all_connections_count_and_are_refunded)
     inf_raw_open(&other, fixture.socket);
     for (int i = 0; i < 4; i++)
         ask_slow(i < 2 ? &raw : &other);
-    // Wait for the PONG, because the frames of a connection are handled in order. The status
-    // request counts as one of the four at first, but is refunded at once because it is answered at
-    // once.
+    // Wait for the PONG, because frames of a connection are handled in order, so the requests sent
+    // before are then counted. A status request also counts against the limit of four requests, but
+    // only until it is answered, which happens at once.
     inf_raw_send(&other, (struct inf_frame_header){.type = INF_FRAME_PING, .stream_id = 1},
                  INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
     inf_raw_expect(&other, INF_FRAME_PONG);
     expect_refused(&raw, ask_slow(&raw), INF_REASON_QUOTA_REQUESTS);
     cr_expect_gt(raw.message.status.retry_after_ms, 0);
-    // Requests of a closed client are refunded: a queued one at once, a running one when its worker
-    // returns it.
+    // When a client disconnects, its requests are refunded to the user: a queued one at once, a
+    // running one when its worker is done.
     inf_raw_close(&other);
     for (uint64_t stream = 1; stream <= 2; stream++)
         inf_raw_send(&raw, (struct inf_frame_header){.type = INF_FRAME_CANCEL, .stream_id = stream},
@@ -169,7 +170,8 @@ Test(serving_quota, file_descriptors_count)
     uint32_t fds = inf_fixture_fds(&fixture);
     for (int i = 0; i < 14; i++)
         inf_raw_open(&others[i], fixture.socket);
-    // Another descriptor in a frame is closed at once, but another connection would stay open.
+    // 15 of the 16 allowed descriptors are in use. A descriptor in a frame counts only until the
+    // daemon closes it, which happens at once; an open connection keeps counting.
     inf_raw_register(&raw, 1, inf_memfd(4096, 7), 4096, true);
     inf_raw_register(&raw, 2, inf_memfd(4096, 7), 4096, true);
     inf_raw_open(&others[14], fixture.socket);

@@ -52,8 +52,8 @@ static void unregister_region(uint64_t id)
     inf_raw_send(&raw, header, INF_MESSAGE_REGION_UNREGISTER, &message, (struct inf_span){0}, -1);
 }
 
-// Fills in a request for two rows of the model `add` with all tensors in region 1: a at 0, b at 64,
-// y at 128.
+// Fills in a request for two rows of the model `add`. All tensors are in region 1: input a at
+// offset 0, input b at 64, output y at 128.
 static void region_request(union inf_message *message)
 {
     inf_add_request(message, 2);
@@ -289,7 +289,8 @@ Test(serving_regions, come_with_exactly_one_descriptor)
     inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
     inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_BAD_PARAMETER);
 
-    // First announce one descriptor and send none; then send one that was not announced.
+    // Given a frame that announces one descriptor and carries none, or a descriptor that the frame
+    // does not announce, expect an error.
     cr_assert_eq(inf_message_encode(&message, INF_MESSAGE_REGION_REGISTER,
                                     bytes + INF_FRAME_HEADER_BYTES, 200, &meta_bytes, raw.scratch,
                                     &err),
@@ -334,7 +335,8 @@ Test(serving_regions, are_used_within_their_bounds)
     request->inputs[1].location.region_id = 2;
     check_infer_refused(&message, INF_NOT_FOUND, INF_REASON_REGION_NOT_FOUND);
 
-    // Place the output over an input, then in too little space. Expect that nothing is written.
+    // Place the output over an input, then in a range that is too small. Expect that the daemon
+    // writes nothing.
     region_request(&message);
     request->outputs[0].location.offset = 64;
     check_infer_refused(&message, INF_INVALID, INF_REASON_BAD_PARAMETER);

@@ -52,7 +52,8 @@ static void close_session(uint64_t id)
                  (struct inf_span){0});
 }
 
-// Fills in a request for the model `add` in a session, with one row of a and without b.
+// Fills in a request for the model `add` in a session. The request has one row of input a; input b
+// comes from the session.
 static void a_request(union inf_message *message, uint64_t session_id)
 {
     inf_add_request(message, 1);
@@ -177,7 +178,8 @@ Test(serving_session, tensors_are_taken_and_kept_by_name)
                                                INF_MESSAGE_INFER_REQUEST, &message,
                                                (struct inf_span){(const uint8_t *)ab, sizeof ab}));
     cr_assert_eq(raw.message.infer_reply.output_count, 0);
-    // Both inputs use the same session tensor, and only the answer is transferred.
+    // Both inputs come from the same session tensor, so only the answer is transferred, not the
+    // inputs.
     for (int i = 0; i < 2; i++)
         request->inputs[i] =
             (struct inf_tensor_entry){.name = i == 0 ? "a" : "b", .session_tensor = "eleven"};
@@ -305,7 +307,8 @@ Test(serving_session, closing_lets_what_was_asked_before_finish)
     a_request(&message, 1);
     want_y(&message);
     uint64_t behind = send_a(&message, 3);
-    close_session(1); // its answer comes first, because it does not wait for the running request
+    // the reply to closing comes first, because closing does not wait for the running request
+    close_session(1);
     check_refused(&message, INF_ABORTED, INF_REASON_SESSION_LOST);
     open_sum(1, INF_SHAPE(1, 4)); // the id may be used again
     send_add(1, 1, 1);
@@ -370,7 +373,9 @@ Test(serving_session, errors_give_the_reason)
 {
     union inf_message message;
     open_sum(1, (struct inf_shape){0});
-    a_request(&message, 1); // the session keeps nothing yet, and `add` accepts any number of rows
+    // the session has no value for b yet, and its shape is not known, because `add` accepts any
+    // number of rows
+    a_request(&message, 1);
     check_refused(&message, INF_INVALID, INF_REASON_TENSOR_MISSING);
     cr_assert_str_eq(raw.message.status.tensor, "b");
 

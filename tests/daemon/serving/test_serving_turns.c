@@ -32,8 +32,8 @@ enum kind {
     BRIEF
 };
 
-// The shortest run time of the model `brief`, and its device: the first one, which has one slot
-// (one concurrent run).
+// The shortest run time of the model `brief` in nanoseconds, and the device that runs it. This is
+// the first device, which has one slot (one concurrent run).
 static uint64_t brief_ns;
 static char device[64];
 
@@ -57,7 +57,7 @@ static uint64_t send_request(struct inf_raw *client, enum kind kind,
                            data);
 }
 
-// Lets the daemon learn the run times of both models.
+// Runs both models a few times, so that the daemon knows their run times.
 static void teach_run_time(void)
 {
     for (int i = 0; i < 8; i++) {
@@ -91,8 +91,8 @@ static uint32_t queue_depth(struct inf_raw *client)
     return 0;
 }
 
-// Sends one request of each priority, the least urgent first, while the device is busy. Reads the
-// four replies. Returns false if the device was not busy at that time.
+// Sends one request of each priority, the least urgent first, while the device is busy. Reads all
+// replies. Returns false if the device was not busy when the requests arrived.
 static bool ask_three(struct inf_raw *observer, uint64_t asked[3], uint64_t done[3])
 {
     static const enum inf_wire_priority priorities[] = {
@@ -225,8 +225,8 @@ Test(serving_turns, one_user_does_not_wait_for_all_that_another_has_asked_for)
         send_request(&modest, BRIEF, INF_WIRE_PRIORITY_LOW, 0);
     uint64_t modest_ns = longest_wait_ns(&modest, 2);
     uint64_t greedy_ns = longest_wait_ns(&greedy, MANY);
-    // The daemon alternates between the users, so the second request of the modest user runs about
-    // fourth.
+    // Expect the daemon to alternate between the users, so that the user with few requests waits
+    // less than half as long as the user with many.
     cr_expect_lt(modest_ns, greedy_ns / 2);
     inf_raw_close(&greedy);
     inf_raw_close(&modest);

@@ -39,8 +39,8 @@ static void stop_server(void)
     inf_fixture_stop(&fixture);
 }
 
-// Sends a request for a sum on a device ("": the device that the model is placed on). The answer is
-// in raw.message.
+// Sends a request that adds a and b on a device ("": the device that the model is placed on).
+// Stores the answer in raw.message.
 static void send_request(const char *device)
 {
     union inf_message message;
@@ -50,7 +50,8 @@ static void send_request(const char *device)
                  (struct inf_span){(const uint8_t *)ab, 20 * sizeof(float)});
 }
 
-// Sends a request, checks the sum, and returns the name of the device that computed it.
+// Sends a request on `device`, checks the sum in the answer, and returns the name of the device
+// that computed it.
 static const char *served_by(const char *device)
 {
     send_request(device);
@@ -63,7 +64,8 @@ static const char *served_by(const char *device)
     return raw.message.infer_reply.device;
 }
 
-// Returns the health of a device as the daemon reports it; NULL if there is no such device.
+// Returns the health of a device, a word that the daemon reports in its device list; NULL if there
+// is no such device.
 static const char *find_health(const char *device)
 {
     inf_raw_call(&raw, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});

@@ -79,7 +79,8 @@ static void make_model(const char *name, const float *factors, int count)
     inf_tfjs_writer_end(writer);
 }
 
-// Opens the devices that race: those of `backends` that exist, and the reference device `ref`.
+// Opens the devices that take part in races: the first device of each backend, if it can be opened,
+// and the reference device `ref`.
 static void open_devices(const struct inf_backend *const *backends, uint32_t count)
 {
     inf_device_list_close(&devices);
@@ -108,13 +109,14 @@ static struct inf_model_store *make_store(void)
                                                     .rules = {.races = INF_PLACE_RACES_ALWAYS},
                                                     .cache_directory = root,
                                                     .log = &sink};
-    inf_role_leave(); // create the store without a role, as a daemon does before its loop runs
+    // leave the loop's role, because a daemon also creates the store before its loop runs
+    inf_role_leave();
     cr_assert_eq(inf_model_store_create(&store, &options, &err), INF_OK, "%s", err.text);
     inf_role_enter_loop();
     return store;
 }
 
-// Waits until no job is pending. Returns the error of a load, if one failed.
+// Waits until the store has no queued or running job. Returns the error of a load, if one failed.
 static struct inf_error wait_until_settled(struct inf_model_store *store) INF_ON_LOOP
 {
     struct inf_error failure = {.code = INF_OK};
@@ -186,7 +188,7 @@ static enum inf_precision run_inference(struct inf_served *served, const float x
     float input[4 + 16] = {x[0], x[1], x[2], x[3]};
     const struct inf_execution execution = {.inputs = (const void *[]){input},
                                             .outputs = (void *[]){y}};
-    inf_role_leave(); // run without a role, like a worker
+    inf_role_leave(); // leave the loop's role, because a worker also runs the model without a role
     cr_assert_eq(inf_model_acquire(served->model, served->device, &shape, &executable, &err),
                  INF_OK, "%s", err.text);
     cr_assert_eq(
@@ -247,8 +249,8 @@ Test(model_race, faulty_devices_lose_in_spite_of_their_priority_and_the_reason_i
     inf_model_store_destroy(&store);
 }
 
-// The prior prefers this device, but the device cannot compile any model. Expect that it is skipped
-// at once.
+// The prior (a speed prediction) prefers this device, but the device cannot compile any model.
+// Expect that the store places the model on the next device at once.
 Test(model_race, a_device_that_refuses_the_model_is_skipped_at_once)
 {
     OPEN(&inf_refusing_backend);
@@ -281,7 +283,7 @@ Test(model_race, serves_by_the_prior_until_the_daemon_is_idle)
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     struct inf_served *now = find_model(store, "m");
     expect_on(now, "ref", INF_PRECISION_FP32, INF_PLACE_RACE);
-    // Requests that use the old model still end there.
+    // A request that still holds the old version of the model runs on the old version.
     run_inference(served, (const float[]){1, 2, 3, 4}, y);
     cr_expect_eq(y[2], -9.f);
     inf_served_unref(&served);
@@ -289,7 +291,8 @@ Test(model_race, serves_by_the_prior_until_the_daemon_is_idle)
     inf_model_store_destroy(&store);
 }
 
-// A client that sends requests so frequently that no slow run fits between two of them.
+// A thread that imitates a client with so frequent requests that no slow run fits between two of
+// them.
 struct asking {
     struct inf_idle_gate *idle_gate;
     atomic_bool enough;
@@ -350,7 +353,8 @@ Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    // The other device, which has only fp32, is faster than this one is in fp32.
+    // The reference device `ref`, which computes in fp32 only, is faster than device `half` in
+    // fp32. Expect that `half` does not win in fp32.
     struct inf_served *served = load_model(store, "m", true);
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
     const struct inf_race_entry *brain = entry_of(served, "half", INF_PRECISION_BF16);
@@ -383,7 +387,8 @@ Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
     inf_model_store_destroy(&store);
 }
 
-// An intermediate value overflows in fp16, but the result fits. Expect a correct answer.
+// An intermediate value overflows in fp16, although the final result is in the range of fp16.
+// Expect a correct answer.
 Test(model_race, a_model_that_overflows_answers_correctly_and_is_refused_if_fp16_is_named)
 {
     OPEN(&inf_half_backend);
@@ -408,7 +413,8 @@ Test(model_race, a_model_that_overflows_answers_correctly_and_is_refused_if_fp16
     cr_expect_float_eq(y[0], -9.f, 0.1);
     cr_expect_float_eq(y[3], -81.f, 1);
     inf_served_unref(&served);
-    // Given a device without the precision, expect an error, and that the served model continues.
+    // Given a device that does not offer fp16, expect an error, and that the model is served as
+    // before.
     err = place_model(store, "ref", "", "fp16");
     cr_expect_eq(err.code, INF_PRECONDITION);
     cr_expect(strstr(err.text, "device 'ref' does not compute in it") != NULL, "%s", err.text);
@@ -455,13 +461,13 @@ static void expect_guarded(const struct inf_backend *backend)
     float y[4];
     cr_expect_eq(run_inference(served, (const float[]){1, 2, 3, 4}, y), INF_PRECISION_FP16);
     cr_expect_eq(atomic_load(&served->recomputed), 0u);
-    // 300 squared overflows in fp16, and the precision check never saw such inputs. Expect a repair
-    // in fp32.
+    // 300 squared overflows in fp16, and the precision check at load used only smaller inputs.
+    // Expect that the result guard repeats the run in fp32.
     cr_expect_eq(run_inference(served, (const float[]){300, 2, 3, 4}, y), INF_PRECISION_FP32);
     cr_expect_eq(y[0], -90000.f);
     cr_expect_eq(atomic_load(&served->recomputed), 1u);
-    // A NaN in the input also makes the output NaN in fp32. Expect that the precision is not
-    // blamed.
+    // A NaN in the input makes the output NaN in fp32 too. Expect that this is not counted as a
+    // failure of the lower precision.
     cr_expect_eq(run_inference(served, (const float[]){NAN, 2, 3, 4}, y), INF_PRECISION_FP32);
     cr_expect(isnan(y[0]));
     cr_expect_eq(atomic_load(&served->recomputed), 1u);
@@ -500,7 +506,8 @@ Test(model_race, guard_uses_the_overflow_report_of_the_device)
     inf_model_store_destroy(&store);
 }
 
-// y = -(x * x) / 10000 is nearly 0 for the inputs of the check, so the check proves nothing.
+// y = -(x * x) / 10000 is nearly 0 for the inputs of the precision check, so every precision looks
+// exact and the check proves nothing. Expect fp32.
 Test(model_race, a_model_with_negligible_outputs_stays_in_fp32)
 {
     OPEN(&inf_half_backend);
@@ -569,8 +576,8 @@ Test(model_race, a_damaged_or_foreign_database_is_replaced)
         write_file(cases[i].text, cases[i].size);
         warnings = 0;
         cr_expect(!is_recalled(), "%s", cases[i].what);
-        // A file of another version is normal after an update, so expect no warning for the last
-        // case.
+        // The last case is a file of another version, which is normal after an update. Expect a
+        // warning in all other cases only.
         bool warns = i + 1 < sizeof cases / sizeof cases[0];
         cr_expect_eq(warnings > 0, warns, "%s", cases[i].what);
         cr_expect(is_recalled(), "%s: written again", cases[i].what);

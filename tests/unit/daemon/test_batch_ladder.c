@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rung of a batch ladder is chosen.
+// Tests how many rows are run at once, given the measured row counts (rungs) of a model.
 #include <criterion/criterion.h>
 
 #include "daemon/policy/batch_ladder.h"
@@ -22,11 +22,12 @@ Test(batch_ladder, chooses_the_rung_with_the_highest_throughput)
 {
     expect_choice(1, 1, 1);
     expect_choice(2, 2, 2);
-    // Three rows padded to four cost 667 each, and two rows 700 each. Expect the rung of four.
+    // Three rows padded to a run of four take 667 each, and in a run of two 700 each. Expect the
+    // run of four.
     expect_choice(3, 4, 3);
     expect_choice(4, 4, 4);
-    // Five rows in a run of eight cost 760 each, and seven 543 each, but four alone cost 500 each.
-    // Expect the rung of four.
+    // Five rows in a run of eight take 760 each, and seven take 543 each, but four rows in a run of
+    // four take only 500 each. Expect the run of four.
     expect_choice(5, 4, 4);
     expect_choice(7, 4, 4);
     expect_choice(8, 8, 8);

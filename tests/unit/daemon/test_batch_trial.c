@@ -57,7 +57,8 @@ static void write_centred(const char *model, int64_t rows, int32_t axis)
     inf_tfjs_writer_end(writer);
 }
 
-// Loads the model and returns a copy of its batch ladder.
+// Loads the model and returns a copy of its batch ladder, that is, the row counts that are worth
+// batching.
 static struct inf_batch_ladder ladder_of(const char *model, uint32_t rows_max)
     INF_ATTR(no_thread_safety_analysis)
 {
@@ -94,7 +95,8 @@ Test(batch_trial, a_model_with_independent_rows_gets_a_ladder)
     // A disturbance during the measurement can end the ladder early, so try again.
     for (int tries = 0; tries < 10 && ladder.count < 2; tries++)
         ladder = ladder_of("rows", 16);
-    // A run of this model is nearly all overhead, so at least one rung above one row must pay.
+    // A run of this model is nearly all overhead, so at least one row count above 1 must be worth
+    // batching.
     cr_assert_geq(ladder.count, 2);
     cr_assert_leq(inf_batch_rows_max(&ladder), 16);
     for (uint32_t i = 0; i < ladder.count; i++) {

@@ -28,12 +28,13 @@ static uint64_t plan_wait(struct inf_batch_wait *wait, struct inf_batch_waiting 
 Test(batch_wait, waits_for_clients_that_were_just_answered)
 {
     struct inf_batch_wait wait = {0};
-    // Separate runs of 2 and 6 rows take 3100 + 3700, and a common run takes 3700. Expect a wait of
-    // at most half of the saving.
+    // Separate runs of 2 and 6 rows take 3100 + 3700 us, and a common run of 8 rows takes 3700 us.
+    // Expect a wait of at most half of the saving.
     cr_expect_eq(plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 2}, 1001),
                  1550 * US);
     cr_expect_eq(rows_wanted, 8);
-    // One of the six rows has come back: 3 rows wait, and 5 more are expected.
+    // One of the six rows of the last run has been followed by a new request (fresh = 1): 3 rows
+    // wait, and 5 more are expected.
     cr_expect_gt(
         plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 3, .fresh = 1}, 1001), 0);
     cr_expect_eq(rows_wanted, 8);
@@ -57,7 +58,8 @@ Test(batch_wait, does_not_wait_past_a_deadline)
 {
     struct inf_batch_wait wait = {0};
     struct inf_batch_waiting waiting = {.model = 1, .rows = 2, .deadline_ns = 6200 * US};
-    // 0, because waiting (1001 + 1550) and running (3700) would end after the deadline.
+    // Expect no wait, because waiting until 1001 + 1550 us and then running for 3700 us would end
+    // after the deadline.
     cr_expect_eq(plan_wait(&wait, waiting, 1001), 0);
     waiting.deadline_ns = 6300 * US;
     cr_expect_gt(plan_wait(&wait, waiting, 1001), 0);

@@ -10,7 +10,7 @@
 #include "daemon/config/flag.h"
 #include "proto/core/span.h"
 
-// Reads a configuration from the text of a file and up to three arguments.
+// Reads a configuration from a file with this text, and from up to three arguments.
 static enum inf_code read_text_size(struct inf_config *config, const char *text, size_t size,
                                     const char *const *arguments, struct inf_error *err)
 {
@@ -148,7 +148,8 @@ static void make_file(const char *directory, const char *name, const char *text)
     fclose(file);
 }
 
-// Returns the origin of a flag in a run with these sources. `file` and file.d are always read.
+// Reads the configuration from the file, its file.d, and these sources, and returns where the value
+// of a flag came from.
 static enum inf_code read_all(struct inf_config *config, const char *file, const char *argument,
                               struct inf_error *err)
 {

@@ -7,7 +7,7 @@
 #include "backends/base/clock.h"
 #include "daemon/policy/deadline.h"
 
-// The tests call these functions in the role of the loop.
+// Creates a heap with room for `capacity` deadlines. Fails the test on an error.
 static struct inf_deadlines *make_deadline(uint32_t capacity)
 {
     struct inf_deadlines *deadlines = NULL;

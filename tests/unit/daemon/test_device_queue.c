@@ -36,7 +36,7 @@ static struct inf_job *make_job(uint64_t model, uint64_t timeout_ms)
     return job;
 }
 
-static uint64_t last_wait_ns; // expected wait that the last push returned
+static uint64_t last_wait_ns; // expected wait in nanoseconds that the last push reported
 
 static enum inf_device_queue_verdict push_job(struct inf_job *job)
     INF_ATTR(no_thread_safety_analysis)
@@ -59,7 +59,7 @@ static void finish_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
     free(job);
 }
 
-// Finishes a popped job with this run time.
+// Ends a popped job as if its run had taken `took_ms`, and frees it.
 static void settle_job(struct inf_job *job, uint64_t took_ms)
 {
     job->result.start_ns = job->result.begin_ns = inf_clock_ns();
@@ -118,8 +118,8 @@ Test(queue, refuses_jobs_that_would_be_late)
     struct inf_job *running = make_job(1, 10);
     cr_expect_eq(push_job(running), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(pop_job(), running);
-    // The expected end is one second for the running job, one for the new one, and one for each
-    // queued job.
+    // The expected end of a new job is one second for the running job, one for each queued job, and
+    // one for its own run. Expect that a job is refused if this is after its deadline.
     struct inf_job *hopeless = make_job(1, 1500);
     cr_expect_eq(push_job(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
@@ -129,7 +129,7 @@ Test(queue, refuses_jobs_that_would_be_late)
     hopeless = make_job(1, 3500);
     cr_expect_eq(push_job(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
-    // Expect the same for the queue deadline.
+    // Expect that a job is also refused if it would start after its queue deadline.
     struct inf_job *impatient = make_job(1, 0);
     impatient->queue_deadline.at_ns = impatient->accepted_ns + 2500 * MS;
     cr_expect_eq(push_job(impatient), INF_DEVICE_QUEUE_LATE_START);
@@ -163,13 +163,13 @@ Test(queue, estimates_the_time_of_queued_jobs)
     inf_device_queue_fini(&queue);
 }
 
-// Pops all jobs of one batch. Returns their number.
+// Pops the next job, together with all jobs that run in one batch with it. Returns their number.
 static uint32_t take_all(struct inf_job **jobs) INF_ATTR(no_thread_safety_analysis)
 {
     return inf_device_queue_pop(&queue, jobs);
 }
 
-// A model that runs up to four rows in twice the time of one row.
+// A model whose batch ladder says that up to four rows run in twice the time of one row.
 static struct inf_served shared = {
     .ladder = {.count = 3, .rungs = {{1, 100}, {2, 140}, {4, 200}}, .bytes = 1}};
 

@@ -24,7 +24,7 @@ static void add_entry(struct inf_fair_queue *fair_queue, struct inf_fair_queue_e
     inf_fair_queue_add(fair_queue, entry);
 }
 
-// Runs the next entry for `took_ns`. Returns the entry.
+// Starts the next entry and ends it as if it had run for `took_ns`. Returns the entry.
 static struct inf_fair_queue_entry *run_next(struct inf_fair_queue *fair_queue, uint64_t now_ns,
                                              uint64_t took_ns)
 {
@@ -51,8 +51,8 @@ Test(fair_queue, one_users_requests_of_one_model_go_in_the_order_they_came)
     inf_fair_queue_destroy(&fair_queue);
 }
 
-// Two users always have entries waiting, with these costs per user and model. Returns the first
-// user's share of the device time.
+// Two users always have entries waiting. The arguments give the cost of an entry per user and
+// model. Returns the first user's share of the device time.
 static double share_of_first(uint64_t user_a, uint64_t model_a, uint64_t user_b, uint64_t model_b,
                              uint64_t cost_a, uint64_t cost_b)
 {
@@ -118,8 +118,8 @@ Test(fair_queue, an_idle_user_neither_gains_nor_loses)
         struct inf_fair_queue_entry *next = run_next(fair_queue, i, MS);
         add_entry(fair_queue, next, 1, 1, INF_PRIORITY_NORMAL, i);
     }
-    // If the idle user could save time, 97 ms would be saved and all three entries would run before
-    // those of user 1.
+    // An idle user must not save up device time. With such savings (97 ms), all three entries would
+    // run before the entries of user 1.
     for (uint64_t i = 0; i < 3; i++)
         add_entry(fair_queue, &back[i], 2, 2, INF_PRIORITY_NORMAL, 100 + i);
     int of_back = 0;

@@ -42,7 +42,8 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-// Returns the sum of the counts in all messages about dropped lines.
+// Returns how many lines were dropped according to the log: the sum of the counts in all messages
+// about dropped lines.
 static uint64_t told_of(const char *text)
 {
     static const char part[] = "warning log lines dropped count=";
@@ -111,7 +112,7 @@ Test(log, journal_gets_syslog_levels)
     cr_expect_str_eq(text, "<3>e\n<7>d\n");
     free(text);
 
-    // JOURNAL_STREAM names the stderr of another process, so expect the plain format.
+    // JOURNAL_STREAM describes another descriptor than this pipe, so expect the plain format.
     cr_assert_eq(pipe(fds), 0);
     setenv("JOURNAL_STREAM", "1:1", 1);
     writer = make_writer(fds[1], INF_LOG_INFO);
@@ -135,7 +136,8 @@ Test(log, an_unread_pipe_blocks_no_thread, .timeout = 30)
     for (int i = 0; i < LINES; i++)
         inf_log(log, INF_LOG_INFO, "line number=%d of a length that fills the pipe", i);
     uint64_t dropped = inf_log_writer_dropped(writer);
-    // A pipe of 64 KiB takes fewer than 2000 of these lines, and the ring 256.
+    // Expect that most lines are dropped: the pipe of 64 KiB takes fewer than 2000 of them, and the
+    // ring INF_LOG_RING_LINES.
     cr_expect_gt(dropped, (uint64_t)LINES - 2000 - INF_LOG_RING_LINES - 2);
     cr_expect_lt(dropped, (uint64_t)LINES);
 

@@ -49,7 +49,7 @@ static void make_file(const char *name, const char *text)
     fclose(file);
 }
 
-// Returns the inode of the file that was found.
+// Returns the inode number of the file that was found, which tests compare with the expected file.
 static ino_t found_inode(const struct inf_model_location *location)
 {
     struct stat status;
@@ -163,7 +163,8 @@ Test(model_repository, onnx_files_are_models)
     expect_refused("linked", INF_INVALID, "'linked': holds no model file");
 }
 
-// Checks that the settings file of the model is `file`. NULL: the model must have none.
+// Expects that the settings file of the model `name` is `file`. NULL: the model must have no
+// settings file.
 static void expect_config(const char *name, const char *file)
 {
     struct inf_model_location location;

@@ -214,7 +214,8 @@ Test(model_store, loaded_model_is_found_and_answers)
     cr_expect_str_eq(row.device, "ref");
     cr_expect_str_eq(row.platform, "inferd_tfjs_graph_model");
     cr_expect_eq(row.requests, 5u);
-    cr_expect_geq(row.memory_bytes, 8u); // two floats at least
+    // the model has two floats of weights, so it takes at least this many bytes
+    cr_expect_geq(row.memory_bytes, 8u);
     cr_expect_str_eq(row.reason, "");
     inf_served_unref(&served);
     cr_expect_null(served);
@@ -479,8 +480,8 @@ Test(model_store, invalid_loads_are_refused_at_once)
     cr_expect_null(store);
 }
 
-// Loads the model m with a store that saves races in `root`, on devices that race if `races`
-// allows, and checks the device.
+// Loads the model m with a store that saves results of races in `root` and may run races as `races`
+// says. Expects that the model is placed on this device.
 static void expect_placed(enum inf_place_races races, const char *device,
                           enum inf_place_source source)
 {
@@ -550,7 +551,8 @@ Test(model_store, queued_loads_are_limited_and_may_be_abandoned)
     for (int i = 0; i < 3; i++)
         cr_assert_eq(next_end(store).err.code, INF_OK);
     cr_expect_eq(inf_model_store_pending(store), 253u);
-    // Some loads are waiting, some running, and some finished but not reported.
+    // Destroy the store while some loads are queued, some running, and some finished but not
+    // reported.
     inf_model_store_destroy(&store);
 }
 

@@ -137,7 +137,8 @@ static bool return_true(void *context)
     return *(const bool *)context;
 }
 
-// Runs the loop for 200 ms with a watchdog of 20 ms. Returns how many pings arrived.
+// Runs the event loop for 200 ms with a watchdog timeout of 20 ms. Returns how many watchdog pings
+// arrived.
 static int count_pings(bool healthy)
 {
     int manager = make_manager(false);

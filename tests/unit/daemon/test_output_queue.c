@@ -35,9 +35,10 @@ static void end_test(void)
 
 TestSuite(output, .init = start_test, .fini = end_test);
 
-static uint8_t next_byte; // next byte of the test stream
+// value of the next byte; all frames together contain one sequence of bytes
+static uint8_t next_byte;
 
-// Queues a frame whose bytes continue the test stream.
+// Queues a frame whose bytes continue the sequence that `next_byte` counts.
 static void push_frame(size_t head_bytes, size_t data_bytes) INF_ON_LOOP
 {
     static uint8_t head[70000];
@@ -55,7 +56,8 @@ static void push_frame(size_t head_bytes, size_t data_bytes) INF_ON_LOOP
     cr_assert_eq(inf_output_push(&output, &store, &item, &err), INF_OK);
 }
 
-// Reads `size` bytes and checks them. Flushes the queue whenever the socket has room.
+// Reads `size` bytes from the socket and checks that they continue the sequence. Flushes the queue
+// whenever the socket has room.
 static void drain_output(size_t size) INF_ON_LOOP
 {
     uint8_t bytes[1777];
@@ -119,7 +121,8 @@ Test(output, pool_keeps_buffers_and_their_alignment)
         uint8_t *buffer = inf_pool_acquire(pool, sizes[i]);
         cr_assert_not_null(buffer);
         cr_assert_eq((uintptr_t)buffer % 64, 0);
-        // Also write the slack behind the buffer: ASan reports it if it does not exist.
+        // Also write to the 64 bytes of slack behind the buffer. If they do not exist, ASan reports
+        // an error.
         memset(buffer, 0xff, sizes[i] + 64);
         inf_pool_release(pool, buffer, sizes[i]);
         cr_assert_eq(inf_pool_acquire(pool, sizes[i]), buffer, "not used again");

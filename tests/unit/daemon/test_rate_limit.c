@@ -13,7 +13,8 @@ Test(rate_limit, allows_one_second_in_advance)
     inf_rate_limit_take(&rate_limit, 499 * MS, 500, 0);
     cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 500, 0), 0u);
     inf_rate_limit_take(&rate_limit, 501 * MS, 500, 0);
-    // The user took 500 ms too much, at a rate of 500 ms per second.
+    // The user has exceeded its device time by 500 ms. At a rate of 500 ms per second, expect a
+    // wait of one second.
     uint64_t wait_ns = inf_rate_limit_wait_ns(&rate_limit, 500, 0);
     cr_expect(wait_ns > 1000 * MS && wait_ns < 1001 * MS, "%llu", (unsigned long long)wait_ns);
     cr_expect_gt(inf_rate_limit_wait_ns(&rate_limit, 500, 999 * MS), 0u);

@@ -198,11 +198,11 @@ Test(writer, ignores_a_disconnected_client)
 
 #define WORKERS 3
 #define FRAMES  4000
-#define FRAME   600 // bytes of a frame, all of the same value
+#define FRAME   600 // size of a frame in bytes; all bytes of a frame have the same value
 
 static atomic_uint written;
 
-// Writes a frame whenever the writer can be entered.
+// Thread that writes a frame whenever the reply writer gives it the right to write to the socket.
 static void write_frames(void *context)
 {
     struct inf_reply_writer *shared = context;
@@ -265,7 +265,7 @@ Test(writer, never_mixes_frames_of_several_threads)
             cr_assert_eq(inf_output_push(&output, &store, &item, &err), INF_OK);
             own++;
         }
-        // Enter only if frames are queued, as a connection does.
+        // Enter the writer only if frames are queued, as the code of a connection does.
         bool in = inf_reply_writer_enter_loop(writer);
         if (in && inf_output_flush(&output, &store, ends[0]) == INF_OUTPUT_EMPTY)
             inf_reply_writer_leave_loop(writer);

@@ -41,8 +41,8 @@ Test(estimate, follows_the_run_times)
 
 Test(estimate, replaces_the_least_recently_used_entry)
 {
-    // Insert more keys into one set (chosen by the upper half of the key) than the set has ways.
-    // One of them is used all the time and must stay.
+    // Insert more keys into one set of the cache than it has entries. The upper half of a key
+    // chooses the set. One of the keys is used all the time and must stay.
     for (uint64_t i = 1; i <= 100; i++) {
         inf_estimates_note(&estimates, i, &(struct inf_estimate){.run_ns = i, .share_ns = i});
         cr_expect_eq(inf_estimates_find(&estimates, i).run_ns, i);
