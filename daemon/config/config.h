@@ -69,7 +69,7 @@ struct inf_config {
     double drift_factor;
     uint32_t drift_after_ms; // how long a model must be slow before this is reported
     uint32_t shadow_interval;
-    // number of concurrent runs on the CPU; 0: chosen automatically
+    // Number of concurrent runs on the CPU; 0: chosen automatically.
     uint32_t cpu_slots;
     uint32_t cpu_threads;              // number of CPU threads; 0: chosen automatically
     char cpu_isa_max[INF_CONFIG_TEXT]; // best instruction set for native kernels of cpu; "auto"
@@ -99,7 +99,7 @@ struct inf_config {
     uint64_t request_bytes_per_uid_max; // inline bytes of the requests in flight
     uint32_t regions_per_uid_max;
     uint64_t region_bytes_per_uid_max;
-    // bytes of the tensors that the daemon keeps in the user's sessions
+    // Bytes of the tensors that the daemon keeps in the user's sessions.
     uint64_t session_bytes_per_uid_max;
     uint32_t queue_requests_max; // number of queued requests per device
     uint64_t queue_bytes_max;    // inline bytes queued per device

@@ -33,8 +33,8 @@ void inf_connection_refund(struct inf_quota_user *payer, uint64_t bytes) INF_ON_
 enum inf_code inf_connection_check_credit(const struct inf_connection *connection, uint64_t bytes,
                                           struct inf_fault *fault) INF_NODISCARD;
 
-// Detaches a call from the connection's reply path, so that only the worker writes the reply. If
-// `abandon` is set, the call also loses its pointer to the connection.
+// Asks the worker to stop, but leaves the reply of the call to the worker. If `abandon` is set, the
+// call is also removed from the connection, as if it were answered.
 void inf_connection_leave_call(struct inf_connection *connection, struct inf_call *call,
                                bool abandon) INF_ON_LOOP;
 

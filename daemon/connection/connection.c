@@ -96,10 +96,8 @@ void inf_connections_shut_down(struct inf_connections *connections)
             if (!call->answered)
                 inf_connection_end_call(connection, call, INF_CALL_END_SHUTDOWN);
         }
-        inf_connection_drop_uploads(
-            // A connection whose only remaining bytes are uploads may end: their REQUEST frames
-            // have not arrived, so no reply is due.
-            connection);
+        // Drop the uploads without a reply, because their REQUEST frames have not arrived.
+        inf_connection_drop_uploads(connection);
     }
 }
 

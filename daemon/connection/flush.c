@@ -55,7 +55,7 @@ void inf_connection_flush(struct inf_connection *connection)
     bool open = connection->state <= INF_CONNECTION_OPEN;
     uint64_t bytes = inf_connection_waiting_bytes(connection);
     if (open && bytes > config->reply_bytes_hard_max) {
-        // this marks the connection, so that the next inf_connections_flush() handles it again
+        // The call marks the connection, so that the next inf_connections_flush() handles it again.
         inf_connection_end_slow_reader(connection);
         return;
     }

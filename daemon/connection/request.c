@@ -213,7 +213,7 @@ void inf_connection_take_request(struct inf_connection *connection, struct inf_f
         if (code == INF_OK && changes_limits(frame->header.method))
             inf_connections_adjust_credit(set);
     }
-    // there is no memory to record the order key, so replies could leave in the wrong order
+    // There is no memory to record the order key, so replies could leave in the wrong order.
     if (!in_order)
         inf_connection_close(connection);
     else

@@ -24,7 +24,7 @@ struct load {
     struct inf_device *pinned; // the device that the settings name, borrowed; NULL: choose the best
     struct inf_graph *graph;
     struct inf_model_info info;
-    // name of the platform that the compiled model depends on, as in struct inf_served
+    // Name of the platform that the compiled model depends on, as in struct inf_served.
     char platform[40];
     struct inf_served *served;
 };

@@ -54,7 +54,7 @@ void inf_load_message_destroy(struct inf_load_message **message)
     struct inf_load_job *job = (*message)->job;
     free((*message)->event.rows);
     if (job != NULL)
-        // this also frees the message, because it is embedded in the job
+        // The call also frees the message, because it is embedded in the job.
         inf_load_job_destroy(&job);
     else
         free(*message);

@@ -69,7 +69,7 @@ struct inf_load_save_decision_job {
 
 // Saves the shapes with which clients ran `base`, so that the next start compiles them in advance.
 struct inf_load_save_shapes_job {
-    // the shapes as text: sets of input shapes, in the order of the inputs
+    // The shapes as text: sets of input shapes, in the order of the inputs.
     char shapes[INF_SERVED_SHAPES_TEXT];
 };
 

@@ -199,8 +199,8 @@ static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t p
     const struct listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL) {
-        // no memory for the message, so these rows are lost; the client notices by the number of
-        // nodes
+        // No memory for the message, so these rows are lost; the client notices by the number of
+        // nodes.
         free(rows);
         return;
     }

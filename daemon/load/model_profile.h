@@ -25,7 +25,7 @@ struct inf_model_profile {
     // nodes that the interpreter runs one by one, because their sizes depend on computed values
     uint32_t interpreted;
     // Number of nodes whose inputs all have fewer elements than INF_PRIOR_HANDOFF_WEBGL or
-    // INF_PRIOR_HANDOFF_WEBGPU, the sizes below which tfjs runs a node on the CPU.
+    // INF_PRIOR_HANDOFF_WEBGPU, the sizes below which TensorFlow.js runs a node on the CPU.
     uint32_t small_webgl, small_webgpu;
     uint32_t declined_count;
     struct inf_declined declined[INF_PROFILE_DECLINED];

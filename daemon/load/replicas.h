@@ -14,7 +14,7 @@
 
 // Immutable once the model is served.
 struct inf_replicas {
-    // number of entries in the array below; 0: the model runs on its main device only
+    // Number of entries in the array below; 0: the model runs on its main device only.
     uint32_t count;
     struct inf_replica {
         uint32_t device_index; // index in the device list

@@ -30,8 +30,8 @@ struct inf_served;
 
 // Results of the shadow checks of one model (daemon/schedule/shadow.h).
 struct inf_shadow_notes {
-    // requests to this model so far, from which the sample to check is chosen; only the loop uses
-    // it
+    // Requests to this model so far, from which the sample to check is chosen; only the loop uses
+    // it.
     uint64_t requests;
     _Atomic uint64_t checked, drifted, dropped;
     char alarm
@@ -61,7 +61,7 @@ struct inf_served {
     struct inf_replicas replicas; // additional devices that may run the model
     // row counts that are worth running as a batch on `device`, with their run times
     struct inf_batch_ladder ladder;
-    // facts about the plan for the warm-up shapes; all 0 if there was no warm-up
+    // Facts about the plan for the warm-up shapes; all 0 if there was no warm-up.
     struct inf_model_profile profile;
     uint64_t stamp;                 // stamp of the model file; changes when the file changes
     uint64_t config_stamp;          // stamp of the settings file; 0: there is none

@@ -9,8 +9,8 @@
 #include "daemon/model/shapes.h"
 
 struct inf_warm_plan {
-    // number of shape sets; 0: no set is known, because the model does not even give the ranks of
-    // its inputs
+    // Number of shape sets; 0: no set is known, because the model does not even give the ranks of
+    // its inputs.
     uint32_t count;
     uint32_t given; // the first `given` sets come from the settings; each of them must work
     // the next `seen` sets are shapes of earlier requests; they are dropped if they fail

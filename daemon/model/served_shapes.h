@@ -30,7 +30,7 @@
 // --- shape sets of one model; used by the loop ---
 
 struct inf_served_shape_set {
-    // key of the set that was recorded last, so that repeats of it are cheap; 0: none
+    // Key of the set that was recorded last, so that repeats of it are cheap; 0: none.
     uint64_t last_key;
     uint32_t count;
     char sets[INF_SERVED_SHAPES_SETS][INF_SERVED_SHAPES_SET_TEXT];

@@ -65,7 +65,7 @@ struct inf_reply_writer {
 struct inf_reply_writer_returns {
     struct inf_pool *pool;
     int fd;
-    // stack of writers that workers returned to the loop, the latest first
+    // Stack of writers that workers returned to the loop, the latest first.
     _Atomic(struct inf_reply_writer *) pushed;
     struct inf_reply_writer *taken; // writers that the loop has taken from `pushed`
 };

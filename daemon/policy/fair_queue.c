@@ -47,7 +47,7 @@ struct inf_fair_queue_flow {
 struct user {
     uint64_t id;
     struct user *next;
-    // device time used by this user; after an idle time it is raised to the clock of the queue
+    // Device time used by this user; after an idle time it is raised to the clock of the queue.
     uint64_t served_ns;
     uint64_t clock_ns; // served_ns of the flow of this user that was served last
     uint32_t waiting, running;

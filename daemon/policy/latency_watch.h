@@ -11,8 +11,8 @@
 #define INF_LATENCY_WATCH_WINDOW 32u
 
 struct inf_latency_watch {
-    // key of the model's shapes in the first run (daemon/policy/run_estimate.h); only runs with the
-    // same key are observed
+    // Key of the model's shapes in the first run (daemon/policy/run_estimate.h); only runs with the
+    // same key are observed.
     uint64_t key;
     uint32_t count;
     uint64_t window_ns[INF_LATENCY_WATCH_WINDOW];

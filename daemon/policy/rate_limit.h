@@ -8,7 +8,7 @@
 
 // Embedded in the account of a user. All zero means that nothing was used.
 struct inf_rate_limit {
-    // content of the leaky bucket at time `at_ns`: device time used and not yet drained
+    // Content of the leaky bucket at time `at_ns`: device time used and not yet drained.
     uint64_t taken_ns;
     uint64_t at_ns; // time at which `taken_ns` was last updated
 };

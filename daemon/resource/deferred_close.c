@@ -43,7 +43,7 @@
 
 struct inf_close_task {
     struct inf_deferred_close *deferred_close;
-    // next task in the list of unused, unmapping or finished tasks, or next task of the same user
+    // Next task in the list of unused, unmapping or finished tasks, or next task of the same user.
     struct inf_close_task *next;
     // Set only in the first task of a user: the first task of the next user in the list `heads`.
     struct inf_close_task *next_head;

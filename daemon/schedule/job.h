@@ -73,7 +73,7 @@ struct inf_job {
     uint64_t estimate_key;
     uint32_t rows; // rows that may run together with those of other jobs; 0: the job runs alone
 
-    // data for a direct reply, which the worker writes to the socket itself
+    // Data for a direct reply, which the worker writes to the socket itself.
     struct {
         struct inf_reply_writer *writer; // a reference; NULL: the loop replies
         uint64_t stream_id;

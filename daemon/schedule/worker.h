@@ -18,7 +18,7 @@
 // then call inf_worker_start().
 struct inf_worker {
     struct inf_device_queue *queue;
-    // receives finished jobs for the loop; has room for all jobs that can exist
+    // Receives finished jobs for the loop; has room for all jobs that can exist.
     struct inf_queue *done;
     struct inf_pool *pool;
     uint32_t slot;

@@ -85,7 +85,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
                               "model '%s' was loaded again while it was being placed", job->name);
         return;
     }
-    // if the model was only placed again, clients see the same model, so its counters continue
+    // If the model was only placed again, clients see the same model, so its counters continue.
     if (job->base != NULL)
         atomic_store(&job->model.served->request_count, atomic_load(&job->base->request_count));
     inf_served_unref(&entry->served);

@@ -85,8 +85,8 @@ void inf_model_store_destroy(struct inf_model_store **store)
     struct inf_model_store *self = *store;
     if (self == NULL)
         return;
-    // dropping the table's references makes the loader free the models, so the loader is destroyed
-    // later
+    // Dropping the table's references makes the loader free the models, so the loader is destroyed
+    // later.
     inf_model_table_fini(&self->table);
     inf_idle_gate_shut_down(&self->idle_gate);
     inf_loader_destroy(&self->racer);
@@ -190,8 +190,8 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
                                "model '%s' is being placed", name);
     const struct inf_place_request again = {
         .name = name, .version = "", .device = "", .policy = "", .precision = "", .mode = ""};
-    // When the model was placed, no race was possible. That may have changed, so place the model
-    // again.
+    // A key of 0 means that no race was possible when the model was placed. This may have changed,
+    // so place the model again.
     if (entry->served->placement.key == 0)
         return inf_model_store_place(store, &again, err);
     return inf_store_submit_race(store, entry, err);

@@ -11,7 +11,7 @@ struct inf_counters {
     uint32_t connections;       // connections that are open now
     uint64_t connections_total; // connections accepted since the start
     uint32_t requests_in_flight;
-    // requests that were accepted for processing; each has a stream id of its own
+    // Requests that were accepted for processing; each has a stream id of its own.
     uint64_t requests_accepted;
     uint64_t requests_ok;
     uint64_t requests_failed;

@@ -15,7 +15,7 @@ struct inf_host_info {
     char cpu[96];                // name of the processor; "" if it is not known
     char cpu_isa[INF_FACT_TEXT]; // instruction set extensions that kernels use: "avx2 fma f16c"
     uint32_t cores_online;
-    // processors that the process may use, after applying CPU affinity and quota
+    // Processors that the process may use, after applying CPU affinity and quota.
     uint32_t cores_usable;
     uint32_t cores_quota; // CPU quota of the control groups, rounded up; 0: no limit
     uint64_t memory_bytes;

@@ -36,7 +36,7 @@ struct inf_log_writer {
     uint32_t first; // index of the oldest line
     uint32_t count;
     bool stopping;
-    // time at which the writer thread must stop writing; valid if `stopping` is set
+    // Time at which the writer thread must stop writing; valid if `stopping` is set.
     uint64_t stop_ns;
     struct line lines[INF_LOG_RING_LINES];
 

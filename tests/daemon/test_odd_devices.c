@@ -17,7 +17,7 @@ TestSuite(odd_devices, .timeout = 200);
 
 struct asker {
     inferd_client *client;
-    // name of the device that requests ask for; NULL: the device that the model is placed on
+    // Name of the device that requests ask for; NULL: the device that the model is placed on.
     const char *device;
 };
 

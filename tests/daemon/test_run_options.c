@@ -94,7 +94,7 @@ struct asked {
     const char *device, *precision, *mode;
 };
 
-// flags in the last answer, such as whether it was computed again in fp32
+// Flags in the last answer, such as whether it was computed again in fp32.
 static unsigned last_flags;
 
 // Runs "square" with x as the first element, and returns the first element of the answer.

@@ -101,8 +101,8 @@ static void *send_pings(void *context)
             inf_raw_next(&innocent.raw, 60000) && innocent.raw.frame.header.type == INF_FRAME_PONG;
         uint64_t took_ns = clock_ns() - begin_ns;
         pthread_mutex_unlock(&daemon_runs);
-        // if a test failed, the daemon may have ended already, so a missing answer is no further
-        // error
+        // If a test failed, the daemon may have ended already, so a missing answer is no further
+        // error.
         if (!answered)
             break;
         if (took_ns > innocent.worst_ns)

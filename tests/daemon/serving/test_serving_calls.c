@@ -131,7 +131,7 @@ Test(serving_calls, of_one_order_key_are_answered_in_order)
                                     &message, inf_slow_data());
     uint64_t behind[3];
     for (int i = 0; i < 3; i++)
-        // the second request has wrong data, so the daemon refuses it at once
+        // The second request has wrong data, so the daemon refuses it at once.
         behind[i] = send_ordered(7, i == 1);
     uint64_t other[2] = {send_ordered(8, false), send_ordered(8, true)};
     uint64_t without = send_ordered(0, true);
@@ -157,8 +157,8 @@ Test(serving_calls, whose_replies_wait_for_earlier_ones_use_credit)
 {
     union inf_message message;
     enum {
-        // number of requests ahead of the tested one, so that it does not start before the end of
-        // the test
+        // Number of requests ahead of the tested one, so that it does not start before the end of
+        // the test.
         BLOCKERS = 8
     };
     for (int i = 0; i < BLOCKERS; i++)

@@ -205,7 +205,7 @@ Test(serving_data, of_a_cancelled_request_is_dropped_and_skipped)
     stream = ++raw.last_stream;
     send_pieces(&raw, stream, 1 << 20, 0);
     send_request(&raw, stream, 0);
-    // the first request was cancelled, so expect a reply for the second one only
+    // The first request was cancelled, so expect a reply for the second one only.
     expect_sum(&raw, stream);
     send_request(&raw, stream - 1, 8);
     inf_raw_expect_error(&raw, INF_INVALID, INF_REASON_BAD_FRAME);

@@ -46,7 +46,7 @@ enum entry {
 
 struct client {
     struct inf_raw raw;
-    // stream id of the request in entries[0]; the next entries belong to the following stream ids
+    // Stream id of the request in entries[0]; the next entries belong to the following stream ids.
     uint64_t first;
     uint32_t sent, answered, limit;
     enum entry entries[STREAMS];

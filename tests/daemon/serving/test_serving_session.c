@@ -307,7 +307,7 @@ Test(serving_session, closing_lets_what_was_asked_before_finish)
     a_request(&message, 1);
     want_y(&message);
     uint64_t behind = send_a(&message, 3);
-    // the reply to closing comes first, because closing does not wait for the running request
+    // The reply to closing comes first, because closing does not wait for the running request.
     close_session(1);
     check_refused(&message, INF_ABORTED, INF_REASON_SESSION_LOST);
     open_sum(1, INF_SHAPE(1, 4)); // the id may be used again
@@ -373,8 +373,8 @@ Test(serving_session, errors_give_the_reason)
 {
     union inf_message message;
     open_sum(1, (struct inf_shape){0});
-    // the session has no value for b yet, and its shape is not known, because `add` accepts any
-    // number of rows
+    // The session has no value for b yet, and its shape is not known, because `add` accepts any
+    // number of rows.
     a_request(&message, 1);
     check_refused(&message, INF_INVALID, INF_REASON_TENSOR_MISSING);
     cr_assert_str_eq(raw.message.status.tensor, "b");

@@ -109,7 +109,7 @@ static struct inf_model_store *make_store(void)
                                                     .rules = {.races = INF_PLACE_RACES_ALWAYS},
                                                     .cache_directory = root,
                                                     .log = &sink};
-    // leave the loop's role, because a daemon also creates the store before its loop runs
+    // Leave the loop's role, because a daemon also creates the store before its loop runs.
     inf_role_leave();
     cr_assert_eq(inf_model_store_create(&store, &options, &err), INF_OK, "%s", err.text);
     inf_role_enter_loop();

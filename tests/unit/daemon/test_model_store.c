@@ -214,7 +214,7 @@ Test(model_store, loaded_model_is_found_and_answers)
     cr_expect_str_eq(row.device, "ref");
     cr_expect_str_eq(row.platform, "inferd_tfjs_graph_model");
     cr_expect_eq(row.requests, 5u);
-    // the model has two floats of weights, so it takes at least this many bytes
+    // The model has two floats of weights, so it takes at least this many bytes.
     cr_expect_geq(row.memory_bytes, 8u);
     cr_expect_str_eq(row.reason, "");
     inf_served_unref(&served);

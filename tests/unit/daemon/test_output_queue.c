@@ -35,7 +35,7 @@ static void end_test(void)
 
 TestSuite(output, .init = start_test, .fini = end_test);
 
-// value of the next byte; all frames together contain one sequence of bytes
+// Value of the next byte; all frames together contain one sequence of bytes.
 static uint8_t next_byte;
 
 // Queues a frame whose bytes continue the sequence that `next_byte` counts.
