@@ -12,8 +12,8 @@
 struct inf_time_wanted {
     uint32_t runs;      // number of timed runs, without the warm-up runs; 0: do not time the model
     const char *device; // name of the device; NULL: the first device
-    // input shapes, in the notation of daemon/model/shapes.h; NULL: the shapes that the model
-    // declares
+    // Input shapes, in the notation of daemon/model/shapes.h; NULL: the shapes that the model
+    // declares.
     const char *shapes;
     struct inf_run_options options;
 };

@@ -50,8 +50,8 @@ enum inf_origin {
 struct inf_config {
     char repository[INF_CONFIG_TEXT]; // directory of models; "": none
     char cache_dir[INF_CONFIG_TEXT];  // compiled code and measurements for the next start; "": none
-    // directory of both sockets; if set, the run is private, that is, it ignores the system-wide
-    // files
+    // Directory of both sockets; if set, the run is private, that is, it ignores the system-wide
+    // files.
     char runtime_dir[INF_CONFIG_TEXT];
     char socket[INF_CONFIG_TEXT];         // data socket, 0660
     char admin_socket[INF_CONFIG_TEXT];   // admin socket, 0600
@@ -62,7 +62,7 @@ struct inf_config {
     char devices_denied[INF_CONFIG_TEXT]; // comma-separated; "": none
     char power[INF_CONFIG_TEXT];          // "any", "low", "high"
     char race[INF_CONFIG_TEXT];           // "auto", "always", "never"
-    // largest allowed error of a candidate's outputs, compared with the reference device
+    // Largest allowed error of a candidate's outputs, compared with the reference device.
     double race_tolerance;
     // A model is reported as slow if its median run time exceeds its best median times this factor;
     // 0: never.
@@ -83,8 +83,8 @@ struct inf_config {
     uint32_t requests_per_connection_max;      // requests in flight
     uint64_t request_bytes_per_connection_max; // inline bytes of the requests in flight
     uint64_t reply_bytes_soft_max; // unread replies above which nothing is read from the client
-    // how long unread replies may exceed reply_bytes_soft_max before the daemon disconnects the
-    // client
+    // How long unread replies may exceed reply_bytes_soft_max before the daemon disconnects the
+    // client.
     uint32_t reply_soft_ms;
     // Bytes of unread replies above which the daemon closes the connection.
     uint64_t reply_bytes_hard_max;

@@ -5,7 +5,7 @@
 
 #include "daemon/connection/state.h"
 
-// Records a request that has an order key. Returns false without memory.
+// Records a request that has an order key. Returns false if memory is exhausted.
 bool inf_connection_order_begin(struct inf_connection *connection, uint64_t stream_id,
                                 uint64_t order_key) INF_NODISCARD INF_ON_LOOP;
 

@@ -12,7 +12,7 @@ struct inf_reply {
     uint16_t method;
     uint64_t stream_id;
     uint64_t order_key; // order key of the request, for its final reply; else 0
-    // the data bytes; must stay valid as long as `data` in struct inf_output_item requires
+    // The data bytes; must stay valid as long as `data` in struct inf_output_item requires.
     struct inf_span data;
     uint8_t *buffer; // a buffer of the buffer pool; the callee takes ownership; NULL: none
     size_t capacity;

@@ -104,7 +104,7 @@ static void fill_rows(const struct inf_trial_run *trial, const struct inf_graph 
     }
 }
 
-// --- measuring one row count (a rung of the ladder) ---
+// --- measuring one row count (a rung of the batch ladder) ---
 
 // One measured row count: an executable for `rows` rows, and the memory to run it.
 struct rung {

@@ -25,8 +25,8 @@ struct inf_inspect_request {
     struct inf_device *against;   // the device to compare with; only for diff
     enum inf_precision precision; // precision on `device`; AUTO: as the model is placed
     double tolerance;             // allowed difference; only for diff
-    // true: the client gave `inputs`; false: the daemon generates inputs, with 1 for open
-    // dimensions
+    // True: the client gave `inputs`; false: the daemon generates inputs, with 1 for open
+    // dimensions.
     bool given;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS]; // one reference each

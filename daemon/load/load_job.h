@@ -57,7 +57,7 @@ struct inf_load_scan_job {
 // Races (times against each other) the candidates of a placement of `base`.
 struct inf_load_race_job {
     struct inf_placement placement; // present placement of `base`
-    // allowed error of a candidate's outputs, as in struct inf_place_rules
+    // Allowed error of a candidate's outputs, as in struct inf_place_rules.
     double tolerance;
     struct inf_place_decision *decision; // outcome; owned; NULL on failure
 };

@@ -41,7 +41,7 @@ struct inf_loader {
     struct inf_served *retired; // models to be freed, in any order
 };
 
-// --- retired models ---
+// --- retired models, that is, models that wait to be freed ---
 
 // Queues a model for freeing on the loader thread, because its last reference was dropped. Called
 // on any thread.

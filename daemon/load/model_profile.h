@@ -22,7 +22,7 @@ struct inf_declined {
 struct inf_model_profile {
     uint64_t macs, const_bytes;
     uint32_t steps; // steps of the plan
-    // nodes that the interpreter runs one by one, because their sizes depend on computed values
+    // Nodes that the interpreter runs one by one, because their sizes depend on computed values.
     uint32_t interpreted;
     // Number of nodes whose inputs all have fewer elements than INF_PRIOR_HANDOFF_WEBGL or
     // INF_PRIOR_HANDOFF_WEBGPU, the sizes below which TensorFlow.js runs a node on the CPU.

@@ -64,10 +64,10 @@ struct inf_placement {
     struct inf_run_options options;      // run options of the chosen candidate
     bool race_due;                       // the choice was not measured; a race is to be run
     uint64_t key;                        // key of the race in the tune database, by inf_tune_key()
-    // the device that the prior (the speed prediction) prefers; owned by the device list
+    // The device that the prior (the speed prediction) prefers; owned by the device list.
     struct inf_device *rule;
     const char *rule_reason; // why the prior prefers `rule`; static text
-    // device on which a run of this model failed, so it is avoided; NULL: none
+    // Device on which a run of this model failed, so it is avoided; NULL: none.
     const struct inf_device *failed;
     char failed_why[160];
 };

@@ -29,7 +29,7 @@ struct inf_replicas_subject {
     const void *key;  // identifies the model in the keys of run-time estimates (inf_estimate_key())
     struct inf_model *model;
     const struct inf_device *main_device; // the device that the model is placed on
-    // the replica devices that the settings name, separated by commas
+    // The replica devices that the settings name, separated by commas.
     const char *names;
     const struct inf_device_list *devices;
     const struct inf_warm_plan *plan;

@@ -59,7 +59,7 @@ struct inf_served {
     // Precision of the warm-up run; AUTO: there was no warm-up run.
     enum inf_precision warm_precision;
     struct inf_replicas replicas; // additional devices that may run the model
-    // row counts that are worth running as a batch on `device`, with their run times
+    // Row counts that are worth running as a batch on `device`, with their run times.
     struct inf_batch_ladder ladder;
     // Facts about the plan for the warm-up shapes; all 0 if there was no warm-up.
     struct inf_model_profile profile;
@@ -72,7 +72,7 @@ struct inf_served {
     bool demoted; // the model was moved to fp32 after wrong answers; only the loop uses it
     struct inf_latency_watch latency_watch; // only the loop uses it
     struct inf_served_shape_set shapes;     // shapes of recent requests; only the loop uses it
-    // shapes with which races run the model, one per input; NULL: not known
+    // Shapes with which races run the model, one per input; NULL: not known.
     struct inf_shape *first_shapes;
 };
 

@@ -13,7 +13,7 @@ struct inf_warm_plan {
     // its inputs.
     uint32_t count;
     uint32_t given; // the first `given` sets come from the settings; each of them must work
-    // the next `seen` sets are shapes of earlier requests; they are dropped if they fail
+    // The next `seen` sets are shapes of earlier requests; they are dropped if they fail.
     uint32_t seen;
     bool guessed;             // true: there is only one set, and it guesses 1 for open dimensions
     uint32_t input_count;     // inputs of the model

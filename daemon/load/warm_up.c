@@ -160,10 +160,8 @@ static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct 
 {
     const struct inf_load_job *job = warm_up->job;
     struct inf_served *served = warm_up->served;
-    (void)inf_precision_parse(warm_up->served->config.precision,
-                              // Parsing cannot fail, because the settings were validated when they
-                              // were read.
-                              &served->precision);
+    // Parsing cannot fail, because the settings were validated when they were read.
+    (void)inf_precision_parse(warm_up->served->config.precision, &served->precision);
     if (job->model.precision_requested ||
         (served->precision > INF_PRECISION_FP32 && job->model.decision == NULL))
         return inf_precision_decide(served->precision, served->model, shapes,

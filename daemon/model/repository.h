@@ -34,7 +34,7 @@ struct inf_model_location {
     uint64_t stamp;        // changes when the file is replaced or written to
     int config_fd;         // settings file, open for reading; -1: none
     char config_file[264]; // name of the settings file
-    // changes when the settings file is replaced or written to; 0: there is no settings file
+    // Changes when the settings file is replaced or written to; 0: there is no settings file.
     uint64_t config_stamp;
 };
 

@@ -46,7 +46,7 @@ struct inf_output_frame {
     uint8_t *buffer;
     size_t capacity;
     size_t sent_bytes; // number of bytes of head and data that are already written
-    // true from the first write attempt on; the client may have received a part of the frame
+    // True from the first write attempt on; the client may have received a part of the frame.
     bool begun;
     int fd; // descriptor sent with the first byte; -1: none
     uint8_t own[HEAD_BYTES];

@@ -14,7 +14,7 @@
 
 struct inf_output_frame;
 
-// Frame objects without content, kept for reuse and shared by all connections. Embedded.
+// Frame objects without content, kept for reuse and shared by all connections. Embedded in the set of connections.
 struct inf_output_store {
     struct inf_pool *pool; // outlives the store
     struct inf_output_frame *unused;
@@ -27,7 +27,7 @@ void inf_output_store_init(struct inf_output_store *store, struct inf_pool *pool
 // Frees the unused frames. Every output must be empty.
 void inf_output_store_fini(struct inf_output_store *store);
 
-// The queued frames of one connection. Embedded; all zero is an empty queue.
+// The queued frames of one connection. Embedded in the connection; all zero is an empty queue.
 struct inf_output {
     struct inf_output_frame *first, *last;
     uint64_t bytes; // bytes that are not written yet

@@ -37,7 +37,7 @@ struct inf_fair_queue_flow {
     uint64_t model;
     struct user *user;
     struct inf_fair_queue_flow *next; // in the list of the user
-    // device time used by this flow; after an idle time it is raised to the clock of the user
+    // Device time used by this flow; after an idle time it is raised to the clock of the user.
     uint64_t served_ns;
     uint64_t waiting_ns[INF_PRIORITY_COUNT];
     uint32_t waiting, running;

@@ -22,7 +22,7 @@ struct inf_estimate {
 struct inf_estimates {
     struct {
         uint64_t key; // 0: this entry is free
-        // value of the `clock` counter at the last use; the smallest value is replaced first
+        // Value of the `clock` counter at the last use; the smallest value is replaced first.
         uint64_t used_at;
         struct inf_estimate mean;
     } entries[INF_ESTIMATE_SETS][INF_ESTIMATE_WAYS];

@@ -38,7 +38,7 @@ struct inf_region {
     struct inf_region *next;
 };
 
-// The regions of one connection. Embedded.
+// The regions of one connection. The struct is embedded in the connection.
 struct inf_region_table {
     struct inf_region *regions;  // most recently used first
     struct inf_region *released; // unmapped regions whose MEM_RELEASED is still to be sent

@@ -36,7 +36,7 @@ struct inf_session_tensor {
 struct inf_session {
     uint64_t id;
     struct inf_session *next; // next session in the table
-    // one reference for each job, and one for the table while the session is open
+    // One reference for each job, and one for the table while the session is open.
     uint32_t references;
     uint32_t tensor_count;
     struct inf_session_tensor tensors[INF_LIMIT_SESSION_TENSORS];

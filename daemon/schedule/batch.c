@@ -251,8 +251,8 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
 
 // --- all jobs of a batch ---
 
-// Finds memory for the outputs of every job. Jobs without memory and cancelled jobs are left out of
-// the batch.
+// Finds memory for the outputs of every job. Cancelled jobs, and jobs for whose outputs there is no
+// memory, are left out of the batch.
 static void place_outputs(struct batch *batch, const struct inf_graph *graph)
 {
     uint32_t kept = 0;

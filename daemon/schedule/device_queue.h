@@ -27,7 +27,7 @@ struct inf_device_queue_limits {
 // Embedded in the scheduler. Must not move while it is used.
 struct inf_device_queue {
     uint32_t workers; // number of workers that pop from this queue
-    // guards all fields below, and the `place` and `queue_entry` of each queued job
+    // Guards all fields below, and the `place` and `queue_entry` of each queued job.
     struct inf_mutex mutex;
     struct inf_cond filled;
     struct inf_fair_queue *fair_queue;
@@ -35,7 +35,7 @@ struct inf_device_queue {
     struct inf_device_queue_limits limits;
     uint32_t count; // queued jobs
     uint64_t bytes; // bytes of the data segments of queued jobs
-    // jobs that take room in the queue but must not run yet, because they wait for an earlier job
+    // Jobs that take room in the queue but must not run yet, because they wait for an earlier job.
     uint32_t held;
     uint64_t held_bytes;
     uint32_t waiting; // workers that sleep in inf_device_queue_pop()

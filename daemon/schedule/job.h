@@ -59,7 +59,7 @@ struct inf_job {
     struct inf_device *device;
     uint32_t device_index;
     enum inf_precision precision; // precision that the request names; AUTO: as the model is placed
-    // true: the job may be moved to another device once, because the request names no device
+    // True: the job may be moved to another device once, because the request names no device.
     bool movable;
     uint32_t input_count;
     const void *inputs[INF_LIMIT_TENSORS]; // in the order of the model
@@ -98,7 +98,7 @@ struct inf_job {
         uint64_t device_ns;               // this job's share of the time from start to done
         enum inf_precision precision;     // precision of the answer
         struct inf_shadow_sample *sample; // copy for the shadow check; NULL: none
-        // rows in the run that computed this job, over all jobs of the batch
+        // Rows in the run that computed this job, over all jobs of the batch.
         uint32_t batch_rows;
         uint32_t padded_to; // rows in the run including padding; 0: no padding
         uint32_t flags;     // flags of enum inf_infer_flag
@@ -121,7 +121,7 @@ struct inf_job {
     uint32_t order_count; // number of entries in the list of outputs in the order of the request
     uint8_t order[INF_LIMIT_TENSORS];
     bool shadowed; // the shadow check will check the answer
-    // true: the request is run again, and every node is logged (debug mode)
+    // True: the request is run again, and every node is logged (debug mode).
     bool traced;
     struct inf_session *session; // a reference; NULL: none
     struct inf_job *session_next;

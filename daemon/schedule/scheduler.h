@@ -17,7 +17,7 @@ struct inf_scheduler;
 struct inf_scheduler_options {
     const struct inf_device_list *devices; // outlives the scheduler
     struct inf_pool *pool;                 // outlives the scheduler
-    // gate for background work; closed while there are jobs; outlives the scheduler
+    // Gate for background work; closed while there are jobs; outlives the scheduler.
     struct inf_idle_gate *idle_gate;
     uint32_t queue_requests_max; // queued jobs per device
     uint64_t queue_bytes_max;    // bytes of the data segments of queued jobs, per device
