@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures whether a model may be batched, and which row counts are worth batching. Used on the loader thread.
+// Measures whether a model may be batched, and which row counts are worth batching. Used on the
+// loader thread.
 #ifndef INF_DAEMON_LOAD_BATCH_TRIAL_H
 #define INF_DAEMON_LOAD_BATCH_TRIAL_H
 

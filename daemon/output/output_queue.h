@@ -14,7 +14,8 @@
 
 struct inf_output_frame;
 
-// Frame objects without content, kept for reuse and shared by all connections. Embedded in the set of connections.
+// Frame objects without content, kept for reuse and shared by all connections. Embedded in the set
+// of connections.
 struct inf_output_store {
     struct inf_pool *pool; // outlives the store
     struct inf_output_frame *unused;

@@ -29,7 +29,7 @@ struct inf_batch_ladder {
 
 struct inf_batch_choice {
     uint32_t rung; // index of the chosen row count in inf_batch_ladder.rungs
-    // Number of waiting requests' rows to run; padding rows fill the run up to the rung's row count.
+    // Number of waiting rows to run; padding rows fill the run up to the row count of the rung.
     uint32_t rows;
 };
 

@@ -11,8 +11,8 @@
 #include "daemon/service/limits.h"
 #include "proto/core/utf8.h"
 
-// Adds a fact (a name and a value) to the answer. Empty values, and facts for which the answer has no room, are left
-// out.
+// Adds a fact (a name and a value) to the answer. Empty values, and facts for which the answer has
+// no room, are left out.
 INF_PRINTF(3, 4)
 static void add_fact(struct inf_service_environment *reply, const char *name, const char *format,
                      ...)
