@@ -15,7 +15,7 @@
 
 #define CREDIT_WAIT_MS 60000
 
-// Counters of the callbacks, which run on the thread of the library.
+// Numbers of good and bad answers. The callbacks count them on the library's background thread.
 struct answers {
     atomic_ulong good, bad;
 };
@@ -47,8 +47,8 @@ static void on_answer(void *context, inferd_result *result, const struct inferd_
     inferd_result_free(result);
 }
 
-// Makes inputs of zeros, in memory that the daemon reads without copies. A dimension of any size
-// becomes 1.
+// Creates all inputs of the model, filled with zeros, in shared memory that the daemon reads
+// without copying. Each dimension of unknown size becomes 1.
 static int make_inputs(inferd_client *client, inferd_model_info *info, struct inferd_error *err)
 {
     for (size_t i = 0; i < info->input_count; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures round trips through a bare socket pair to a thread that computes nothing. Every daemon
-// needs at least this part of a request's time.
+// Measures round trips through a bare socket pair to a thread that computes nothing. The time is a
+// lower bound for a request to any daemon, because every request needs such a round trip.
 #include "client/inferctl/bench/comparison.h"
 
 #include <errno.h>
@@ -68,8 +68,8 @@ static int measure_round_trips(struct echo *here, struct echo *there, unsigned l
 int beside_socket(size_t send_bytes, size_t receive_bytes, unsigned long runs, double *total_ms)
 {
     int fds[2];
-    // Send at least one byte in each direction, because with no bytes a side would not wait for the
-    // other.
+    // Send at least one byte in each direction. With zero bytes, one thread would not wait for the
+    // other, so no round trip would be measured.
     size_t out = send_bytes + 1, in = receive_bytes + 1;
     size_t room = out > in ? out : in;
     struct echo here = {.read_bytes = in, .write_bytes = out, .buffer = calloc(1, room)};

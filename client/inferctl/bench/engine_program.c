@@ -58,7 +58,8 @@ static int start_program(const char *const *words, pid_t *pid, int *fd)
     return error;
 }
 
-// Parses the times that the program has printed. Returns false if they are missing.
+// Parses the run times that inferd-check has printed. Returns false if the output lacks some of
+// them.
 static bool take_times(FILE *output, unsigned long runs, double *total_ms)
 {
     json_t *report = json_loadf(output, 0, NULL);

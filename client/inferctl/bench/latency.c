@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of measured times. The times are sorted, so that a percentile is the element at a
-// fixed position.
+// Statistics of measured times. The times are sorted first, so that each percentile is the element
+// at an index that depends only on the number of times.
 #include "client/inferctl/bench/latency.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of measured times.
+// Median, percentiles and other statistics of measured times.
 #ifndef INF_CLIENT_INFERCTL_BENCH_LATENCY_H
 #define INF_CLIENT_INFERCTL_BENCH_LATENCY_H
 

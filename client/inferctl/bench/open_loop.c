@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-// The state of one run.
+// The state of one open loop, from its first request to its last answer.
 struct loop {
     inferd_client *const *clients;
     size_t client_count, turn; // `turn` is the client that sends the next request
@@ -37,7 +37,7 @@ double open_loop_gap_ms(double rate, bool poisson, uint64_t *state)
 {
     if (!poisson)
         return 1e3 / rate;
-    // The generator is splitmix64, and its values are scaled to (0, 1].
+    // The generator of random numbers is splitmix64. Its values are scaled to (0, 1).
     uint64_t value = *state += 0x9e3779b97f4a7c15u;
     value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
     value = (value ^ value >> 27) * 0x94d049bb133111ebu;
@@ -106,7 +106,7 @@ static bool send_due(struct loop *loop, const struct open_loop_options *options,
     return true;
 }
 
-// Waits for answers, or for the time of the next request.
+// Waits until an answer arrives or until the next request is due, and handles the answers.
 static void wait_and_process(struct loop *loop, bool for_credit)
 {
     struct pollfd pollers[OPEN_LOOP_CLIENTS_MAX];
@@ -148,7 +148,8 @@ int open_loop_run(inferd_client *const *clients, size_t client_count, const infe
                                             .text = "no memory for so many requests"};
     while (result->err.code == 0 && loop.ended < loop.wanted)
         wait_and_process(&loop, !send_due(&loop, options, &state));
-    // After a failure, wait for the answers in flight, because their callbacks use this loop.
+    // After a failure, wait for the answers to requests in flight, because their callbacks use
+    // `loop`.
     struct inferd_error ignored;
     for (size_t i = 0; i < client_count && result->err.code != 0; i++)
         (void)inferd_wait(clients[i], &ignored);

@@ -30,19 +30,21 @@ struct open_loop_options {
     bool poisson;           // random (exponential) intervals; otherwise all intervals are equal
     unsigned long requests; // 1 or more
     uint64_t seed;
-    // Array of `requests` elements for the times from schedule to refusal. NULL: the caller does
-    // not want these times.
+    // Array of `requests` elements, which receives the milliseconds from the scheduled time to the
+    // refusal of each refused request. NULL: the caller does not want these times.
     double *refused_ms;
 };
 
 struct open_loop_result {
     unsigned long answered;
-    // Requests refused at once: RESOURCE_EXHAUSTED, or a deadline that could not be met.
+    // Number of requests that the daemon refused at once, with RESOURCE_EXHAUSTED or because it
+    // could not meet the deadline.
     unsigned long refused;
-    unsigned long expired;   // requests that failed later with DEADLINE_EXCEEDED
+    // number of requests that the daemon accepted but ended with DEADLINE_EXCEEDED
+    unsigned long expired;
     double elapsed_ms;       // from the first scheduled request to the last answer
     double late_ms;          // the maximum delay between schedule and sending
-    struct inferd_error err; // any other failure, which ends the loop; code 0: no such failure
+    struct inferd_error err; // any other failure, which ends the loop; code 0: there was none
 };
 
 // Returns the milliseconds to the next request: 1000 / rate, or with `poisson` a random value with

@@ -12,7 +12,7 @@
 #define STREAMS_MAX  1024
 #define RATE_MAX     1000000
 
-// Parses "1,2,4" into the loads of the rows.
+// Parses a list of loads such as "1,2,4". The benchmark measures one table row for each load.
 static int take_loads(struct bench_loads *loads, const char *name, const char *list,
                       unsigned long most)
 {

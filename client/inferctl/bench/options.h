@@ -16,10 +16,11 @@ struct bench_loads {
 struct bench_options {
     struct request_options request;
     unsigned long runs, timeout_ms, queue_timeout_ms;
-    // Loads of closed loops, and of open loops; each load becomes a row.
+    // The loads to measure; each becomes a row of the table. `streams` are numbers of requests in
+    // flight (closed loops), `rates` are requests per second (open loops).
     struct bench_loads streams, rates;
     bool even, all_backends, beside;
-    unsigned long connections; // connections of an open loop
+    unsigned long connections; // number of connections over which an open loop sends its requests
     const char *plot;          // file to write the plot to; NULL: no plot
     const char *direct;        // model file to time the engine alone; NULL: the engine is not timed
 };

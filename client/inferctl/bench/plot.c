@@ -22,7 +22,7 @@
 #define MEDIAN_COLOUR "#36c"
 #define P99_COLOUR    "#c33"
 
-// The axes: throughput from 0, times on a logarithmic scale.
+// The ends of the axes. Throughput starts at 0; the axis of times is logarithmic.
 struct scale {
     double x_max;
     double y_min, y_max;
@@ -123,7 +123,7 @@ static void write_mark(FILE *file, double x, double y, bool open, const char *co
         fprintf(file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n", x, y, colour);
 }
 
-// Draws the points of one kind of loop, joined by lines.
+// Draws the points of all closed loops, or of all open loops, and joins them by lines.
 static void write_curve(FILE *file, const struct scale *scale, const struct plot_point *points,
                         size_t count, bool open, bool p99)
 {
@@ -300,7 +300,7 @@ int plot_write(const char *path, const char *title, const struct plot_point *poi
 #define BAR_LEFT   110.0
 #define BAR_RIGHT  120.0
 
-// The smallest range of whole powers of ten that contains all times.
+// The smallest range of whole powers of ten that contains all times of the bars.
 struct decades {
     double first, last;
 };

@@ -8,7 +8,7 @@
 
 #define PLOT_POINTS_MAX 64
 
-// One measurement.
+// One point of the plot: a load, and the throughput and latency that were measured under the load.
 struct plot_point {
     bool open; // the point was measured by an open loop
     unsigned long
@@ -23,7 +23,7 @@ struct plot_point {
 // message on failure.
 int plot_write(const char *path, const char *title, const struct plot_point *points, size_t count);
 
-// The times of one device.
+// One bar of the plot: the name of a device, and the latency that was measured on the device.
 struct plot_bar {
     const char *name;
     double median_ms, p99_ms;

@@ -58,7 +58,7 @@ struct table *bench_table_start(unsigned parts)
     return table_create(names, count);
 }
 
-// Returns whether a row has a value in a column.
+// Returns whether the value of this column was measured for the row.
 static bool is_known(const struct bench_row *row, const struct column *column)
 {
     unsigned loop = row->streams != 0 ? BENCH_CLOSED : BENCH_OPEN;

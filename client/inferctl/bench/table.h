@@ -8,7 +8,7 @@
 #include "client/inferctl/bench/latency.h"
 #include "client/inferctl/text/table.h"
 
-// Groups of rows and columns that a table can have. Values can be combined.
+// Bits that choose which columns a table of measurements has and which of them a row fills.
 enum bench_part {
     BENCH_CLOSED = 1,
     BENCH_OPEN = 2,
@@ -17,27 +17,29 @@ enum bench_part {
     BENCH_DEVICES = 16 // one row for each device: its memory, or why it failed
 };
 
-// The measurements of one load.
+// One row of the table: what was measured under one load.
 struct bench_row {
     const char *model, *device;
     const char *failure; // why the load could not be measured; NULL: it was measured
     int64_t requests;
-    int64_t streams, rate; // the load of a closed loop, or the load of an open loop; the other is 0
-    int64_t refused;       // only for an open loop
-    int64_t memory_bytes;  // 0: unknown
+    // requests in flight (closed loop) or requests per second (open loop); the other field is 0
+    int64_t streams, rate;
+    int64_t refused;      // only for an open loop
+    int64_t memory_bytes; // 0: unknown
     double per_second;
     struct latency total;
-    // Only for a closed loop; the last three are medians.
+    // Times of a closed loop, in milliseconds: first_ms is the time of the first request, the
+    // others are medians over all requests.
     double first_ms, queue_ms, compute_ms, added_ms;
     double late_ms;              // only for an open loop
     double socket_ms, engine_ms; // medians
 };
 
-// Starts a table with the columns of these parts (bits of enum bench_part).
+// Creates an empty table. Bits of enum bench_part in `parts` choose the columns.
 struct table *bench_table_start(unsigned parts);
 
-// Adds a row to a table with these parts. Values that do not exist for the row's kind of loop are
-// null.
+// Adds a row, and fills the columns that `parts` (bits of enum bench_part) chooses. Columns that do
+// not apply to the row's kind of loop are null.
 void bench_table_add(struct table *table, unsigned parts, const struct bench_row *row);
 
 #endif

@@ -14,7 +14,8 @@
 #define DATA_SOCKET  "/run/inferd/inferd.sock"
 #define ADMIN_SOCKET "/run/inferd/admin.sock"
 
-// Options that every verb has. Their values are no letters, so that verbs may use all letters.
+// Values of the long options that every verb has. The values are outside the range of letters, so
+// that each verb may use all letters for its own options.
 enum {
     OPTION_HELP = 0x1000,
     OPTION_JSON,
@@ -30,7 +31,8 @@ static const struct option common_options[] = {{"help", no_argument, NULL, OPTIO
 
 // --- parsing options and arguments ---
 
-// Returns whether the verb has its own option -o.
+// Returns whether the verb defines an option -o of its own, which then replaces the common -o
+// FORMAT.
 static bool has_own_output(const struct command *command)
 {
     return command->short_options != NULL && strchr(command->short_options, 'o') != NULL;
@@ -58,7 +60,7 @@ static int print_usage(const struct command *command, bool asked)
     return EXIT_OK;
 }
 
-// The options for getopt_long(): the options of the verb and the common options.
+// The tables of short and long options for getopt_long(): options of the verb, and common options.
 struct option_set {
     char shorts[64];
     struct option longs[LONG_OPTIONS_MAX];
@@ -164,7 +166,8 @@ bool command_number(const char *option, const char *text, unsigned long low, uns
 
 // --- connecting to the daemon and describing models ---
 
-// Returns whether the connection failed, as opposed to the request.
+// Returns whether the error means that the connection to the daemon failed. Otherwise the daemon
+// answered with an error.
 static bool is_gone(const struct inferd_error *err)
 {
     return err->code == INFERD_UNAVAILABLE &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs of inferctl: how a verb is described, its parsed arguments, and the functions that all
-// verbs share.
+// Verbs (subcommands) of inferctl: how a verb is described, its parsed arguments, and the functions
+// that all verbs share.
 #ifndef INF_CLIENT_INFERCTL_CLI_COMMAND_H
 #define INF_CLIENT_INFERCTL_CLI_COMMAND_H
 
@@ -37,11 +37,11 @@ struct context {
 #define COMMAND_OPTIONS_MAX 128
 #define COMMAND_NAMES_MAX   16
 
-// The remaining arguments of a verb.
+// The arguments that follow the verb on the command line.
 struct arguments {
     const char *names[COMMAND_NAMES_MAX]; // arguments that are not options; NULL: not present
     struct option_given {
-        int option; // the `val` of struct option
+        int option; // the option's `val` in its struct option
         const char *value;
     } options[COMMAND_OPTIONS_MAX];
     size_t option_count;
@@ -51,7 +51,7 @@ struct arguments {
 struct command {
     const char *name;
     const char *names; // "MODEL [FILE]"
-    // Minimum and maximum number of `names`; at most COMMAND_NAMES_MAX.
+    // Minimum and maximum number of arguments that are not options; at most COMMAND_NAMES_MAX.
     size_t names_least, names_most;
     const char *summary;               // one line
     const char *help;                  // help for its own options, as indented lines; "": none

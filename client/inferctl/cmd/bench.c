@@ -24,7 +24,7 @@ struct bench {
     inferd_client *const *clients; // `client`, and for an open loop further connections
     inferd_request request;
     struct table *table;       // a table with the columns of `parts`
-    unsigned parts;            // bits of enum bench_part
+    unsigned parts;            // bits of enum bench_part, which choose the columns
     struct plot_point *points; // the points measured so far
     size_t point_count;
     double *total_ms, *queue_ms, *compute_ms, *added_ms; // one element for each answer
@@ -106,7 +106,7 @@ static bool warm_up(struct bench *bench)
     return true;
 }
 
-// --- rows of the table ---
+// --- adding rows to the table ---
 
 static unsigned parts_of(const struct bench_options *options)
 {
@@ -116,7 +116,8 @@ static unsigned parts_of(const struct bench_options *options)
            (options->all_backends ? BENCH_DEVICES : 0u);
 }
 
-// Returns the bytes of memory that the model needs on the measured device; 0: unknown.
+// Returns how many bytes of memory the model needs on the device that is measured. Returns 0 if the
+// daemon has not reported that number.
 static int64_t find_memory(const struct bench *bench)
 {
     struct inferd_error err;
@@ -124,7 +125,7 @@ static int64_t find_memory(const struct bench *bench)
     uint64_t bytes = 0;
     if (inferd_explain(bench->client, bench->request.model, bench->request.version, &placement,
                        &err) == 0)
-        // A device may be listed with several precisions, so use the largest value.
+        // The daemon may list a device once for each precision, so use the largest value.
         for (size_t i = 0; i < placement->candidate_count; i++)
             if (strcmp(placement->candidates[i].device, bench->device) == 0 &&
                 placement->candidates[i].memory_bytes > bytes)
@@ -133,8 +134,8 @@ static int64_t find_memory(const struct bench *bench)
     return (int64_t)bytes;
 }
 
-// Adds the measurements to the table and to the points. The caller has set the fields of `row` that
-// depend on the kind of loop.
+// Adds the measured times to the table, and a point to the plot. The caller has set the fields of
+// `row` that depend on the kind of loop.
 static void add_row(struct bench *bench, struct bench_row row, double elapsed_ms)
 {
     row.model = bench->request.model;
@@ -185,8 +186,8 @@ static unsigned find_threads(struct bench *bench)
     return threads;
 }
 
-// Measures the engine alone and the bare socket, if the options ask for them. Returns an exit code,
-// and prints a message on failure.
+// If the options ask for them, measures the times of the engine without the daemon and of round
+// trips through a bare socket. Returns an exit code, and prints a message on failure.
 static int measure_beside(struct bench *bench, const struct bench_options *options)
 {
     if (bench->socket_ms != NULL && beside_socket(bench->sent_bytes, bench->received_bytes,
@@ -242,7 +243,8 @@ static bool measure_closed(struct bench *bench, const struct bench_options *opti
     return *code == EXIT_OK;
 }
 
-// Does the same as measure_closed(), for an open loop.
+// Measures an open loop and adds a row. On failure, as measure_closed(), returns false and either
+// sets bench->err, or prints the reason and sets *code to an exit code.
 static bool measure_open(struct bench *bench, const struct bench_options *options,
                          unsigned long rate, int *code)
 {
@@ -273,7 +275,7 @@ static bool measure_open(struct bench *bench, const struct bench_options *option
     return *code == EXIT_OK;
 }
 
-// Measures all rows, one after the other.
+// Measures each load that the options name, one after the other.
 static bool measure_all(struct bench *bench, const struct bench_options *options, int *code)
 {
     bool measured = warm_up(bench);

@@ -177,7 +177,8 @@ static int print_explanation(const struct context *context, const inferd_placeme
 
 // --- advise ---
 
-// The result of one rule for this model.
+// The result of applying one rule of thumb to the model: the rule, the number that was found for
+// this model, and the advice that follows.
 struct advice {
     const char *rule;
     char found[64];
@@ -206,7 +207,7 @@ static void collect_advice(struct advice advice[ADVICES], const inferd_placement
     advice[3].says = placement->small_ops_webgpu > 0 ? "these on the CPU" : "-";
 }
 
-// Returns the candidate with the smallest median, or NULL if none was measured.
+// Returns the candidate device with the smallest median run time, or NULL if none was measured.
 static const inferd_candidate *find_fastest(const inferd_placement *placement)
 {
     const inferd_candidate *best = NULL;

@@ -20,7 +20,7 @@ static void print_facts(const inferd_environment *environment, enum output_forma
     table_print(table, format, false);
 }
 
-// Prints all flags, or the one called `name`.
+// Prints all flags of the daemon. If `name` is not NULL, prints only the flag with this name.
 static void print_flags(const inferd_environment *environment, const char *name,
                         enum output_format format)
 {

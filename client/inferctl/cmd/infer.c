@@ -19,7 +19,8 @@ struct options {
     const char *trace; // file to write the trace to; NULL: no trace
 };
 
-// Runs the model again, separately from all requests, to measure the time of each node.
+// Runs the model again, separately from normal requests, to measure the time of each node, and
+// writes the times to the trace file.
 static int write_trace(inferd_client *client, const inferd_request *request, const char *precision,
                        const char *path)
 {

@@ -23,7 +23,8 @@ static void print_rows(const inferd_model_row *rows, size_t count, enum output_f
         table_text(table, rows[i].device);
         table_whole(table, (int64_t)rows[i].memory_bytes, table_bytes(rows[i].memory_bytes, bytes));
         table_whole(table, (int64_t)rows[i].requests, NULL);
-        // The model has no multiply-adds, or the number depends on the shapes of the request.
+        // The number is 0 if the model has no multiply-adds, or if the number depends on the shapes
+        // of the request.
         if (rows[i].macs == 0)
             snprintf(macs, sizeof macs, "-");
         else

@@ -14,10 +14,12 @@
 #include "client/inferctl/text/fact.h"
 #include "client/inferctl/text/table.h"
 
-// The tolerance that the tests of TensorFlow.js use.
+// The default tolerance for differences from the reference device, the same as in the tests of
+// TensorFlow.js.
 #define TOLERANCE_DEFAULT 1e-3
 
-// The tolerance of the daemon for requested precisions (docs/reference/requirements.md, R44).
+// The tolerances that the daemon guarantees if a request chooses a reduced precision
+// (docs/reference/requirements.md, R44).
 #define TOLERANCE_FP16 1e-2
 #define TOLERANCE_BF16 3e-2
 
@@ -26,7 +28,7 @@
 
 struct options {
     struct request_options request;
-    double tolerance; // negative: the tolerance depends on the precision
+    double tolerance; // accepted difference; negative: choose it by the precision
 };
 
 // The answer of one device in one precision. There is no result if the device refused the request.
@@ -74,7 +76,8 @@ static void add_device(struct answers *answers, const inferd_device_row *device,
     }
 }
 
-// Removes entries that the options do not select, except for the reference device.
+// Removes the answers of devices and precisions that the options do not select. The reference
+// device is always kept.
 static int keep_asked(struct answers *answers, const struct request_options *request)
 {
     size_t kept = 0;

@@ -27,7 +27,8 @@ static void print_outcome(const struct context *context, const char *name, const
     json_value_print(answer);
 }
 
-// Appends a set of shapes. Returns false if the set does not fit.
+// Appends the shapes of one set of inputs to the request. Returns false if the text becomes too
+// long.
 static bool add_shapes(char shapes[SHAPES_SIZE], const char *set)
 {
     size_t used = strlen(shapes);

@@ -19,7 +19,8 @@ static double measure_distance(double got, double wanted)
     return isnan(difference) ? (double)INFINITY : difference;
 }
 
-// The sums from which the cosine is computed, over finite elements only.
+// Sums over all pairs of finite elements, from which the cosine is computed: of the products got *
+// wanted, of got squared, and of wanted squared.
 struct products {
     double both, got, wanted;
 };

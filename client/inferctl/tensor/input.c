@@ -50,7 +50,8 @@ static bool is_given(const struct tensor_inputs *inputs, const char *name)
     return false;
 }
 
-// Finds the input of the model that an assignment names, and where the file name starts.
+// Finds which input of the model is named in an assignment ("NAME=FILE" or "FILE"), and where FILE
+// starts in the text.
 static const inferd_tensor *find_input(const char *assignment, const inferd_model_info *model,
                                        const char **file)
 {
@@ -61,7 +62,7 @@ static const inferd_tensor *find_input(const char *assignment, const inferd_mode
             return &model->inputs[i];
         }
     }
-    // The file name itself may contain '=', too.
+    // A single "FILE" argument may contain '=' as a part of the file name.
     if (model->input_count == 1 &&
         (strchr(assignment, '=') == NULL || access(assignment, F_OK) == 0)) {
         *file = assignment;
@@ -151,7 +152,7 @@ static bool find_layout(const inferd_tensor *wanted, struct picture_layout *layo
     return true;
 }
 
-// The values that an element can have.
+// The smallest and the largest value that an element of a dtype can have.
 struct element_range {
     double least, most;
 };

@@ -20,7 +20,7 @@ struct picture_options {
     bool letterbox;   // keep the aspect ratio, with a black border; otherwise stretch
 };
 
-// The inputs of a request. The struct owns their data.
+// The inputs of a request. The struct owns the elements of the tensors.
 struct tensor_inputs {
     inferd_tensor tensors[TENSOR_INPUTS_MAX];
     size_t count;
@@ -40,12 +40,12 @@ enum tensor_fill {
     TENSOR_RANDOM,
 };
 
-// Adds every input of the model that has no file yet. Unknown dimensions become 1. Returns an exit
-// code.
+// Adds every input of the model for which the user gave no file, filled as `enum tensor_fill` says.
+// Unknown dimensions become 1. Returns an exit code.
 int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info *model,
                            enum tensor_fill fill);
 
-// Frees the data.
+// Frees the elements of all inputs.
 void tensor_inputs_fini(struct tensor_inputs *inputs);
 
 // Parses "LOW:HIGH" into the options. Otherwise prints a message and returns false.

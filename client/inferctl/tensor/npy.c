@@ -140,7 +140,7 @@ static enum inf_code parse_descr(struct inf_npy *npy, struct cursor *cursor, str
     return INF_OK;
 }
 
-// Parses "'key': value" and records the key in *seen.
+// Parses one entry "'key': value" of the header, and sets the bit of that key in *seen.
 static enum inf_code parse_entry(struct inf_npy *npy, struct cursor *cursor, unsigned *seen,
                                  struct inf_error *err)
 {

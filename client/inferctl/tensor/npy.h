@@ -13,7 +13,7 @@
 // The maximum length of a header that is read or written. Typical headers have 128 bytes.
 #define INF_NPY_HEADER_MAX 4096
 
-// One tensor.
+// One tensor that is read from a file, or is written to a file.
 struct inf_npy {
     enum inf_dtype dtype;
     struct inf_shape shape; // all dimensions are known
@@ -41,9 +41,9 @@ enum inf_code inf_npy_format_header(char header[INF_NPY_HEADER_MAX], size_t *siz
 // Reads the file `path`. On success the caller frees the data with inf_npy_unload().
 //
 // INF_NOT_FOUND    the file cannot be opened.
-// INF_INVALID      as inf_npy_parse_header(), or the number of bytes differs from the header, or a
+// INF_INVALID      the header is malformed, the number of bytes differs from the header, or a
 //                  BOOL is neither 0 nor 1.
-// INF_UNSUPPORTED  as inf_npy_parse_header().
+// INF_UNSUPPORTED  the version, element type, byte order or Fortran order is not supported.
 // INF_EXHAUSTED    there is no memory.
 enum inf_code inf_npy_load(struct inf_npy *npy, const char *path,
                            struct inf_error *err) INF_NODISCARD;

@@ -43,8 +43,8 @@ uint64_t node_list_total_ns(const struct node_list *list)
     return total_ns;
 }
 
-// Returns the index of the first node that runs on the same device. This index serves as the number
-// of the device.
+// Returns the number of the node's device in the trace: the index of the first node in the list
+// that runs on the same device.
 static int device_number(const struct node_list *list, const inferd_node *node)
 {
     size_t i = 0;
@@ -73,7 +73,7 @@ static json_t *make_event(const struct node_list *list, const inferd_node *node)
     return event;
 }
 
-// Makes the event that names a line of the trace, or the whole trace.
+// Makes the trace event that gives a name to one line of the trace, or to the whole trace.
 static json_t *make_name(const char *what, const char *name, int line)
 {
     json_t *event = json_value_must(json_object()), *details = json_value_must(json_object());

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// The progress of one activity.
+// The progress of one activity, such as loading a model, which is shown as a line on the terminal.
 struct progress {
     const char *what;
     bool wanted;       // stderr is a terminal
@@ -19,7 +19,8 @@ struct progress progress_start(const char *what);
 // Replaces the line by "WHAT: STAGE 40 %".
 void progress_show(struct progress *progress, const char *stage, unsigned percent);
 
-// Does the same as progress_show(), but at most ten times per second.
+// Replaces the line as progress_show() does, but drops calls that come less than 100 ms after the
+// last update.
 void progress_tick(struct progress *progress, const char *stage, unsigned percent);
 
 // Clears the progress line.

@@ -17,17 +17,19 @@ struct table;
 // of this file end the program if there is no memory.
 struct table *table_create(const char *const *columns, unsigned count);
 
-// Adds the next cell of the current row: a text. Control characters become "?".
+// Fills the next cell of the current row with a text. Control characters become "?".
 void table_text(struct table *table, const char *text);
 
-// Adds the next cell: a whole number. `shown` is the text in the table (NULL: the number itself).
+// Fills the next cell of the current row with a whole number. In the printed table the cell is
+// shown as `shown` (NULL: as the number).
 void table_whole(struct table *table, int64_t number, const char *shown);
 
-// Adds the next cell: a number. `shown` is the text in the table (NULL: the number with three
-// decimals).
+// Fills the next cell of the current row with a number. In the printed table the cell is shown as
+// `shown` (NULL: as the number with three decimals).
 void table_real(struct table *table, double number, const char *shown);
 
-// Adds the next cell: any JSON value, which the table then owns. `shown` is the text in the table.
+// Fills the next cell of the current row with a JSON value, which the table then owns. In the
+// printed table the cell is shown as `shown`.
 void table_value(struct table *table, json_t *value, const char *shown);
 
 // Prints the table with aligned columns or, with OUTPUT_JSON, as an array of objects (if `single`,
