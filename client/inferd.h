@@ -143,8 +143,8 @@ INFERD_API void inferd_close(inferd_client *client);
 // waits. The thread cannot be stopped without closing the client.
 INFERD_API int inferd_start_thread(inferd_client *client, struct inferd_error *err);
 
-// Returns a number that the daemon chooses at each start. If the number has changed, the daemon has
-// restarted, and its counters began again with 0.
+// Copies to epoch[] the number that the daemon chooses at each start. If the number has changed
+// since the last call, the daemon has restarted, and its counters began again with 0.
 INFERD_API void inferd_epoch(const inferd_client *client, uint64_t epoch[2]);
 
 // Closes the connection and connects to the same path again. Blocks until a daemon answers, at most
@@ -196,8 +196,8 @@ typedef struct inferd_statistics {
     // Inferences sent again, with more room for outputs or because of inferd_set_retry().
     uint64_t resent;
     uint64_t reconnects;     // attempts to reconnect
-    uint64_t bytes_sent;     // through the socket
-    uint64_t bytes_received; // through the socket
+    uint64_t bytes_sent;     // bytes written to the socket
+    uint64_t bytes_received; // bytes read from the socket
     uint64_t memory_bytes;   // memory that is shared with the daemon at present
     uint32_t in_flight;      // inferences in flight at present
     // Inferences whose large tensors went through the socket, because no shared memory was
@@ -247,7 +247,8 @@ typedef struct inferd_request {
     // names them, and need `memory` if they do not fit an answer.
     inferd_session *session;
     uint64_t
-        // Requests with the same key are answered in the order in which they were sent; 0: no key.
+        // Requests of this client with the same key are answered in the order in which they were
+        // sent; 0: the request has no key, so later requests may be answered first.
         order_key;
 } inferd_request;
 
@@ -321,7 +322,7 @@ typedef struct inferd_timing {
     uint64_t total_ns;   // from the call to the answer, measured by the library
 } inferd_timing;
 
-// Everything that these functions return stays valid until the result is freed.
+// Strings and tensors that the functions below return stay valid until the result is freed.
 
 // Returns the number of outputs.
 INFERD_API size_t inferd_result_output_count(const inferd_result *result);
@@ -340,10 +341,11 @@ INFERD_API const char *inferd_result_precision(const inferd_result *result);
 INFERD_API const char *inferd_result_id(const inferd_result *result);
 // Returns the times of the inference.
 INFERD_API inferd_timing inferd_result_timing(const inferd_result *result);
-// Returns how many rows of all requests were computed together; 1 for a model whose requests are
-// not batched.
+// Returns how many rows the daemon computed together with the rows of this request, these included.
+// Returns 1 for a model whose requests are not batched.
 INFERD_API unsigned inferd_result_batch_size(const inferd_result *result);
-// Returns how many rows were computed, padding included; at least inferd_result_batch_size().
+// Returns how many rows the daemon computed, counting rows of padding; at least
+// inferd_result_batch_size().
 INFERD_API unsigned inferd_result_padded_size(const inferd_result *result);
 // How the daemon computed a request. The flags can be combined.
 enum inferd_result_flag {
@@ -407,8 +409,8 @@ INFERD_API int inferd_session_open(inferd_client *client, const inferd_session_s
                                    size_t count, inferd_session **session,
                                    struct inferd_error *err);
 
-// Does the same as inferd_session_open(), with the pairs of a model. The pairs are listed in the
-// model's file (session_pairs), or follow from the names of its tensors.
+// Opens a session as inferd_session_open() does, but with the pairs that belong to a model. The
+// pairs are listed in the model's file (session_pairs), or follow from the names of its tensors.
 INFERD_API int inferd_session_open_model(inferd_client *client, const char *model,
                                          const char *version, inferd_session **session,
                                          struct inferd_error *err);
@@ -478,11 +480,12 @@ typedef struct inferd_device_row {
     char name[32], backend[16], kind[16], description[128];
     char health[16]; // "ok", "lost", "quarantined"
     int priority;    // devices of a higher priority are preferred
-    unsigned slots;  // inferences that run at the same time
+    unsigned slots;  // inferences that the device can run at the same time
     unsigned threads;
-    unsigned queue_depth, queue_limit; // waiting requests, and the maximum of waiting requests
-    uint64_t requests;                 // inferences since the daemon started
-    uint64_t busy_ns;                  // time spent computing since the daemon started
+    // requests that wait for the device, and the maximum of waiting requests
+    unsigned queue_depth, queue_limit;
+    uint64_t requests; // inferences since the daemon started
+    uint64_t busy_ns;  // time spent computing since the daemon started
     uint64_t memory_bytes;
 } inferd_device_row;
 
@@ -490,8 +493,8 @@ typedef struct inferd_device_row {
 INFERD_API int inferd_devices(inferd_client *client, inferd_device_row **rows, size_t *count,
                               struct inferd_error *err);
 
-// A limit that can be changed while the daemon runs: a setting of inferd(8), or
-// requests_per_connection_max.
+// A limit that can be changed while the daemon runs. Its name is the name of a setting of
+// inferd(8), or requests_per_connection_max.
 typedef struct inferd_limit {
     char name[48];
     uint64_t value;
@@ -509,9 +512,9 @@ typedef struct inferd_server_status {
     char version[32];
     char state[16]; // "ready", "draining"
     uint64_t uptime_ns;
-    unsigned connections; // open at present
+    unsigned connections; // connections that are open at present
     unsigned requests_in_flight;
-    unsigned regions; // regions of shared memory
+    unsigned regions; // regions of shared memory that clients have registered
     unsigned models_ready;
     uint64_t connections_total; // connections since the daemon started
     uint64_t requests_accepted;
@@ -555,7 +558,8 @@ INFERD_API int inferd_status(inferd_client *client, inferd_server_status *status
 typedef struct inferd_checks {
     uint64_t answers_checked; // answers computed again on the reference device
     uint64_t answers_drifted; // checked answers that differed from the reference device
-    // Answers that were not checked because the queue of checks was full.
+    // Answers that the daemon should have checked but did not, because the queue of checks was
+    // full.
     uint64_t answers_unchecked;
     uint64_t
         models_demoted; // models set to fp32, because a reduced precision gave non-finite values
@@ -567,7 +571,7 @@ INFERD_API int inferd_status_checks(inferd_client *client, inferd_checks *checks
 
 // --- placement ---
 
-// A device that the daemon considered for a model.
+// A device that the daemon considered when it chose where to run a model.
 typedef struct inferd_candidate {
     char device[32], backend[16], kind[16], precision[8];
     char verdict[16];   // "chosen", "slower", "wrong", "refused", "left out", "not asked"
@@ -580,7 +584,8 @@ typedef struct inferd_candidate {
     unsigned threads; // threads that one run uses
 } inferd_candidate;
 
-// An operator of the model that the chosen device does not support.
+// A type of operator in the model that the chosen device does not support, so that another device
+// computes its nodes.
 typedef struct inferd_declined {
     char op[32];
     unsigned nodes;  // how many nodes of the model use it
@@ -588,7 +593,7 @@ typedef struct inferd_declined {
     char reason[192];
 } inferd_declined;
 
-// A setting of a model's placement: "device", "cpu", "model", ...
+// A setting of a model's placement, such as "device", "precision" or "mode", and its value.
 typedef struct inferd_setting {
     char name[48], value[256];
     char origin[16]; // who set the value: "default", "model" (its file), "admin"
@@ -603,10 +608,11 @@ typedef struct inferd_placement {
     char policy[16];            // "latency", "throughput", "stability", "memory"
     char source[16];            // "pinned", "rule", "race", "memory" (a race at an earlier start)
     char reason[192];           // why the daemon chose this device
-    char rule_device[32], rule_reason[192]; // the choice by rules alone, without measuring
-    uint64_t macs;                          // multiply-adds of one inference
-    uint64_t const_bytes;                   // bytes of the model's constants
-    unsigned steps;                         // steps of the compiled program
+    // the device that rules alone would choose, without measuring, and why
+    char rule_device[32], rule_reason[192];
+    uint64_t macs;        // multiply-adds of one inference
+    uint64_t const_bytes; // bytes of the model's constants
+    unsigned steps;       // steps of the compiled program
     unsigned interpreted; // nodes that run one by one, because their shapes depend on values
     // Counts of nodes whose inputs have fewer than 128 elements (WebGL) and fewer than 1000
     // elements (WebGPU): TensorFlow.js would run these nodes on the CPU.
@@ -657,7 +663,8 @@ INFERD_API int inferd_precompile(inferd_client *client, const char *name, const 
 
 // --- inspecting a model ---
 
-// The report about one node. Reports arrive in the order of the model's graph.
+// Measurements of one node of an inspected model. The library reports the nodes in the order of the
+// model's graph.
 typedef struct inferd_node {
     char name[128], op[32], device[32];
     char kernel[48];   // the kernel that computes it; "": it is fused into another node
@@ -678,7 +685,7 @@ typedef struct inferd_node {
     char verdict[16];
 } inferd_node;
 
-// Receives the report about one node; `node` is valid during the call.
+// Receives the report about one node. `node` is valid only until the callback returns.
 typedef void (*inferd_node_callback)(void *context, const inferd_node *node);
 
 // How to inspect a model.
@@ -688,9 +695,10 @@ typedef struct inferd_inspect_request {
     // "profile": measure the nodes. "debug": look for NaN and infinities. "diff": compare two
     // devices.
     const char *mode;
-    const char *against;         // "diff": the other device; NULL: the reference device
-    double tolerance;            // "diff": how much elements may differ; 0: 0.001
-    const inferd_tensor *inputs; // all inputs, at most 1 MiB together; NULL: generated values
+    const char *against; // "diff": the other device; NULL: the reference device
+    double tolerance;    // "diff": how much elements may differ; 0: 0.001
+    // all inputs, at most 1 MiB together; NULL: the daemon generates values
+    const inferd_tensor *inputs;
     size_t input_count;
     const char *precision; // precision on `device`; NULL: the precision of the model's placement
 } inferd_inspect_request;
@@ -728,8 +736,8 @@ typedef struct inferd_environment {
     inferd_flag *flags;
 } inferd_environment;
 
-// Returns what the daemon knows about the machine, and its flags. Free *environment with
-// inferd_environment_free().
+// Reads the facts that the daemon found out about the machine, and the daemon's flags. Free
+// *environment with inferd_environment_free().
 INFERD_API int inferd_environment_read(inferd_client *client, inferd_environment **environment,
                                        struct inferd_error *err);
 // Frees the environment. NULL is allowed.

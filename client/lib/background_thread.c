@@ -57,7 +57,8 @@ static enum inf_code start_thread(inferd_client *client, struct inf_error *err)
     // application's threads.
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    // The new thread waits for the lock until lock->thread is set.
+    // Hold the lock while the thread starts, so that the new thread, which takes the lock first,
+    // waits until lock->thread is set.
     inf_client_lock_reacquire(lock, 1);
     error = pthread_create(&lock->thread, NULL, run_thread, client);
     (void)inf_client_lock_release(lock);

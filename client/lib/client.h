@@ -41,29 +41,30 @@
 
 struct inf_client_lock;
 
-// A session that the caller has not closed.
+// A session that is open in the daemon until the caller closes it.
 struct inferd_session {
     inferd_client *client;
     inferd_session *next;
     uint64_t id;
 };
 
-// Zero-initialise.
+// The open sessions of a client. Zero-initialise.
 struct inf_client_sessions {
     inferd_session *head;
     uint64_t last_id;
 };
 
-// Options that each request of the client sends. Zero-initialise.
+// Options that inferd_set_run_options() sets and that each later request contains. Zero-initialise.
 struct inf_client_run_options {
     char precision[16], mode[16]; // "": as the model is placed
-    uint64_t queue_timeout_ns;    // 0: no queue timeout
+    uint64_t queue_timeout_ns;    // nanoseconds; 0: no queue timeout
 };
 
 struct inferd_client {
     struct inf_client_lock *lock; // NULL: the client has no background thread
-    uint32_t depth;               // calls of the library on the stack, over all threads
-    bool closing;                 // inferd_close() was called
+    // functions of the library that are running, nested calls included, over all threads
+    uint32_t depth;
+    bool closing; // inferd_close() was called
     // The fields memory_bytes and in_flight are computed only when the caller reads the statistics.
     inferd_statistics statistics;
     struct inf_client_run_options options;
@@ -79,7 +80,7 @@ struct inferd_client {
     struct inf_client_metadata_cache metadata;
     struct inf_client_result_pool results;
     struct inf_client_sessions sessions;
-    // The two messages are members, because they are too large for the stack.
+    // `message` and `control` are members of the client, because they are too large for the stack.
     struct inf_scratch *scratch; // memory for encoding and decoding
     union inf_message message;   // the message that was decoded last, or an inference to be encoded
     union inf_message control;   // any other message to be encoded
@@ -98,8 +99,9 @@ void inf_client_destroy(inferd_client *client);
 // another thread holds the lock.
 void inf_client_enter(inferd_client *client);
 
-// Undoes inf_client_enter(). If a callback has closed the client, the outermost inf_client_leave()
-// frees it: the client must not be used after this call.
+// Releases the lock that inf_client_enter() took, and ends the counted call. If a callback has
+// closed the client, the outermost inf_client_leave() frees it: the client must not be used after
+// this call.
 void inf_client_leave(inferd_client *client);
 
 #endif

@@ -73,7 +73,8 @@ static bool must_wake(inferd_client *client)
     uint64_t wake_ns = inf_client_poll_state_wake_ns(client);
     if (!lock->asleep)
         return false;
-    // A client that is not greeted may have a new socket that reuses the number of the old one.
+    // Compare more than the descriptor's number: while the connection is not greeted, it may have a
+    // new socket with the same number as the socket that poll() waits for.
     return client->closing || !client->connection.greeted || client->calls.ended_head != NULL ||
            now.fd != lock->socket.fd || (now.events & ~lock->socket.events) != 0 ||
            (wake_ns != 0 && (lock->until_ns == 0 || wake_ns < lock->until_ns));
@@ -90,8 +91,8 @@ void inf_client_lock_enter(inferd_client *client)
     struct inf_client_lock *lock = client->lock;
     if (lock == NULL)
         return;
-    // Relaxed order is enough, because only this thread writes its own id to `owner`. A stale value
-    // is never this thread's id.
+    // Relaxed order is enough, because only this thread writes its own id to `owner`. So if this
+    // thread reads an outdated value, the value is never its own id.
     if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == find_self()) {
         lock->depth++;
         return;
@@ -167,7 +168,7 @@ void inf_client_lock_poll(inferd_client *client, int timeout_ms)
     struct inf_client_lock *lock = client->lock;
     struct pollfd polled[2] = {inf_client_poll_state_socket(client), {.events = POLLIN}};
     if (lock == NULL) {
-        // Errors are ignored: after EINTR the caller does a round as well.
+        // Ignore errors. The caller runs a round of the event loop in any case, also after EINTR.
         (void)poll(polled, 1, timeout_ms);
         return;
     }
@@ -188,7 +189,7 @@ static void init_mutex(struct inf_client_lock *lock)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
-    // The same clock as inf_client_now_ns().
+    // Use the same clock as inf_client_now_ns(), because the timeouts are computed from its times.
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&lock->mutex, NULL);
     pthread_cond_init(&lock->changed, &attributes);

@@ -24,15 +24,15 @@ struct inf_client_lock {
     _Atomic uintptr_t owner; // the id of the thread that holds the mutex; 0: the mutex is free
     int wake_fd;             // an eventfd that ends the background thread's poll()
 
-    // Protected by the mutex.
+    // The fields below are protected by the mutex.
     unsigned depth;          // how many times the owner has taken the lock
     unsigned inside;         // threads of the caller that are inside the library
     unsigned waiting;        // threads among `inside` that wait for `changed`
     unsigned callbacks;      // callbacks that are running
     bool closed_by_callback; // a callback closed the client, so the background thread destroys it
-    bool asleep;             // the background thread is in poll() with these two:
+    bool asleep;             // the background thread is in poll() with `socket` and `until_ns`
     struct pollfd socket;
-    uint64_t until_ns; // 0: without a limit
+    uint64_t until_ns; // when that poll() ends without an event; 0: no limit
 };
 
 // Creates the lock: client->lock. The background thread is not started.
@@ -45,8 +45,8 @@ int inf_client_lock_create(inferd_client *client);
 // lock.
 void inf_client_lock_enter(inferd_client *client);
 
-// Undoes the last inf_client_lock_enter(), and wakes the background thread if that thread has work
-// to do.
+// Undoes the last inf_client_lock_enter(). If the background thread has to do something sooner than
+// it planned, wakes it.
 void inf_client_lock_leave(inferd_client *client);
 
 // Releases the mutex completely, and returns how many times the calling thread had taken it.
@@ -55,8 +55,8 @@ unsigned inf_client_lock_release(struct inf_client_lock *lock);
 // Takes the mutex again; the second argument is the number that inf_client_lock_release() returned.
 void inf_client_lock_reacquire(struct inf_client_lock *lock, unsigned depth);
 
-// Release the lock while a callback of the caller runs. inf_client_lock_end_callback() takes the
-// number that inf_client_lock_begin_callback() returned.
+// Releases the lock while a callback of the caller runs, and takes the lock again afterwards.
+// inf_client_lock_end_callback() gets the number that inf_client_lock_begin_callback() returned.
 unsigned inf_client_lock_begin_callback(inferd_client *client);
 void inf_client_lock_end_callback(inferd_client *client, unsigned depth);
 
@@ -84,7 +84,8 @@ void inf_client_lock_sleep(struct inf_client_lock *lock, uint64_t until_ns);
 // failed, or the client is being closed. The calling thread must not be the background thread.
 bool inf_client_lock_wait(inferd_client *client, uint64_t until_ns);
 
-// Wakes threads that wait in inf_client_lock_wait().
+// Wakes all threads that wait in inf_client_lock_wait(), so that they check whether their answer
+// has arrived.
 void inf_client_lock_notify(inferd_client *client);
 
 // Calls poll() for the client's socket with `timeout_ms`. If the client has a background thread,

@@ -77,8 +77,8 @@ static enum inf_code connect_once(inferd_client *client, uint64_t until_ns, stru
     client->connection.attempt_ns = inf_client_now_ns();
     INF_TRY(inf_client_connection_open(client, client->connection.path, until_ns, err));
     INF_TRY(exchange_greeting(client, client->connection.path, until_ns, err));
-    // A round of the event loop may have registered the regions already, because it sends queued
-    // requests again.
+    // A round of the event loop that connected again may have registered the regions already,
+    // before it sent queued requests again.
     bool registered = !client->connection.needs_registration;
     client->connection.needs_registration = false;
     return registered ? INF_OK : inf_client_region_table_register(client, err);

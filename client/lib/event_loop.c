@@ -39,7 +39,8 @@ bool inf_client_event_loop_dispatch(inferd_client *client)
             else
                 client->statistics.failed++;
         }
-        struct inferd_error failure; // a copy: the callback may reuse the call for another request
+        // a copy, because the callback may reuse the call for another request
+        struct inferd_error failure;
         if (result == NULL)
             failure = call->failure;
         bool internal_callback = call->internal_callback;
@@ -53,8 +54,8 @@ bool inf_client_event_loop_dispatch(inferd_client *client)
     return any;
 }
 
-// Ends calls whose give_up_ns has passed, because the daemon hangs. The calls stay in the table
-// until the daemon answers.
+// Ends calls whose give_up_ns has passed, because the daemon does not respond any more. Such a call
+// stays in the table of calls until the daemon answers, so that its memory is not reused.
 static void end_hung_calls(inferd_client *client)
 {
     if (client->calls.next_give_up_ns == 0)

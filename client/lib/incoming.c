@@ -30,7 +30,7 @@ static bool handle_control_answer(inferd_client *client, struct inf_client_call 
                                   struct inf_frame *frame, struct inf_error *err)
 {
     bool final = (frame->header.flags & INF_FRAME_FINAL) != 0;
-    // All messages before the final answer are progress messages.
+    // Before the final answer, the daemon sends only progress messages on the stream of this call.
     enum inf_message_kind kind = final ? call->reply_kind : INF_MESSAGE_LOAD_PROGRESS;
     if (decode_message(client, kind, frame, err) != INF_OK)
         return false;
@@ -94,15 +94,15 @@ static bool handle_data(inferd_client *client, struct inf_frame *frame, struct i
     if (call->partial_size == 0)
         call->partial = inf_client_data_pool_alloc(&client->data_pool, INF_MAX((size_t)total, 1));
     call->partial_size = (size_t)total;
-    // If the allocation failed, join_data() fails later.
+    // If the allocation of `partial` failed, the data is dropped here, and join_data() fails later.
     if (call->partial != NULL && frame->data != NULL)
         memcpy(call->partial + call->partial_received, frame->data, frame->header.data_bytes);
     call->partial_received += frame->header.data_bytes;
     return true;
 }
 
-// Appends the data of the final frame to the data of the DATA frames, and makes the sum the frame's
-// data.
+// Appends the data of the final frame to the data of the earlier DATA frames, and stores the result
+// as the data of the final frame.
 static bool join_data(inferd_client *client, struct inf_client_call *call, struct inf_frame *frame,
                       struct inf_error *err)
 {
@@ -307,6 +307,7 @@ void inf_client_incoming_handle_frame(inferd_client *client, struct inf_frame *f
         inf_client_connection_fail(client, &err);
     }
     inf_client_data_pool_free(&client->data_pool, frame->data,
-                              // NULL if a result has taken ownership of the data
+                              // NULL if a result has taken ownership of the data, so that there is
+                              // nothing to free
                               frame->header.data_bytes);
 }

@@ -46,8 +46,8 @@ static enum inf_code handle_nodes(void *context, const union inf_message *messag
     const struct inf_load_progress *progress = &message->load_progress;
     if (final)
         return INF_OK;
-    // The nodes are copied, because the callback may use the client and so overwrite
-    // client->message.
+    // Copy the nodes, because the callback may call functions of the library, and these overwrite
+    // client->message, which owns the nodes.
     inferd_node *nodes = calloc(INF_MAX(progress->node_count, 1u), sizeof *nodes);
     uint32_t count = progress->node_count;
     if (nodes == NULL)

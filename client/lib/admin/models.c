@@ -67,7 +67,8 @@ struct description {
     inferd_model_info **info;
 };
 
-// Returns the description to the caller, and keeps a copy for inf_client_model_check_cached().
+// Copies the description to the caller, and stores another copy in the metadata cache, which
+// inf_client_model_check_cached() uses to check later requests.
 static enum inf_code handle_metadata(void *context, const union inf_message *message, bool final,
                                      struct inf_error *err)
 {

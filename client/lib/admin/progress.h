@@ -9,9 +9,10 @@
 #include "proto/core/status.h"
 #include "proto/wire/message.h"
 
-// State of progress reporting. Set the first three fields; the others begin with zero. A callback
-// that uses the client may receive further progress messages while it runs. Only the newest of
-// these is passed on, when the callback returns.
+// The progress messages of one load or placement, for the application's callback. Set the first
+// three fields; the others begin with zero. If a message arrives while the callback runs, because
+// the callback uses the client, only the newest such message is reported after the callback
+// returns.
 struct inf_client_progress {
     inferd_client *client;
     inferd_progress callback; // NULL: progress is not reported

@@ -77,7 +77,7 @@ static enum inf_code send_question(inferd_client *client,
     return INF_OK;
 }
 
-// Sends a question and waits for the answer.
+// Sends a question to the daemon once, without a retry, and blocks until the answer arrives.
 static int ask_once(inferd_client *client, const struct inf_client_question *question,
                     struct inferd_error *err)
 {

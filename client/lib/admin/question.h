@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions and orders to the daemon, for functions that block until the answer has arrived.
+// Questions (such as "list the models") and orders (such as "load a model") to the daemon, for
+// functions that block until the answer has arrived.
 #ifndef INF_CLIENT_LIB_ADMIN_QUESTION_H
 #define INF_CLIENT_LIB_ADMIN_QUESTION_H
 
@@ -11,7 +12,8 @@
 #include "proto/core/status.h"
 #include "proto/wire/message.h"
 
-// The message of a small question; the members have the same names as in union inf_message.
+// The fields of a question's message. Each member has the same name as the member of union
+// inf_message with the same type.
 union inf_client_question_body {
     struct inf_model_request model;
     struct inf_placement_request placement_request;
@@ -31,7 +33,7 @@ struct inf_client_question {
     const void *data; // sent after the metadata; NULL: no data
     size_t data_bytes;
     enum inf_message_kind reply_kind;
-    uint64_t limit_ns; // how long to wait for an answer; 0: without a limit
+    uint64_t limit_ns; // how many nanoseconds to wait for an answer; 0: no limit
     // Called with each answer. Several answers with `final` false may come before the last one.
     // NULL: answers are ignored.
     enum inf_code (*on_reply)(void *context, const union inf_message *message, bool final,

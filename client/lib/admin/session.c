@@ -78,8 +78,8 @@ static int create_session(inferd_client *client, struct inf_session_message *mes
     return code;
 }
 
-// Opens a session. The pairs are those of `model` if it has a name, otherwise the pairs in
-// `states`.
+// Opens a session. If `model` has a name, the session uses the pairs that belong to that model,
+// otherwise the pairs in `states`.
 static int open_session(inferd_client *client, const struct inf_model_request *model,
                         const inferd_session_state *states, size_t count, inferd_session **session,
                         struct inferd_error *err)

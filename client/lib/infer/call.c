@@ -68,7 +68,8 @@ void inf_client_call_send(inferd_client *client, struct inf_client_call *call,
     if (inf_client_send_queue_push_request(client, outgoing, header, &err) == INF_OK)
         inf_client_send_queue_flush(client);
     else
-        // The connection must end, because a part of the request may have been sent.
+        // End the connection: a part of the request may have been sent, so the stream of bytes is
+        // broken.
         inf_client_connection_fail(client, &err);
 }
 
@@ -141,7 +142,7 @@ void inf_client_call_send_cancel(inferd_client *client, struct inf_client_call *
         .type = INF_FRAME_CANCEL,
         .stream_id = call->stream,
     };
-    struct inf_error ignored; // ignored: without a CANCEL frame, the request runs to its end
+    struct inf_error ignored; // if CANCEL cannot be sent, the request runs to its end
     if (inf_client_send_queue_push_control(client, header, INF_MESSAGE_EMPTY, -1, &ignored) ==
         INF_OK)
         inf_client_send_queue_flush(client);

@@ -34,8 +34,8 @@ enum inf_client_call_phase {
     INF_CLIENT_CALL_METADATA, // an inference that first asks for the sizes of the outputs
 };
 
-// The place for an output that arrives through the socket although the caller gave shared memory
-// for it.
+// Where to copy an output that arrives through the socket although the caller gave shared memory
+// for it (because the daemon refused that memory).
 struct inf_client_output_target {
     uint32_t index;        // position among the outputs of the answer
     size_t size;           // room at `data`, in bytes
@@ -46,14 +46,15 @@ struct inf_client_output_target {
 struct inf_client_call {
     // --- every call ---
 
-    // Next call in a bucket, in the retry queue, or in the list of unused calls.
+    // Next call in the same list: a bucket of the table, the retry queue, or the list of unused
+    // calls.
     struct inf_client_call *next;
     struct inf_client_call *next_ended; // next call in the queue of callbacks
-    // Stream number on the wire; a new one each time the request is sent.
+    // Stream number in the frames of this call. The call gets a new number each time it is sent.
     uint64_t stream;
     uint64_t handle; // the number that the caller received
     enum inf_client_call_phase phase;
-    bool in_table;  // the daemon still owes an answer
+    bool in_table;  // the call is in the table, because the daemon has not sent its final answer
     bool ended;     // the caller has been informed, or the callback is queued
     bool in_ended;  // the callback is queued
     bool cancelled; // the caller has cancelled the call
@@ -67,28 +68,33 @@ struct inf_client_call {
     inferd_result *result;       // NULL: no result yet, or the call failed
     struct inferd_error failure; // valid if there is no result
 
-    // --- INF_CLIENT_CALL_CONTROL ---
+    // --- only for calls of the phase INF_CLIENT_CALL_CONTROL (questions) ---
     enum inf_message_kind reply_kind;
     // Called with each decoded answer; NULL: answers are ignored.
     enum inf_code (*on_reply)(void *context, const union inf_message *message, bool final,
                               struct inf_error *err);
     void *reply_context;
 
-    // --- inferences ---
+    // --- only for inferences ---
     uint8_t *partial; // data of the answer that came in DATA frames, from the data pool; NULL: none
     // Announced size of all data of the answer; 0: no DATA frame has arrived.
     size_t partial_size;
     size_t partial_received; // bytes of `partial` that are filled
-    size_t data_bytes;       // bytes of the request's data, counted in credit.bytes_in_flight
+    // bytes of the request's data, which count against the daemon's limit (struct
+    // inf_client_credit)
+    size_t data_bytes;
     // When the retries of inferd_set_retry() end; 0: the call is not retried.
     uint64_t retry_until_ns;
-    // In the retry queue: when the call fails if it could not be sent again.
+    // While the call is in the retry queue: the time at which the call fails if it was not sent
+    // again.
     uint64_t queued_until_ns;
-    uint64_t retry_at_ns; // in the retry queue: the earliest time to send the call again
+    // while the call is in the retry queue: the earliest time to send it again
+    uint64_t retry_at_ns;
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_CLIENT_VERSION_BYTES];
     struct inf_client_outgoing *frame; // the encoded request, on which the call holds one reference
-    // Requests whose order matters are not sent again, because later ones would overtake them.
+    // The request must not be sent again, because its order matters and later requests would
+    // overtake it.
     bool no_resend;
     bool default_outputs; // the caller named no outputs
     bool outputs_listed;  // the library listed all outputs, to give them shared memory
@@ -101,14 +107,14 @@ struct inf_client_call {
     bool without_memory; // some tensors go through the socket because shared memory was refused
 };
 
-// Zero-initialise, then set ended_tail.
+// All calls of a client. Zero-initialise, then set ended_tail.
 struct inf_client_call_table {
     struct inf_client_call *buckets[INF_CLIENT_BUCKETS]; // by stream number
     struct inf_client_call *unused;
     struct inf_client_call *ended_head, **ended_tail; // calls whose callback is queued
     uint32_t open_count;                              // calls in the buckets
     uint32_t waiting_count;   // inferences whose callback has not been called
-    uint64_t next_give_up_ns; // a lower bound of all give_up_ns; 0: no call has one
+    uint64_t next_give_up_ns; // no call has an earlier give_up_ns; 0: no call has a give_up_ns
 };
 
 // Returns an empty call. The caller fills and sends it, or releases it with
@@ -120,8 +126,8 @@ struct inf_client_call *inf_client_call_acquire(inferd_client *client, struct in
 void inf_client_call_send(inferd_client *client, struct inf_client_call *call,
                           struct inf_client_outgoing *outgoing, uint16_t method);
 
-// Removes the call from the table when the final answer has arrived, and adds `credit` requests to
-// the credit.
+// Removes the call from the table when the final answer has arrived. Adds `credit` to the number of
+// requests that the client may send.
 void inf_client_call_remove(inferd_client *client, struct inf_client_call *call, uint32_t credit);
 
 // Queues the callback with call->result, or with `error` (NULL: call->failure or call->result is
@@ -154,7 +160,7 @@ void inf_client_connection_fail(inferd_client *client, const struct inf_error *e
 // queued for a retry, because the daemon will not start them.
 void inf_client_connection_drain(inferd_client *client, uint64_t last_stream);
 
-// Returns a call that nothing refers to to the list of unused calls.
+// Puts a call into the list of unused calls, for reuse. Nothing may refer to the call any longer.
 void inf_client_call_recycle(inferd_client *client, struct inf_client_call *call);
 
 // Frees every call, including the calls of the retry queue.

@@ -22,7 +22,8 @@ static const inferd_memory *find_memory(const struct inf_client_call *call, uint
     return NULL;
 }
 
-// Returns the region of `location` if the daemon has refused that region; otherwise NULL.
+// Returns the region that `location` refers to if the daemon has refused to register that region;
+// otherwise NULL.
 static const inferd_memory *find_refused_at(const struct inf_client_call *call,
                                             const struct inf_location *location)
 {

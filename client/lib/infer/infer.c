@@ -281,8 +281,8 @@ enum inf_code inf_client_infer_resend(inferd_client *client, struct inf_client_c
         inf_client_metadata_cache_find(&client->metadata, call->model, call->version);
     if (call->default_outputs)
         inf_client_tensor_placement_list_outputs(message, call, metadata);
-    // If the outputs did not fit the answer, they need a region. If a region was refused, they do
-    // not need one.
+    // If the outputs were too large for the answer's data, they must be written to a region. If the
+    // daemon refused a region, the outputs may also be sent through the socket.
     INF_TRY(inf_client_tensor_placement_place_outputs(client, call, metadata, !refused, err));
     call->frame = NULL;
     enum inf_code code = encode_frame(client, call, data_bytes, err);

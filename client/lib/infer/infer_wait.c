@@ -76,8 +76,8 @@ static int infer_once(inferd_client *client, const inferd_request *request, infe
     return waiter.code;
 }
 
-// Does the same as infer_once(), and sends the request again as long as it was certainly not
-// started.
+// Sends a request and waits for the answer, as infer_once() does. If the request fails and the
+// daemon has certainly not started it, sends it again.
 static int infer_with_retry(inferd_client *client, const inferd_request *request,
                             inferd_result **result, struct inferd_error *err)
 {
@@ -89,7 +89,8 @@ static int infer_with_retry(inferd_client *client, const inferd_request *request
     if (request->timeout_ms != 0 && request->timeout_ms < UINT32_MAX)
         wait.deadline_ns = start_ns + request->timeout_ms * 1000000;
     for (;;) {
-        // If the connection has failed already, the request is not sent at all.
+        // If the connection has failed already, the next attempt cannot send the request, so it is
+        // safe to retry.
         wait.unsent = client->connection.failure.code != INF_OK;
         code = infer_once(client, &remaining, result, &last);
         if (code == INFERD_OK || !inf_client_retry_wait(client, &wait, &last))

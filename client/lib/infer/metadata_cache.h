@@ -22,7 +22,8 @@ struct inf_client_metadata_output {
     size_t bytes; // the largest size seen so far
 };
 
-// One model. The key is the model's name and the version that requests ask for ("": any).
+// What is known about one model. The key is the model's name and the version that requests name
+// ("": the newest version).
 struct inf_client_metadata {
     struct inf_client_metadata *next;
     char model[INF_LIMIT_MODEL_NAME + 1];
@@ -36,7 +37,7 @@ struct inf_client_metadata {
     struct inf_client_metadata_output *outputs;
 };
 
-// Zero-initialise.
+// The list of known models. Zero-initialise.
 struct inf_client_metadata_cache {
     struct inf_client_metadata *models; // the most recently used model first
 };
@@ -45,8 +46,9 @@ struct inf_client_metadata_cache {
 struct inf_client_metadata *inf_client_metadata_cache_find(struct inf_client_metadata_cache *cache,
                                                            const char *model, const char *version);
 
-// Does the same as inf_client_metadata_cache_find(), but adds an empty entry if the model has none.
-// A full cache reuses its least recently used entry. Returns NULL if there is no memory.
+// Returns the entry of a model as inf_client_metadata_cache_find() does, but adds an empty entry if
+// there is none. A full cache reuses its least recently used entry. Returns NULL if there is no
+// memory.
 struct inf_client_metadata *inf_client_metadata_cache_add(struct inf_client_metadata_cache *cache,
                                                           const char *model, const char *version);
 
@@ -54,11 +56,12 @@ struct inf_client_metadata *inf_client_metadata_cache_add(struct inf_client_meta
 struct inf_client_metadata_output *
 inf_client_metadata_find_output(const struct inf_client_metadata *metadata, const char *name);
 
-// Records that an output needs `bytes`. Returns false if there is no memory.
+// Records that the output called `name` needs `bytes` bytes of memory. Returns false if there is no
+// memory to record it.
 bool inf_client_metadata_note_output(struct inf_client_metadata *metadata, const char *name,
                                      size_t bytes);
 
-// Clears the outputs and the version.
+// Forgets the sizes of all outputs, and which version of the model answered.
 void inf_client_metadata_clear_outputs(struct inf_client_metadata *metadata);
 
 // Free the description of one model, or of all models.

@@ -14,8 +14,8 @@ enum inf_code inf_client_model_check_info(const inferd_request *request,
                                           const inferd_model_info *info,
                                           struct inf_error *err) INF_NODISCARD;
 
-// Does the same as inf_client_model_check_info() with the description in the metadata cache.
-// Returns INF_OK if the cache has none.
+// Checks a request as inf_client_model_check_info() does, against the description in the metadata
+// cache. Returns INF_OK if the cache has no description of the model.
 enum inf_code inf_client_model_check_cached(inferd_client *client, const inferd_request *request,
                                             struct inf_error *err) INF_NODISCARD;
 

@@ -133,7 +133,8 @@ static void remember_sizes(inferd_client *client, const struct inf_client_call *
                                              reply->outputs[i].location.length))
             metadata->complete = false;
     if (all && metadata->count != reply->output_count)
-        // The names have changed, so the entry is complete again only after the next answer.
+        // An output has another name than before, so the list of outputs counts as incomplete until
+        // the next answer.
         metadata->complete = false;
 }
 
@@ -206,7 +207,8 @@ static bool grow_outputs(inferd_client *client, struct inf_client_call *call,
     return grown;
 }
 
-// Asks for the names and sizes of the outputs; handle_metadata() then sends the inference again.
+// Asks the daemon for the names and sizes of the model's outputs. When the answer arrives,
+// handle_metadata() sends the inference again.
 static bool ask_metadata(inferd_client *client, struct inf_client_call *call)
 {
     struct inf_error ignored;

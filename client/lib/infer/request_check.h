@@ -6,7 +6,7 @@
 #include "client/inferd.h"
 #include "proto/core/status.h"
 
-// Checks a request before any other work is done for it.
+// Checks whether a request is well-formed. Called before any other work is done for the request.
 //
 // INF_INVALID  (BAD_PARAMETER, SIZE_MISMATCH, REGION_BOUNDS) the text says what is wrong.
 enum inf_code inf_client_request_check(const inferd_client *client, const inferd_request *request,

@@ -11,8 +11,9 @@
 
 struct inferd_result {
     inferd_client *client;
-    inferd_result *next, **link; // in the list of used or of unused results
-    uint8_t *data;               // data segment of the answer, from the data pool; NULL: none
+    // links in the list of used results or in the list of unused results
+    inferd_result *next, **link;
+    uint8_t *data; // data segment of the answer, from the data pool; NULL: none
     size_t data_size;
     inferd_memory *output_region; // region of the library that holds outputs; NULL: none
     inferd_tensor *outputs;
@@ -24,7 +25,7 @@ struct inferd_result {
     unsigned batch_size, padded_size, flags; // as in inferd.h
 };
 
-// Zero-initialise.
+// The results of a client: those in use, and unused ones kept for reuse. Zero-initialise.
 struct inf_client_result_pool {
     inferd_result *used, *unused;
 };

@@ -9,7 +9,7 @@
 #include "client/lib/infer/call.h"
 #include "proto/core/status.h"
 
-// Zero-initialise.
+// Requests that wait to be sent again. Zero-initialise.
 struct inf_client_retry_queue {
     struct inf_client_call
         *head; // linked by `next`; at most a few, so that appending may walk the list

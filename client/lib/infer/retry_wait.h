@@ -14,7 +14,7 @@
 struct inf_client_retry_wait {
     uint64_t start_ns;    // when the caller's call began
     uint64_t deadline_ns; // deadline of the caller's call; UINT64_MAX: none
-    bool unsent;          // the connection had failed before the last attempt
+    bool unsent; // the connection had failed before the last attempt, so that attempt sent nothing
 };
 
 // Blocks until a call that failed with `err` may be sent again. Reconnects if the connection has
