@@ -56,7 +56,7 @@ struct inf_client_sessions {
 
 // Options that inferd_set_run_options() sets and that each later request contains. Zero-initialise.
 struct inf_client_run_options {
-    char precision[16], mode[16]; // "": as the model is placed
+    char precision[16], mode[16]; // "": as the model's placement says
     uint64_t queue_timeout_ns;    // nanoseconds; 0: no queue timeout
 };
 

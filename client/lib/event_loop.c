@@ -54,7 +54,7 @@ bool inf_client_event_loop_dispatch(inferd_client *client)
     return any;
 }
 
-// Ends calls whose give_up_ns has passed, because the daemon does not respond any more. Such a call
+// Ends calls whose give_up_ns has passed, because the daemon hangs. Such a call
 // stays in the table of calls until the daemon answers, so that its memory is not reused.
 static void end_hung_calls(inferd_client *client)
 {

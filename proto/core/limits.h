@@ -4,8 +4,10 @@
 #ifndef INF_PROTO_CORE_LIMITS_H
 #define INF_PROTO_CORE_LIMITS_H
 
-// --- frames --- Metadata of an inference is a few hundred bytes; 64 KiB holds 16 tensors with long
-// names.
+// --- frames ---
+
+// Maximum metadata of one frame. Metadata of an inference is a few hundred bytes; 64 KiB holds 16
+// tensors with long names.
 #define INF_LIMIT_META_BYTES (64u << 10)
 // Data of one frame. Shared memory is faster above 16 KiB (measured), but a limit of 1 MiB lets
 // simple clients send all tensors in frames.
@@ -22,8 +24,10 @@
 // sends slowly must not hold a buffer for ever.
 #define INF_LIMIT_FRAME_MS 10000u
 
-// --- protobuf metadata --- The schema itself nests 4 deep; protobuf-c has no limit of its own and
-// overruns the stack.
+// --- protobuf metadata ---
+
+// Maximum nesting of messages. The schema itself nests 4 deep. The limit is needed because
+// protobuf-c has none, so deeply nested bytes would overrun the stack.
 #define INF_LIMIT_META_DEPTH 16u
 // Fields in one metadata block. The limit bounds the number of sub-messages that protobuf-c
 // allocates.
@@ -57,7 +61,8 @@
 // --- model files ---
 #define INF_LIMIT_MODEL_JSON_BYTES   ((uint64_t)256 << 20)
 #define INF_LIMIT_MODEL_WEIGHT_BYTES ((uint64_t)16 << 30)
-// 2 GiB is the maximum of protobuf itself. Larger models store their weights in separate files.
+// Maximum size of an ONNX file. 2 GiB is the maximum of protobuf itself. Larger models store their
+// weights in separate files.
 #define INF_LIMIT_MODEL_ONNX_BYTES ((uint64_t)2 << 30)
 #define INF_LIMIT_MODEL_SHARDS     4096u
 #define INF_LIMIT_JSON_DEPTH       64u
@@ -68,21 +73,25 @@
 // its files, plus INF_LIMIT_LOAD_EXTRA_BYTES. The text of a model.json needs the largest factor.
 #define INF_LIMIT_LOAD_FACTOR      64u
 #define INF_LIMIT_LOAD_EXTRA_BYTES ((uint64_t)512 << 20)
-// Subgraphs of one graph. Each branch and each loop has two.
+// Maximum number of subgraphs of one graph. Each branch and each loop of the graph has two
+// subgraphs.
 #define INF_LIMIT_SUBGRAPHS (1u << 16)
 // Nesting of branches and loops. Functions that walk them recurse, and visit an inner loop up to
 // three times for each visit of the outer one.
 #define INF_LIMIT_GRAPH_DEPTH 8u
 
-// Missing operators in one report. No file format has this many operators.
+// Maximum number of unsupported operators that one error report lists. No file format has this many
+// operators.
 #define INF_LIMIT_REPORTED_OPERATORS 4096u
 
 // Bytes of the intermediate tensors and outputs of one run. The limit is needed because a file of a
 // few bytes can require any amount.
 #define INF_LIMIT_ARENA_BYTES ((uint64_t)2 << 30)
 
-// --- models whose shapes depend on values --- Iterations of one loop: a model that never ends must
-// not hold a worker for ever.
+// --- models whose shapes depend on values ---
+
+// Maximum iterations of one loop. The limit exists because a model that never ends must not hold a
+// worker for ever.
 #define INF_LIMIT_LOOP_ITERATIONS (1u << 20)
 // Bytes of tensors whose size is known only at run time, at any moment of one run.
 #define INF_LIMIT_DYNAMIC_BYTES ((uint64_t)2 << 30)

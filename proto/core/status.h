@@ -99,7 +99,8 @@ struct inf_error {
 enum inf_code inf_error_set(struct inf_error *err, enum inf_code code, enum inf_reason reason,
                             const char *file, int line, const char *format, ...) INF_PRINTF(6, 7);
 
-// Does the same as inf_error_set(), with the arguments in a va_list.
+// Fills *err and returns `code` as inf_error_set() does, with the arguments of the format in a
+// va_list.
 enum inf_code inf_error_vset(struct inf_error *err, enum inf_code code, enum inf_reason reason,
                              const char *file, int line, const char *format, va_list arguments)
     INF_PRINTF(6, 0);

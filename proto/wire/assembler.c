@@ -102,7 +102,7 @@ static void enter_state(struct inf_assembler *assembler, enum inf_assembler_stat
     assembler->got = 0;
 }
 
-// Starts to skip the rest of the frame; `rejected` has the reason.
+// Starts to discard the remaining `size` bytes of the frame. assembler->rejected has the reason.
 static void skip_rest(struct inf_assembler *assembler, uint64_t size)
 {
     enter_state(assembler, INF_ASSEMBLER_SKIP);

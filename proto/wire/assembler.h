@@ -39,8 +39,8 @@ enum inf_assembler_state {
     INF_ASSEMBLER_BROKEN  // the stream is invalid, and bytes after the error cannot be interpreted
 };
 
-// The assembler is embedded in a connection. Other modules may read `state`, `limits` and `memory`,
-// but must not write to them.
+// Cuts a byte stream into frames. The struct is a member of the struct of a connection. Other
+// modules may read `state`, `limits` and `memory`, but must not write to them.
 struct inf_assembler {
     enum inf_assembler_state state;
     struct inf_assembler_limits limits;
@@ -72,7 +72,7 @@ struct inf_frame {
     struct inf_error rejected;
 };
 
-// Prepares an embedded assembler.
+// Initialises `assembler`, which the caller has allocated.
 void inf_assembler_init(struct inf_assembler *assembler, const struct inf_assembler_limits *limits,
                         const struct inf_assembler_memory *memory);
 

@@ -102,7 +102,7 @@ void inf_frame_header_encode(const struct inf_frame_header *header,
     write_little_endian(bytes + AT_RESERVED, 0, 2);
 }
 
-// Returns the row of a type, or NULL for an unknown type.
+// Returns the table row that describes frames of this type, or NULL for an unknown type.
 static const struct type_row *find_type(uint8_t type)
 {
     if (type < INF_ARRAY_LENGTH(type_rows) && type_rows[type].name != NULL)

@@ -19,7 +19,7 @@
 // the segment.
 #define INF_FRAME_DATA_ALIGNMENT 64
 
-// The numbers are sent on the wire, so types may only be appended.
+// The types of frames. The numbers are sent on the wire, so types may only be appended.
 enum inf_frame_type {
     INF_FRAME_HELLO = 1,     // client: the first frame of a connection
     INF_FRAME_HELLO_ACK = 2, // server: the answer to HELLO
@@ -32,11 +32,13 @@ enum inf_frame_type {
     INF_FRAME_MEM_UNREGISTER = 8, // client: releases a region
     // Server: the answer to MEM_UNREGISTER, sent when no request uses the region.
     INF_FRAME_MEM_RELEASED = 9,
-    INF_FRAME_PING = 10,   // client or server
-    INF_FRAME_PONG = 11,   // the answer to PING
-    INF_FRAME_GOAWAY = 12, // server: takes no new streams
-    INF_FRAME_ERROR = 13,  // server: closes the connection because of a fault of the client
-    // Client: asks the server for a memfd, which MEM_REGISTERED brings.
+    INF_FRAME_PING = 10, // sent by client or server; the receiver answers with PONG
+    INF_FRAME_PONG = 11, // the answer to PING
+    // server: takes no requests on new streams, and answers those that it has started
+    INF_FRAME_GOAWAY = 12,
+    INF_FRAME_ERROR = 13, // server: closes the connection because of a fault of the client
+    // Client: asks the server to create a memfd. The server sends the memfd with the frame
+    // MEM_REGISTERED.
     INF_FRAME_MEM_ALLOC = 14,
     INF_FRAME_CREDIT = 15, // server: replaces the credit of HELLO_ACK
     // Client or server: a part of the data of a request or reply, sent before the REQUEST or

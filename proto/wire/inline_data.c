@@ -10,7 +10,7 @@
 #include "proto/wire/frame.h"
 #include "proto/wire/tensor_entry.h"
 
-// The state of a walk over the tensors of one data segment.
+// The state of a loop over the tensors of a message that are in one data segment.
 struct walk {
     const char *what; // "input" or "output"
     uint64_t data_bytes;

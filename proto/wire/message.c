@@ -26,8 +26,8 @@ static enum inf_code encode_empty(const union inf_message *message, void *wire,
     return INF_OK;
 }
 
-// A message without fields needs any descriptor without fields. Fields in the bytes are skipped as
-// unknown.
+// The codec of messages without fields. Any protobuf descriptor without fields will do. Fields that
+// the bytes contain nevertheless are skipped, because they are unknown.
 static const struct inf_message_codec codec_empty = {
     .descriptor = &inference__server_live_request__descriptor,
     .decode = decode_empty,

@@ -30,7 +30,8 @@ void inf_scratch_destroy(struct inf_scratch **scratch);
 // Strings in the structs below end with NUL. In a decoded message they are never NULL and belong to
 // the scratch. In a message to be encoded they belong to the caller, and NULL means "".
 
-// The position of a tensor's bytes.
+// The position of a tensor's elements: in the data segment of a frame, or in a region of shared
+// memory.
 struct inf_location {
     bool present;
     uint64_t region_id; // 0: the frame's data segment
@@ -44,8 +45,8 @@ struct inf_tensor_entry {
     enum inf_dtype dtype;
     struct inf_shape shape;
     struct inf_location location;
-    // In a request: the session keeps the tensor under this name, and the dtype of such an input is
-    // NONE. NULL: the tensor is not in the session.
+    // Only in a request: the name under which the session keeps this tensor between requests. An
+    // input with such a name has the dtype NONE. NULL: the tensor is not kept in a session.
     const char *session_tensor;
 };
 
@@ -67,9 +68,9 @@ enum inf_infer_flag {
 
 struct inf_infer_request {
     const char *model_name;
-    const char *model_version; // "": the server's choice
+    const char *model_version; // "": the newest version
     const char *id;            // the reply contains the same text
-    const char *device;        // "": where the model is placed
+    const char *device;        // "": the device on which the model is placed
     uint64_t timeout_ns;       // 0: no timeout
     uint64_t queue_timeout_ns; // 0: no timeout
     enum inf_wire_priority priority;
@@ -78,7 +79,7 @@ struct inf_infer_request {
     const char *mode;      // used by ModelInspect and ModelInfer
     const char *against;   // ModelInspect only
     double tolerance;      // ModelInspect only
-    const char *precision; // "": as the model is placed
+    const char *precision; // "": the precision of the model's placement
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
     uint32_t output_count;                              // 0: all outputs are returned
@@ -104,7 +105,7 @@ struct inf_infer_reply {
     uint32_t padded_to; // number of computed rows; 0: no padding
 };
 
-// A failure on the wire.
+// The metadata of a frame that reports a failure: the message Status of inferd.proto.
 struct inf_status {
     enum inf_code code;
     enum inf_reason reason;
@@ -141,7 +142,7 @@ struct inf_hello_ack {
     const char *role, *clock;
 };
 
-// Used by MEM_REGISTER, MEM_ALLOC, MEM_REGISTERED, MEM_UNREGISTER and MEM_RELEASED.
+// The metadata of MEM_REGISTER, MEM_ALLOC, MEM_REGISTERED, MEM_UNREGISTER and MEM_RELEASED.
 struct inf_region_message {
     uint64_t region_id;
     uint64_t size;
@@ -154,10 +155,11 @@ struct inf_goaway {
     uint64_t drain_ns;
 };
 
-// The requests ModelReady, ModelMetadata, RepositoryModelLoad and RepositoryModelUnload.
+// The metadata of the requests ModelReady, ModelMetadata, RepositoryModelLoad and
+// RepositoryModelUnload.
 struct inf_model_request {
     const char *name;
-    const char *version; // "": the server's choice; unload: every version. Loads have none
+    const char *version; // "": the newest version; unload: every version. Loads have none
     const char *device;  // load: "" the default
     const char *path;    // load: "" the repository
 };
@@ -172,7 +174,7 @@ struct inf_model_metadata {
     struct inf_tensor_entry outputs[INF_LIMIT_TENSORS];
 };
 
-// The replies ServerLive, ServerReady and ModelReady.
+// The metadata of the replies of ServerLive, ServerReady and ModelReady, which contain one boolean.
 struct inf_flag_reply {
     bool value;
 };
@@ -194,7 +196,7 @@ struct inf_model_index {
         *entries; // owned by the scratch (decoded) or the caller (to be encoded)
 };
 
-// One node of an inspected model.
+// The report about one node of a model that is inspected (ModelInspect).
 struct inf_node_entry {
     const char *name, *op, *kernel, *device, *shape, *inputs, *verdict;
     uint64_t start_ns, time_ns, macs, bytes, nan_count, inf_count;
@@ -248,12 +250,13 @@ struct inf_memory_info {
 // A pair of a session: the tensor `output` of one request becomes `input` of the next request.
 struct inf_session_state {
     const char *output, *input;
-    bool shaped; // `shape` is set
-    // Shape of the zeros that the first request gets; has no unknown dimensions.
+    bool shaped; // true: the first request gets zeros of the shape `shape`
+    // Shape of the zeros that the first request of the session gets as the tensor `input`, because
+    // there is no earlier output. All dimensions are known.
     struct inf_shape shape;
 };
 
-// SessionOpen and SessionClose. SessionClose uses only the id.
+// The metadata of the requests SessionOpen and SessionClose. SessionClose uses only session_id.
 struct inf_session_message {
     uint64_t session_id;
     const char *model_name; // use the pairs of this model; "": those in `states`
@@ -262,13 +265,13 @@ struct inf_session_message {
     struct inf_session_state states[INF_LIMIT_SESSION_TENSORS];
 };
 
-// A limit that can be changed while the daemon runs. A request has only its name and value.
+// A limit that can be changed while the daemon runs. In a request only `name` and `value` are set.
 struct inf_limit_entry {
     const char *name;
     uint64_t value, min, max;
 };
 #define INF_LIVE_LIMITS 32
-// The request and the reply of ServerLimits.
+// The metadata of the request and the reply of ServerLimits.
 struct inf_limit_list {
     uint32_t count;
     struct inf_limit_entry entries[INF_LIVE_LIMITS];
@@ -276,32 +279,32 @@ struct inf_limit_list {
 
 struct inf_credit {
     uint32_t requests;
-    uint64_t bytes; // 0: unchanged
+    uint64_t bytes; // 0: the limit of bytes does not change
 };
 
-// DATA frame: a part of the data of a request or reply.
+// The metadata of a DATA frame, which carries a part of the data of a request or reply.
 struct inf_data_message {
-    uint64_t total_bytes; // data of the stream in all its frames
+    uint64_t total_bytes; // size of the data in all frames of the stream together
 };
 
-// The requests ModelPlacement and ModelPlace.
+// The metadata of the requests ModelPlacement and ModelPlace.
 struct inf_placement_request {
     const char *name;
-    const char *version;                            // "": the server's choice
+    const char *version;                            // "": the newest version
     const char *device, *policy, *precision, *mode; // "": unchanged
 };
 
-// A setting of a model's placement.
+// One setting of a model's placement, such as "device" or "precision".
 struct inf_setting_entry {
     const char *name, *value, *origin;
     const char *default_value, *allowed;
 };
 
-// The request ModelPrecompile.
+// The metadata of the request ModelPrecompile.
 struct inf_precompile_message {
     const char *name;
-    const char *version; // "": the server's choice
-    const char *device;  // "": where the model is placed
+    const char *version; // "": the newest version
+    const char *device;  // "": the device on which the model is placed
     const char *shapes;
 };
 
@@ -312,7 +315,7 @@ struct inf_candidate_entry {
     uint64_t prior_ns, first_ns, median_ns, memory_bytes; // 0: unknown
 };
 
-// An operator that the chosen device does not support.
+// A type of operator in the model that the chosen device does not support.
 struct inf_declined_entry {
     const char *op;
     uint32_t nodes;
@@ -333,7 +336,7 @@ struct inf_placement_reply {
     struct inf_setting_entry *settings; // same owner as `candidates`
 };
 
-// The request FlagSet.
+// The metadata of the request FlagSet.
 struct inf_flag_set_request {
     const char *name, *value;
 };
@@ -461,7 +464,8 @@ enum inf_code inf_infer_request_resolve_inline(struct inf_infer_request *request
                                                uint64_t data_bytes,
                                                struct inf_error *err) INF_NODISCARD;
 
-// Does the same as inf_infer_request_resolve_inline(), for the outputs of a decoded reply.
+// Gives each output of a decoded reply a location, and checks all locations, by the rules of
+// inf_infer_request_resolve_inline().
 enum inf_code inf_infer_reply_resolve_inline(struct inf_infer_reply *reply, uint64_t data_bytes,
                                              struct inf_error *err) INF_NODISCARD;
 

@@ -94,7 +94,7 @@ enum inf_code inf_check_model_name(const char *field, const char *name,
 enum inf_code inf_check_version(const char *field, const char *version,
                                 struct inf_error *err) INF_NODISCARD;
 
-// A `repeated string` field of protobuf-c.
+// A `repeated string` field as protobuf-c represents it: the array and its length.
 struct inf_wire_texts {
     const char *field;
     size_t count;

@@ -29,7 +29,8 @@ static enum inf_code fail_raw(const char *field, struct inf_error *err)
                            field);
 }
 
-// Decodes an input that the session provides. Its type and shape are taken from the session.
+// Decodes an input whose elements, type and shape are in the session, so that the request has only
+// a name for it.
 static enum inf_code decode_kept_input(struct inf_tensor_entry *entry, const wire_input *input,
                                        bool in_session, struct inf_error *err)
 {

@@ -22,7 +22,8 @@ static enum inf_code decode_list(struct inf_limit_list *list, size_t count,
     return INF_OK;
 }
 
-// Returns the list in scratch memory. Returns NULL and fills *err if the scratch is exhausted.
+// Converts the list of limits to protobuf-c messages in scratch memory. Returns NULL and fills *err
+// if the scratch is exhausted.
 static Inference__LiveLimit **encode_list(const struct inf_limit_list *list,
                                           struct inf_scratch *scratch, struct inf_error *err)
 {

@@ -8,7 +8,8 @@ typedef Inference__ModelPlacementResponse__Candidate wire_candidate;
 typedef Inference__ModelPlacementResponse__Declined wire_declined;
 typedef Inference__ModelPlacementResponse__Setting wire_setting;
 
-// Fields that have the same name and type in both structs, so that a macro can copy them.
+// Lists of fields that have the same name and type in inferd's struct and in the struct of
+// protobuf-c, so that a macro can copy them.
 #define REQUEST_TEXTS(X)     X(device) X(policy) X(precision) X(mode)
 #define CANDIDATE_TEXTS(X)   X(device) X(backend) X(kind) X(precision) X(verdict) X(reason)
 #define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes) X(threads)

@@ -8,7 +8,8 @@ typedef Inference__DeviceListResponse__Device wire_device;
 
 // --- failures ---
 
-// Returns the code, or INF_INTERNAL for an unknown code, which a newer peer may send.
+// Returns `code` as an enum inf_code. Unknown codes, which a newer peer may send, become
+// INF_INTERNAL.
 static enum inf_code known_code(int32_t code)
 {
     if (code < 0 || strcmp(inf_code_name((enum inf_code)code), "CODE_UNKNOWN") == 0)

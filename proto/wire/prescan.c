@@ -33,13 +33,14 @@ enum wire_type {
     WIRE_FIXED32 = 5,
 };
 
-// A message that the walk has entered and not left.
+// A message whose fields are being checked. Messages that contain each other form a stack of
+// levels.
 struct level {
     const ProtobufCMessageDescriptor *descriptor;
     const uint8_t *end;
     uint64_t
-        // One bit for each singular sub-message that has occurred; the bit number is the field's
-        // index.
+        // Bit i is set if the field with index i in the descriptor has occurred and is a singular
+        // sub-message, which must not occur again.
         seen;
 };
 
@@ -146,7 +147,7 @@ static enum inf_code scan_packed(struct scan *scan, enum wire_type wire, size_t 
     return INF_OK;
 }
 
-// Opens a level for the sub-message of `size` bytes that starts at the current position.
+// Begins to check the sub-message of `size` bytes at the current position: pushes a level for it.
 static enum inf_code open_level(struct scan *scan, const ProtobufCFieldDescriptor *field,
                                 size_t size, struct inf_error *err)
 {

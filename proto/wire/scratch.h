@@ -19,7 +19,8 @@
 struct inf_scratch {
     uint8_t *base; // INF_SCRATCH_BYTES bytes, aligned to 16
     size_t used;
-    size_t limit;   // the maximum of `used`, which differs between decoding and encoding
+    // the largest allowed value of `used`, which differs between decoding and encoding
+    size_t limit;
     size_t decoded; // the end of the message that was decoded last
     bool exhausted; // an allocation failed since the last inf_scratch_begin_*()
     ProtobufCAllocator allocator;

@@ -36,7 +36,7 @@ static enum inf_code decode_dtype(enum inf_dtype *dtype, const char *what,
     return INF_OK;
 }
 
-// Does the same as inf_shape_decode(), but each dimension must be at least `least`.
+// Decodes and checks a shape as inf_shape_decode() does. Each dimension must be at least `least`.
 static enum inf_code decode_shape(struct inf_shape *shape, const char *what,
                                   const struct inf_wire_tensor *wire, int64_t least,
                                   struct inf_error *err)

@@ -9,7 +9,7 @@
 
 #include "proto/wire/message_codec.h"
 
-// The fields that the protobuf messages have in common.
+// The fields that all protobuf messages about tensors have, whatever the message is called.
 struct inf_wire_tensor {
     const char *name;
     const char *datatype;
@@ -29,8 +29,8 @@ enum inf_code inf_tensor_decode(struct inf_tensor_entry *entry, const char *what
                                 const struct inf_wire_tensor *wire,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Does the same as inf_tensor_decode(), for an input or output of a model's description. Dimensions
-// may be unknown, and there is no location.
+// Decodes and checks an input or output of a model's description as inf_tensor_decode() does for a
+// tensor. Dimensions may be unknown, and there is no location.
 enum inf_code inf_tensor_decode_metadata(struct inf_tensor_entry *entry, const char *what,
                                          const struct inf_wire_tensor *wire,
                                          struct inf_error *err) INF_NODISCARD;

@@ -19,7 +19,8 @@
 
 #define CONNECT_WAIT_MS 10
 
-// Reports that the system does not let this user connect, and which users may connect.
+// Fills *err with the message that this user must not connect to the socket, and with the names of
+// the users who may.
 static enum inf_code fail_permission(const char *path, struct inf_error *err)
 {
     struct stat status;

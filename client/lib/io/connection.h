@@ -18,17 +18,18 @@
 
 struct inf_client_connection {
     int fd;            // the socket; -1: closed
-    char *path;        // of the socket; owned
+    char *path;        // path of the socket; the client frees it
     uint64_t epoch[2]; // a number that the daemon chooses at each start
     // If failure.code is not INF_OK, the connection has failed for this reason.
     struct inf_error failure;
     bool greeted;            // HELLO_ACK was received
     bool needs_registration; // regions are not registered with this connection yet
     bool draining;           // GOAWAY was received: the daemon takes no new requests
-    uint64_t last_stream;    // from GOAWAY: requests on later streams were not started
-    uint64_t next_stream;    // the next unused stream number, which is not reset by reconnecting
-    uint64_t attempt_ns; // when the last attempt to connect began, or when the next one may begin
-    struct inf_limits_message limits; // from HELLO_ACK
+    // requests on streams with larger numbers were not started by the daemon; set by GOAWAY
+    uint64_t last_stream;
+    uint64_t next_stream; // the next unused stream number, which is not reset by reconnecting
+    uint64_t attempt_ns;  // when the last attempt to connect began, or when the next one may begin
+    struct inf_limits_message limits; // the limits that the daemon sent in HELLO_ACK
 };
 
 // Opens the socket and connects it. If the daemon's backlog is full, retries until `until_ns`
@@ -39,7 +40,7 @@ struct inf_client_connection {
 enum inf_code inf_client_connection_open(inferd_client *client, const char *path, uint64_t until_ns,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Queues HELLO.
+// Appends the frame HELLO, the client's greeting, to the send queue.
 enum inf_code inf_client_connection_send_hello(inferd_client *client,
                                                struct inf_error *err) INF_NODISCARD;
 

@@ -13,7 +13,7 @@
 #include "client/inferd.h"
 #include "proto/core/status.h"
 
-// Zero-initialise.
+// What the client may still send. Zero-initialise.
 struct inf_client_credit {
     uint32_t requests;        // requests that may still be sent
     uint64_t bytes;           // limit of the data in flight, in bytes; 0: no limit

@@ -11,7 +11,7 @@
 // pool of outgoing frames.
 #define INF_CLIENT_POOL_BYTES ((size_t)8 << 20)
 
-// Zero-initialise.
+// Unused buffers, kept for reuse. Zero-initialise.
 struct inf_client_data_pool {
     void *unused[INF_CLIENT_DATA_CLASSES]; // one linked list for each size class
     size_t unused_bytes;

@@ -16,7 +16,7 @@
 struct inf_client_outgoing {
     struct inf_client_outgoing *next; // in the send queue or in the pool
     uint8_t *bytes;                   // header, metadata and data of the frame
-    size_t capacity;                  // of `bytes`
+    size_t capacity;                  // number of bytes for which `bytes` has room
     size_t size;                      // used bytes
     size_t sent;                      // bytes that were written to the socket
     size_t meta_size;                 // bytes of metadata
@@ -32,7 +32,7 @@ struct inf_client_outgoing {
     size_t whole_bytes; // number of bytes to add to whole->sent when this slice has been sent
 };
 
-// Zero-initialise.
+// Unused frames, kept for reuse. Zero-initialise.
 struct inf_client_outgoing_pool {
     struct inf_client_outgoing *unused; // linked list
     size_t unused_bytes;
@@ -48,7 +48,8 @@ enum inf_code inf_client_outgoing_acquire(inferd_client *client, size_t capacity
 // Releases one reference and sets the pointer to NULL. A NULL frame is allowed.
 void inf_client_outgoing_release(inferd_client *client, struct inf_client_outgoing **outgoing);
 
-// Encodes `message` after the space for the header, and sets meta_size and size.
+// Encodes `message` as the metadata of the frame, after the space for the header. Sets meta_size
+// and size to the sizes with that metadata.
 enum inf_code inf_client_outgoing_encode(inferd_client *client,
                                          struct inf_client_outgoing *outgoing,
                                          const union inf_message *message,

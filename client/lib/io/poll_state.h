@@ -20,7 +20,8 @@ uint64_t inf_client_poll_state_wake_ns(const inferd_client *client);
 // `until_ns` (0: no limit), whichever is first. Returns -1 if there is no limit.
 int inf_client_poll_state_timeout_ms(const inferd_client *client, uint64_t until_ns);
 
-// Returns whether requests can be sent only on another connection.
+// Returns whether the current connection takes no requests (it has failed or is draining), so that
+// the client must connect again before it can send a request.
 bool inf_client_poll_state_needs_connection(const inferd_client *client);
 
 #endif

@@ -38,8 +38,8 @@ static void fail_protocol(inferd_client *client, struct inf_error *err)
     inf_client_connection_fail(client, err);
 }
 
-// Ends the connection because the assembler is in the state BROKEN. Passing bytes to the assembler
-// returns the error.
+// Ends the connection because the assembler has found invalid bytes earlier (state BROKEN). The
+// assembler returns the error for that when it gets further bytes.
 static void fail_broken(inferd_client *client)
 {
     struct inf_error err = {.code = INF_OK};
@@ -129,7 +129,8 @@ static ssize_t receive_some(inferd_client *client, bool *full)
 
 void inf_client_receive_frames(inferd_client *client)
 {
-    // Bytes are left if a handler has called the library and that call has read from the socket.
+    // Handle bytes that are left in the buffer from the last call. Bytes are left if the handler of
+    // a frame has called the library and that call has read from the socket.
     handle_bytes(client);
     size_t total = 0;
     bool full = true;

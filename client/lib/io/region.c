@@ -42,8 +42,8 @@
 
 _Static_assert(INF_CLIENT_REGION_SLOTS == 1u << SLOT_BITS, "a slot's number fits the id");
 
-// Rounds a size up to one of four classes per power of two, so that idle regions can serve requests
-// of similar sizes.
+// Rounds a size up to one of four sizes per power of two, so that an idle region can be reused for
+// any request of a similar size.
 static size_t round_to_class(size_t size)
 {
     if (size <= CLASS_MIN_BYTES)
@@ -53,7 +53,8 @@ static size_t round_to_class(size_t size)
     return inf_size_align(size, INF_MAX(step, CLASS_MIN_BYTES));
 }
 
-// Removes the region from the counts that are compared with the daemon's limits.
+// Subtracts the region from the number and bytes of regions, which are compared with the daemon's
+// limits before a new region is created.
 static void uncount_region(inferd_memory *memory)
 {
     if (!memory->counted)
@@ -152,7 +153,8 @@ static enum inf_code make_room(inferd_client *client, size_t capacity, struct in
     return INF_OK;
 }
 
-// Queues the registration with the descriptor, and takes ownership of the descriptor.
+// Queues the frame MEM_REGISTER, which registers the region, together with the descriptor of the
+// region's memfd. Takes ownership of the descriptor.
 static enum inf_code send_register(inferd_memory *memory, int fd, struct inf_error *err)
 {
     inferd_client *client = memory->client;
@@ -174,8 +176,8 @@ static enum inf_code send_register(inferd_memory *memory, int fd, struct inf_err
     return INF_OK;
 }
 
-// Puts the region into the table and registers it with the descriptor. Takes ownership of the
-// descriptor.
+// Puts the region into the table, and registers it with the daemon. `fd` is the region's memfd; the
+// function takes ownership of it.
 static enum inf_code add_to_table(inferd_memory *memory, int fd, struct inf_error *err)
 {
     inferd_client *client = memory->client;

@@ -38,18 +38,19 @@ struct inferd_memory {
     char refusal[200];
 };
 
-// Zero-initialise, then set from_bytes.
+// All regions of a client. Zero-initialise, then set from_bytes.
 struct inf_client_region_table {
     inferd_memory *entries[INF_CLIENT_REGION_SLOTS];
     uint32_t slots_used; // all entries from this index on are NULL
     uint32_t count;      // number and bytes of the registered regions, as the daemon counts them
     uint64_t bytes;
-    uint64_t generation; // generation of the last region id
-    // Counts releases, to find the region that has been idle for the longest time.
+    uint64_t generation; // the generation in the id of the newest region, which makes ids unique
+    // Number of regions that became idle so far. It serves as a clock, to find the region that has
+    // been idle for the longest time.
     uint64_t use_clock;
     size_t idle_bytes;
-    // The daemon refused a region: before this time the library acquires no new region for its own
-    // use.
+    // Until this time the library creates no new region for its own use, because the daemon has
+    // refused a region.
     uint64_t refused_until_ns;
     size_t from_bytes; // tensors of at least this size go through shared memory
 };
@@ -62,8 +63,9 @@ struct inf_client_region_table {
 enum inf_code inf_client_region_acquire(inferd_client *client, size_t size, inferd_memory **memory,
                                         struct inf_error *err) INF_NODISCARD;
 
-// Does the same as inf_client_region_acquire(), for tensors that could also go through the socket.
-// For one second after the daemon has refused a region, only idle regions are used.
+// Returns a region as inf_client_region_acquire() does, for tensors that could also go through the
+// socket. During one second after the daemon has refused a region, the function returns only idle
+// regions, and otherwise fails.
 enum inf_code inf_client_region_acquire_optional(inferd_client *client, size_t size,
                                                  inferd_memory **memory,
                                                  struct inf_error *err) INF_NODISCARD;

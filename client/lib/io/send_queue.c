@@ -38,7 +38,8 @@ void inf_client_send_queue_push(inferd_client *client, struct inf_client_outgoin
     header.fd_count = outgoing->fd >= 0 ? 1 : 0;
     inf_frame_header_encode(&header, outgoing->bytes);
     if (client->output.failed)
-        return; // the next read reports the reason and ends every call
+        // the next read from the socket reports the reason of the failure and ends every call
+        return;
     outgoing->references++;
     *client->output.tail = outgoing;
     client->output.tail = &outgoing->next;
@@ -71,14 +72,15 @@ size_t inf_client_send_queue_frame_data_max(const inferd_client *client)
 
 size_t inf_client_send_queue_request_data_max(const inferd_client *client)
 {
-    // The number is 0 if the daemon does not accept DATA frames.
+    // stream_bytes is 0 if the daemon does not accept DATA frames.
     size_t slices_max =
         (size_t)INF_MIN(client->connection.limits.stream_bytes, INF_LIMIT_STREAM_DATA_BYTES);
     return INF_MAX(inf_client_send_queue_frame_data_max(client), slices_max);
 }
 
-// Queues a slice. It consists of the header and metadata in `slice` and of `size` bytes at `data`,
-// which points into `whole`. Releases `slice`.
+// Queues one slice (a part of a large request that is sent as a frame of its own): the header and
+// metadata in `slice`, and `size` bytes of data at `data`, which is inside `whole`, the whole
+// request. Releases `slice`.
 static void push_slice(inferd_client *client, struct inf_client_outgoing *slice,
                        struct inf_client_outgoing *whole, const uint8_t *data, size_t size,
                        struct inf_frame_header header)
