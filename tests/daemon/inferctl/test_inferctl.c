@@ -142,7 +142,7 @@ Test(inferctl, no_daemon_is_3)
     CHECK(3, "/tmp/inf-no-daemon-listens.sock", socket, "status");
 }
 
-// --- tests with a daemon ---
+// --- tests with a running daemon ---
 
 static struct inf_fixture fixture;
 
@@ -296,7 +296,7 @@ Test(inferctl, out_of_time_is_6_and_a_daemon_that_dies_3)
     cr_assert_eq(inf_npy_save(path, INF_DTYPE_F32, &INF_SHAPE(1, 1), (float[]){1}, NULL), INF_OK);
     CHECK(6, "the time given ran out", fixture.socket, "infer", "slow", "-i", path, "-d", "ref",
           "-t", "30");
-    // A daemon that is killed while a request is in flight.
+    // Expect exit code 3 if the daemon is killed while a request is in flight.
     struct inf_inferctl run;
     inf_inferctl_start(&run, &(struct inf_inferctl_setting){.socket = fixture.socket},
                        (const char *const[]){"infer", "slow", "-i", path, "-d", "ref", NULL});
@@ -322,7 +322,7 @@ Test(inferctl_daemon, tells_progress_on_terminals_only)
     cr_assert_eq(run.code, 0, "%s", run.err);
     cr_assert(strstr(run.err, "\r\033[Kconv: ") != NULL, "%s", run.err);
     cr_assert(strstr(run.err, " %") != NULL, "%s", run.err);
-    // At the end, inferctl clears the progress line.
+    // At the end, inferctl must clear the progress line on the terminal.
     cr_assert_geq(strlen(run.err), 4u);
     cr_assert_str_eq(run.err + strlen(run.err) - 4, "\r\033[K");
     inf_inferctl_free(&run);
@@ -378,8 +378,8 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
     inf_inferctl_free(&run);
     CHECK(2, "--beside: not with", fixture.socket, "bench", "add", "-B", "-a");
     CHECK(2, "--connections: only with", fixture.socket, "bench", "add", "-C", "2");
-    // Three benchmarks sent 40 requests and 3 to warm up. The last one sent 80 requests and 3 to
-    // warm up.
+    // Three benchmarks sent 40 requests each and 3 more to warm up. The last benchmark sent 80
+    // requests and 3 more to warm up. The daemon must have counted all of them.
     RUN(&run, fixture.socket, "models", "--json");
     json_t *rows = inf_inferctl_json(&run);
     cr_assert_eq(read_integer(find_row(rows, "conv"), "requests"), 3 * 43 + 83);
@@ -437,8 +437,8 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
     cr_expect_eq(read_integer(json_array_get(rows, 2), "streams"), 4);
     json_decref(rows);
     inf_inferctl_free(&run);
-    // If both kinds of loop are measured, they share one table and one picture. Columns of the
-    // other kind of loop are null.
+    // Given numbers of streams (closed loops) and rates (open loops), expect one table and one
+    // picture for both. Columns that belong to the other kind of loop are null.
     RUN(&run, fixture.socket, "bench", "add", "-n", "20", "-R", "400,800", "-c", "1,3", "-B", "-p",
         plot, "--json");
     cr_assert_eq(run.code, 0, "%s", run.err);

@@ -11,7 +11,7 @@
 #define RUN(run, socket, ...)                                                                      \
     inf_inferctl_run(run, socket, (const char *const[]){__VA_ARGS__, NULL})
 
-// Returns the row of the node called `name`.
+// Returns the object in `rows` that reports about the node called `name`.
 static const json_t *find_node(const json_t *rows, const char *name)
 {
     size_t i;

@@ -40,7 +40,7 @@ static const json_t *find_model(const json_t *manifest, const char *id)
     return NULL;
 }
 
-// Returns the path of the file in which inferctl has stored an output.
+// Returns the path of the file to which inferctl has written the output called `name`.
 static const char *file_of(const json_t *answer, const char *name)
 {
     size_t index;

@@ -48,8 +48,9 @@ static const json_t *find_candidate(const json_t *answer, const char *device)
     return NULL;
 }
 
-// Returns the explanation of a model after the daemon has timed the candidate devices. With only
-// one candidate there is no timing, so the wait ends after a number of tries.
+// Waits until the daemon has timed the candidate devices for the model, and returns the output of
+// `inferctl explain`. With only one candidate the daemon times nothing, so the wait ends after a
+// number of tries.
 static json_t *explain_raced(const char *socket, const char *model)
 {
     for (int tries = 0;; tries++) {
@@ -142,7 +143,7 @@ Test(inferctl_place, a_model_moves_to_a_named_device_and_back)
     answer = ASK(fixture.socket, "explain", "add");
     cr_expect_str_eq(read_text(find_candidate(answer, "ref"), "verdict"), "chosen");
     json_decref(answer);
-    // A change of only the policy does not move the model.
+    // Changing only the policy must not move the model to another device.
     answer = ASK(fixture.admin_socket, "place", "add", "-p", "memory");
     cr_expect_str_eq(read_text(answer, "device"), "ref");
     cr_expect_str_eq(read_text(answer, "policy"), "memory");
@@ -244,8 +245,8 @@ Test(inferctl_place, half_precision_is_refused_with_what_it_would_do)
 
 // --- changes while requests are served ---
 
-// With a drift_factor that every run exceeds, each measurement counts as a slowdown. Expect that
-// the daemon times the candidate devices again.
+// Given a drift_factor so small that each measured run counts as a slowdown, expect that the daemon
+// times the candidate devices again.
 Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
 {
     struct inf_fixture fixture;

@@ -93,7 +93,7 @@ static void reload_until(const struct inf_fixture *fixture, inferd_client *clien
     cr_assert(same, "%s: %s does not get %s", model, name, value);
 }
 
-// Returns the row of the model. The reason is "" if the last load succeeded.
+// Returns the daemon's list entry for the model. Its reason is "" if the last load succeeded.
 static inferd_model_row row_of(inferd_client *client, const char *model)
 {
     struct inferd_error err;
@@ -188,8 +188,8 @@ Test(model_conf, what_is_wrong_is_refused_and_the_old_one_serves)
         cr_expect_str_eq(row.state, "READY");
         expect_sum(client, NULL);
     }
-    // If the daemon starts with such a file, it does not serve that model and reports the reason.
-    // Other models are served.
+    // If the daemon starts while a model has an invalid settings file, it does not serve that model
+    // and reports the reason. It serves the other models.
     inferd_close(client);
     inf_fixture_stop(&fixture);
 }
@@ -288,7 +288,7 @@ Test(model_conf, onnx_files_of_the_repository_are_served)
     inf_fixture_stop(&fixture);
 }
 
-// --- shapes that were served before ---
+// --- shapes that earlier requests had and that the daemon compiles again when it starts ---
 
 static void infer_rows(inferd_client *client, int64_t rows)
 {

@@ -7,15 +7,15 @@
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/daemon/library.h"
 
-#define REGIONS_MOST 1000 // more than the daemon allows for one connection
+#define REGIONS_MOST 1000 // number of regions; more than the daemon allows for one connection
 
 Test(libinferd, moves_tensors_of_any_size)
 {
     struct inf_fixture fixture;
     inf_fixture_start(&fixture, NULL);
     inferd_client *client = inf_library_connect(fixture.socket);
-    // A row has 16 bytes. The sizes cover tensors in the frame, the threshold of shared memory,
-    // more than one frame, much more than one frame, and small tensors again.
+    // Numbers of rows, each of 16 bytes. They cover tensors in the frame, tensors at the threshold
+    // of shared memory, tensors larger than one frame, very large tensors, and small tensors again.
     static const int64_t rows[] = {1, 3, 1023, 1024, 1025, 30000, 65537, 300001, 300002, 5, 65537};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         inf_library_add(client, rows[i]);
@@ -164,7 +164,7 @@ Test(libinferd, takes_large_answers_at_once_in_pieces)
     cr_assert_eq(statistics.resent, 0);
     cr_assert_gt(statistics.bytes_received, 300001 * 16);
     uint64_t received = statistics.bytes_received;
-    inf_library_add(client, 300001); // shared memory is available now
+    inf_library_add(client, 300001); // shared memory is available again here
     inferd_client_statistics(client, &statistics);
     cr_assert_eq(statistics.resent, 0);
     cr_assert_lt(statistics.bytes_received - received, 10000);
@@ -193,7 +193,7 @@ Test(libinferd, sends_large_inputs_in_pieces_where_there_is_no_shared_memory)
     cr_assert_eq(after.succeeded - before.succeeded, 3);
     while (count > 0)
         inferd_memory_free(blocks[--count]);
-    inf_library_add(client, 200001); // shared memory is available now
+    inf_library_add(client, 200001); // shared memory is available again here
     inferd_client_statistics(client, &before);
     cr_assert_lt(before.bytes_sent - after.bytes_sent, 100000);
     inferd_close(client);

@@ -47,12 +47,13 @@ Test(libinferd_fallback, large_tensors_go_through_the_socket_and_are_counted)
 {
     inf_library_add(client, 3);
     cr_expect_eq(read_statistics().without_shared_memory, 0u);
-    // 16 KiB each: the daemon refuses the regions, and the request is sent again without them.
+    // Send tensors of 16 KiB, which need shared memory. The daemon refuses the regions, and the
+    // library sends the request again without them.
     inf_library_add(client, 1024);
     cr_expect_eq(read_statistics().without_shared_memory, 1u);
     cr_expect_eq(read_statistics().resent, 1u);
-    // For a short time the library does not try shared memory again. Data that exceed a frame are
-    // sent in several frames.
+    // After the refusal, the library does not try shared memory for a short time. Tensors that are
+    // larger than one frame are sent in several frames.
     static const int64_t rows[] = {1024, 65537, 200001, 1025};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         inf_library_add(client, rows[i]);

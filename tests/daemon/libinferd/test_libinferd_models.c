@@ -12,7 +12,8 @@
 #include "tests/support/daemon/library.h"
 #include "tests/support/models/tfjs_writer.h"
 
-// Asserts the relations that hold in every row, and returns the sum of the constants.
+// Checks the daemon's report about the memory of each device: asserts the relations between its
+// numbers. Returns the number of constants on all devices.
 static unsigned check_memory(inferd_client *client)
 {
     inferd_memory_row *rows = NULL;
@@ -111,8 +112,8 @@ Test(libinferd_models, gets_outputs_whose_size_only_the_run_tells)
     inferd_client *client = inf_library_connect(fixture.admin_socket);
     cr_assert_eq(inferd_load(client, "where", directory, NULL, NULL, NULL, &err), INFERD_OK, "%s",
                  err.text);
-    // The outputs are sent in the frame, in a region, in a region that is too small at first, and
-    // then are smaller again.
+    // The sizes of the outputs cover outputs in the frame, in a region, in a region that is too
+    // small at first, and small outputs again.
     static const struct {
         int64_t count, step;
     } cases[] = {{5, 2}, {1, 1}, {5, 1}, {100000, 1}, {400000, 1}, {400000, 100}, {7, 3}};
@@ -219,7 +220,9 @@ Test(libinferd_models, tells_what_does_not_fit_a_model_before_it_is_sent)
         inferd_model_info_free(info);
         cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_INVALID_ARGUMENT);
         cr_assert_str_eq(err.reason, "DTYPE_MISMATCH");
-        // The daemon received only the description and the question of count_accepted().
+        // Two requests more than before mean that the daemon received only the request for the
+        // description and the question of count_accepted(), so the library refused the inference
+        // itself.
         local = count_accepted(client) == before + 2;
     }
     cr_assert(local, "each was sent");

@@ -12,7 +12,8 @@
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/daemon/library.h"
 
-// A thread whose client sends requests without a pause.
+// A thread that sends requests through a client of its own, each one as soon as the last is
+// answered.
 struct asker {
     char socket[96];
     atomic_bool stop;
@@ -51,8 +52,8 @@ static void *ask_on(void *context)
 
 #define REPLACED 3
 
-// Runs `work` with `worker` in a thread and replaces the daemon several times meanwhile. Setting
-// `stop` ends the thread.
+// Runs `work(worker)` in a thread, and meanwhile replaces the daemon by a new one several times.
+// Then sets `stop`, which ends the thread.
 static void replace_daemons(struct inf_fixture *fixture, void *(*work)(void *), void *worker,
                             atomic_bool *stop)
 {
@@ -80,7 +81,8 @@ Test(libinferd_restart, loses_no_request_and_sends_none_twice_while_daemons_are_
     cr_assert_gt(asker.answered, 3);
     cr_assert_geq(asker.statistics.reconnects, REPLACED);
     cr_assert_eq(asker.statistics.succeeded, asker.answered);
-    // Every request has one answer, and a request fails only after it was sent again.
+    // Each request was answered once. A request counts as failed only after the library had sent it
+    // again.
     cr_assert_eq(asker.statistics.requests, asker.statistics.succeeded + asker.statistics.failed);
     cr_assert_leq(asker.statistics.failed, asker.statistics.resent);
     inf_fixture_stop(&fixture);
@@ -235,7 +237,7 @@ Test(libinferd_restart, ends_what_waits_for_a_daemon_by_time_by_cancel_and_by_cl
     cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
     cr_assert_eq(inf_fixture_wait(&fixture), 0);
     struct inferd_error err;
-    // Until the client has read the end of the connection.
+    // Wait until the client has noticed that the daemon closed the connection.
     while (inferd_process(client, &err) == INFERD_OK)
         usleep(1000);
     inferd_set_retry(client, 60000);

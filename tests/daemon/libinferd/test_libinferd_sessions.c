@@ -27,7 +27,8 @@ Test(libinferd_sessions, keeps_tensors_in_sessions)
     cr_assert_eq(total.sessions, 2);
     cr_assert_geq(total.session_bytes, 64);
 
-    // The session keeps an output under a name. A second request uses it for both of its inputs.
+    // The first request keeps its output in the session under a name. The second request uses that
+    // tensor for both of its inputs.
     float ones[4] = {1, 1, 1, 1};
     inferd_tensor inputs[] = {inf_library_rows("a", 1, ones), inf_library_rows("b", 1, ones)};
     inferd_tensor output = {.name = "y", .session_tensor = "two"};

@@ -28,7 +28,7 @@ static inferd_client *start_client(struct inf_fixture *fixture)
     return client;
 }
 
-// State of the sums that were requested asynchronously.
+// Requests for sums that a test has sent asynchronously, and what their callbacks observed.
 struct sums {
     inferd_client *client;
     sem_t done;
@@ -99,7 +99,8 @@ Test(libinferd_thread, brings_answers_to_who_does_not_poll)
     cr_assert_eq(atomic_load(&sums.failed), 0);
     cr_assert_eq(atomic_load(&sums.right), ASKED + 3);
     cr_assert_not(atomic_load(&sums.elsewhere));
-    // The caller has nothing to poll for.
+    // The background thread polls the socket, so inferd_fd() gives the caller no descriptor to
+    // poll.
     cr_assert_eq(inferd_fd(client), -1);
     cr_assert_eq(inferd_timeout(client), -1);
     cr_assert_eq(inferd_process(client, &err), INFERD_OK);
@@ -152,7 +153,8 @@ Test(libinferd_thread, waits_for_credit_and_for_all_answers)
     inferd_client *admin = inf_library_connect(fixture.admin_socket);
     cr_assert_eq(inferd_flag_set(admin, "requests_per_connection_max", "4", &err), INFERD_OK);
     inferd_close(admin);
-    inf_library_add(client, 1); // the credit is available before this answer arrives
+    // The daemon sends the changed credit before this answer, so the client has the credit now.
+    inf_library_add(client, 1);
     uint64_t streams[CREDIT];
     for (int i = 0; i < CREDIT; i++)
         cr_assert_eq(inferd_infer_async(client, &slow, on_sum, &sums, &streams[i], &err), INFERD_OK,
@@ -163,7 +165,7 @@ Test(libinferd_thread, waits_for_credit_and_for_all_answers)
         cr_assert_eq(inferd_cancel(client, streams[i], &err), INFERD_OK);
     cr_assert_eq(inferd_wait_credit(client, 0, 30000, &err), INFERD_OK, "%s", err.text);
     cr_assert_eq(send_sum(client, on_sum, &sums), INFERD_OK);
-    // Also waits until all callbacks have returned.
+    // inferd_wait() must also wait until all callbacks have returned.
     cr_assert_eq(inferd_wait(client, &err), INFERD_OK);
     cr_assert_eq(atomic_load(&sums.right), 1);
     cr_assert_eq(atomic_load(&sums.failed), CREDIT);

@@ -114,8 +114,8 @@ static int run_child(void)
     return status;
 }
 
-// Returns true if the test ended as it declares: normally, or with its expected signal or exit
-// code.
+// Returns true if the test's process ended as the test declares: normally, or with the signal or
+// exit code that the test expects.
 static bool as_wanted(int status)
 {
     if (WIFSIGNALED(status))

@@ -41,7 +41,7 @@ __attribute__((constructor)) static void open_counter(void)
     close(fd);
 }
 
-// Counts a call. Returns true if the call must fail.
+// Counts one call of an allocation function. Returns true if the test wants this call to fail.
 static bool count_call(void)
 {
     return counter != NULL &&

@@ -248,7 +248,8 @@ static struct fake_region *find_region(struct fake_daemon *daemon, uint64_t id)
 static uint8_t *bytes_at(struct fake_daemon *daemon, const struct inf_location *location,
                          uint8_t *data)
 {
-    // An empty tensor needs no location.
+    // Without a region, the bytes are in the frame's data segment. `data` is NULL if the frame has
+    // no data, because an empty tensor needs none.
     if (location->region_id == 0)
         return data == NULL ? NULL : data + location->offset;
     struct fake_region *region = find_region(daemon, location->region_id);

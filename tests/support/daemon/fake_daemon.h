@@ -29,23 +29,24 @@ struct fake_frame {
     uint8_t *data; // owned by the daemon, valid until the next read
 };
 
-// Counters that a test may read at any time.
+// Counters of the fake daemon, such as the registered regions. A test may read them at any time.
 struct fake_counts {
     atomic_uint requests, registrations, releases, cancels, metadata, pongs;
 };
 
 struct fake_options {
-    // Called instead of fake_serve(), starting with the greeting. NULL: fake_serve() is called.
+    // Called in place of fake_serve(), which reads and answers all frames. The script must also
+    // answer the greeting. NULL: fake_serve() is called.
     void (*script)(struct fake_daemon *daemon, void *context);
     // Called with each frame after the greeting. Returns true if the hook has answered the frame.
     // NULL: no hook.
     bool (*on_frame)(struct fake_daemon *daemon, const struct fake_frame *frame, void *context);
     void *context;
-    uint32_t credit;      // requests that the client may have in flight; 0: 64
+    uint32_t credit;      // number of requests that the client may have in flight; 0 stands for 64
     uint32_t regions;     // maximum number of regions; 0: the protocol's limit
     uint32_t reply_bytes; // largest data segment of an answer; 0: the protocol's limit
     bool byte_at_a_time;  // each write sends one byte
-    uint32_t connections; // number of connections to accept; 0: 1
+    uint32_t connections; // number of connections to accept, one after the other; 0 stands for 1
 };
 
 // Starts the thread. The socket exists when this function returns.
@@ -66,10 +67,10 @@ bool fake_read(struct fake_daemon *daemon, struct fake_frame *frame);
 // Reads HELLO and answers it.
 void fake_greet(struct fake_daemon *daemon);
 
-// Reads and answers frames until the client closes the connection.
+// Answers all frames as a real daemon would, until the client closes the connection.
 void fake_serve(struct fake_daemon *daemon);
 
-// Answers a frame as fake_serve() does.
+// Answers one frame as a real daemon would. fake_serve() calls this function for each frame.
 void fake_answer(struct fake_daemon *daemon, const struct fake_frame *frame);
 
 // Sends a frame. The function sets the lengths in `header`.

@@ -66,7 +66,7 @@ void inf_raw_connect(struct inf_raw *raw, const char *path);
 // Connects and exchanges HELLO; raw->message holds the HELLO_ACK.
 void inf_raw_open(struct inf_raw *raw, const char *path);
 
-// As inf_raw_open(), with the given HELLO message.
+// Connects and exchanges HELLO, as inf_raw_open() does, but sends the HELLO message `hello`.
 void inf_raw_open_as(struct inf_raw *raw, const char *path, const struct inf_hello *hello);
 
 // Closes the connection and frees the last frame.
@@ -106,13 +106,15 @@ void inf_raw_expect_error(struct inf_raw *raw, enum inf_code code, enum inf_reas
 uint64_t inf_raw_request(struct inf_raw *raw, uint16_t method, enum inf_message_kind kind,
                          const union inf_message *message, struct inf_span data);
 
-// Sends a request of any method and waits for its final reply.
+// Sends a request of any method on a new stream, and waits for its final reply, which may be a
+// failure. The reply is raw->frame.
 void inf_raw_call(struct inf_raw *raw, uint16_t method, enum inf_message_kind kind,
                   const union inf_message *message, struct inf_span data);
 
 // --- ready-made requests ---
 
-// Fills a request for the model add: `rows` rows of a, then `rows` rows of b, in the data segment.
+// Fills a request for the model "add". The data segment has `rows` rows of the input a, followed by
+// `rows` rows of the input b.
 void inf_add_request(union inf_message *message, int64_t rows);
 
 // Fills a request for the model slow, which runs for more than a second on the reference device.

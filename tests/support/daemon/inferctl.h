@@ -16,7 +16,7 @@ struct inf_inferctl {
     int out_fd, err_fd;
 };
 
-// The environment in which inferctl runs.
+// The settings with which the test starts inferctl.
 struct inf_inferctl_setting {
     const char *socket; // the daemon's socket; NULL: inferctl's default
     bool terminal;      // standard error is a terminal

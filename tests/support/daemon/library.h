@@ -28,7 +28,8 @@ void inf_library_check_failure(inferd_client *client, const inferd_request *requ
 // [1,4], of the next step. If `rank` is -1, the state has the shape that the model declares.
 inferd_session *inf_library_session(inferd_client *client, int rank);
 
-// Adds ones to the state of such a session, and checks that all elements equal `sum` afterwards.
+// Runs the next step of a session that inf_library_session() opened: adds 1 to each element of the
+// state, and checks that each element is `sum` afterwards.
 void inf_library_step(inferd_client *client, inferd_session *session, float sum);
 
 #endif

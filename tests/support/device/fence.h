@@ -5,10 +5,11 @@
 
 #include <stddef.h>
 
-// Must be zero-initialised. The mapping is reused by later calls.
+// A mapping that ends at an inaccessible page (the guard page). Zero-initialise. Later calls reuse
+// the mapping.
 struct fence {
     unsigned char *memory;
-    size_t open_size; // bytes before the guard page
+    size_t open_size; // number of accessible bytes, which are directly before the guard page
 };
 
 // Returns `size` bytes that end directly before the guard page. These bytes and the `before` bytes

@@ -170,12 +170,13 @@ static enum inf_code refuse_open(struct inf_program **out_program, struct inf_de
 struct rounded {
     struct inf_program base;
     enum inf_precision precision;
-    // the segment's graph; constants are rounded unless a node that stays fp32 reads them
+    // The graph of the nodes to run. Its constants are rounded, except for constants that a node
+    // reads which stays in fp32.
     struct inf_graph *graph;
     uint32_t node_count;
     struct inf_program **programs; // one for each node
     uint32_t *nodes;
-    bool *lowered; // indexed by node of the segment: the result is rounded
+    bool *lowered; // indexed by node of `graph`: the node's result is rounded to `precision`
     bool tells;
 };
 
@@ -191,7 +192,7 @@ static bool is_lowered(const struct inf_segment *segment, uint32_t node)
            (segment->pinned == NULL || !segment->pinned[node]);
 }
 
-// Returns true if a node that stays in fp32 reads the value.
+// Returns true if a node that stays in fp32 reads the value, so that the value must not be rounded.
 static bool stays_whole(const struct inf_segment *segment, uint32_t value)
 {
     const struct inf_graph *graph = segment->graph;

@@ -26,7 +26,8 @@ extern const struct inf_backend inf_absent_backend;
 // each run takes 5 ms longer, so that reduced precision is faster.
 extern const struct inf_backend inf_half_backend;
 
-// Like inf_half_backend, and reports whether a result overflowed.
+// Supports fp16 and bf16 as inf_half_backend does. In addition, reports whether the result of a
+// node overflowed.
 extern const struct inf_backend inf_telling_backend;
 
 #endif

@@ -16,8 +16,8 @@ static struct vulkan_faults *faults = &none;
 static PFN_vkGetInstanceProcAddr next_instance;
 static PFN_vkGetDeviceProcAddr next_device;
 static VkInstance instance;
-// Loaded while the instance is created, because later the loader would return this layer's
-// function.
+// Pointers to functions of the driver, loaded while the instance is created, because later the
+// loader would return this layer's own function.
 static PFN_vkGetPhysicalDeviceMemoryProperties next_memory_types;
 static PFN_vkGetPhysicalDeviceProperties next_properties;
 static VkDevice any_device;

@@ -16,8 +16,9 @@
 // The environment variable that names the file to the layer.
 #define VULKAN_FAULTS_ENV "VULKAN_FAULTS"
 
-// If all members are 0, nothing fails. A VkResult here is returned by the call instead of the
-// driver's result.
+// The state that the test and the layer share. If all members are 0, nothing fails. If
+// create_device, submit, wait, allocate or pipeline is not 0, that call returns this VkResult in
+// place of the driver's result.
 struct vulkan_faults {
     _Atomic int32_t create_device, submit, wait, allocate, pipeline;
     // Pipelines fail only if this word of their specialisation constants has this value.
@@ -29,10 +30,10 @@ struct vulkan_faults {
     atomic_bool hang;
     // While this is set, creating a device blocks.
     atomic_bool delay_device;
-    // The submission with this number sets `raised`. 0: no submission does.
+    // The number of the submission at which the layer sets `raised`; 0: never.
     _Atomic uint32_t raise_at;
     atomic_bool raised;
-    // Number of calls so far.
+    // Number of calls so far that create a device, submit work, or create pipelines.
     _Atomic uint32_t devices, submits, pipelines;
     // Number of allocations that were not freed yet.
     _Atomic int32_t allocations;

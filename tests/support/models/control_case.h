@@ -16,13 +16,13 @@
 #define INF_CONTROL_OUTPUTS_MAX  4
 #define INF_CONTROL_ELEMENTS_MAX 64
 
-// The inputs of a run.
+// The elements and shapes of the inputs with which a model is run.
 struct inf_feed {
     const void *data[4];
     struct inf_shape shapes[4];
 };
 
-// The outputs of a run.
+// The type, shape and elements of one output of a run.
 struct inf_numbers {
     enum inf_dtype dtype;
     struct inf_shape shape;
@@ -35,10 +35,11 @@ struct inf_control_case {
     struct inf_tfjs_writer *writer; // writer of the model that was begun
     struct inf_error err;
     struct inf_numbers results[INF_CONTROL_OUTPUTS_MAX]; // outputs of the last run
-    uint32_t interpreted; // nodes of the last run that were in no plan
+    // number of nodes in the last run that were in no plan, so that they ran one by one
+    uint32_t interpreted;
 };
 
-// The only case. inf_control_init() initialises it before each test of a suite.
+// The model and device of the current test. inf_control_init() initialises it before each test.
 extern struct inf_control_case inf_control;
 
 // Creates the folder of the model and opens the reference device. Runs before each test.
@@ -47,7 +48,7 @@ void inf_control_init(void);
 // Removes the folder and closes the device. Runs after each test.
 void inf_control_fini(void);
 
-// Begins a model.
+// Begins to write a model. The functions below add its inputs, constants and nodes.
 void inf_control_begin(void);
 
 // Adds an input. `type` is TensorFlow's name of the type.

@@ -61,7 +61,8 @@ struct place {
     size_t index;    // index in an array
 };
 
-// Finds value number *index in a walk through all values below `value`.
+// Finds value number *index below `value`, counting all nested values in document order, and stores
+// its place. Otherwise subtracts the number of values from *index.
 static int find_place(json_t *value, size_t *index, struct place *place)
 {
     const char *key;

@@ -22,8 +22,8 @@ void inf_mutate_bytes(const char *text, size_t size, unsigned rounds, inf_mutate
 // Visits `rounds` documents with one to four digits changed.
 void inf_mutate_digits(const char *text, size_t size, unsigned rounds, inf_mutate_visit *visit);
 
-// Visits documents with each value replaced by values of other types, and removed. Returns the
-// number of values.
+// For each value in the document, visits one document without the value, and documents in which a
+// value of another type replaces it. Returns the number of values.
 size_t inf_mutate_values(const char *text, size_t size, inf_mutate_visit *visit);
 
 #endif

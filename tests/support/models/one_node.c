@@ -197,8 +197,8 @@ static void copy_in(struct inf_device *device, struct inf_binding *binding, size
     size_t total = (size_bytes + 3 * GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
     cr_assert_eq(inf_buffer_alloc(&binding->buffer, device, total + 256, INF_BUFFER_STAGING, &err),
                  INF_OK, "%s", err.text);
-    // Choose an aligned offset, so that the device can bind the operand, with room for the guard
-    // before it.
+    // Choose an offset that leaves room for the guard bytes before the operand and is aligned as
+    // the device requires.
     size_t alignment = inf_device_info(device)->alignment;
     binding->offset = (GUARD_BYTES + alignment - 1) / alignment * alignment;
     memcpy((char *)inf_buffer_host(binding->buffer) + binding->offset - GUARD_BYTES,

@@ -13,7 +13,8 @@
 struct one_tensor {
     enum inf_dtype dtype;
     struct inf_shape shape;
-    void *data; // aligned to 64, with guard bytes around it; or at a fence
+    // aligned to 64, with guard bytes before and after; if the node is fenced, inside `fence`
+    void *data;
     // If the node is fenced, memory that holds `data` and ends at an unreadable page.
     struct fence fence;
     size_t size_bytes; // bytes of the elements
@@ -28,7 +29,8 @@ struct one_node {
     uint32_t input_count;
     struct one_tensor outputs[ONE_NODE_OUTPUTS]; // outputs of the last successful run
     uint32_t output_count;
-    // Devices with their own memory get f32 operands in 16 bits (struct inf_segment).
+    // Set for devices with their own memory that store f32 operands in 16 bits (struct
+    // inf_segment).
     bool lowered;
     bool fenced;        // operands end at an unreadable page, so that a read beyond them crashes
     const char *kernel; // name of the kernel of the last run; static

@@ -47,10 +47,10 @@ void inf_onnx_put_port(struct inf_pb_writer *writer, uint32_t field, const char 
 // attributes.
 void inf_onnx_open_node(struct inf_pb_writer *writer, const char *op, const char *a, const char *b,
                         const char *output);
-// Adds an initialiser (field 5) of floats in raw_data.
+// Adds a constant tensor (an initialiser, field 5) of floats, stored as raw_data.
 void inf_onnx_put_floats(struct inf_pb_writer *writer, const char *name, const int64_t *dims,
                          uint32_t rank, const float *data);
-// Adds an initialiser of INT64 in raw_data, of rank 1.
+// Adds a constant tensor of rank 1 (an initialiser, field 5) of INT64, stored as raw_data.
 void inf_onnx_put_int64s(struct inf_pb_writer *writer, const char *name, const int64_t *data,
                          uint32_t count);
 // Adds an attribute to the open node: an integer.

@@ -17,7 +17,7 @@ struct inf_tfjs_case {
     struct inf_error err;
 };
 
-// The only case. inf_tfjs_case_init() initialises it before each test of a suite.
+// The folder and model of the current test. inf_tfjs_case_init() initialises it before each test.
 extern struct inf_tfjs_case inf_tfjs_case;
 
 // Creates the folder. Runs before each test.

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A model that is being written.
+// A TensorFlow.js model to which the functions below add nodes, weights and outputs.
 struct inf_tfjs_writer;
 
 // Begins a model in an existing directory.
@@ -46,8 +46,8 @@ void inf_tfjs_writer_attr_ints(struct inf_tfjs_writer *writer, const char *key,
 // Sets an attribute to {"list": {"s": [...]}}. `texts` are separated by commas.
 void inf_tfjs_writer_attr_texts(struct inf_tfjs_writer *writer, const char *key, const char *texts);
 
-// Makes a tensor ("node", "node:1") the output `key` of the signature. A model for which this is
-// never called has no signature.
+// Makes a tensor ("node" or "node:1") an output of the model, called `key` in the model's
+// signature. If this function is never called, the model has no signature.
 void inf_tfjs_writer_output(struct inf_tfjs_writer *writer, const char *key, const char *tensor);
 
 // Writes the files and frees the writer.

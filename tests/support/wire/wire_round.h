@@ -9,7 +9,7 @@
 #include "proto/wire/message.h"
 #include "tests/support/wire/wire_bytes.h"
 
-// The state of the current test.
+// The messages and memory of the current test's round trip.
 struct wire_round {
     union inf_message sent, got;
     struct inf_scratch *scratch;
@@ -17,7 +17,7 @@ struct wire_round {
 };
 extern struct wire_round wire_round;
 
-// The .init and .fini functions of a suite.
+// Prepare and free `wire_round`. They are the .init and .fini functions of a test suite.
 void wire_round_open(void);
 void wire_round_close(void);
 
@@ -46,7 +46,8 @@ struct wire_field {
 #member, offsetof(struct type, member), sizeof(((struct type *)0)->member)                 \
     }
 
-// Asserts that these fields of a part of the decoded message equal the sent ones.
+// Asserts that the listed fields have the same values in the sent and in the decoded message.
+// `part` is the member of the message that has the fields.
 #define SAME_FIELDS(part, fields)                                                                  \
     wire_same_fields(&wire_round.got.part, &wire_round.sent.part, fields,                          \
                      sizeof(fields) / sizeof((fields)[0]))
