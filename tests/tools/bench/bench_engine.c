@@ -53,8 +53,8 @@ struct bench {
     double ms;
     struct bench_inputs inputs;
     bool profile, declined, compare, host;
-    struct vulkan_faults *faults; // --host
-    const char *cache;            // --first
+    struct vulkan_faults *faults; // only for --host: the layer that times the driver
+    const char *cache;            // only for --first: the directory of the device's caches
     uint64_t begin_ns;            // start of the process
     struct tool_engine engine;
 };

@@ -11,7 +11,7 @@
 #define RUNS_MIN 20u
 #define RUNS_MAX 10000u
 
-// The times of one run, in us.
+// Columns of the table of times. Each is measured for every run, in us.
 enum column {
     OURS,       // elapsed time outside of the driver's submits and waits
     SUBMITS,    // in the driver's submits
@@ -85,7 +85,8 @@ enum inf_code bench_host(const struct bench_subject *subject, struct vulkan_faul
                              : inf_fail(err, INF_EXHAUSTED, "no memory for times");
     uint32_t runs = 0;
     faults->timed = true;
-    // Do not count the first runs: they record and upload, and learn the cost of slices.
+    // Do not measure the first runs, because they record commands, upload weights, and learn how to
+    // split the work into submissions.
     for (uint32_t i = 0; code == INF_OK && i < 5; i++)
         code = run_once(subject, faults, times_us[0], err);
     uint64_t begin_ns = inf_clock_ns();

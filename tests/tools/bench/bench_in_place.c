@@ -40,14 +40,14 @@ struct bench {
     struct inf_executable *executable;
     const struct inf_graph *graph;
     struct inf_mapping *mapping;
-    char *memory; // the mapping; it holds the first input twice
+    char *memory; // start of the mapping, which has room for the first input at two addresses
     size_t input_bytes;
     void *outputs[INF_LIMIT_TENSORS];
     double *wall_us[WAYS], *host_us[WAYS];
     uint64_t in_place[WAYS];
 };
 
-// Builds y = the maximum of each row of x.
+// Builds a graph that computes y, the maximum of each row of x.
 static enum inf_code make_graph(struct inf_graph **out_graph, struct inf_error *err)
 {
     const struct inf_shape shape = INF_SHAPE(SIDE, SIDE);
@@ -115,8 +115,8 @@ static double thread_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-// Measures one block of runs in one way of passing the input. The ways alternate, so that each
-// block finds the caches as the previous way left them.
+// Measures one block of runs that pass the input in the way `way`. Blocks of different ways
+// alternate, so that other work on the machine affects all ways.
 static enum inf_code run_block(struct bench *bench, enum way way, uint32_t first, uint32_t count,
                                struct inf_error *err)
 {

@@ -30,7 +30,7 @@
 
 struct bench {
     const char *backend;
-    const char *directory; // of the manifest
+    const char *directory; // directory of the manifest, in which the model files are
     bool check;
     unsigned models, refused, over;
 };
@@ -131,7 +131,7 @@ static void drop_feed(struct feed *feed)
     free(feed);
 }
 
-// Runs once and drops the outputs.
+// Runs the model once with the inputs in `feed`, and discards the outputs.
 static enum inf_code run_once(struct inf_executable *executable, const struct feed *feed,
                               struct inf_error *err)
 {
@@ -207,8 +207,8 @@ static enum inf_code measure_model(const struct bench *bench, const json_t *entr
     return code;
 }
 
-// Measures one model in this process, which runs no other model. Exit status: 0 within the bound, 1
-// beyond it, 2 the model does not run.
+// Measures one model in this process, which runs no other model. Returns the exit status: 0 if the
+// memory is within RATIO_MAX, 1 if it is not, 2 if the model does not run.
 static int measure_alone(const struct bench *bench, const json_t *entry)
 {
     struct measured measured = {0};
@@ -301,7 +301,8 @@ int main(int argc, char **argv)
         else if (option == 'c')
             bench.check = true;
         else
-            optind = argc; // forces the usage message
+            // an invalid index of arguments, so that the usage message is printed below
+            optind = argc;
     }
     if (argc - optind != 1) {
         fputs("usage: bench_memory MANIFEST.json [--backend NAME] [--only ID] [--check]\n", stderr);

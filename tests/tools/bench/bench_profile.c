@@ -10,9 +10,10 @@
 
 #define PROFILE_RUNS 20u
 
-// --- work ---
+// --- multiply-adds and bytes of each step ---
 
-// Returns the multiply-adds of a product; 0 for other nodes.
+// Returns the number of multiply-adds of a node that computes products (such as a convolution); 0
+// for other nodes.
 static double node_macs(const struct inf_graph *graph, const struct inf_node *node)
 {
     if (node->input_count < 2 || node->inputs[1] == INF_VALUE_NONE)
@@ -52,7 +53,8 @@ static double value_bytes(const struct inf_graph *graph, uint32_t value)
     return (double)size;
 }
 
-// Returns the listed node whose step computes `node`; INF_NODE_NONE if there is none.
+// A step computes one node or a chain of fused nodes, and only its last node is marked in `listed`.
+// Returns the last node of the step that computes `node`; INF_NODE_NONE if there is none.
 static uint32_t computed_by(const struct inf_graph *graph, const bool *listed, uint32_t node)
 {
     while (node != INF_NODE_NONE && !listed[node]) {
@@ -68,7 +70,8 @@ static uint32_t computed_by(const struct inf_graph *graph, const bool *listed, u
     return node;
 }
 
-// Fills work[n] for each listed node n.
+// Sets work[n] for each node n that is marked in `listed`, that is the last node of a step, to the
+// work of that step.
 static void sum_work(const struct inf_graph *graph, const bool *listed, struct work *work)
 {
     for (uint32_t n = 0; n < graph->node_count; n++) {
@@ -93,12 +96,13 @@ static void sum_work(const struct inf_graph *graph, const bool *listed, struct w
 struct timed {
     struct inf_node_profile *nodes;
     double *best_us;
-    struct work *work; // indexed by node
-    bool *listed;      // indexed by node
+    struct work *work; // indexed by node; only the entry of the last node of each step is set
+    bool *listed;      // indexed by node; true for the last node of each step
     uint32_t count;
 };
 
-// Returns the peak of the cores for the precision and kind of work of the step.
+// Returns the peak rate of the cores, in multiply-adds per second, for the precision and the kind
+// of arithmetic of the step.
 static double peak_of(const struct inf_node_profile *profile, const struct tool_peaks *peaks,
                       enum inf_precision precision)
 {
@@ -168,7 +172,7 @@ static enum inf_code print_weights(const struct bench_subject *subject, struct i
     return INF_OK;
 }
 
-// Prints the CPU time of the calling thread in a run.
+// Prints the shortest CPU time that the calling thread used in a run.
 static enum inf_code print_host(const struct bench_subject *subject,
                                 struct inf_error *err) INF_MAY_BLOCK
 {

@@ -124,7 +124,8 @@ static void close_caller(void *context)
 
 // --- the table ---
 
-// The results that the last lines compare: one client, 1 KiB and 4 MiB.
+// Median times with one client, from which the last lines of output are computed: 1 KiB and 4 MiB
+// of payload.
 struct goals {
     double bare_1k_us, inline_1k_us, in_place_4m_us;
 };
@@ -154,8 +155,8 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Returns the median difference in time between a 4 MiB tensor in place and a 1 KiB tensor in the
-// frame. The two alternate on one connection.
+// Returns the median difference in time between two requests that alternate on one connection: one
+// with a 4 MiB tensor in shared memory, and one with a 1 KiB tensor in the frame.
 static double measure_size_cost(const struct rpc_daemon *daemon)
 {
     static double differences[PAIRS];
@@ -203,8 +204,8 @@ static void print_row(size_t bytes, unsigned clients, struct rpc_times bare,
     fflush(stdout);
 }
 
-// Measures rounds of all four ways, and shows the best round of each. The best round matters
-// because waking a processor costs more than everything else and happens in some rounds only.
+// Measures several rounds of all four columns, and prints the best round of each. The best round is
+// used because waking a processor costs more than everything else and happens only in some rounds.
 static void measure_row(const struct rpc_daemon *daemon, size_t bytes, unsigned clients,
                         unsigned ms, struct goals *goals)
 {

@@ -12,7 +12,7 @@ struct bench_subject {
         [256]; // what the model is called: the last part of its path that says more than "model"
     struct inf_model *model;
     struct inf_executable *executable;
-    const struct inf_graph *graph; // the graph that runs
+    const struct inf_graph *graph; // the graph after the passes, from which the model was compiled
     struct inf_npy files[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS], *outputs[INF_LIMIT_TENSORS];
     const void *input_data[INF_LIMIT_TENSORS];

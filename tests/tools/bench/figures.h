@@ -22,7 +22,7 @@ struct figure {
 };
 
 struct figures {
-    FILE *json; // NULL if no JSON file was requested
+    FILE *json; // the JSON file to write; NULL: none was requested
     unsigned count, missed;
 };
 

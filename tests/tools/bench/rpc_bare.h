@@ -15,15 +15,15 @@
 struct rpc_bare {
     size_t payload_bytes;
     unsigned clients;
-    int (*pairs)[2]; // socket pairs; [1] is the client's
+    int (*pairs)[2]; // one pair of sockets per client; the client uses [1], the server [0]
     pid_t server;
 };
 
 // Forks the server. The calling process must have one thread.
 void rpc_bare_start(struct rpc_bare *bare, size_t payload_bytes, unsigned clients);
 
-// As rpc_bare_start(), with another server: `serve` runs in the forked process and gets the first
-// socket of each pair.
+// Starts a server in a forked process, as rpc_bare_start() does, but the process runs `serve`,
+// which answers the requests on the first socket of each pair.
 void rpc_bare_start_with(struct rpc_bare *bare, size_t payload_bytes, unsigned clients,
                          void (*serve)(const struct rpc_bare *bare));
 

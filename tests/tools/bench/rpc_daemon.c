@@ -29,7 +29,8 @@ const char *rpc_daemon_path(void)
     if (named != NULL || size < 0)
         return named != NULL ? named : "inferd";
     path[size] = '\0';
-    for (int i = 0; i < 3; i++) { // build/tests/tools/bench_rpc -> build/daemon/inferd
+    // go up three folders: build/tests/tools/bench_rpc -> build, for build/daemon/inferd
+    for (int i = 0; i < 3; i++) {
         char *slash = strrchr(path, '/');
         if (slash != NULL)
             *slash = '\0';

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// The connection of a client, with at most one request.
+// The connection of one client, which has at most one request in flight.
 struct peer {
     struct echo *echo;
     struct peer *next; // next connection in the list of the worker or of the loop
@@ -25,7 +25,7 @@ struct list {
 };
 
 struct echo {
-    pthread_mutex_t mutex; // guards the lists
+    pthread_mutex_t mutex; // guards `waiting` and `done`
     pthread_cond_t filled;
     struct list waiting, done;
     int done_fd;

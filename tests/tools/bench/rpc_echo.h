@@ -8,7 +8,8 @@
 
 #include "tests/tools/bench/rpc_bare.h"
 
-// As rpc_bare_start(), but starts this server. rpc_bare_stop() and rpc_bare_way() work with it.
+// Forks this server, in the way in which rpc_bare_start() forks the bare server. Use
+// rpc_bare_stop() to stop it and rpc_bare_way() to measure it.
 void rpc_echo_start(struct rpc_bare *bare, size_t payload_bytes, unsigned clients);
 
 #endif

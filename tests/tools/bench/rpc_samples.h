@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A way of making round trips. The functions run on the client's own thread, and exit the program
-// if something fails.
+// The functions that make round trips to one kind of server. They run on the client's own thread,
+// and exit the program if something fails.
 struct rpc_way {
     void *(*open)(void *context, unsigned index); // connects one client
     void (*trip)(void *client);                   // makes one round trip

@@ -85,8 +85,8 @@ void serving_show_overload(struct figures *figures, const struct serving_options
     serving_trip(callers[0]);
     double capacity = measure_capacity(&target, seconds);
     run_burst(callers, 0.9 * capacity, 2 * seconds, &usual);
-    // Clients with a deadline send it with the request, because the daemon refuses requests that
-    // cannot meet it.
+    // Set the deadline in the requests of all clients, so that the daemon can refuse a request that
+    // it cannot answer in time.
     callers[0]->request.timeout_ms = (uint64_t)(usual.p99_ms * 1.25) + 1;
     // The machine's speed may change during the benchmark, so it is measured before and after.
     double before = measure_capacity(&target, seconds / 2);
@@ -141,8 +141,8 @@ static void take_share(void *context, inferd_result *result, const struct inferd
         rpc_die("cannot send: %s", refused.text);
 }
 
-// Runs as a process of another user that sends requests without a pause. Reports the device time of
-// its answers.
+// Runs in a child process that acts as another user: sends requests without a pause. Returns the
+// total device time of the answered requests.
 static uint64_t be_user(const struct serving_target *target, unsigned index, uint64_t begin_ns,
                         uint64_t end_ns)
 {
@@ -210,12 +210,13 @@ void serving_show_fairness(struct figures *figures, const struct serving_options
 
 // --- batching ---
 
-#define BATCH_WIDTH  1024
-#define BATCH_LAYERS 8 // 32 MiB of constants: a single row is limited by memory
+#define BATCH_WIDTH 1024
+// 32 MiB of constants: a run of a single row is limited by reading them from memory
+#define BATCH_LAYERS 8
 #define CLIENTS      16
 
 struct batching {
-    double alone_p50_us; // one client, one row
+    double alone_p50_us; // median time of a request if one client sends one row at a time
     double crowd_rows;   // rows per second of many clients with one row each
     double best_rows;    // rows per second of one client with the best number of rows per request
     unsigned best;

@@ -17,7 +17,8 @@ struct serving_caller {
     inferd_client *client;
     inferd_tensor input;
     inferd_request request;
-    // times of the last answer: the run; and the sum of queue, input and output
+    // Times of the last answer: how long the model ran, and the sum of the times in the queue, for
+    // preparing inputs and for writing outputs.
     double compute_us, inside_us;
 };
 
@@ -33,7 +34,8 @@ struct serving_target {
 
 // Returns the functions that make round trips to a target.
 struct rpc_way serving_way(struct serving_target *target);
-// The steps of such a round trip: open, trip, close. Errors exit the program.
+// Open a connection, make a round trip, and close the connection: the functions in serving_way().
+// Errors exit the program.
 struct serving_caller *serving_open(const struct serving_target *target);
 void serving_trip(struct serving_caller *caller);
 void serving_close(struct serving_caller *caller);
@@ -43,7 +45,7 @@ void serving_close(struct serving_caller *caller);
 // a cache.
 void serving_write_chain(const char *directory, int64_t width, unsigned layers, bool own);
 
-// Sorts the values and returns a percentile.
+// Sorts the values and returns a quantile: `part` is from 0 (the minimum) to 1 (the maximum).
 double serving_quantile(double *values, size_t count, double part);
 
 // The options of bench_serving.
@@ -55,7 +57,8 @@ struct serving_options {
 
 // --- serving_rpc.c ---
 
-// Compares round trips with bare ones, and measures requests per second.
+// Compares round trips through the daemon with round trips over a bare socket, and measures
+// requests per second.
 void serving_show_rpc(struct figures *figures, const struct serving_options *options);
 // Compares real models through the daemon with the engine alone.
 void serving_show_engine(struct figures *figures, const struct serving_options *options);

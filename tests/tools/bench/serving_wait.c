@@ -31,7 +31,8 @@ static void sleep_until(uint64_t at_ns)
 
 // --- deadlines ---
 
-// A client that keeps the device busy: 4 requests in flight.
+// Four threads that keep the device busy. Each sends its next request when the last one is
+// answered.
 struct crowd {
     struct serving_target target;
     atomic_bool over;
@@ -48,8 +49,8 @@ static void *keep_busy(void *context)
     return NULL;
 }
 
-// Regularly sends a request that the loop answers without a worker. Its round trip takes at least
-// one iteration of the loop.
+// Regularly sends a request that the daemon's event loop answers without a worker. The round trip
+// is at least as long as the current iteration of the loop.
 struct pings {
     const char *socket;
     atomic_bool over;
@@ -76,8 +77,8 @@ static void *send_ping(void *context)
     return NULL;
 }
 
-// Sends as many requests to a bare thread, which waits in read() and answers at once. This measures
-// the cost of two wake-ups.
+// Sends as many requests as struct pings, but to a thread of this program, which waits in read()
+// and answers at once. This measures the cost of two wake-ups without a daemon.
 struct bare_pings {
     int there, back;   // eventfds
     atomic_bool over;  // the sender has stopped
@@ -145,9 +146,9 @@ static void take_answer(void *context, inferd_result *result, const struct infer
     inferd_result_free(result);
 }
 
-// Sends one request and waits for the answer. If the request is to be cancelled, that happens after
-// 2 ms. Returns the milliseconds from the due time to the answer; negative if the answer was not
-// the expected one.
+// Sends one request and waits for the answer. If the request is to be cancelled, cancels it after 2
+// ms. Returns the milliseconds from the time at which the request should end (its deadline, or the
+// cancellation) to the answer; negative if the answer was not the expected one.
 static double time_answer(struct serving_caller *caller, uint64_t timeout_ms)
 {
     struct inferd_error err;
@@ -281,7 +282,7 @@ static double resident_kib(const struct rpc_daemon *daemon)
     return (double)read_status(path, "VmRSS");
 }
 
-// Returns the number of times that a thread of the daemon has gone to sleep.
+// Returns how many times the threads of the daemon have gone to sleep so far.
 static double count_switches(const struct rpc_daemon *daemon)
 {
     char path[320];

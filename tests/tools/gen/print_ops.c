@@ -9,7 +9,8 @@
 #include "backends/registry.h"
 #include "tests/conformance/cases.h"
 
-// The number of nodes of a type that a device was queried about, and how many it supports.
+// For one operator and element type: about how many nodes a device was queried, and how many of
+// these it supports.
 struct answers {
     uint32_t asked, taken;
 };
@@ -95,8 +96,8 @@ static void print_op(const struct inf_op_info *info)
 
 // --- the matrix ---
 
-// Returns the column under which a node counts: the type of its first input, or of its second for
-// select.
+// Returns the column (element type) of the table to which a node belongs: the type of its first
+// input, or for `select` the type of its second input.
 static size_t column_of(const struct inf_graph *graph)
 {
     const struct inf_node *node = &graph->nodes[0];

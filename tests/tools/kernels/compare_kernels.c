@@ -18,7 +18,7 @@ static void print_line(const char *what, const struct inf_cpu_candidate *candida
     printf("  %s\n", node->name);
 }
 
-// Prints the times of the fusion levels of the group that ends with `node`, if there is one.
+// If a group of fused nodes ends with `node`, prints the time of the group at each fusion level.
 static enum inf_code compare_forms(struct inf_device *device, const struct inf_segment *segment,
                                    uint32_t node, enum inf_cpu_fusion_level most,
                                    struct inf_error *err)

@@ -79,7 +79,7 @@ static const struct function {
     {"reciprocal", exact_reciprocal, offsetof(struct inf_simd, reciprocal), false},
 };
 
-// The worst errors of one function at one ISA level.
+// The largest errors that were found for one function at one ISA level.
 struct worst {
     double units, units_at; // largest error in units in the last place of the result
     double scaled;          // largest error in units of the larger of |y| and 2^-6 |x|

@@ -12,14 +12,15 @@
 #define ROUNDS    1000
 #define TRIES     20
 
-// Operands of all loops. They are zeros, which are valid for every type.
+// Buffers for the operands of all measured loops. They contain zeros, which are valid in every
+// element type.
 struct operands {
     _Alignas(64) float w[DEPTH * WIDTH_MAX], y[INF_GEMM_ROWS_MAX * WIDTH_MAX];
     float a[INF_GEMM_ROWS_MAX * DEPTH], bias[WIDTH_MAX];
 };
 
-// Returns the best of several measured rates. `work` is the number of multiply-adds in one call of
-// `run`.
+// Measures several times how many multiply-adds per second `run` computes, and returns the highest
+// rate. `work` is the number of multiply-adds in one call.
 static double measure_rate(void (*run)(const void *loop, struct operands *operands),
                            const void *loop, double work)
 {

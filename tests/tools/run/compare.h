@@ -5,7 +5,8 @@
 
 #include "client/inferctl/tensor/npy.h"
 
-// The accepted difference. Members that do not apply are 0 or false.
+// The accepted difference between a tensor and its reference. Members that do not apply are 0 or
+// false.
 struct tool_tolerance {
     double atol, rtol; // floats: |got - ref| <= atol + rtol * |ref|
     // floats, instead of atol and rtol: |got - ref| <= of_larger * max(1, |ref|); 0: not used

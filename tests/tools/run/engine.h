@@ -23,7 +23,8 @@ struct tool_engine {
 enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, uint32_t threads,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// As tool_engine_open(), with all options of devices.
+// Opens `backend` and its fallback devices as tool_engine_open() does, but the caller sets all
+// options of the devices.
 enum inf_code tool_engine_open_with(struct tool_engine *engine, const char *backend,
                                     const struct inf_device_options *options,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

@@ -97,7 +97,7 @@ int kernel_list(const struct kernel_case *call, const char *name, int64_t *eleme
     return INF_MIN(count, capacity);
 }
 
-// --- building ---
+// --- adding inputs, constants and nodes to the graph ---
 
 static bool check_code(struct kernel_case *call, enum inf_code code)
 {

@@ -13,8 +13,9 @@
 struct kernel_case {
     const json_t *attrs, *inputs, *outputs; // attributes, inputs and outputs of the recorded call
     struct inf_graph *graph;
-    uint32_t given[KERNEL_TENSORS];        // values that are the graph's inputs
-    struct inf_blob *data[KERNEL_TENSORS]; // recorded data of these inputs
+    uint32_t given[KERNEL_TENSORS]; // values that are the graph's inputs
+    // recorded elements of these inputs, which are passed at run time
+    struct inf_blob *data[KERNEL_TENSORS];
     uint32_t given_count;
     uint32_t results[KERNEL_TENSORS]; // values that correspond to `outputs`, in order
     uint32_t result_count;
@@ -44,12 +45,13 @@ int kernel_list(const struct kernel_case *call, const char *name, int64_t *eleme
 bool kernel_has(const struct kernel_case *call, const char *name);
 // Adds input `name` to the graph and returns its value. The recorded data is passed at run time.
 uint32_t kernel_input(struct kernel_case *call, const char *name);
-// As kernel_input(), for element `index` of a list of inputs ("0", "1", ...).
+// Adds an input that the recorded call has as element `index` of a list of inputs ("0", "1", ...).
+// Returns its value.
 uint32_t kernel_input_at(struct kernel_case *call, uint32_t index);
 // Returns the number of recorded inputs.
 uint32_t kernel_input_count(const struct kernel_case *call);
 
-// Adds a constant list of i32.
+// Adds a constant of type i32 and rank 1, and returns its value.
 uint32_t kernel_ints(struct kernel_case *call, const int64_t *elements, int count);
 // Adds an i32 constant of shape [rows,columns].
 uint32_t kernel_matrix(struct kernel_case *call, const int64_t *elements, int rows, int columns);
@@ -84,21 +86,22 @@ uint32_t kernel_transpose(struct kernel_case *call, uint32_t value, const int64_
 // Adds a tensor whose elements are all equal.
 uint32_t kernel_fill(struct kernel_case *call, const int64_t *dims, int rank, enum inf_dtype dtype,
                      double value);
-// Adds kind(a, b).
+// Adds a node that computes kind(a, b), and returns its output.
 uint32_t kernel_binary(struct kernel_case *call, enum inf_binary_kind kind, uint32_t a, uint32_t b);
-// Adds kind(x) with alpha 0.
+// Adds a node that computes kind(x) with the attribute alpha set to 0, and returns its output.
 uint32_t kernel_unary(struct kernel_case *call, enum inf_unary_kind kind, uint32_t x);
 
-// Names `value` as the next recorded output.
+// Declares that `value` corresponds to the next recorded output.
 void kernel_result(struct kernel_case *call, uint32_t value);
-// Latches INF_UNSUPPORTED with this reason.
+// Records that the kernel cannot be mapped, for the reason `why`: sets call->code to
+// INF_UNSUPPORTED, unless an earlier failure has set it.
 void kernel_refuse(struct kernel_case *call, const char *why);
 
-// Adds the nodes that compute `kernel` to the graph of `call`. Returns false if no table has this
-// kernel.
+// Adds the nodes that compute the TensorFlow.js kernel `kernel` to the graph of `call`. Returns
+// false if no kernel table has a row for the kernel.
 bool kernel_map(struct kernel_case *call, const char *kernel);
 
-// A table row: how one kernel is mapped.
+// A table row: the function that adds the nodes for one TensorFlow.js kernel to a graph.
 struct kernel_row {
     const char *name;
     void (*map)(struct kernel_case *call, int argument);

@@ -8,7 +8,8 @@
 
 #define AXES_MAX 3
 
-// The windows of conv, pool and dilation kernels along the spatial axes.
+// The window sizes, strides, dilations and padding of a convolution, pooling or dilation kernel,
+// one number per spatial axis.
 struct windows {
     int axes;
     enum inf_padding padding;

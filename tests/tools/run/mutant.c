@@ -7,7 +7,7 @@
 
 #include "tests/support/models/mutate.h"
 
-// A repeat stops when the document reaches this size.
+// The maximum size of a document in which parts are repeated. Repeating stops at this size.
 #define SIZE_MOST ((size_t)4 << 20)
 
 // argument of compare_keys(), valid while qsort() runs
@@ -63,7 +63,7 @@ void mutant_splice(struct mutant *mutant, size_t begin, size_t end, const char *
     mutant->size = left + size;
 }
 
-// Returns a random part with the key of `part`, possibly `part` itself.
+// Returns a random part of the same kind (with the same key) as `part`, possibly `part` itself.
 static uint32_t choose_alike(const struct mutant_parts *parts, uint32_t part, uint64_t *state)
 {
     uint32_t key = parts->items[part].key, first = 0, end = parts->count;
@@ -86,7 +86,8 @@ static uint32_t choose_part(const struct mutant_parts *parts, uint64_t *state)
     uint32_t any = inf_mutate_random(state) % parts->count;
     if (inf_mutate_random(state) % 4 == 0)
         return any;
-    // Choose a hash of keys at random, and take the next part whose key has that hash.
+    // Choose a number below 64 at random, and take the next part whose key has this value modulo
+    // 64.
     uint32_t kind = inf_mutate_random(state) % 64, index = any;
     for (uint32_t i = 0; i < parts->count; i++) {
         uint32_t at = (any + i) % parts->count;

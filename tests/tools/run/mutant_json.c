@@ -106,8 +106,8 @@ static void drop_part(struct mutant *mutant, const struct mutant_parts *parts, u
 static void repeat_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
                         unsigned times)
 {
-    // The importer refuses a repeated key at once. Therefore repeat the enclosing array element
-    // instead of an object member.
+    // Repeat the enclosing array element instead of an object member, because the importer refuses
+    // an object with a repeated key at once.
     while (parts->items[part].parent != MUTANT_NO_PART &&
            parts->items[parts->items[part].parent].type == '{')
         part = parts->items[part].parent;

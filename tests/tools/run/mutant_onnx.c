@@ -104,7 +104,8 @@ static void cut_parts(struct mutant_parts *parts, const struct mutant *document)
     cut_message(parts, document, 0, document->size, MUTANT_NO_PART, MODEL, 0);
 }
 
-// Adds `grown` bytes to the encoded length of `part` and of each part that encloses it.
+// Adds `grown` to the length field of `part` and of each part that encloses it, after `part` has
+// become longer by so many bytes.
 static void grow_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
                       int64_t grown)
 {
@@ -155,7 +156,7 @@ static void repeat_part(struct mutant *mutant, const struct mutant_parts *parts,
     free(text);
 }
 
-// Appends a bytes field to `text`, which must have room.
+// Appends a protobuf field with `bytes` to the buffer `text`, which must have room for the field.
 static size_t put_field(char *text, unsigned field, const char *bytes, size_t size)
 {
     char tag[10];
@@ -171,7 +172,8 @@ static const char *put_bomb(struct mutant *mutant, const struct mutant_parts *pa
                             uint64_t *state)
 {
     static const unsigned depths[] = {4, 9, 30, 70, 2000};
-    // field numbers: a graph in an attribute, in a node, in a graph
+    // Numbers of the nested fields: a graph in an attribute, the attribute in a node, the node in a
+    // graph.
     static const unsigned path[] = {6, 5, 1};
     unsigned depth = depths[inf_mutate_random(state) % 5];
     const struct mutant_part *p = &parts->items[part];

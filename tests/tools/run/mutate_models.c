@@ -36,7 +36,7 @@
 #define TICK_MS     50
 // Runs are cancelled after this time.
 #define RUN_MS 250
-// Graphs with more work than this are not run.
+// Models whose run would need more operations or bytes than this are not run.
 #define RUN_WORK_MOST  ((uint64_t)40000000)
 #define RUN_BYTES_MOST ((uint64_t)64 << 20)
 // The value of unknown dimensions of inputs.
@@ -51,10 +51,10 @@ struct seed {
     struct mutant_parts parts;
     const struct mutant_format *format;
     uint64_t file_bytes; // size of the weights next to the model file
-    char shard[300];     // one of them, "" where there is none
+    char shard[300];     // path of one of the weight files; "": there is none
 };
 
-// A kind of refusal, and how often it occurred.
+// A kind of error text with which mutants were refused, and how often it occurred.
 struct refusal {
     char *text; // the text without names and numbers
     unsigned count, variant;
@@ -71,7 +71,8 @@ struct tally {
 
 // --- limits on the cost of a mutant ---
 
-// State of the time and memory limits. The handler of SIGPROF reads and writes it.
+// What the limits on time and memory are checked against. The handler of SIGPROF reads and writes
+// it.
 static struct {
     atomic_uint variant, ticks, run_since;
     atomic_bool cancelled;

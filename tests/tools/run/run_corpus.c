@@ -33,7 +33,7 @@ struct corpus {
     unsigned models, failed;
 };
 
-// The state of one model.
+// The model that is being tested, with its tensors and measurements.
 struct subject {
     struct inf_model *model;
     struct inf_executable *executable;

@@ -17,7 +17,7 @@
 
 #define KERNELS_MAX 256
 
-// The results for all calls of one kernel.
+// How many recorded calls of one kernel passed, gave wrong results, or were refused.
 struct kernel_tally {
     char name[48];
     unsigned passed, wrong, refused;
@@ -44,7 +44,7 @@ static struct kernel_tally *tally_of(struct judge *judge, const char *kernel)
 
 // --- comparing ---
 
-// One output of a run, with its actual shape.
+// One output of a run, with the shape that it has after the run.
 struct answer {
     enum inf_dtype dtype;
     struct inf_shape shape;

@@ -28,7 +28,7 @@ struct judge {
     struct tool_engine engine;
     const char *directory; // directory of the manifest
     unsigned models, unsupported, refused, recomputed, ok, failed, informative;
-    bool tried; // the current model has passed the precision check
+    bool tried; // the precision of the current model was checked
 };
 
 // --- one case ---

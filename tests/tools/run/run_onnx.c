@@ -140,7 +140,8 @@ static enum inf_code make_ramp(struct test *test, struct inf_error *err)
     return INF_OK;
 }
 
-// Old test data stores the bits of BF16 as UINT16. Sets the type that the model declares.
+// Sets the type that the model declares if the file has another one: old test data stores the bits
+// of BF16 as UINT16.
 static void settle_type(struct inf_onnx_tensor *tensor, enum inf_dtype wanted)
 {
     if (tensor->dtype == INF_DTYPE_U16 && wanted == INF_DTYPE_BF16)
@@ -188,7 +189,7 @@ static enum inf_code load_model(const struct judge *judge, const struct test *te
                             &passes, err);
 }
 
-// One output of a run, with its actual shape.
+// One output of a run, with the shape that it has after the run.
 struct made {
     enum inf_dtype dtype;
     struct inf_shape shape;

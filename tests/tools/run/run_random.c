@@ -21,7 +21,7 @@
 #include "tests/conformance/random_graph.h"
 #include "tests/tools/run/engine.h"
 
-// One way to run a graph.
+// One way to run a graph: the device, with or without passes, with known or unknown shapes.
 struct subject {
     const char *name;
     struct inf_device *device;
@@ -195,8 +195,8 @@ static enum inf_code run_part(const struct tool_engine *engine, const struct par
 
 // --- reducing a failing graph ---
 
-// The part of a graph that is kept: all outputs or one output. The outputs of removed nodes become
-// inputs.
+// Which part of a failing graph is kept to find a smaller one that still fails: all outputs or one
+// output. The outputs of removed nodes become inputs.
 struct cut {
     bool *nodes;
     uint32_t output; // index of the output; UINT32_MAX for all outputs

@@ -278,7 +278,8 @@ static void count_answer(void *context, inferd_result *result, const struct infe
     }
 }
 
-// Holds requests back until eight have arrived, then answers the last one first.
+// The requests that the fake daemon has received but not answered. When there are eight, it answers
+// them, the last one first.
 struct held {
     uint64_t streams[8];
     int32_t numbers[8];
@@ -371,7 +372,7 @@ Test(client, works_in_a_loop_of_the_callers)
     fake_daemon_stop(daemon);
 }
 
-// While the gate is closed, the fake daemon reads no more frames.
+// Stops the fake daemon from reading frames until `open` is true.
 struct gate {
     atomic_bool open;
 };

@@ -19,7 +19,7 @@ static void send_answer(struct fake_daemon *daemon, const struct fake_frame *fra
     fake_send(daemon, header, message, kind, NULL, 0);
 }
 
-// The last request that the fake daemon received.
+// The fields of the last request that the fake daemon received.
 struct asked {
     char name[80], version[80], device[80], path[PATH_MAX];
 };

@@ -94,8 +94,8 @@ Test(client_refusal, of_shared_memory_is_explained)
                         .shape = {100000},
                         .data = bytes,
                         .size = 100000};
-    // A request with an order key is not sent again without shared memory. libinferd_fallback tests
-    // requests that are.
+    // A request with an order key fails if shared memory is refused, because the library must not
+    // send it again. The tests libinferd_fallback cover requests that are sent again.
     inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1, .order_key = 1};
     inferd_result *result = NULL;
     struct inferd_error err;
@@ -145,8 +145,8 @@ Test(client_disconnect, answers_every_request_once_with_unavailable)
     fake_daemon_stop(daemon);
 }
 
-// Given three requests, the fake daemon sends GOAWAY after the second. It answers the first two and
-// refuses the third, which was not started.
+// The requests that the fake daemon has received. It expects three: it sends GOAWAY after the
+// second, answers the first two, and refuses the third, which it did not start.
 struct farewell {
     unsigned count;
     uint64_t streams[3];

@@ -6,8 +6,8 @@
 
 #include "client/examples/blazeface.h"
 
-// A grid of 2 x 2 cells with one anchor each, for a network with input 8 x 8. The anchors are at 2
-// and 6.
+// The outputs of a small network with input 8 x 8: a grid of 2 x 2 cells with one anchor each. The
+// coordinates of the anchors are 2 and 6.
 struct small {
     float scores[4], boxes[4][16];
     struct blazeface_grid grid;
@@ -94,7 +94,7 @@ Test(blazeface, of_overlapping_boxes_the_best_stays)
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.59f, faces), 1u);
     check_box(&faces[0], 1, 0, 5, 4);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0.61f, faces), 2u);
-    // Two boxes that only touch have no overlap.
+    // Two boxes that touch but do not overlap are both kept.
     set_anchor(&small, 1, 3, 0, 0, 4, 4);
     cr_assert_eq(blazeface_decode(grid, 1, 8, 0.5f, 0, faces), 2u);
 }

@@ -25,8 +25,8 @@ static bool is_open(int fd)
 
 Test(assembler_fds, gives_fds_to_the_frame_they_came_with)
 {
-    // The descriptors may arrive with any piece of frame 2. Pieces before it are bytes of earlier
-    // sends.
+    // The descriptors of frame 2 may arrive with any piece of frame 2. Earlier pieces contain bytes
+    // of earlier sendmsg() calls.
     uint8_t bytes[200];
     size_t before = assembly_put(bytes, 1, 5, 6, 0);
     size_t size = before + assembly_put(bytes + before, 2, 9, 0, 2);

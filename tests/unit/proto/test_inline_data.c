@@ -19,7 +19,8 @@ static struct inf_tensor_entry make_placed(uint64_t region_id, uint64_t offset, 
     return result;
 }
 
-// Resolves the location of one input, and expects this code and reason.
+// Computes the location of a request's only input in a data segment of `data_bytes` bytes, and
+// expects this code and reason.
 static void expect_result(struct inf_tensor_entry input, uint64_t data_bytes, enum inf_code code,
                           enum inf_reason reason)
 {

@@ -11,7 +11,7 @@
 
 TestSuite(message, .init = wire_round_open, .fini = wire_round_close);
 
-// Expects that the encoder has written exactly these bytes.
+// Expects that the encoded bytes of the message in `wire_round` are exactly `wanted`.
 static void is_literally(const char *wanted, size_t size)
 {
     cr_assert_eq(wire_round.bytes.size, size);

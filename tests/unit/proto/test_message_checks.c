@@ -353,8 +353,8 @@ Test(message_checks, model_metadata)
 
 Test(message_checks, memory_of_unpacking_is_bounded)
 {
-    // The message has as many input tensors as fields are allowed, and then a shape with as many
-    // dimensions as fit into the remaining bytes.
+    // A message that needs the most memory to decode: as many input tensors as fields are allowed,
+    // and then a shape with as many dimensions as fit into the remaining bytes.
     static struct wire_bytes bytes;
     static struct wire_bytes tensor;
     static char ones[57000];
