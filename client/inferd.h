@@ -59,8 +59,9 @@ enum inferd_code {
 // Describes a failure.
 struct inferd_error {
     int code; // enum inferd_code
-    char reason
-        [32]; // for programs: "SHAPE_MISMATCH", "QUEUE_FULL", ...; docs/PROTOCOL.md lists them
+    // The reason, for programs: "SHAPE_MISMATCH", "QUEUE_FULL", ... docs/reference/protocol.md lists
+    // all reasons.
+    char reason[32];
     char text[1024];         // one line, for people
     uint32_t retry_after_ms; // how long to wait before trying again; 0: unknown
 };
@@ -446,7 +447,7 @@ INFERD_API int inferd_model_ready(inferd_client *client, const char *name, const
 typedef struct inferd_model_row {
     char name[65], version[24];
     char state[16];    // "UNKNOWN", "LOADING", "READY", "UNLOADING", "UNAVAILABLE"
-    char reason[256];  // why it is not ready; "": it is
+    char reason[256];  // why the model is not ready; "": the model is ready
     char device[32];   // the device on which the model is placed
     char platform[48]; // the file format
     uint64_t memory_bytes;
@@ -478,9 +479,10 @@ INFERD_API int inferd_unload(inferd_client *client, const char *name, const char
 // One device in the list.
 typedef struct inferd_device_row {
     char name[32], backend[16], kind[16], description[128];
-    char health[16]; // "ok", "lost", "quarantined"
-    int priority;    // devices of a higher priority are preferred
-    unsigned slots;  // inferences that the device can run at the same time
+    // "ok", "lost" (the driver lost the device), "quarantined" (not used after repeated failures)
+    char health[16];
+    int priority;   // devices of a higher priority are preferred
+    unsigned slots; // inferences that the device can run at the same time
     unsigned threads;
     // requests that wait for the device, and the maximum of waiting requests
     unsigned queue_depth, queue_limit;
@@ -510,7 +512,7 @@ INFERD_API int inferd_limits(inferd_client *client, const inferd_limit *set, siz
 // The state of the daemon. Counters start with 0 when the daemon starts.
 typedef struct inferd_server_status {
     char version[32];
-    char state[16]; // "ready", "draining"
+    char state[16]; // "ready", or "draining" (finishes requests and takes no new ones)
     uint64_t uptime_ns;
     unsigned connections; // connections that are open at present
     unsigned requests_in_flight;
@@ -596,7 +598,7 @@ typedef struct inferd_declined {
 // A setting of a model's placement, such as "device", "precision" or "mode", and its value.
 typedef struct inferd_setting {
     char name[48], value[256];
-    char origin[16]; // who set the value: "default", "model" (its file), "admin"
+    char origin[16]; // who set the value: "default", "model" (the model's own file), "admin"
     char default_value[256];
     char allowed[128]; // the allowed values
 } inferd_setting;
@@ -606,8 +608,10 @@ typedef struct inferd_placement {
     char name[65], version[24], device[32], backend[16], precision[8];
     char precision_reason[192]; // why the daemon chose this precision
     char policy[16];            // "latency", "throughput", "stability", "memory"
-    char source[16];            // "pinned", "rule", "race", "memory" (a race at an earlier start)
-    char reason[192];           // why the daemon chose this device
+    // how the device was chosen: "pinned", "rule", "race" (a timing comparison of devices), "memory" (the
+    // result of a timing comparison at an earlier start of the daemon)
+    char source[16];
+    char reason[192]; // why the daemon chose this device
     // the device that rules alone would choose, without measuring, and why
     char rule_device[32], rule_reason[192];
     uint64_t macs;        // multiply-adds of one inference
@@ -626,7 +630,8 @@ typedef struct inferd_placement {
     uint64_t shadow_drifted; // checked answers that differed from the reference device
     uint64_t shadow_dropped; // answers that were not checked because the queue of checks was full
     uint64_t recomputed;     // answers computed again in fp32, because they were not finite
-    char shadow_alarm[384];  // how the first of them differed; "": none did
+    // how the first checked answer that differed was different; "": no answer differed
+    char shadow_alarm[384];
 } inferd_placement;
 
 // Returns where a model runs, and why. Free *placement with inferd_placement_free().
@@ -667,8 +672,8 @@ INFERD_API int inferd_precompile(inferd_client *client, const char *name, const 
 // model's graph.
 typedef struct inferd_node {
     char name[128], op[32], device[32];
-    char kernel[48];   // the kernel that computes it; "": it is fused into another node
-    char shape[96];    // of the output: "FP32 [1,8]"
+    char kernel[48];   // the kernel that computes the node; "": the node is fused into another node
+    char shape[96];    // element type and shape of the output, such as "FP32 [1,8]"
     char inputs[256];  // shapes of all inputs, separated by commas
     uint64_t start_ns; // nanoseconds from the start of the run to the start of the node
     uint64_t time_ns;
@@ -677,8 +682,8 @@ typedef struct inferd_node {
     uint64_t nan_count; // elements of the output that are NaN
     uint64_t inf_count; // elements of the output that are infinite
     double min, max;    // minimum and maximum of the finite elements
-    double max_abs;     // "diff": the largest absolute difference between the devices
-    double max_rel;     // "diff": the largest relative difference
+    double max_abs; // only in mode "diff": the largest absolute difference between the two devices
+    double max_rel; // only in mode "diff": the largest relative difference between the two devices
     // In mode "debug": "made here" (the first node with non-finite values) or "came in" (the node's
     // inputs had non-finite values). In mode "diff": "ok", "first" (the first node that differs) or
     // "differs". Otherwise empty.
@@ -695,8 +700,9 @@ typedef struct inferd_inspect_request {
     // "profile": measure the nodes. "debug": look for NaN and infinities. "diff": compare two
     // devices.
     const char *mode;
-    const char *against; // "diff": the other device; NULL: the reference device
-    double tolerance;    // "diff": how much elements may differ; 0: 0.001
+    // only in mode "diff": the device to compare with; NULL: the reference device
+    const char *against;
+    double tolerance; // only in mode "diff": the difference of elements that is accepted; 0: 0.001
     // all inputs, at most 1 MiB together; NULL: the daemon generates values
     const inferd_tensor *inputs;
     size_t input_count;

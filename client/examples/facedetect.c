@@ -116,7 +116,8 @@ static int time_device(inferd_client *client, inferd_request request, const char
     struct inferd_error err;
     double total_ms[RUNS];
     double compute_ms[RUNS];
-    int runs = strcmp(device, "ref") == 0 ? 3 : RUNS; // the reference is slow by design
+    // run less often on the reference device, which is slow
+    int runs = strcmp(device, "ref") == 0 ? 3 : RUNS;
     request.device = device;
     for (int i = -1; i < runs; i++) { // the first run compiles for the device, so it is not timed
         inferd_result *result;

@@ -159,9 +159,9 @@ struct inf_goaway {
 // RepositoryModelUnload.
 struct inf_model_request {
     const char *name;
-    const char *version; // "": the newest version; unload: every version. Loads have none
-    const char *device;  // load: "" the default
-    const char *path;    // load: "" the repository
+    const char *version; // "": the newest version, or for an unload all versions; not used by loads
+    const char *device;  // only for a load: the device to use; "": the daemon's default
+    const char *path;    // only for a load: path of the model; "": search the repository
 };
 
 struct inf_model_metadata {

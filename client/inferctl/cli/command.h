@@ -50,7 +50,7 @@ struct arguments {
 // One verb. `names`, `summary` and `help` are printed by --help.
 struct command {
     const char *name;
-    const char *names; // "MODEL [FILE]"
+    const char *names; // the arguments of the verb as the usage message shows them: "MODEL [FILE]"
     // Minimum and maximum number of arguments that are not options; at most COMMAND_NAMES_MAX.
     size_t names_least, names_most;
     const char *summary;               // one line

@@ -86,8 +86,7 @@ static uint32_t choose_part(const struct mutant_parts *parts, uint64_t *state)
     uint32_t any = inf_mutate_random(state) % parts->count;
     if (inf_mutate_random(state) % 4 == 0)
         return any;
-    // Choose a number below 64 at random, and take the next part whose key has this value modulo
-    // 64.
+    // Choose one of 64 hash values at random, and take the next part whose key has this hash value.
     uint32_t kind = inf_mutate_random(state) % 64, index = any;
     for (uint32_t i = 0; i < parts->count; i++) {
         uint32_t at = (any + i) % parts->count;
