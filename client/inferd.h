@@ -59,8 +59,8 @@ enum inferd_code {
 // Describes a failure.
 struct inferd_error {
     int code; // enum inferd_code
-    // The reason, for programs: "SHAPE_MISMATCH", "QUEUE_FULL", ... docs/reference/protocol.md lists
-    // all reasons.
+    // The reason, for programs: "SHAPE_MISMATCH", "QUEUE_FULL", ... All reasons are listed in
+    // docs/reference/protocol.md.
     char reason[32];
     char text[1024];         // one line, for people
     uint32_t retry_after_ms; // how long to wait before trying again; 0: unknown
@@ -479,7 +479,7 @@ INFERD_API int inferd_unload(inferd_client *client, const char *name, const char
 // One device in the list.
 typedef struct inferd_device_row {
     char name[32], backend[16], kind[16], description[128];
-    // "ok", "lost" (the driver lost the device), "quarantined" (not used after repeated failures)
+    // "ok", "lost" (the driver lost the device), "quarantined" (lost repeatedly)
     char health[16];
     int priority;   // devices of a higher priority are preferred
     unsigned slots; // inferences that the device can run at the same time
@@ -608,8 +608,8 @@ typedef struct inferd_placement {
     char name[65], version[24], device[32], backend[16], precision[8];
     char precision_reason[192]; // why the daemon chose this precision
     char policy[16];            // "latency", "throughput", "stability", "memory"
-    // how the device was chosen: "pinned", "rule", "race" (a timing comparison of devices), "memory" (the
-    // result of a timing comparison at an earlier start of the daemon)
+    // How the device was chosen: "pinned", "rule", "race" (a timing comparison of devices),
+    // "memory" (the result of a timing comparison at an earlier start of the daemon).
     char source[16];
     char reason[192]; // why the daemon chose this device
     // the device that rules alone would choose, without measuring, and why
