@@ -67,7 +67,7 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
         for (const struct inf_cpu_kernel *row = families[family].rows; row->create != NULL; row++) {
             if (row->op != node->op)
                 continue;
-            // If no row supports the node, report the reason of the first row.
+            // If no kernel supports the node, `err` keeps the reason that the first kernel gave.
             enum inf_code answer = row->supports(graph, node, code == INF_OK ? err : NULL);
             if (answer == INF_OK) {
                 *out_kernel = row;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks activations and converts them to bounds. The kernels apply the activations.
+// Checks whether the cpu device can compute a fused activation (an activation that an operator
+// applies to its own result), and converts clamping activations to a minimum and a maximum. The
+// kernels themselves apply the activation.
 #include "backends/cpu/core/activation.h"
 
 #include <math.h>
@@ -34,7 +36,8 @@ enum inf_code inf_cpu_activation_check(const struct inf_graph *graph, const stru
                                        size_t channels, struct inf_error *err)
 {
     const char *op = inf_op_info(node->op)->name;
-    // XNNPACK refuses an empty interval. The comparison also declines bounds that are NaN.
+    // XNNPACK refuses an empty interval [min, max]. Writing the condition as !(min < max) also
+    // declines bounds that are NaN.
     if (activation->kind == INF_ACTIVATION_CLIP && !(activation->min < activation->max))
         return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: clip from %g to %g is no interval", op,
                         (double)activation->min, (double)activation->max);

@@ -6,15 +6,16 @@
 
 #include "backends/cpu/core/kernel.h"
 
-// The activation attributes that several operators share.
+// A fused activation and its parameters, copied from the attributes of any operator that can have
+// one.
 struct inf_cpu_activation {
     enum inf_activation kind;
     float alpha, min, max;
 };
 
 // Returns INF_UNSUPPORTED if `activation` cannot be applied to a result with `channels` channels.
-// `prelu` is the index of the operand that holds the slopes; UINT32_MAX if the operator has no such
-// operand.
+// `prelu` is the index of the node's operand that holds the slopes of a prelu; UINT32_MAX if the
+// operator has no such operand.
 enum inf_code inf_cpu_activation_check(const struct inf_graph *graph, const struct inf_node *node,
                                        const struct inf_cpu_activation *activation, uint32_t prelu,
                                        size_t channels, struct inf_error *err) INF_NODISCARD;

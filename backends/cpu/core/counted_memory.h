@@ -9,8 +9,8 @@
 // A list of counted blocks that are freed together.
 struct inf_cpu_memory;
 
-// Allocates `size` bytes, uninitialised and aligned to a cache line, and adds them to the list.
-// Returns NULL if memory is exhausted.
+// Allocates `size` bytes, uninitialised and aligned to a cache line, and adds the block to the
+// list. Returns NULL if memory is exhausted.
 void *inf_cpu_memory_alloc(struct inf_cpu_memory **list, size_t size);
 
 // Frees all blocks of the list and empties it.
@@ -19,9 +19,9 @@ void inf_cpu_memory_free(struct inf_cpu_memory **list);
 // Returns how many counted bytes this process holds. Any thread.
 uint64_t inf_cpu_memory_live_bytes(void);
 
-// Returns the counted bytes that the calling thread allocated, minus the bytes that it freed. The
-// difference between two calls is the balance of the code between them. Other threads do not change
-// it.
+// Returns the counted bytes that the calling thread has allocated, minus the bytes that it has
+// freed. To measure the memory that some code keeps, subtract the value before the code from the
+// value after it. Allocations of other threads do not change the value.
 int64_t inf_cpu_memory_thread_bytes(void);
 
 // Allocator functions for XNNPACK that count the bytes they allocate and free. `memory` may be

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets kernels query a node: the shapes, constants and types of its operands.
+// Functions with which kernels query a node of the graph: the shapes, constants and types of its
+// operands.
 #include "backends/cpu/core/kernel.h"
 
 const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,

@@ -21,11 +21,11 @@ struct inf_xnn_unary {
     xnn_operator_t op; // NULL: there is no operator
     enum xnn_status (*setup)(xnn_operator_t op, size_t batch, const float *input, float *output,
                              pthreadpool_t pool);
-    size_t batch; // number of rows; each has the channels that the operator was created for
+    size_t batch; // size_t batch;  // number of rows
 };
 
-// An operator applied to a result in place, after an XNNPACK operator that cannot apply the
-// activation itself.
+// An element-wise operator of XNNPACK that is run in place on the result of another XNNPACK
+// operator, if that operator cannot apply the node's activation itself.
 struct inf_cpu_post_op {
     struct inf_xnn_unary unary;
     inf_simd_map_fn *map; // native function to apply; NULL: there is none
@@ -33,7 +33,7 @@ struct inf_cpu_post_op {
 };
 
 struct inf_cpu_step {
-    // Inputs of the step: the caller sets the following members before create().
+    // Inputs: the caller sets the following members before it calls create().
     const struct inf_graph *graph;
     const struct inf_node *node;
     uint32_t index;            // index of the node in the graph
@@ -43,13 +43,13 @@ struct inf_cpu_step {
     struct inf_device *device;
     struct inf_cpu_packs *packs; // packed constants of the device; used by inf_cpu_step_pack()
     bool bf16;                   // true: products may be computed in bf16, except for pinned nodes
-    // true: bf16 products also round their operands; see inf_round_bf16_is_faster().
+    // True if bf16 products also round their operands to bf16; see inf_round_bf16_is_faster().
     bool bf16_dot;
     const bool *pinned;        // by node: true if the node stays fp32; NULL: no node is pinned
     const struct inf_isa *isa; // ISA level of the device; the step runs the loops of this level
 
-    // The graph values that `inputs` point to: the operands of the node, unless create() sets other
-    // values.
+    // Indices of the graph values that the entries of `inputs` point to. These are the operands of
+    // the node, unless create() sets other values.
     const uint32_t *operands;
     uint32_t operand_count;
 
@@ -62,19 +62,21 @@ struct inf_cpu_step {
     void *state;                   // private data of the kernel
     xnn_operator_t op;             // NULL if the kernel is native
     struct inf_cpu_post_op post_op;
-    // Passes the input and output pointers to the XNNPACK operator. Only the first call allocates.
-    // NULL for native kernels.
+    // Passes the input and output pointers to the XNNPACK operator before a run. Only the first
+    // call allocates memory. NULL for native kernels.
     enum xnn_status (*setup)(struct inf_cpu_step *step);
-    // Computes a native kernel. If NULL, xnn_run_operator(op) is called instead.
+    // Computes the result of a native kernel. If NULL, the step is computed by
+    // xnn_run_operator(op).
     void (*run)(const struct inf_cpu_step *step);
 
-    // Buffers: the program sets constants before create(), and all other pointers before each run.
+    // Buffers: the program sets pointers to constants before create(), and all other pointers
+    // before each run.
     const void **inputs; // by operand, at least as many as the node has; NULL for absent ones
     void *output;        // same as outputs[0]
     float *scratch; // scratch_count floats, aligned to a cache line; NULL if scratch_count is 0
     void **outputs; // by output of the node
 
-    // Packs that the step holds references to; see inf_cpu_step_pack().
+    // The packed constants that the step holds references to; see inf_cpu_step_pack().
     struct inf_cpu_pack_use *pack_uses;
 
     uint64_t time_ns; // duration of the last profiled run
@@ -82,8 +84,8 @@ struct inf_cpu_step {
 
 struct inf_cpu_kernel {
     enum inf_op op;
-    // Returns INF_OK if this row can compute the node. Otherwise returns INF_UNSUPPORTED and writes
-    // the reason to `err`. All shapes are known and no tensor is empty.
+    // Returns INF_OK if this kernel can compute the node. Otherwise returns INF_UNSUPPORTED and
+    // writes the reason to `err`. All shapes are known and no tensor is empty.
     enum inf_code (*supports)(const struct inf_graph *graph, const struct inf_node *node,
                               struct inf_error *err);
     // Creates the step for a node that supports() accepted. On failure the caller destroys the
@@ -91,7 +93,8 @@ struct inf_cpu_kernel {
     enum inf_code (*create)(struct inf_cpu_step *step, struct inf_error *err);
 };
 
-// The kernel rows of each family. Each list ends with a row whose `create` is NULL.
+// The kernel tables, one for each family of kernels. Each table ends with a row whose `create` is
+// NULL.
 extern const struct inf_cpu_kernel inf_cpu_gemm_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_depthwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_conv_kernels[];
@@ -116,29 +119,30 @@ extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_nearest_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_bilinear_kernels[];
 
-// Sets *out_kernel to the first row that can compute `node`. Rows are static.
+// Sets *out_kernel to the first kernel of the table that can compute `node`. Kernels are static.
 //
-// INF_UNSUPPORTED  no row can; `err` gives the reason.
+// INF_UNSUPPORTED  no kernel can compute the node; `err` gives the reason.
 enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
                                   const struct inf_graph *graph, const struct inf_node *node,
                                   struct inf_error *err) INF_NODISCARD;
 
-// A row that can compute a node, with the name of its family.
+// A kernel that can compute a node, with the name of its family.
 struct inf_cpu_candidate {
     const struct inf_cpu_kernel *kernel;
     const char *family; // static string
-    // Shortest time in the timing comparison (kernel_race.h); 0: the row was not timed.
+    // Shortest time of the kernel in a timing comparison (kernel_race.h); 0 if the kernel was not
+    // timed.
     uint64_t least_ns;
 };
 
 #define INF_CPU_CANDIDATES 4u
 
-// Fills candidates[] with the first INF_CPU_CANDIDATES rows that can compute `node`, in the order
-// of the table, and returns the number of candidates.
+// Fills candidates[] with the first INF_CPU_CANDIDATES kernels that can compute `node`, in the
+// order of the table, and returns the number of candidates.
 uint32_t inf_cpu_kernel_list(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
                              const struct inf_graph *graph, const struct inf_node *node);
 
-// --- queries on the graph, for kernel rows ---
+// --- functions with which kernels query the graph ---
 
 // Returns the shape of operand `input` of the node, which must be present.
 const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,
@@ -148,7 +152,7 @@ const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,
 const struct inf_shape *inf_cpu_output_shape(const struct inf_graph *graph,
                                              const struct inf_node *node);
 
-// Returns true if the node has operand `input`.
+// Returns true if operand `input` of the node is present; optional operands may be absent.
 bool inf_cpu_has_input(const struct inf_node *node, uint32_t input);
 
 // Returns the elements of operand `input`, which must be an f32 constant; NULL if the operand is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs constant matrices, restores constants from packs, and keeps the table of all packs of a
-// device. pack.h describes the layout.
+// Packs constant matrices into panels, restores the constants from the panels, and keeps the table
+// of all packs (packed matrices) of a device. pack.h describes the layout.
 #include "backends/cpu/core/pack.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "backends/cpu/core/kernel.h"
 #include "proto/core/span.h"
 
-#define ALIGNMENT     64 // bytes; aligned panels keep each vector of weights within one cache line
+#define ALIGNMENT     64 // bytes; with this alignment no vector of a panel crosses a cache line
 #define LINE          16 // floats in a cache line
 #define PREFETCH_ROWS 16 // how many rows of the matrix are prefetched while it is packed
 
@@ -37,8 +37,8 @@ struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, siz
     size_t whole = nn->gemm->width;
     size_t half = nn->gemm_half->width;
     struct inf_cpu_panel panel = {.gemm = nn->gemm, .vectors = 1, .first = first};
-    // If one and a half vectors of columns are left, use two panels. One panel would be padded by
-    // half a vector.
+    // If more than one but at most one and a half vectors of columns are left, cut them into two
+    // panels. One panel would be padded by half a vector.
     if (rest > whole + (half < whole ? half : 0))
         panel.vectors = 2;
     else if (rest <= half)
@@ -69,8 +69,8 @@ size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_
     return count;
 }
 
-// Calls `copy` for each run of the matrix that the panel holds. A run is `count` elements that are
-// contiguous in the matrix and `step` elements apart in the panel.
+// Calls `copy` for each contiguous run of matrix elements that the panel holds. A run has `count`
+// elements. They are contiguous in the matrix and `step` elements apart in the panel.
 static void for_runs(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
                      float *plain, float *packed,
                      void (*copy)(float *plain, float *packed, size_t count, size_t step))
@@ -78,7 +78,7 @@ static void for_runs(const struct inf_cpu_matrix *matrix, const struct inf_cpu_p
     if (!matrix->transposed) {
         plain += panel->first;
         for (size_t row = 0; row < matrix->rows; row++, plain += matrix->columns) {
-            // Prefetch by hand, because rows are too far apart for the hardware prefetcher.
+            // Prefetch explicitly, because the rows are too far apart for the hardware prefetcher.
             for (size_t line = 0; line < panel->columns; line += LINE)
                 __builtin_prefetch(plain + PREFETCH_ROWS * matrix->columns + line);
             copy(plain, packed + row * panel->width, panel->columns, 1);
@@ -110,9 +110,9 @@ static void unpack_run(float *plain, float *packed, size_t count, size_t step)
             plain[i] = packed[i * step];
 }
 
-// A number whose magnitude is below this is restored exactly from two halves: its nearest bf16
-// (ties away from 0) and the lower 16 bits. Larger magnitudes round to infinity, or are infinity or
-// NaN.
+// A float whose bits, without the sign, are below this can be restored exactly from two 16-bit
+// halves: its nearest bf16 (ties away from 0) and the lower 16 bits of its fp32 form. Larger
+// magnitudes round to infinity, or are infinity or NaN, so they cannot be restored.
 #define RESTORED_BELOW 0x7f7f8000u
 
 static bool can_restore(const struct inf_cpu_matrix *matrix)
@@ -157,15 +157,15 @@ struct pairs {
     uint16_t *upper, *lower; // halves in the panel; lower may be NULL
 };
 
-// Calls `meet` with each element of the matrix that the panel holds, and with the two halves of the
-// element in the panel.
+// Calls `meet` for each element of the matrix that the panel holds. The arguments are the addresses
+// of the element in the matrix, and of its upper and lower half in the panel.
 static void for_pair_elements(const struct pairs *pairs,
                               void (*meet)(float *plain, uint16_t *upper, uint16_t *lower))
 {
     const struct inf_cpu_matrix *matrix = pairs->matrix;
     const struct inf_cpu_panel *panel = pairs->panel;
-    size_t across = matrix->transposed ? matrix->rows : 1;  // elements from column to column
-    size_t down = matrix->transposed ? 1 : matrix->columns; // elements from row to row
+    size_t across = matrix->transposed ? matrix->rows : 1;  // elements between neighbouring columns
+    size_t down = matrix->transposed ? 1 : matrix->columns; // elements between neighbouring rows
     size_t even = (matrix->paired + 1) / 2 * 2;
     for (size_t row = 0; row < matrix->rows; row++) {
         size_t place = row / matrix->paired * even + row % matrix->paired;
@@ -189,8 +189,8 @@ static void join_pair_element(float *plain, uint16_t *upper, uint16_t *lower)
     *plain = join_halves((struct halves){*upper, *lower});
 }
 
-// Returns the number of rows in a panel: the rows of the matrix, or half as many if rows are packed
-// in pairs.
+// Returns the number of rows in a panel: the rows of the matrix, or half as many if two rows are
+// packed together as pairs.
 static size_t packed_rows(const struct inf_cpu_matrix *matrix)
 {
     if (matrix->paired == 0)
@@ -198,7 +198,7 @@ static size_t packed_rows(const struct inf_cpu_matrix *matrix)
     return matrix->rows / matrix->paired * ((matrix->paired + 1) / 2);
 }
 
-// Writes the constant's bytes to `data`, restored from the panels.
+// Writes the bytes of the original constant to `data`, restored from its panels.
 static void restore_matrix(const struct inf_blob_form *form, void *data)
 {
     const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)form;
@@ -231,8 +231,8 @@ static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_mat
            a->transposed == b->transposed && a->paired == b->paired && a->group == b->group;
 }
 
-// Takes a reference and returns true. Returns false if the count is already 0, because then another
-// thread is about to free the pack.
+// Takes a reference and returns true. Returns false if the reference count is already 0, because
+// then another thread is about to free the pack.
 static bool ref_if_alive(struct inf_cpu_pack *pack)
 {
     size_t references = atomic_load_explicit(&pack->form.references, memory_order_relaxed);

@@ -29,16 +29,17 @@
 
 struct inf_cpu_step;
 
-// How a constant is read as a matrix of f32.
+// How the bytes of a constant are read as a matrix of f32.
 struct inf_cpu_matrix {
     struct inf_blob *blob;
     size_t rows, columns;
     bool transposed; // the constant is stored as [columns][rows]
-    // 0: the matrix is packed in fp32. Otherwise the matrix is packed in bf16: within each group of
-    // `paired` rows, two neighbouring rows share 32 bits. `rows` is a multiple of `paired`.
+    // If 0, the matrix is packed in fp32. Otherwise the matrix is packed in bf16: its rows form
+    // groups of `paired` rows, and within a group two neighbouring rows share 32 bits. `rows` is a
+    // multiple of `paired`.
     size_t paired;
-    // 0: columns are not grouped. Otherwise columns form groups of this many, and no panel has
-    // columns of two groups.
+    // If 0, columns are not grouped. Otherwise columns form groups of `group` columns (the channels
+    // of one convolution group), and no panel has columns of two groups.
     size_t group;
 };
 
@@ -65,7 +66,7 @@ struct inf_cpu_packs {
     struct inf_cpu_pack *buckets[INF_CPU_PACK_BUCKETS];
 };
 
-// Initialises an embedded, empty set of packs for the kernels `nn`.
+// Initialises an empty set of packs, which is embedded in the device, for the kernels `nn`.
 void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn);
 
 // Releases the set, which must be empty. Each pack holds a reference to the device, so no pack
@@ -91,8 +92,8 @@ struct inf_cpu_panel {
 // Returns the panel that begins with column `first` of a matrix with `columns` columns.
 struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns);
 
-// Returns the panel of `matrix` that begins with column `first`. The panel ends within the group of
-// that column.
+// Returns the panel of `matrix` that begins with column `first`. If the matrix has groups of
+// columns, the panel ends at the end of the group at the latest.
 struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
                                           const struct inf_cpu_matrix *matrix, size_t first);
 

@@ -30,8 +30,8 @@
 #include "backends/cpu/kernels/pause.h"
 #include "proto/core/span.h"
 
-// How long a helper spins for work before it sleeps, and how long the leader spins for the end of a
-// tile before it yields its CPU. About the time of a wake-up.
+// How long a helper spins for work before it sleeps, and how long the leader spins until other
+// threads finish their last tiles before it yields its CPU. About the time of a wake-up.
 #define SPIN_NS UINT64_C(50000)
 
 #define EPOCH_OVER UINT64_MAX
@@ -41,7 +41,8 @@ struct inf_cpu_region {
     void *context;
     struct inf_cpu_team *team;
 
-    // The current work. Written only by the leader, while the epoch is even.
+    // The work whose tiles are being run. The leader writes this pointer, and only while the epoch
+    // is even.
     _Alignas(64) const struct inf_cpu_tiles *work;
     size_t workers;
     _Atomic uint64_t epoch;
@@ -49,7 +50,8 @@ struct inf_cpu_region {
     _Alignas(64) _Atomic size_t next; // number of the next tile to take
     _Alignas(64) _Atomic size_t busy; // helpers that may be running tiles
 
-    // Guards no data; makes sleeping and waking atomic, so that no wake-up is lost.
+    // Guards no data. Makes the check for work and the sleep one atomic step, so that no wake-up is
+    // lost.
     _Alignas(64) struct inf_mutex mutex;
     struct inf_cond change;
     _Atomic size_t asleep; // number of sleeping helpers
@@ -76,7 +78,7 @@ static void join_tiles(struct inf_cpu_region *region, uint64_t epoch, size_t wor
     atomic_fetch_sub(&region->busy, 1);
 }
 
-// Sleeps until the epoch differs from `epoch`.
+// Sleeps until the value of the epoch counter is no longer `epoch`.
 static void sleep_through(struct inf_cpu_region *region, uint64_t epoch)
 {
     inf_mutex_lock(&region->mutex);
@@ -150,8 +152,8 @@ void inf_cpu_team_run_tiles(struct inf_cpu_team *team, const struct inf_cpu_tile
     atomic_store_explicit(&region->next, 0, memory_order_relaxed);
     change_epoch(region, epoch + 1);
     run_tiles(region, 0);
-    // Change the epoch without a wake-up, because sleeping helpers have nothing to do when the work
-    // ends.
+    // End the work without waking the sleeping helpers, because they have nothing to do until the
+    // next work starts.
     atomic_store(&region->epoch, epoch + 2);
     wait_for_helpers(region);
 }

@@ -10,7 +10,7 @@
 
 struct inf_cpu_region;
 
-// Thread team of one slot. Not thread-safe. Zero-initialise, then set `pool`.
+// Thread team of one slot (one concurrent run). Not thread-safe. Zero-initialise, then set `pool`.
 struct inf_cpu_team {
     pthreadpool_t pool;            // NULL: the calling thread works alone
     struct inf_cpu_region *region; // set during inf_cpu_team_run_region(), otherwise NULL
@@ -29,8 +29,8 @@ struct inf_cpu_tiles {
 void inf_cpu_team_run_region(struct inf_cpu_team *team, void (*lead)(void *context), void *context);
 
 // Runs all tiles of `work`, numbered from 0, on at most `workers` threads, and returns when all
-// tiles are done. Each thread has a number below `workers`. Outside of a region the caller runs all
-// tiles itself.
+// tiles are done. Each thread has a number below `workers`. Outside of a parallel region the
+// calling thread runs all tiles itself.
 void inf_cpu_team_run_tiles(struct inf_cpu_team *team, const struct inf_cpu_tiles *work,
                             size_t workers);
 

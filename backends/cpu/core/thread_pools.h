@@ -17,7 +17,8 @@
 struct inf_cpu_pools {
     uint32_t slots;
     uint32_t threads; // threads of one slot, including the calling thread
-    // By slot; all NULL if a slot has one thread, because then the caller computes alone.
+    // The thread pools, indexed by slot. All are NULL if a slot has one thread, because then the
+    // calling thread computes alone.
     pthreadpool_t *pools;
     uint64_t wake_ns; // time to wake the sleeping threads of a slot; 0 if there is one thread
 };

@@ -5,15 +5,17 @@
 
 // --- casts ---
 
-// Converts a float to an integer type, clamped to the type's range. The bounds are powers of two,
-// or one less than a power of two, which rounds to that power in floating point.
+// Converts a float to an integer type, clamped to the type's range. Each bound is a power of two,
+// or one less than a power of two; in the second case the compiler rounds the bound up to the power
+// when it becomes a float.
 #define TRUNCATE(type, least, most, x)                                                             \
     ((x) != (x)                      ? (type)0                                                     \
      : (x) <= (__typeof__(x))(least) ? (type)(least)                                               \
      : (x) >= (__typeof__(x))(most)  ? (type)(most)                                                \
                                      : (type)(x))
 
-// The names say "truth" instead of "bool", because `bool` is a macro.
+// The generated names contain "truth" for the type bool, because `bool` is a macro and would be
+// expanded.
 #define truth_of_truth(x) ((uint8_t)((x) != 0))
 #define truth_of_int(x)   ((uint8_t)((x) != 0))
 #define truth_of_float(x) ((uint8_t)((x) != 0))
@@ -42,8 +44,8 @@
 #define i64_of_int(x)     ((int64_t)(x))
 #define i64_of_float(x)   TRUNCATE(int64_t, INT64_MIN, INT64_MAX, x)
 #define f32_of_truth(x)   ((float)((x) != 0))
-// 64-bit integers are converted by way of double. Smaller integers are converted directly, because
-// double would hold them exactly and the result would be the same.
+// 64-bit integers are converted to double first and then to float. Smaller integers are converted
+// directly, because double holds them exactly and the result is the same.
 #define f32_of_int(x)   (sizeof(x) < 8 ? (float)(x) : (float)(double)(x))
 #define f32_of_float(x) ((float)(x))
 #define f64_of_truth(x) ((double)((x) != 0))
@@ -130,8 +132,8 @@ COMPARES(i64, int64_t)
 COMPARES(f32, float)
 COMPARES(f64, double)
 
-// Wrapping arithmetic, which is the same for signed and unsigned types. The result is computed in
-// the type `wide`.
+// Defines arithmetic that wraps around on overflow, which gives the same bits for signed and
+// unsigned types. The result is computed in the type `wide`.
 #define WRAPS(bits, type, wide)                                                                    \
     PAIR(add_##bits, type, type, (wide)a + (wide)b)                                                \
     PAIR(sub_##bits, type, type, (wide)a - (wide)b)                                                \

@@ -44,16 +44,17 @@ typedef void inf_element_binary_fn(size_t count, const void *a, const void *b, v
 #define INF_ELEMENT_SIZES 4 // sizes 1, 2, 4 and 8 bytes: 2 to the power of the index
 
 struct inf_element {
-    // Indexed by [from][to]. A conversion from float to integer truncates and clamps to the type's
-    // range; NaN becomes 0. 64-bit integers are converted to float by way of double.
+    // Casts, indexed by [from][to]. A conversion from float to integer truncates and clamps to the
+    // type's range; NaN becomes 0. 64-bit integers are converted to double first and then to float.
     inf_element_map_fn *cast[INF_DTYPE_COUNT][INF_DTYPE_COUNT];
-    // The type of y is bool. Every comparison with NaN is false, except "not equal".
+    // Comparisons a[i] op b[i]; y is an array of bools. Every comparison with NaN is false, except
+    // "not equal".
     inf_element_binary_fn *compare[INF_ELEMENT_COMPARE_COUNT][INF_DTYPE_COUNT];
     inf_element_binary_fn *binary[INF_ELEMENT_BINARY_COUNT][INF_DTYPE_COUNT];
-    // y[i] = condition[i] ? a[i] : b[i]
+    // Sets y[i] = condition[i] ? a[i] : b[i] for i below `count`.
     void (*select[INF_ELEMENT_SIZES])(size_t count, const void *condition, const void *a,
                                       const void *b, void *y);
-    // y[i] = *x
+    // Sets y[i] = *x for i below `count`.
     inf_element_map_fn *fill[INF_ELEMENT_SIZES];
 };
 

@@ -40,7 +40,8 @@ const struct inf_isa *inf_isa_at_most(const char *name);
 
 // --- tables that each architecture defines ---
 
-// A level, and a function that returns whether this processor has the level.
+// An ISA level of this architecture, and a function that returns whether this processor has the
+// level.
 struct inf_isa_row {
     struct inf_isa isa;
     bool (*present)(void);

@@ -26,8 +26,8 @@ static const struct inf_q8 q8_neon = {&inf_gemm_q8_neon, &inf_eltwise_q8_neon,
 static const struct inf_q8 q8_dotprod = {&inf_gemm_q8_dotprod, &inf_eltwise_q8_dotprod,
                                          &inf_depthwise_q8_dotprod, &inf_depthwise_q8_dotprod};
 
-// The dot product instructions multiply integers only, so the second level uses the float loops of
-// plain NEON.
+// The second level adds dot product instructions, which multiply only integers. Therefore its float
+// loops are those of plain NEON.
 const struct inf_isa_row inf_isa_rows[] = {
     {{"neon", "NEON", &inf_simd_neon, &inf_element_neon, &inf_rnn_neon, &inf_pick_neon,
       &inf_norm_neon, &nn_neon, &q8_neon},

@@ -2,8 +2,8 @@
 // The ISA levels of x86-64: SSE2, AVX2, AVX-512, VNNI and BF16.
 #include "backends/cpu/kernels/isa.h"
 
-// Each level below asks __builtin_cpu_supports(), which also checks that the operating system saves
-// the vector registers of a thread.
+// The functions below check one ISA level each with __builtin_cpu_supports(), which also checks
+// that the operating system saves the vector registers of a thread.
 static bool is_always_present(void)
 {
     return true;
@@ -44,7 +44,7 @@ static const struct inf_nn nn_avx2 = {
     .depthwise_half = &inf_nn_depthwise_avx2,
     .fast = true,
 };
-// The tables that all levels from AVX-512 up share.
+// The float loops that AVX-512 and all higher levels share.
 #define NN_AVX512                                                                                  \
     .gemm = &inf_nn_gemm_avx512, .gemm_half = &inf_nn_gemm_avx512_half,                            \
     .depthwise = &inf_nn_depthwise_avx512, .depthwise_half = &inf_nn_depthwise_avx512_half,        \
@@ -65,7 +65,7 @@ static const struct inf_q8 q8_avx2 = {&inf_gemm_q8_avx2, &inf_eltwise_q8_avx2,
 static const struct inf_q8 q8_vnni = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
                                       &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half};
 
-// VNNI multiplies integers only, so its level uses the float loops of AVX-512.
+// VNNI has instructions for integers only, so the VNNI level uses the float loops of AVX-512.
 const struct inf_isa_row inf_isa_rows[] = {
     {{"baseline", "SSE2", &inf_simd_baseline, &inf_element_baseline, &inf_rnn_baseline,
       &inf_pick_baseline, &inf_norm_baseline, &nn_baseline, &q8_baseline},

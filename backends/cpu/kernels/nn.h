@@ -17,30 +17,34 @@
 #define INF_DEPTHWISE_ROWS      6 // most input rows that one call reads
 #define INF_DEPTHWISE_FORMS     4
 
-// The columns of a product that one call computes, and the parameters that are the same for all
-// pixels.
+// The columns of a product that one kernel call computes, with their weights, and the parameters
+// that are the same for all pixels.
 struct inf_gemm_panel {
     size_t segments;
     size_t depth; // number of elements in a segment
-    // [segments][depth][columns with padding]; in bf16 [segments][pairs of depth][columns][2]
+    // Weights of the panel: [segments][depth][columns with padding]; in bf16 [segments][pairs of
+    // depth][columns][2].
     const float *w;
     const float *bias;       // one value for each column, padded
     const float *slopes;     // one value for each column, padded; NULL: no slopes
-    size_t residual_step;    // elements from pixel to pixel
+    size_t residual_step;    // elements between the residuals of neighbouring pixels
     size_t residual_columns; // columns of this panel that have a residual; others add 0
     float min, max;
     size_t y_step;
     size_t columns; // columns that are written: all except the padding of the last vector
 };
 
-// Computes y = epilogue(bias + a * w + residual) for some pixels and one panel.
+// Operands and results of one kernel call: y = epilogue(bias + a * w + residual) for some pixels
+// and the columns of one panel.
 struct inf_gemm {
-    const float *const *a; // by segment: pointer to the operands; NULL: the operands are zeros
-    // The operands in bf16. Used instead of `a` if the function's table has round().
+    const float *const *a; // by segment: pointer to its operands; NULL: all its operands are 0
+    // The operands rounded to bf16, by segment. Used instead of `a` if the kernel table has a
+    // function round().
     const uint16_t *const *rounded;
     size_t a_first; // elements from the segment's pointer to the first pixel
-    size_t a_step;  // elements from pixel to pixel within a segment
-    // Address to prefetch: INF_GEMM_PREFETCH_BYTES for each element of a segment.
+    size_t a_step;  // elements between neighbouring pixels within a segment
+    // The address that the kernel prefetches from. It prefetches INF_GEMM_PREFETCH_BYTES for each
+    // element of a segment.
     const void *prefetch;
     const float *residual; // NULL: no residual is added
     float *y;
@@ -50,14 +54,15 @@ typedef void inf_gemm_fn(const struct inf_gemm_panel *panel, const struct inf_ge
 
 // A depthwise convolution with 3x3 or 5x5 windows that computes one or two rows of results.
 struct inf_depthwise {
-    // Rows of x from the first row of the window; NULL: a row of zeros.
+    // The rows of x that the windows cover, from the first row of the window on; NULL stands for a
+    // row of zeros.
     const float *rows[INF_DEPTHWISE_ROWS];
     // Rows of results; y[1] is NULL if only one row is computed.
     float *y[2];
-    ptrdiff_t pad;              // columns of padding before the first window's first pixel
+    ptrdiff_t pad;              // columns of padding in the first window of the row
     size_t width, output_width; // pixels in a row of x and of y
-    size_t channels;            // elements from tap to tap in w
-    size_t step;                // elements from pixel to pixel in x and y
+    size_t channels;            // elements in w between the weights of neighbouring taps
+    size_t step;                // elements between neighbouring pixels in x and in y
     size_t first, end;          // channels to compute; `end` is at least the width of a vector
     const float *w;             // [taps][channels]
     const float *bias;          // [channels]
@@ -71,7 +76,7 @@ typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);
 struct inf_nn_gemm {
     size_t width;    // elements in a vector; a panel has one or two vectors
     size_t rows_max; // largest number of pixels in one call
-    // By number of vectors - 1, and number of pixels - 1.
+    // The kernels: gemm[v - 1][p - 1] computes p pixels and v vectors of columns.
     inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_ROWS_MAX];
     // Rounds x[i] to the nearest bf16 for i below `count`. If NULL, the operands of `gemm` are
     // fp32.
@@ -83,16 +88,17 @@ struct inf_nn_depthwise {
     inf_depthwise_fn *form[INF_DEPTHWISE_FORMS]; // by inf_depthwise_form()
 };
 
-// Loops with whole vectors, and loops with half vectors for the remaining columns. Both pointers
-// are the same if there are no half vectors.
+// The kernels of one ISA level: those with whole vectors, and those with half vectors for the last
+// columns. Both pointers are the same if the level has no half vectors.
 struct inf_nn {
     const struct inf_nn_gemm *gemm, *gemm_half;
     const struct inf_nn_depthwise *depthwise, *depthwise_half;
-    // Loops for weights in bf16, with the same widths as gemm; NULL if there are none.
+    // Kernels for weights in bf16, with the same vector widths as gemm and gemm_half; NULL if there
+    // are none.
     const struct inf_nn_gemm *gemm_bf16, *gemm_bf16_half;
-    // Loops for weights and operands in bf16; NULL if there are none.
+    // Kernels for weights and operands in bf16; NULL if there are none.
     const struct inf_nn_gemm *gemm_dot, *gemm_dot_half;
-    bool fast; // true: gemm was measured to be as fast as XNNPACK at this level
+    bool fast; // true: gemm was measured at this level to be as fast as XNNPACK
 };
 
 // The tables that a build may define. isa.h gives the tables that this build has.
@@ -102,8 +108,8 @@ extern const struct inf_nn_gemm inf_nn_gemm_baseline, inf_nn_gemm_avx2, inf_nn_g
 extern const struct inf_nn_depthwise inf_nn_depthwise_baseline, inf_nn_depthwise_avx2,
     inf_nn_depthwise_avx512, inf_nn_depthwise_avx512_half, inf_nn_depthwise_neon;
 
-// Returns the index of the function for square windows of `kernel` taps and `stride`; -1 if there
-// is none.
+// Returns the index of the depthwise kernel for square windows of `kernel` x `kernel` taps and this
+// `stride`; -1 if there is no such kernel.
 static inline int inf_depthwise_form(int kernel, int stride)
 {
     if ((kernel != 3 && kernel != 5) || (stride != 1 && stride != 2))
@@ -111,7 +117,7 @@ static inline int inf_depthwise_form(int kernel, int stride)
     return (kernel == 5 ? 2 : 0) + stride - 1;
 }
 
-// Returns the largest number of rows of results in one call.
+// Returns the largest number of rows of results that one call of the depthwise kernel computes.
 static inline size_t inf_depthwise_rows(int kernel, int stride)
 {
     return kernel == 3 && stride == 1 ? 2 : 1;

@@ -13,7 +13,8 @@
 #define TAPS_MAX   5
 
 struct shape {
-    size_t taps, stride, rows; // taps along one side; rows of results
+    // taps: height and width of the window; rows: rows of results in a call
+    size_t taps, stride, rows;
 };
 
 struct block {
@@ -75,12 +76,13 @@ INF_VEC_INLINE void compute_block(const struct inf_depthwise *d, const struct bl
             continue;
         const size_t count = (pixels - 1) * shape.stride + shape.taps;
         load_pixels(d, block, d->rows[r], count, edge, x);
-        // Prefetch only the rows that the previous row of results did not read.
+        // Prefetch only rows of x that the previous row of results did not read, because the other
+        // rows are in the cache.
         if (d->prefetches && r + shape.stride >= shape.taps)
             prefetch_next_block(d, block, d->rows[r], count, pixels * shape.stride);
         INF_VEC_UNROLL
         for (size_t o = 0; o < shape.rows; o++) {
-            // Skip row r if this row of results does not read it.
+            // Skip row `r` of x if no window of result row `o` covers it.
             if (r < o * shape.stride || r - o * shape.stride >= shape.taps)
                 continue;
             const float *taps = w + (r - o * shape.stride) * shape.taps * d->channels;

@@ -19,8 +19,8 @@ INF_VEC_INLINE void multiply_panel(const struct inf_gemm_panel *panel, const str
     const size_t first = gemm->a_first;
     const float *const *segments_end = gemm->a + panel->segments;
     for (const float *const *a = gemm->a; a != segments_end; a++) {
-        // Pointers to pixels 0, 3, 6 and 9. The other pixels are one or two steps behind one of
-        // them, which addressing modes can express.
+        // Keep pointers to pixels 0, 3, 6 and 9 only. Every other pixel is one or two steps after
+        // one of these, which an addressing mode of the load instruction can express.
         if (*a == NULL) {
             w += depth * width;
             continue;

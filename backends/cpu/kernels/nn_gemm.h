@@ -19,7 +19,8 @@ INF_VEC_INLINE inf_vec residual_of(const struct inf_gemm_panel *panel, const str
                                            : vec_all(0);
 }
 
-// Adds the residual, applies the epilogue and stores the vectors of one pixel.
+// Adds the residual to the sums of one pixel, applies the epilogue, and stores the vectors of
+// results.
 INF_VEC_INLINE void store_pixel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
                                 const inf_vec *sum, const size_t pixel, const size_t vectors)
 {
@@ -79,12 +80,12 @@ INF_VEC_INLINE void finish_sums(const struct inf_gemm_panel *panel, const struct
         store_pixel(panel, gemm, sum[i], i, vectors);
 }
 
-// Defines the functions by number of pixels. The including file defines
+// Defines the kernels, one function for each number of pixels. Each calls the following function,
+// which the including file must define. It computes `pixels` pixels and `vectors` vectors of
+// columns:
 //
 //     void multiply_panel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
 //                         const size_t pixels, const size_t vectors)
-//
-// which computes `pixels` pixels and `vectors` vectors of columns.
 #define GEMM(pixels)                                                                               \
     static void gemm_##pixels##_1(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm) \
     {                                                                                              \

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Same as nn_gemm.c, but with weights in bf16. Each 32 bits hold the weights of two rows of a
-// segment, with the first row in the lower half. Weights are widened to fp32 when they are loaded;
-// sums and operands are fp32. Weights need half the bytes.
+// Products of fp32 operands with weights in bf16, which need half as many bytes as fp32 weights.
+// Each 32 bits hold the weights of two rows of a segment, the first row in the lower half. Weights
+// are widened to fp32 when they are loaded, and sums are fp32. Otherwise the code is like
+// nn_gemm.c.
 #include "backends/cpu/kernels/nn_gemm.h"
 
-// Adds the product of b with the element at `at` of each pixel. Pixels 0, 3, 6 and 9 have pointers;
-// the other pixels are one or two steps after one of these.
+// Multiplies element `at` of each pixel with the vectors `b`, and adds the products to the sums.
+// There are pointers to pixels 0, 3, 6 and 9; every other pixel is one or two steps after one of
+// these.
 INF_VEC_INLINE void add_products(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                                  const size_t step, const size_t pixels, const size_t vectors)
 {

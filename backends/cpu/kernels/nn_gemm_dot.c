@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Same as nn_gemm_bf16.c, but the operands are rounded to bf16 as well. The processor multiplies
-// pairs of neighbours and adds both products to a sum in fp32 (vdpbf16ps). This takes half as long
-// as fp32 products on some processors and twice as long on others
-// (backends/cpu/native/round_bf16.h).
+// Products of bf16 operands with bf16 weights. The processor multiplies two neighbouring elements
+// at once and adds both products to an fp32 sum (vdpbf16ps). This takes half as long as fp32
+// products on some processors and twice as long on others (backends/cpu/native/round_bf16.h).
+// Weights have the layout of nn_gemm_bf16.c, which keeps the operands in fp32.
 #include "backends/cpu/kernels/nn_gemm.h"
 
-// Adds the dot product of b with the pair at `at` of each pixel. Pixels 0, 3, 6 and 9 have
-// pointers; the other pixels are one or two steps after one of these.
+// Multiplies the two elements at `at` of each pixel with the pairs of weights `b`, and adds both
+// products to the sums. There are pointers to pixels 0, 3, 6 and 9; every other pixel is one or two
+// steps after one of these.
 INF_VEC_INLINE void add_pairs(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                               const size_t step, const size_t pixels, const size_t vectors)
 {
@@ -19,8 +20,9 @@ INF_VEC_INLINE void add_pairs(inf_gemm_sums sum, const inf_vec *b, const char *c
     }
 }
 
-// Same as add_pairs(), for the last element of an odd number of elements. The next element in
-// memory is not part of the operand, so it is replaced by 0.
+// Multiplies the last element of a segment with an odd number of elements, and adds the product to
+// the sums. The next element in memory is not part of the operand, so the pair is completed with 0.
+// Otherwise like add_pairs().
 INF_VEC_INLINE void add_lasts(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                               const size_t step, const size_t pixels, const size_t vectors)
 {

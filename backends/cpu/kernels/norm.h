@@ -8,13 +8,14 @@
 
 #define INF_NORM_COLUMNS 64 // most columns in one call
 
-// Two sums over elements x: the sum of x - about, and the sum of its square.
+// Two sums over elements x, relative to a number `about`: the sum of x - about, and the sum of (x -
+// about)^2.
 struct inf_norm_moments {
     double first, second;
 };
 
 struct inf_norm {
-    // Sums over `count` contiguous elements.
+    // Returns both sums over `count` contiguous elements.
     struct inf_norm_moments (*line)(size_t count, const float *x, float about);
     // Sets moments[i] to the sums over column i, relative to about[i], for i below `count`. A
     // column has `rows` rows that are `stride` elements apart. `count` is at most INF_NORM_COLUMNS.

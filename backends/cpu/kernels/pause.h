@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hint to the processor that the thread is in a spin loop.
+// Tells the processor that the thread is in a spin loop.
 #ifndef INF_BACKENDS_CPU_KERNELS_PAUSE_H
 #define INF_BACKENDS_CPU_KERNELS_PAUSE_H
 

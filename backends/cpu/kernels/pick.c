@@ -80,8 +80,8 @@ EXTREMES(i64, int64_t)
 EXTREMES(f32, float)
 EXTREMES(f64, double)
 
-// Returns an order-preserving key: the bits of negative floats are inverted, and -0 is treated as
-// 0.
+// Returns an integer key for a float. Keys have the same order as the floats, because the bits of
+// negative floats are inverted; -0 gets the same key as 0.
 static inline uint32_t key_of_float(float x)
 {
     uint32_t bits;

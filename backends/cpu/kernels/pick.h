@@ -22,9 +22,9 @@ struct inf_pick {
     // `count` is at least 1. NaN is skipped, except if the first element is NaN: then index 0 is
     // returned.
     size_t (*line[INF_PICK_EXTREME_COUNT][INF_DTYPE_COUNT])(size_t count, const void *x);
-    // Sets index[i] to the row of the first extreme of column i, with the rules of `line`, for i
-    // below `count`. A column has `rows` rows that are `stride` elements apart. `count` is at most
-    // INF_PICK_COLUMNS.
+    // Sets index[i] to the row of the first extreme (minimum or maximum) of column i, for i below
+    // `count`. NaN is skipped, except in row 0: then index[i] is 0. A column has `rows` rows that
+    // are `stride` elements apart. `count` is at most INF_PICK_COLUMNS.
     void (*rows[INF_PICK_EXTREME_COUNT][INF_DTYPE_COUNT])(size_t count, const void *x, size_t rows,
                                                           size_t stride, int32_t *index);
     // Sets keys[i] so that a larger key means a larger x[i] (for the minimum: a smaller x[i]). 0

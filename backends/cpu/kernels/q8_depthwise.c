@@ -14,8 +14,8 @@ INF_QVEC_INLINE inf_qvec_bytes load_some(const uint8_t *from, size_t count)
     return qvec_bytes_load(bytes);
 }
 
-// Interleaves the first `row_count` rows; the other rows are 0. `whole` is true if columns have a
-// full block of channels.
+// Interleaves the bytes of the first `row_count` of four rows; the bytes of the other rows are 0.
+// `whole` is true if each column has a full block of channels.
 INF_QVEC_INLINE void interleave_rows(const struct inf_q8_columns *columns, uint8_t *y,
                                      const size_t row_count, const bool whole)
 {

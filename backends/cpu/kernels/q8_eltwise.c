@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element-wise operators on bytes. Compiled once for each ISA level; INF_Q8_ELTWISE is the name of
-// the table that it defines. The loops are plain C that the compiler vectorises. Contraction to fma
-// is off, so each product and sum is rounded and all levels give the same bits.
+// the table that it defines. The loops are plain C that the compiler vectorises. The compiler may
+// not contract a product and a sum to one fma instruction. So each product and sum is rounded, and
+// all levels compute identical results.
 #include <math.h>
 
 #include "backends/cpu/kernels/q8.h"
@@ -17,7 +18,7 @@ static void quantize_all(size_t count, const float *x, const struct inf_q8_scali
                          uint8_t *y)
 {
     const struct inf_q8_scaling scaling = *y_is;
-    // NaN becomes 0 as in a cast, and is clamped to the bounds.
+    // The byte for NaN: NaN is treated as 0, which is then clamped to the bounds.
     const uint8_t nothing =
         (uint8_t)(scaling.low > (float)-scaling.zero ? (int32_t)scaling.low + scaling.zero : 0);
     for (size_t i = 0; i < count; i++) {

@@ -34,7 +34,7 @@ INF_QVEC_INLINE void store_pixel(const struct inf_q8_panel *panel, const struct 
         qvec_store_bytes((uint8_t *)gemm->y + at, y, count);
 }
 
-// Stores results in the common case: results are bytes, and vectors have no padding.
+// Stores the results of one vector in the common case: results are bytes, and no column is padding.
 INF_QVEC_INLINE void store_plain(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
                                  inf_qvec sum, const size_t pixel, const size_t vector)
 {
@@ -61,7 +61,7 @@ INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
     const int8_t *w = panel->w;
     const size_t step = gemm->a_step;
     for (size_t s = 0; s < panel->segments; s++) {
-        // Pointers to pixels 0, 3, 6 and 9. The other pixels are one or two steps after one of
+        // Pointers to pixels 0, 3, 6 and 9. Every other pixel is one or two steps after one of
         // these.
         const uint8_t *a0 = gemm->a[s];
         const uint8_t *stop = a0 + 4 * panel->quads;

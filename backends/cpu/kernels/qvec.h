@@ -28,7 +28,7 @@
 #define INF_QVEC_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-// If INF_QVEC_HALF is defined, vectors have half the size, for the last channels.
+// If INF_QVEC_HALF is defined, use vectors of half the size, which compute the last channels.
 #if defined(__AVX512VNNI__) && !defined(INF_QVEC_HALF)
 
 #include <immintrin.h>
@@ -109,7 +109,7 @@ INF_QVEC_INLINE inf_qvec qvec_all(int32_t x)
     return _mm512_set1_epi32(x);
 }
 
-// Stores the low byte of each of the first `count` lanes.
+// Stores the low byte of each of the first `count` lanes, `count` bytes in total.
 INF_QVEC_INLINE void qvec_store_bytes(uint8_t *to, inf_qvec v, size_t count)
 {
     _mm_mask_storeu_epi8(to, (__mmask16)((1u << count) - 1), _mm512_cvtepi32_epi8(v));
@@ -161,8 +161,8 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_flip(inf_qvec_bytes a, inf_qvec_bytes 
     return _mm512_xor_si512(a, b);
 }
 
-// Interleaves four rows: each lane gets one byte of each row. The order of lanes is unspecified;
-// qvec_pack() reverses it.
+// Interleaves four rows of bytes: each 32-bit lane gets one byte of each row. The order of the
+// lanes depends on the instruction set; qvec_pack() restores the original order.
 INF_QVEC_INLINE void qvec_interleave(const inf_qvec_bytes *rows, inf_qvec *y)
 {
     __m512i low = _mm512_unpacklo_epi8(rows[0], rows[1]);
@@ -175,7 +175,8 @@ INF_QVEC_INLINE void qvec_interleave(const inf_qvec_bytes *rows, inf_qvec *y)
     y[3] = _mm512_unpackhi_epi16(high, high_2);
 }
 
-// Packs lanes of 0 to 255 to bytes, in the order before qvec_interleave().
+// Packs lanes, whose values are 0 to 255, to bytes. Restores the order that the bytes had before
+// qvec_interleave().
 INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
 {
     return _mm512_packus_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
@@ -228,8 +229,8 @@ INF_QVEC_INLINE inf_qvec qvec_dot(inf_qvec sum, inf_qvec_x x, inf_qvec_w w)
 
 #else
 
-// Even and odd bytes of each lane as 16-bit numbers, because vpmaddwd on 16-bit numbers does not
-// saturate and vpmaddubsw on bytes does.
+// Even and odd bytes of each lane, widened to 16-bit numbers. They are multiplied with vpmaddwd,
+// which does not saturate on 16-bit numbers, because vpmaddubsw saturates on bytes.
 typedef struct {
     __m256i even, odd;
 } inf_qvec_x;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements qvec.h for NEON, with its dot products if the level has them. These instructions
-// multiply signed bytes, so 128 is subtracted from x. Each sum then lacks 128 times the weights,
-// and this amount is added back when the weights are multiplied.
+// Implements qvec.h for NEON, with dot product instructions if the ISA level has them. These
+// instructions multiply signed bytes, so 128 is subtracted from the unsigned operand x. Each sum is
+// then too small by 128 times the sum of the weights, which is added back after the product.
 #ifndef INF_BACKENDS_CPU_KERNELS_QVEC_NEON_H
 #define INF_BACKENDS_CPU_KERNELS_QVEC_NEON_H
 
@@ -36,7 +36,7 @@ INF_QVEC_INLINE void qvec_store(int32_t *to, inf_qvec v, size_t count)
     memcpy(to, lanes, count * sizeof(*to));
 }
 
-// Returns, for each lane, the sum of four products.
+// Returns, for each 32-bit lane, the sum of the four products of its bytes.
 INF_QVEC_INLINE int32x4_t qvec_fours(int8x16_t a, int8x16_t b)
 {
 #ifdef __ARM_FEATURE_DOTPROD

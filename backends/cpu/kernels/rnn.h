@@ -18,10 +18,10 @@ struct inf_rnn {
     void (*multiply)(size_t count, const float *a, const float *b, float *y);
     // y[i] += a[i] * b[i]
     void (*add_product)(size_t count, const float *a, const float *b, float *y);
-    // cell[i] = forget[i] * cell[i] + in[i] * made[i]
+    // New state of an LSTM cell: cell[i] = forget[i] * cell[i] + in[i] * made[i].
     void (*keep)(size_t count, const float *forget, const float *in, const float *made,
                  float *cell);
-    // y[i] = (1 - update[i]) * made[i] + update[i] * before[i]
+    // New state of a GRU: y[i] = (1 - update[i]) * made[i] + update[i] * before[i].
     void (*blend)(size_t count, const float *update, const float *made, const float *before,
                   float *y);
 };

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// The number of channels that sum_rows() sums at the same time, and the number of rows after which
-// it starts a new partial sum.
+// sum_rows() sums SUM_CHANNELS channels at the same time, and starts a new partial sum after
+// SUM_ROWS rows.
 #define SUM_CHANNELS 64
 #define SUM_ROWS     128
 
@@ -111,8 +111,8 @@ struct exponential {
     float power, rest;
 };
 
-// Splits v into n ln2 + r with |r| <= ln2 / 2. `power` is 2^n, and `rest` is the sum of the first
-// seven terms of the series of e^r - 1.
+// Computes e^v as power * (1 + rest). Splits v into n ln2 + r with |r| <= ln2 / 2. `power` is 2^n,
+// and `rest` is e^r - 1, computed from the first seven terms of its series.
 static inline struct exponential exponential_one(float v)
 {
     const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
@@ -129,8 +129,8 @@ static inline struct exponential exponential_one(float v)
     return (struct exponential){bits_to_float((float_to_bits(shifted) << 23) + (127u << 23)), p};
 }
 
-// tanh(|x|) = (e^v - 1) / (e^v + 1) for v = 2|x|. For small x, n is 0 and nothing cancels in e^v -
-// 1, so that small x keep their precision.
+// Uses tanh(|x|) = (e^v - 1) / (e^v + 1) for v = 2|x|. For small x, n = 0, so that e^v - 1 is
+// computed without subtracting nearly equal numbers and keeps its precision.
 static inline float tanh_one(float x)
 {
     const float limit = 20.0f; // tanh(10) is 1 in f32
@@ -153,13 +153,13 @@ static void hard_swish_all(size_t count, const float *x, float *y)
         y[i] = x[i] * (clamp_one(x[i] + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f));
 }
 
-// e^x = part * first * second. `first` and `second` are powers of 2; two of them, because the
-// exponent of one power alone could be out of range.
+// An exponential in three factors: e^x = part * first * second. `first` and `second` are powers of
+// 2. There are two, because the exponent of a single power could be out of range.
 struct factors {
     float part, first, second;
 };
 
-#define EXP_LOW  -110.0f // below it even 100 e^x is smaller than the smallest f32
+#define EXP_LOW  -110.0f // below this, even 100 * e^x is less than the smallest positive f32
 #define EXP_HIGH 89.0f
 
 static inline struct factors factors_one(float x)
@@ -189,14 +189,15 @@ static inline float exp_one(float x)
     return e.part * e.first * e.second;
 }
 
-// The exponent is never positive, so nothing overflows.
+// Use the exponent -|x|, which is never positive, so that nothing overflows.
 static inline float sigmoid_one(float x)
 {
     float power = exp_one(-fabsf(x));
     return (x < 0.0f ? power : 1.0f) / (1.0f + power);
 }
 
-// Multiply by x first, because the power may become subnormal and lose precision.
+// Multiply by x first. The power of two may be so small that its product alone would be subnormal
+// and lose precision.
 static inline float silu_one(float x)
 {
     struct factors e = factors_one(-fabsf(x));
@@ -306,8 +307,8 @@ MAP(gelu_tanh)
 MAP(rsqrt)
 MAP(reciprocal)
 
-// A block is summed as LANES separate sums, so that they fit vectors. The sums are added to a
-// double before they lose much precision.
+// The elements of a block are added to LANES separate sums, which the compiler keeps in vectors.
+// The sums are added to a double before they become so large that they lose precision.
 #define LANES     16
 #define SUM_BLOCK 1024
 

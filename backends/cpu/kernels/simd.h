@@ -21,7 +21,8 @@ enum inf_simd_binary {
     INF_SIMD_BINARY_COUNT,
 };
 
-// Says which operand is a single element that is used for all i.
+// Says which operand of a binary function, if any, is a single element that is combined with all
+// elements of the other operand.
 enum inf_simd_form {
     INF_SIMD_BOTH,     // neither: both are arrays
     INF_SIMD_A_SCALAR, // a is a single element
@@ -45,14 +46,15 @@ struct inf_simd {
     inf_simd_map_fn *tanh, *sigmoid;
     // y[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6; y may be x.
     inf_simd_map_fn *hard_swish;
-    // Largest errors: exp, log and erf 4 units in the last place, silu 6. Gelu and its tanh form
-    // are within 16 units in the last place of the larger of |y| and 2^-6 |x|. y may be x.
+    // Largest errors in units in the last place: 4 for exp, log and erf, 6 for silu. For gelu and
+    // its tanh approximation, 16 units in the last place of the larger of |y| and 2^-6 |x|. y may
+    // be x.
     inf_simd_map_fn *exp, *log, *erf, *silu, *gelu, *gelu_tanh;
     inf_simd_map_fn *rsqrt, *reciprocal; // as accurate as a division
     // y[i] = a[i] + (b[i] - a[i]) * weight; the product may be fused with the sum.
     void (*mix)(size_t count, const float *a, const float *b, float weight, float *y);
-    // Reduce `count` contiguous elements; `count` is at least 1. The maximum and minimum are NaN if
-    // an element is NaN.
+    // Reduce `count` contiguous elements to their sum, maximum or minimum; `count` is at least 1.
+    // The maximum and minimum are NaN if an element is NaN.
     float (*sum)(size_t count, const float *x);
     float (*max)(size_t count, const float *x);
     float (*min)(size_t count, const float *x);

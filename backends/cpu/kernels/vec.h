@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector of floats for the ISA that a file is compiled for. This is the only place in the float
-// kernels with #if for instruction sets. Each instruction set defines the same functions: load,
-// store, arithmetic, and partial loads and stores for the last columns. If INF_VEC_HALF is defined,
-// vectors are half as wide as possible, for the last columns.
+// A vector of floats for the instruction set that a file is compiled for. This is the only place in
+// the float kernels with #if for instruction sets. Each instruction set defines the same functions:
+// load, store, arithmetic, and partial loads and stores for the last columns. If INF_VEC_HALF is
+// defined, vectors have half the size, to compute the last columns.
 #ifndef INF_BACKENDS_CPU_KERNELS_VEC_H
 #define INF_BACKENDS_CPU_KERNELS_VEC_H
 
@@ -82,7 +82,7 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm512_mask_mul_ps(v, below, v, slope);
 }
 
-// Widens the first or the second of the two bf16 in each 32 bits.
+// Each 32 bits hold two bf16. Widens the first or the second of each to fp32.
 INF_VEC_INLINE inf_vec vec_bf16_first(inf_vec pairs)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pairs), 16));
@@ -95,7 +95,7 @@ INF_VEC_INLINE inf_vec vec_bf16_second(inf_vec pairs)
 }
 
 #ifdef __AVX512BF16__
-// Broadcasts the two bf16 at `from` to all 32-bit lanes.
+// Broadcasts the two bf16 at `from` to each 32-bit lane of a vector.
 INF_VEC_INLINE inf_vec vec_pair_all(const char *from)
 {
     int32_t pair;
@@ -109,7 +109,7 @@ INF_VEC_INLINE inf_vec vec_dot_pairs(inf_vec a, inf_vec b, inf_vec c)
     return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 }
 
-// Rounds v to the nearest bf16.
+// Rounds the elements of v to the nearest bf16 and stores them.
 INF_VEC_INLINE void vec_store_rounded(uint16_t *to, inf_vec v)
 {
     _mm256_storeu_si256((__m256i *)to, (__m256i)_mm512_cvtneps_pbh(v));
@@ -332,7 +332,7 @@ INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
     return a * b + c;
 }
 
-// For each element, returns a if `bits` are set, otherwise b.
+// For each element, selects a if its bits in `bits` are set, otherwise b.
 INF_VEC_INLINE inf_vec vec_choose(inf_vec_bits bits, inf_vec a, inf_vec b)
 {
     return (inf_vec)((bits & (inf_vec_bits)a) | (~bits & (inf_vec_bits)b));
