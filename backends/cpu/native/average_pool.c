@@ -48,7 +48,8 @@ static int64_t clip_window(const struct inf_window *window, int64_t position, in
     return first;
 }
 
-// Writes the mean of `rows` by `columns` pixels to y. `x` is the first of these pixels.
+// Writes the mean over `rows` by `columns` pixels of x to y, for each channel. `x` points to the
+// first of these pixels.
 static void average_window(const struct average *average, const float *x, int64_t rows,
                            int64_t columns, float *y)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing by bilinear interpolation. A row of the result blends two whole rows of x, then blends
-// pixels of the blended row. XNNPACK is not used because it keeps four pointers and two weights for
-// each pixel.
+// Resizing by bilinear interpolation. For each row of the result, two whole rows of x are blended,
+// and then neighbouring pixels of the blended row. XNNPACK is not used because it keeps four
+// pointers and two weights for each pixel.
 #include <math.h>
 
 #include "backends/cpu/native/work.h"
@@ -54,7 +54,8 @@ static void fill_axis(struct blend *blends, const struct inf_attrs_resize *attrs
         double at = attrs->half_pixel_centers ? ratio * ((double)i + 0.5) - 0.5 : ratio * (double)i;
         blends[i].low = clamp_position(floor(at), input);
         blends[i].high = clamp_position(ceil(at), input);
-        // Outside the image both neighbours are the image's last pixel.
+        // At and outside the edge of the image both neighbours are the same pixel, so the weight
+        // does not matter.
         blends[i].weight =
             blends[i].low != blends[i].high ? (float)(at - (double)blends[i].low) : 0.0f;
     }
@@ -79,7 +80,7 @@ static inline void mix_pixels(const struct bilinear *bilinear, size_t channels, 
 
 static void mix_row(const struct bilinear *bilinear, const float *x, float *y)
 {
-    // A constant number of channels lets the compiler unroll the loop.
+    // Each case passes a constant number of channels, so that the compiler unrolls the loop.
     switch (bilinear->channels) {
     case 1:
         mix_pixels(bilinear, 1, x, y);
@@ -159,7 +160,8 @@ static enum inf_code bilinear_create(struct inf_cpu_step *step, struct inf_error
     bilinear->strip_rows = TASK_FLOATS / row_floats + 1;
     bilinear->workers =
         inf_native_choose_workers(step, bilinear->batch * bilinear->output_height * row_floats);
-    // The step is rounded up so that workers do not share a cache line.
+    // Round the scratch memory of a worker up, so that two workers do not write to the same cache
+    // line.
     bilinear->scratch_step = (bilinear->width * bilinear->channels + 31) / 16 * 16;
     inf_native_need_scratch(step, bilinear->scratch_step * bilinear->workers);
     step->run = bilinear_run;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes broadcasting as nested loops: neighbouring axes along which every operand either moves
-// or stays are merged into one loop.
+// Describes broadcasting as nested loops. Neighbouring axes become one loop if each operand either
+// advances along all of them or is repeated along all of them.
 #include "backends/cpu/native/broadcast.h"
 
 #include "proto/core/span.h"
 
-// Returns the size of an operand along axis `axis` of y. Shapes are aligned at their last axes; a
-// missing axis has size 1.
+// Returns the size of an operand along axis `axis` of the result y. The shapes are aligned at their
+// last axes; an axis that the operand lacks has size 1.
 static size_t operand_dim(const struct inf_shape *operand, const struct inf_shape *y, int32_t axis)
 {
     int32_t own = axis - (y->rank - operand->rank);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of an element-wise function whose operands are broadcast to its result by NumPy's rule.
-// Neighbouring axes along which all operands move in the same way are merged.
+// Neighbouring axes are merged into one loop if each operand either advances along all of them or
+// is repeated along all of them.
 #ifndef INF_BACKENDS_CPU_NATIVE_BROADCAST_H
 #define INF_BACKENDS_CPU_NATIVE_BROADCAST_H
 
@@ -11,13 +12,14 @@
 struct inf_native_broadcast {
     uint32_t operands;
     size_t row; // number of elements along the innermost axis of y
-    // By operand: 0 if the operand has one element along the innermost axis, otherwise 1.
+    // By operand: elements between neighbours along the innermost axis. 0 if the operand has only
+    // one element there, which is repeated, otherwise 1.
     size_t row_step[INF_NATIVE_BROADCAST_OPERANDS];
     int32_t rank;                // number of outer axes
-    size_t rows;                 // product of the outer axes
+    size_t rows;                 // number of rows: the product of the outer axes
     size_t dims[INF_LIMIT_RANK]; // outer axes, the innermost first
-    // By operand and axis: elements to the next index; 0 if the operand is broadcast along the
-    // axis.
+    // By operand and axis: elements between neighbours along the axis; 0 if the operand is repeated
+    // along the axis.
     size_t step[INF_NATIVE_BROADCAST_OPERANDS][INF_LIMIT_RANK];
 };
 
@@ -37,7 +39,7 @@ struct inf_native_broadcast_walk {
 void inf_native_broadcast_start(struct inf_native_broadcast_walk *walk,
                                 const struct inf_native_broadcast *broadcast, size_t row);
 
-// Moves the position to the next row. After the last row comes the first.
+// Moves the position to the next row of y. After the last row it moves to the first one.
 static inline void inf_native_broadcast_next(struct inf_native_broadcast_walk *walk,
                                              const struct inf_native_broadcast *broadcast)
 {
@@ -56,7 +58,7 @@ static inline void inf_native_broadcast_next(struct inf_native_broadcast_walk *w
 // How y is cut into tiles. Each tile is a number of whole rows, or a part of one row.
 struct inf_native_broadcast_tiles {
     size_t rows, columns; // size of a tile
-    size_t across;        // number of tiles in a row
+    size_t across;        // number of tiles side by side in a row
     size_t count;
 };
 

@@ -28,9 +28,10 @@
 #include "backends/graph/shape/infer.h"
 
 #define STRIP_PIXELS 48
-// Above FEW_WEIGHT_BYTES, weights are evicted between steps and must be read from memory. Above
-// CACHED_WEIGHT_BYTES weights are read again for each strip, so strips are as long as
-// CACHED_PIXEL_BYTES of operands allow.
+// Limits for the choice of loops. Weights of more than FEW_WEIGHT_BYTES are evicted from the cache
+// between steps and must be read from memory. Weights of more than CACHED_WEIGHT_BYTES do not stay
+// in the cache during a step, so each strip of pixels reads them again. Strips are then made as
+// long as CACHED_PIXEL_BYTES of operands allow.
 #define FEW_WEIGHT_BYTES    ((size_t)32 << 10)
 #define CACHED_WEIGHT_BYTES ((size_t)256 << 10)
 #define CACHED_PIXEL_BYTES  ((size_t)256 << 10)
@@ -53,8 +54,8 @@ static struct inf_cpu_activation activation_of(const struct inf_node *node)
                                        attrs->activation_min, attrs->activation_max};
 }
 
-// This check comes last, so that an error names the processor only if the user cannot avoid it by
-// changing the node.
+// Check the ISA level last. The error then names the processor only if no change of the node would
+// help.
 static enum inf_code check_level(const char *op, struct inf_error *err)
 {
     if (!inf_isa_best()->nn->fast)
@@ -91,7 +92,8 @@ static struct inf_cpu_activation product_activation(const struct inf_node *node)
                                        attrs->activation_min, attrs->activation_max};
 }
 
-// Sets *depth and *columns to the rows and columns of b after the transposition.
+// Sets *depth and *columns to the rows and columns of matrix b after its transposition, if the node
+// transposes it.
 static void describe_matrix(const struct inf_graph *graph, const struct inf_node *node,
                             size_t *depth, size_t *columns)
 {
@@ -126,7 +128,8 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
 
 // --- packing the weights ---
 
-// Fills the bias and slopes of all panels, padded to the panels' widths, one panel after the other.
+// Fills the arrays of biases and slopes, panel after panel. Each panel's part is padded to the
+// width of the panel.
 static enum inf_code fill_bias_and_slopes(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                           const float *bias, size_t width, struct inf_error *err)
 {
@@ -156,8 +159,8 @@ static bool in_bf16(const struct inf_cpu_step *step, const struct inf_node *node
     return step->bf16 && !(step->pinned != NULL && step->pinned[node - step->graph->nodes]);
 }
 
-// Packs operand 1 of the node, stored as [outputs][rows] if `transposed`, and uses operand 2 as the
-// bias.
+// Packs operand 1 of the node (the weights), which is stored as [outputs][rows] if `transposed`.
+// Operand 2 becomes the bias.
 static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                   const struct inf_node *node, bool transposed,
                                   struct inf_error *err)
@@ -169,7 +172,7 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
     step->lowered_nodes += bf16;
     conv->round = bf16 && step->bf16_dot ? nn->gemm_dot->round : NULL;
     conv->packed_depth = bf16 ? (conv->depth + 1) / 2 : conv->depth;
-    size_t rows = conv->segments * conv->packed_depth; // rows of vectors in the packed matrix
+    size_t rows = conv->segments * conv->packed_depth; // rows of the packed matrix
     size_t count = inf_cpu_panel_count(nn, conv->outputs, &width);
     conv->panels = inf_arena_alloc(step->arena, count * sizeof(*conv->panels));
     if (conv->panels == NULL)
@@ -228,7 +231,8 @@ static void describe_conv(struct inf_conv_packed *conv, const struct inf_graph *
         conv->segments * conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
 }
 
-// Describes the epilogue of the sums: residual addition, activation, slopes.
+// Sets the epilogue of the convolution, which is applied to the sums: the slopes, the bounds and
+// the function of the activation, and whether a residual is added.
 static void describe_epilogue(struct inf_conv_packed *conv, const struct inf_cpu_step *step,
                               const struct inf_cpu_chain *chain)
 {
@@ -284,7 +288,7 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
     return pack_weights(conv, step, node, transposed, err);
 }
 
-// --- sizes for planning ---
+// --- strip sizes and work estimates ---
 
 size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv)
 {
@@ -308,7 +312,7 @@ const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *co
     return conv->has_depthwise ? &conv->depthwise.height : &conv->height;
 }
 
-// --- computing ---
+// --- computing pixels ---
 
 // Returns the address that the kernel prefetches during a call: a part of the next panel's weights,
 // or its own weights if there is no next panel.
@@ -322,8 +326,8 @@ static const void *choose_prefetch(const struct inf_conv_packed *conv, size_t pa
     return (const char *)next->part.w + call * each;
 }
 
-// Applies the function of the epilogue to the computed columns only, because other threads may be
-// writing the other columns.
+// Applies the activation function of the epilogue to the columns that this call computed. Other
+// columns are left alone, because other threads may be writing them.
 static void map_columns(const struct inf_conv_packed *conv, const struct inf_conv_packed_run *run,
                         size_t panel_first, size_t panel_end)
 {

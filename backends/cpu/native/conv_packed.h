@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products with constant weights, with the operators fused before and after them
-// (fusion.h). The weights are packed once; then runs of pixels are computed.
+// Convolutions and products with constant weights, including the operators that are fused with them
+// (fusion.h). The weights are packed once, when the step is created. Each run then computes
+// contiguous runs of pixels.
 #ifndef INF_BACKENDS_CPU_NATIVE_CONV_PACKED_H
 #define INF_BACKENDS_CPU_NATIVE_CONV_PACKED_H
 
@@ -11,22 +12,23 @@
 
 // A panel: columns of the result that one kernel call computes.
 struct inf_conv_packed_panel {
-    inf_gemm_fn *const *gemm; // by number of pixels - 1
+    inf_gemm_fn *const *gemm; // kernels for this panel; gemm[p - 1] computes p pixels
     struct inf_gemm_panel part;
     size_t first, width; // in columns; `width` includes padding columns
     size_t weight_bytes;
 };
 
 struct inf_conv_packed {
-    // Convolution fused before this one; used if has_depthwise.
+    // The depthwise convolution that is computed before this convolution; valid if has_depthwise is
+    // true.
     struct inf_native_depthwise depthwise;
     bool has_depthwise;
     bool pointwise; // true: 1x1 windows at stride 1 without padding
     struct inf_window height, width;
-    size_t batch, inputs, outputs; // `inputs` and `outputs` are channels of the product
+    size_t batch, inputs, outputs; // `inputs` and `outputs`: channels of the fused conv2d node
     size_t segments, depth;
-    size_t a_step; // elements from pixel to pixel within a segment
-    // Rounds operands to bf16. If NULL, operands are fp32.
+    size_t a_step; // elements between neighbouring pixels within a segment
+    // Rounds `count` operands to bf16. If NULL, operands stay fp32.
     void (*round)(size_t count, const float *x, uint16_t *y);
     size_t packed_depth;     // rows of packed weights in a segment
     size_t rows, row_pixels; // rows of results in an image, and pixels in a row
@@ -45,7 +47,8 @@ enum inf_code inf_conv_packed_check(const struct inf_graph *graph, const struct 
 // Returns true if the windows of the conv2d node are single pixels at stride 1 without padding.
 bool inf_conv_packed_is_pointwise(const struct inf_graph *graph, const struct inf_node *node);
 
-// Describes and packs the convolution of a chain. The packs are freed with `step`.
+// Describes the convolution of a fused chain and packs its weights. The packs are freed with
+// `step`.
 enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                    const struct inf_cpu_chain *chain,
                                    struct inf_error *err) INF_NODISCARD;
@@ -56,8 +59,8 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
                                             const struct inf_node *node,
                                             struct inf_error *err) INF_NODISCARD;
 
-// Same as inf_conv_packed_init(), for the matmul node of the step. The rows of a are treated as
-// pixels.
+// Describes the matmul node of the step as a convolution of 1x1 windows, and packs its weights. The
+// rows of matrix a are the pixels. The packs are freed with `step`.
 enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                            struct inf_error *err) INF_NODISCARD;
 
@@ -67,11 +70,11 @@ size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv);
 // Returns the multiply-adds of one row of results, for all nodes of the chain together.
 size_t inf_conv_packed_row_macs(const struct inf_conv_packed *conv);
 
-// Returns the window along the height of the first node of the chain.
+// Returns the window of the first node of the chain along the height of the image.
 const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *conv);
 
-// Memory of the images. Buffers may be ring buffers that hold only some rows of an image: row r is
-// at index r % rows.
+// Addresses of one image. Each buffer may be a ring buffer that holds only `rows` rows of the
+// image; row r is then at index r % rows.
 struct inf_conv_packed_io {
     const float *x;
     const float *residual; // NULL if no residual is added
@@ -79,9 +82,10 @@ struct inf_conv_packed_io {
     size_t x_rows, residual_rows, y_rows;
 };
 
-// A run of pixels whose operands and results are contiguous.
+// A run of pixels whose operands are contiguous in memory, and whose results are contiguous too.
 struct inf_conv_packed_run {
-    // By segment: pointer to the operand of the first pixel; NULL: the operand is zeros.
+    // By segment: address of the operands of the first pixel; NULL if all operands of the segment
+    // are 0.
     const float *a[INF_CONV_SEGMENTS_MAX];
     size_t count;
     // Scratch memory for operands in bf16: inf_round_bf16_scratch() floats. NULL if that count is
@@ -91,12 +95,12 @@ struct inf_conv_packed_run {
     float *y;              // result of the first pixel
 };
 
-// Sets the results and the residual of the run to row `row`.
+// Points the results and the residual of the run to row `row` of their buffers.
 void inf_conv_packed_set_target(const struct inf_conv_packed *conv,
                                 const struct inf_conv_packed_io *io, size_t row,
                                 struct inf_conv_packed_run *run);
 
-// Computes panels `first` to `end` (exclusive) of a run.
+// Computes panels `first` to `end` (exclusive) of a run, that is, some columns of all its pixels.
 void inf_conv_packed_compute(const struct inf_conv_packed *conv,
                              const struct inf_conv_packed_run *run, size_t first, size_t end);
 

@@ -6,8 +6,8 @@
 #include "backends/cpu/native/conv_window.h"
 #include "backends/cpu/native/round_bf16.h"
 
-// Returns the floats of scratch memory, in whole cache lines, that hold unrounded operands of
-// `rows` rows.
+// Returns the number of floats of scratch memory, rounded up to whole cache lines, for the copied
+// operands of `rows` rows before they are rounded to bf16.
 static size_t operand_count(const struct inf_conv_packed *conv, size_t rows)
 {
     size_t count = 0;
@@ -24,8 +24,8 @@ size_t inf_conv_rows_scratch(const struct inf_conv_packed *conv, size_t rows)
     return operand_count(conv, rows) + inf_round_bf16_scratch(conv, run);
 }
 
-// Returns how many of the `count` rows from `row` on are contiguous in a buffer that holds `rows`
-// rows.
+// Returns how many of the `count` rows from `row` on are contiguous in a ring buffer that holds
+// `rows` rows.
 static size_t contiguous_rows(size_t row, size_t count, size_t rows)
 {
     return INF_MIN(count, rows - row % rows);

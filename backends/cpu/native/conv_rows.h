@@ -8,7 +8,7 @@
 // Returns the floats of scratch memory needed to compute `rows` rows of results in one call.
 size_t inf_conv_rows_scratch(const struct inf_conv_packed *conv, size_t rows);
 
-// Computes rows `first` to `end` (exclusive) of an image.
+// Computes rows `first` to `end` (exclusive) of the convolution's result for one image.
 void inf_conv_rows_compute(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
                            size_t first, size_t end, float *scratch);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows that lie inside x read x in place. Windows at the left and right edges read a copy with
-// zeros. If rows are long, the copy has only the few pixels that these windows cover. If rows are
-// short, whole rows are copied.
+// Computes rows of windows that are larger than a pixel. Windows that lie inside x read x in place.
+// Windows at the left and right edges also cover padding, so they read a copy of x with zeros for
+// the padding. If rows are long, only the few pixels under these windows are copied, otherwise
+// whole rows.
 #include "backends/cpu/native/conv_window.h"
 
 #include <string.h>
@@ -12,8 +13,8 @@
 // kernel cannot share loads between pixels.
 #define PIXELS_FOR_AN_EDGE 16
 
-// The windows of a row that lie inside x. Windows below `left`, and windows from `right` on, cover
-// padding.
+// Which windows of a row lie inside x: those from `left` on and below `right`. All other windows
+// cover padding.
 struct inner {
     size_t left, right;
 };
@@ -34,7 +35,8 @@ static bool has_padding(const struct inf_conv_packed *conv)
     return conv->width.pad_before > 0 || conv->width.pad_after > 0;
 }
 
-// Returns true if whole rows are copied, which is better if many windows of a row are at an edge.
+// Returns true if whole rows of x are copied. This is faster if many windows of a row cover
+// padding.
 static bool copies_rows(const struct inf_conv_packed *conv)
 {
     struct inner inner = find_inner(conv);
@@ -66,8 +68,8 @@ size_t inf_conv_window_scratch(const struct inf_conv_packed *conv)
     return conv->segments * (copies_rows(conv) ? row_span(conv) : pixels) * conv->inputs;
 }
 
-// Copies `count` pixels of a row of x, the first at position `first`; pixels outside the row become
-// zeros.
+// Copies `count` pixels of a row of x to scratch memory, starting at pixel `first`. Pixels outside
+// the row become zeros.
 static const float *copy_pixels(const struct inf_conv_packed *conv, const float *row, int64_t first,
                                 size_t count, float *to)
 {
@@ -84,15 +86,15 @@ static const float *copy_pixels(const struct inf_conv_packed *conv, const float 
     return to;
 }
 
-// A row of windows, and the rows of x that they cover.
+// A row of windows (one row of results), and the rows of x that the windows cover.
 struct row {
-    // Starts at the first window; this run has no segments yet.
+    // A run that starts at the first window. Its pointers to the segments are not set yet.
     struct inf_conv_packed_run run;
     const float *x[INF_CONV_SEGMENTS_MAX]; // by row of the window; NULL: a row of zeros
 };
 
-// Computes windows `first` to `end` (exclusive) of a row. If `scratch` is not NULL, the windows
-// read a copy in `scratch`.
+// Computes windows `first` to `end` (exclusive) of a row. If `scratch` is not NULL, x is copied to
+// `scratch` first, because the windows cover padding.
 static void compute_windows(const struct inf_conv_packed *conv, const struct row *row, size_t first,
                             size_t end, float *scratch)
 {

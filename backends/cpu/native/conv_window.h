@@ -5,11 +5,12 @@
 
 #include "backends/cpu/native/conv_packed.h"
 
-// Returns the floats of scratch memory that inf_conv_window_rows() needs, not counting rounded
-// operands.
+// Returns the floats of scratch memory that inf_conv_window_rows() needs for copies of x, not
+// counting operands that are rounded to bf16.
 size_t inf_conv_window_scratch(const struct inf_conv_packed *conv);
 
-// Same as inf_conv_rows_compute(). Operands that are rounded to bf16 are written to `rounded`.
+// Computes rows `first` to `end` (exclusive) of the result, like inf_conv_rows_compute(), for
+// windows that are larger than a pixel. Operands that are rounded to bf16 are written to `rounded`.
 void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
                           size_t first, size_t end, float *scratch, uint16_t *rounded);
 

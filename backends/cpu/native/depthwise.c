@@ -12,8 +12,8 @@
 // The approximate number of multiply-adds of one task.
 #define TASK_MACS ((size_t)100000)
 
-// Returns true if height and width have the same parameters. A dilated window is computed as a
-// plain window over every `dilation`-th pixel, so its stride must be 1.
+// Returns true if height and width have the same window parameters. A dilated window must have
+// stride 1, because it is computed as a plain window over every `dilation`-th pixel.
 static bool is_square(const struct inf_window *h, const struct inf_window *w)
 {
     return h->kernel == w->kernel && h->stride == w->stride && h->dilation == w->dilation &&
@@ -51,7 +51,8 @@ enum inf_code inf_native_depthwise_check(const struct inf_graph *graph, const st
     return inf_native_epilogue_check(graph, node, &activation, 3, channels, err);
 }
 
-// Divides the channels between kernels with whole vectors and kernels with half vectors.
+// Divides the channels between two kernels: whole vectors of channels go to `full`, the remaining
+// channels to `half`.
 static void share_channels(struct inf_native_depthwise *depthwise, const struct inf_nn *nn)
 {
     size_t channels = depthwise->channels;
@@ -122,7 +123,8 @@ static void call_columns(const struct inf_native_depthwise *depthwise,
     int64_t dilation = w->dilation;
     for (int64_t window = 0; window < dilation && window < w->output; window++) {
         struct inf_depthwise part = *whole;
-        int64_t pixel = window - w->pad_before; // pixel where the first window starts
+        // the pixel of x at the left edge of the first window; negative in the padding
+        int64_t pixel = window - w->pad_before;
         int64_t first = (pixel % dilation + dilation) % dilation;
         size_t offset = (size_t)window * depthwise->channels;
         part.pad = (ptrdiff_t)((first - pixel) / dilation);
@@ -181,7 +183,7 @@ void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, con
 
 struct depthwise_step {
     struct inf_native_depthwise depthwise;
-    size_t batch, strips, workers; // `strips`: groups of rows of an image
+    size_t batch, strips, workers; // strips: number of groups of rows into which an image is cut
 };
 
 struct depthwise_task {

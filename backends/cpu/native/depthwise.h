@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions: the description of a node, and rows of its result.
+// Depthwise convolutions: describes a node, and computes rows of its result.
 #ifndef INF_BACKENDS_CPU_NATIVE_DEPTHWISE_H
 #define INF_BACKENDS_CPU_NATIVE_DEPTHWISE_H
 
@@ -15,7 +15,8 @@ struct inf_native_depthwise {
     size_t full_channels; // channels that `full` computes; `half` computes the other channels
     const float *w, *bias, *slopes;
     struct inf_native_epilogue epilogue;
-    // true: prefetch the input, because it was written too long ago to be in the cache.
+    // True if the kernel prefetches the input, because the input was written too long ago to be in
+    // the cache.
     bool prefetches;
 };
 
@@ -23,7 +24,8 @@ struct inf_native_depthwise {
 enum inf_code inf_native_depthwise_check(const struct inf_graph *graph, const struct inf_node *node,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Describes a node that was accepted. The packed weights are freed with `step`.
+// Describes a node that inf_native_depthwise_check() accepted, and packs its weights. The packed
+// weights are freed with `step`.
 enum inf_code inf_native_depthwise_init(struct inf_native_depthwise *depthwise,
                                         struct inf_cpu_step *step, const struct inf_node *node,
                                         struct inf_error *err) INF_NODISCARD;

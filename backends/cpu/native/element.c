@@ -8,8 +8,8 @@
 #include "backends/cpu/native/broadcast.h"
 
 #define TILE_ELEMENTS 4096
-// An operand that does not move along a row is repeated this many times in memory, so that every
-// loop reads arrays.
+// If an operand is broadcast along a row, its element is repeated this many times in a buffer,
+// because the loops only read arrays.
 #define SPREAD_COUNT 256
 #define SIZE_MOST    8 // size of the largest element in bytes
 // Rows of at most this length are copied and computed together, because a loop over one row would
@@ -19,8 +19,9 @@
 struct element {
     const struct inf_element *loops;
     struct inf_native_broadcast broadcast;
-    size_t size[INF_NATIVE_BROADCAST_OPERANDS], result_size; // size of an element in bytes
-    uint32_t order[2]; // indices of the operands a and b of `binary`
+    // sizes of one element of each operand and of the result, in bytes
+    size_t size[INF_NATIVE_BROADCAST_OPERANDS], result_size;
+    uint32_t order[2]; // indices of the node's operands that become a and b of `binary`
     // Exactly one of the following loops is set.
     inf_element_map_fn *map;
     inf_element_binary_fn *binary;
@@ -56,8 +57,8 @@ static void compute_elements(const struct element *element, size_t count,
         element->select(count, at[0], at[1], at[2], y);
 }
 
-// Computes a row, or a part of one, in which some operands do not move. Such an operand is repeated
-// SPREAD_COUNT times, and the row is computed in pieces of that length.
+// Computes a row, or a part of one, if some operands have only one element in the row. The element
+// is repeated SPREAD_COUNT times in a buffer, and the row is computed in pieces of that length.
 static void compute_spread(const struct element *element, size_t count,
                            const char *at[INF_NATIVE_BROADCAST_OPERANDS], char *y)
 {
@@ -79,8 +80,8 @@ static void compute_spread(const struct element *element, size_t count,
     }
 }
 
-// Computes the short rows `row` to `end` (exclusive). As many rows as fit into SPREAD_COUNT
-// elements are copied and computed together.
+// Computes the short rows `row` to `end` (exclusive). The operands of as many rows as fit into
+// SPREAD_COUNT elements are copied to buffers and computed in one call.
 static void compute_rows(const struct element_task *task, size_t row, size_t end)
 {
     const struct element *element = task->element;
@@ -149,7 +150,7 @@ static void element_run(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, SIZE_MAX);
 }
 
-// --- which nodes are computed ---
+// --- which nodes this file can compute ---
 
 static enum inf_dtype input_dtype(const struct inf_graph *graph, const struct inf_node *node,
                                   uint32_t input)
@@ -159,7 +160,7 @@ static enum inf_dtype input_dtype(const struct inf_graph *graph, const struct in
 
 static const struct {
     enum inf_element_compare compare;
-    bool turned; // true: the operands are swapped
+    bool turned; // true: "greater" is computed as "less", with its operands swapped
 } comparisons[INF_COMPARE_COUNT] = {
     [INF_COMPARE_EQUAL] = {INF_ELEMENT_EQUAL, false},
     [INF_COMPARE_NOT_EQUAL] = {INF_ELEMENT_NOT_EQUAL, false},

@@ -14,7 +14,7 @@
 // --- functions of one input ---
 
 struct map {
-    inf_simd_map_fn *function; // NULL: the step clamps
+    inf_simd_map_fn *function; // NULL: the step clamps x to [min, max]
     void (*clamp)(size_t count, const float *x, float *y, float min, float max);
     float min, max;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts an activation to an epilogue: slopes, bounds, and a function.
+// Converts the activation of a node to an epilogue: slopes for negative values, bounds for
+// clamping, and a function.
 #include "backends/cpu/native/epilogue.h"
 
 #include <math.h>

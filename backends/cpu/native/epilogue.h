@@ -10,7 +10,7 @@
 // `map`.
 struct inf_native_epilogue {
     const float *slopes; // slope of each channel; NULL: channels have no slopes of their own
-    float slope;         // common slope of all channels; NAN: there is none
+    float slope;         // slope of all channels; NAN: there is no such slope
     float min, max;
     inf_simd_map_fn *map; // NULL: no function is applied
 };
@@ -27,8 +27,8 @@ struct inf_native_epilogue inf_native_epilogue_of(const struct inf_cpu_step *ste
                                                   const struct inf_cpu_activation *activation,
                                                   uint32_t prelu);
 
-// Writes the slopes of `count` channels to `to`, and then 1 up to element `width`. Only for
-// epilogues with slopes.
+// Writes the slopes of `count` channels to `to`, followed by ones up to `width` elements, for the
+// padding columns. May only be called if the epilogue has slopes.
 void inf_native_epilogue_fill_slopes(const struct inf_native_epilogue *epilogue, size_t count,
                                      size_t width, float *to);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that compute one fused chain. A tile is a strip of pixels. It is a strip of rows if windows
-// are larger than a pixel or the convolution follows a depthwise convolution. The intermediate
-// results of a tile stay in the caches of the core that computes it.
+// Steps that compute one fused chain (fusion.h). The result is cut into tiles, which threads share.
+// A tile is a strip of pixels, or a strip of rows if windows are larger than a pixel or the chain
+// begins with a depthwise convolution. The intermediate results of a tile stay in the cache of the
+// core that computes the tile.
 #include "backends/cpu/native/fused_chain.h"
 
 #include "backends/cpu/native/conv_packed.h"
@@ -13,9 +14,10 @@
 struct chain_step {
     struct inf_conv_packed conv;
     bool by_rows;
-    size_t pixels;       // number of pixels of all images together
-    size_t strips;       // strips of rows in an image, or strips of pixels in all images together
-    size_t panel_groups; // groups of columns that threads share if there are few pixels
+    size_t pixels; // number of pixels of all images together
+    size_t strips; // strips of rows in each image, or strips of pixels in all images together
+    // groups of columns; more than 1 if there are too few pixels for all threads
+    size_t panel_groups;
     size_t workers;
     size_t scratch_step; // floats of scratch memory of each worker
 };
@@ -56,7 +58,8 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
     const struct inf_native_depthwise *depthwise = &conv->depthwise;
     size_t image = tile / chain_step->strips;
     size_t strip = tile % chain_step->strips;
-    // With several threads, equal shares are more important than computing two rows in one call.
+    // With one thread, compute as many rows as one depthwise call can. With several threads, equal
+    // shares for all threads save more time.
     size_t unit = conv->has_depthwise && chain_step->workers == 1 ? depthwise->rows_max : 1;
     size_t first = inf_native_strip_start(conv->rows, chain_step->strips, strip, unit);
     size_t end = inf_native_strip_start(conv->rows, chain_step->strips, strip + 1, unit);
@@ -130,7 +133,7 @@ static void need_scratch(struct chain_step *chain_step, struct inf_cpu_step *ste
                        : inf_round_bf16_scratch(conv, chain_step->pixels / chain_step->strips + 1);
     if (count == 0)
         return;
-    // Rounded up, so that workers share no cache line.
+    // Round up to whole cache lines, so that two workers do not write to the same line.
     chain_step->scratch_step = (count + 31) / 16 * 16;
     inf_native_need_scratch(step, chain_step->scratch_step * chain_step->workers);
 }
@@ -182,7 +185,8 @@ static enum inf_code product_create(struct inf_cpu_step *step, struct inf_error 
     INF_TRY(inf_conv_packed_init_product(&chain_step->conv, step, err));
     choose_strips(chain_step, step);
     need_scratch(chain_step, step);
-    step->operand_count = 1; // only operand 0 is read; the packed operand is not
+    // the program passes operand 0 only; the packed weights are read from the pack
+    step->operand_count = 1;
     step->run = run_chain;
     step->kernel = "dense";
     return INF_OK;

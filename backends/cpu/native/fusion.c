@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds chains and row pipelines in a graph, by following the readers and producers of values
-// backwards from the last node. A chain is valid only if nothing else reads its intermediate
-// results.
+// Finds fused chains and row pipelines in a graph. Starts at the last node and follows values
+// backwards to their producers. Nodes form a chain only if no node outside of the chain reads its
+// intermediate results.
 #include "backends/cpu/native/fusion.h"
 
 #include "backends/cpu/native/conv_packed.h"
 #include "backends/cpu/native/depthwise.h"
 
-#define CHAIN_INPUTS_MAX 4u // of a node that is part of a chain
+#define CHAIN_INPUTS_MAX 4u // a node with more inputs is never part of a chain
 
 static bool has_node(const struct inf_segment *segment, uint32_t node)
 {
@@ -24,8 +24,8 @@ static bool has_node(const struct inf_segment *segment, uint32_t node)
     return begin < segment->node_count && segment->nodes[begin] == node;
 }
 
-// Returns whether one of the first inputs is `value`, and only one. Nodes of chains have no other
-// inputs, and a node with thousands of them must not be searched for each.
+// Returns true if exactly one of the first CHAIN_INPUTS_MAX inputs of the node is `value`. Further
+// inputs are not searched: nodes of chains have none, and other nodes may have thousands.
 static bool reads_once(const struct inf_node *node, uint32_t value)
 {
     uint32_t count = 0;
@@ -34,8 +34,9 @@ static bool reads_once(const struct inf_node *node, uint32_t value)
     return count == 1;
 }
 
-// Returns the only node that reads `value`; INF_NODE_NONE if there is another reader or it is an
-// output of the graph. Walks through the graph only if the segment does not list readers.
+// Returns the only node that reads `value`. Returns INF_NODE_NONE if several nodes read it, or if
+// it is an output of the graph. Walks through the whole graph only if the segment has no list of
+// readers.
 static uint32_t find_sole_reader(const struct inf_graph *graph, uint32_t value,
                                  const struct inf_segment *segment)
 {
@@ -64,8 +65,8 @@ static uint32_t find_sole_reader(const struct inf_graph *graph, uint32_t value,
     return reader;
 }
 
-// Returns the node of kind `op` that produces operand `input` of `node`, provided that only `node`
-// reads the operand.
+// Returns the node that produces operand `input` of `node`, if that node is of kind `op` and `node`
+// is the only reader of the operand; otherwise INF_NODE_NONE.
 static uint32_t find_sole_producer(const struct inf_graph *graph, uint32_t node, uint32_t input,
                                    enum inf_op op, const struct inf_segment *segment)
 {
@@ -192,8 +193,8 @@ uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf
     return graph->nodes[first].inputs[0];
 }
 
-// Returns the last node of the chain that contains `node` and continues after it; INF_NODE_NONE if
-// there is no such chain.
+// Returns the last node of the chain that contains `node`; INF_NODE_NONE if `node` is in no chain
+// or is itself the last node.
 static uint32_t find_chain_end(const struct inf_graph *graph, uint32_t node,
                                const struct inf_segment *segment)
 {
@@ -213,17 +214,17 @@ static uint32_t find_chain_end(const struct inf_graph *graph, uint32_t node,
 
 // --- row pipelines ---
 
-// A value smaller than this stays in the caches between two chains, so that a pipeline would not be
-// faster.
+// Chains are joined to a row pipeline only if the value between them has at least this size. A
+// smaller value stays in the caches, so that a pipeline would not be faster.
 #define LINK_BYTES_MIN ((size_t)384 << 10)
-// The largest total size of the weights of one chain, because the weights of all chains of a
-// pipeline should stay in the cache while rows pass through the pipeline.
+// A chain may be part of a row pipeline only if its weights have at most this size. The weights of
+// all chains of a pipeline must stay in the cache while rows pass through the pipeline.
 #define LINK_WEIGHT_BYTES_MAX ((size_t)160 << 10)
 
 #define READERS_MAX 2
 
-// Lists the nodes that read `value`, and returns their number. Returns more than READERS_MAX if
-// there are too many, or if `value` is an output of the graph.
+// Lists the nodes that read `value`, and returns how many there are. Returns a number greater than
+// READERS_MAX if there are more, or if `value` is an output of the graph.
 static uint32_t find_readers(const struct inf_graph *graph, uint32_t value, uint32_t *readers)
 {
     uint32_t count = 0;

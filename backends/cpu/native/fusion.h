@@ -25,8 +25,9 @@
 // The nodes of a chain; INF_NODE_NONE for a missing part. The step belongs to the last node.
 struct inf_cpu_chain {
     uint32_t depthwise, conv, add, prelu;
-    uint32_t residual; // the value that is added to the result; INF_VALUE_NONE if there is none
-    uint32_t pad;      // the node that appends channels of zeros to the residual
+    // the value that is added to the convolution's result; INF_VALUE_NONE: none is added
+    uint32_t residual;
+    uint32_t pad; // the node that appends channels of zeros to the residual
 };
 
 // Finds the chain that ends at `node` and has only nodes of `segment` (NULL: any node of the
@@ -40,8 +41,8 @@ bool inf_cpu_chain_is_node(const struct inf_cpu_chain *chain);
 // Returns the value that the first node of the chain reads.
 uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf_graph *graph);
 
-// Several chains; each reads the result of the previous one. That result has no other readers,
-// except additions at the ends of later chains.
+// A row pipeline: several chains, each of which reads the result of the previous one. No other node
+// reads such a result, except additions at the ends of later chains.
 struct inf_cpu_row_pipeline {
     struct inf_cpu_chain chains[INF_CPU_ROW_PIPELINE_MAX];
     uint32_t results[INF_CPU_ROW_PIPELINE_MAX]; // the result of each chain
@@ -68,7 +69,8 @@ uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
 
 #define INF_CPU_GROUP_NODES (5 * INF_CPU_ROW_PIPELINE_MAX)
 
-// Nodes that one step may compute together, in the order of the graph.
+// The nodes that one step computes together (a chain or the chains of a row pipeline), in the order
+// of the graph.
 struct inf_cpu_group {
     uint32_t nodes[INF_CPU_GROUP_NODES];
     uint32_t count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two matrices that are both computed at run time. A tile packs some columns of b and
-// multiplies all rows of a with these columns.
+// Products of two matrices a and b that are both computed at run time. Each tile of work packs some
+// columns of b and multiplies all rows of a with these columns.
 #include <string.h>
 
 #include "backends/cpu/core/activation.h"
@@ -18,7 +18,8 @@ struct matmul {
     size_t panels, panel_width;
     bool transpose_b;
     int32_t rank; // number of leading dimensions
-    // The dimensions of the batch. Steps are counted in matrices.
+    // The leading dimensions of the operands. A step is the number of matrices between neighbours
+    // along a dimension; 0 if the operand is repeated along it.
     size_t dims[INF_LIMIT_RANK], a_steps[INF_LIMIT_RANK], b_steps[INF_LIMIT_RANK];
     struct inf_native_epilogue epilogue;
     bool has_bias;
@@ -65,7 +66,7 @@ static void pack_panel(const struct matmul *matmul, const float *b, size_t first
         memset(to, 0, matmul->depth * width * sizeof(float));
     const float *from_row = b + first;
     for (size_t k = 0; k < matmul->depth && !matmul->transpose_b; k++) {
-        // Prefetch by hand, because rows are too far apart for the hardware prefetcher.
+        // Prefetch explicitly, because the rows are too far apart for the hardware prefetcher.
         for (size_t line = 0; line < columns; line += LINE)
             __builtin_prefetch(from_row + PREFETCH_ROWS * matmul->columns + line);
         memcpy(to + k * width, from_row, columns * sizeof(float));
@@ -85,7 +86,7 @@ static void matmul_tile(const void *context, size_t tile, size_t worker)
     size_t product = tile / matmul->panels;
     size_t first = tile % matmul->panels * matmul->panel_width;
     size_t columns = INF_MIN(matmul->panel_width, matmul->columns - first);
-    // The last panel may be one vector wide.
+    // If few columns are left, the last panel is only one vector wide.
     size_t width = columns <= matmul->nn->width ? matmul->nn->width : matmul->panel_width;
     const float *a = task->a;
     const float *b = task->b;
@@ -139,7 +140,7 @@ static void matmul_run(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, matmul->workers);
 }
 
-// Describes the leading (batch) dimensions, which are broadcast.
+// Sets the leading (batch) dimensions of the product, to which those of a and b are broadcast.
 static void describe_batch(struct matmul *matmul, const struct inf_shape *a,
                            const struct inf_shape *b, const struct inf_shape *y)
 {

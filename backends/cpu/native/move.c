@@ -29,7 +29,8 @@ static size_t output_bytes(const struct inf_graph *graph, const struct inf_node 
 static void copy_run(const struct inf_cpu_step *step)
 {
     struct copy_task task = {step->inputs[0], step->output};
-    // Nothing to copy, because a plan may place operand and result at the same address.
+    // If operand and result have the same address, which a plan may choose, there is nothing to
+    // copy.
     if (step->inputs[0] == step->output)
         return;
     inf_native_run_range(step, &(struct inf_native_range){copy_tile, &task,
@@ -58,7 +59,7 @@ static enum inf_code copy_create(struct inf_cpu_step *step, struct inf_error *er
 
 struct concat {
     size_t outer;     // product of all dimensions before the concat axis
-    size_t row_bytes; // bytes of y for each of the `outer` iterations
+    size_t row_bytes; // bytes of y in one iteration of `outer`, from all operands together
     const size_t *part_bytes;
     uint32_t parts;
 };

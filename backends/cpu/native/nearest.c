@@ -9,7 +9,7 @@
 
 struct nearest {
     size_t batch, height, width, output_height, output_width, pixel_bytes;
-    uint32_t *rows, *columns; // source row and column in x for each row and column of y
+    uint32_t *rows, *columns; // by row and by column of y: the row or column of x that is copied
 };
 
 struct nearest_task {
@@ -49,7 +49,7 @@ static inline void copy_pixels(const struct nearest *nearest, size_t size, const
 
 static void copy_row(const struct nearest *nearest, const char *x, char *y)
 {
-    // Pass a constant size, which compiles to plain loads and stores.
+    // Each case passes a constant size, so that the compiler emits plain loads and stores.
     switch (nearest->pixel_bytes) {
     case 4:
         copy_pixels(nearest, 4, x, y);
@@ -72,7 +72,7 @@ static void nearest_tile(const void *context, size_t first, size_t count)
         size_t row = i % nearest->output_height;
         size_t image = i / nearest->output_height;
         char *y = task->y + i * row_bytes;
-        // If the row above has the same source row, copy that result.
+        // If the row above comes from the same row of x, copy that row of the result.
         if (row > 0 && i > first && nearest->rows[row] == nearest->rows[row - 1]) {
             memcpy(y, y - row_bytes, row_bytes);
             continue;

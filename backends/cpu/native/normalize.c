@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer and instance normalisation. x is [batch, rows, channels], and each channel of a batch is
-// normalised over its rows. The sums are taken over differences to the first element, so that a
-// large mean does not cost precision.
+// Layer and instance normalisation. x is treated as [batch, rows, channels], and each channel of
+// each batch item is normalised over its rows. The first element is subtracted from all elements
+// before they are summed, so that a large mean does not cost precision.
 #include <math.h>
 #include <string.h>
 
@@ -16,23 +16,24 @@ enum parameter {
     PARAMETERS
 };
 
-// How the scale or offset parameter is broadcast to x.
+// How a parameter of the node (scale or offset) is broadcast to x.
 struct spread {
     bool given;
-    size_t step;                  // 0 or 1: elements between neighbours in rows or channels
-    size_t batch[INF_LIMIT_RANK]; // elements between neighbours along each axis of the batch
+    // elements between the parameters of neighbouring rows or channels: 1, or 0 if they share one
+    size_t step;
+    size_t batch[INF_LIMIT_RANK]; // elements between neighbours along each leading (batch) axis
 };
 
 struct normalize {
     const struct inf_norm *loops;
     const struct inf_simd *simd;
     size_t batch, rows, channels;
-    int32_t rank; // number of axes in the batch
+    int32_t rank; // number of leading (batch) axes
     size_t dims[INF_LIMIT_RANK];
     struct spread spreads[PARAMETERS];
     bool rms;
     double epsilon;
-    size_t batches; // number of batches in one tile
+    size_t batches; // number of batch items in one tile
 };
 
 struct normalize_task {
@@ -54,7 +55,7 @@ static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
     return mask;
 }
 
-// The normalised axes: `first` (inclusive) to `end` (exclusive).
+// The axes that are normalised: `first` (inclusive) to `end` (exclusive).
 struct cut {
     int32_t first, end;
 };
@@ -76,8 +77,9 @@ static size_t dim_of(const struct inf_shape *shape, const struct inf_shape *x, i
     return own < 0 ? 1 : (size_t)shape->dims[own];
 }
 
-// Returns 1 if the parameter has one element for each element of axes `first` to `end` (exclusive)
-// of x. Returns 0 if it has a single element for all of these, otherwise -1.
+// Compares the shape of a parameter with axes `first` to `end` (exclusive) of x. Returns 1 if the
+// parameter has one element for each position on these axes, 0 if it has a single element for all
+// positions, otherwise -1.
 static int parameter_step(const struct inf_shape *shape, const struct inf_shape *x, int32_t first,
                           int32_t end)
 {
@@ -110,7 +112,7 @@ static bool find_spread(struct spread *spread, const struct inf_shape *shape,
     return true;
 }
 
-// Describes the node. Returns false if this file cannot compute it.
+// Describes the node's axes and parameters. Returns false if this file cannot compute the node.
 static bool describe_normalize(struct normalize *normalize, const struct inf_graph *graph,
                                const struct inf_node *node)
 {
@@ -154,7 +156,8 @@ static enum inf_code normalize_supports(const struct inf_graph *graph, const str
 
 // --- computing ---
 
-// An element x becomes ((x - about) - less) * factor. `about` is the first element of the line, and
+// The numbers with which a line (the elements that are normalised together) is normalised: an
+// element x becomes ((x - about) - less) * factor. `about` is the first element of the line, and
 // about + less is the mean.
 struct line {
     float about, less, factor;
@@ -171,7 +174,8 @@ static struct line line_of(const struct normalize *normalize, float about,
     return (struct line){about, (float)less, (float)(1 / sqrt(variance + normalize->epsilon))};
 }
 
-// Returns the first element of the parameter for batch `batch`; NULL if there is no parameter.
+// Returns the address of the parameter's first element for item `batch` of the batch; NULL if the
+// node does not have the parameter.
 static const float *parameter_at(const struct normalize_task *task, enum parameter which,
                                  size_t batch)
 {
@@ -215,7 +219,7 @@ static void normalize_lines(const struct normalize_task *task, size_t first, siz
     }
 }
 
-// Normalises up to INF_NORM_COLUMNS columns of one batch, starting at `column`.
+// Normalises up to INF_NORM_COLUMNS channels of one batch item, starting at channel `column`.
 static void normalize_columns(const struct normalize_task *task, size_t batch, size_t column)
 {
     const struct normalize *normalize = task->normalize;
@@ -245,7 +249,7 @@ static void normalize_tile(const void *context, size_t tile, size_t worker)
     (void)worker;
     const struct normalize_task *task = context;
     const struct normalize *normalize = task->normalize;
-    // The number of tiles in a batch.
+    // The number of tiles for one batch item.
     size_t across = (normalize->channels + INF_NORM_COLUMNS - 1) / INF_NORM_COLUMNS;
     if (normalize->channels == 1)
         normalize_lines(task, tile * normalize->batches,

@@ -60,7 +60,7 @@ static void arg_tile(const void *context, size_t tile, size_t worker)
         arg_lines(task, tile * arg->lines, INF_MIN((tile + 1) * arg->lines, arg->outer));
         return;
     }
-    // The number of tiles across the columns.
+    // The number of tiles that the columns are cut into.
     size_t across = (arg->columns + INF_PICK_COLUMNS - 1) / INF_PICK_COLUMNS;
     size_t outer = tile / across;
     size_t column = tile % across * INF_PICK_COLUMNS;
@@ -138,8 +138,8 @@ struct topk_task {
     uint64_t *heaps;
 };
 
-// Returns an entry that orders results: a larger key comes first, and of two equal keys the smaller
-// index comes first.
+// Combines a key and an index to one integer. A larger key gives a larger entry, and of two equal
+// keys the smaller index gives the larger one, so that the largest entry comes first in the result.
 static uint64_t make_entry(uint32_t key, size_t index)
 {
     return (uint64_t)key << 32 | (UINT32_MAX - (uint32_t)index);
@@ -163,7 +163,7 @@ static void sift_down(uint64_t *heap, size_t hole, size_t count, uint64_t value)
     heap[hole] = value;
 }
 
-// Collects the k best elements of a line in the heap.
+// Collects the k largest entries of a line in the min-heap.
 static void collect_best(const struct topk *topk, const char *x, uint64_t *heap)
 {
     uint32_t keys[KEYS];

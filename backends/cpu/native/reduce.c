@@ -22,7 +22,7 @@ struct reduce_task {
     const struct reduce *reduce;
     const float *x;
     float *y;
-    size_t batches; // number of batches in one tile
+    size_t batches; // number of batch items in one tile
 };
 
 static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
@@ -37,7 +37,8 @@ static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
     return mask;
 }
 
-// Describes the node. Returns false if the reduced axes are not neighbours.
+// Describes the node as [batch, rows, channels]. Returns false if the reduced axes are not
+// neighbours.
 static bool reduce_describe(struct reduce *reduce, const struct inf_graph *graph,
                             const struct inf_node *node)
 {
@@ -100,7 +101,7 @@ static void reduce_tile(const void *context, size_t tile, size_t worker)
     (void)worker;
     const struct reduce_task *task = context;
     const struct reduce *reduce = task->reduce;
-    // Number of tiles in a batch.
+    // The number of tiles for one batch item.
     size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS;
     size_t first = tile % tiles * TILE_CHANNELS;
     size_t count = INF_MIN(TILE_CHANNELS, reduce->channels - first);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent networks: checks which nodes are accepted, packs the weights, and runs chunks of steps.
+// Recurrent networks: checks which nodes this kernel accepts, packs the weights, and runs the time
+// steps in chunks.
 #include "backends/cpu/native/rnn.h"
 
 #include <math.h>
@@ -9,8 +10,9 @@
 #include "backends/cpu/native/work.h"
 #include "proto/core/span.h"
 
-// The approximate number of rows of x that are multiplied in one pass. Large enough that weights
-// are read seldom, and small enough that the sums stay in the cache.
+// The approximate number of rows of x that are multiplied with the weights in one pass. The number
+// is large enough that the weights are read seldom, and small enough that the sums stay in the
+// cache.
 #define CHUNK_ROWS 96
 
 static size_t gates_of(const struct inf_attrs_rnn *attrs)
@@ -66,9 +68,9 @@ static enum inf_code rnn_supports(const struct inf_graph *graph, const struct in
     return check_activations(&node->attrs.rnn, directions, err);
 }
 
-// --- products ---
+// --- products of the input with the weights ---
 
-// Multiplies the input with one panel of a gate's weights, for all steps of the chunk.
+// Multiplies the input of all time steps of the chunk with one panel of a gate's weights.
 static void input_tile(const void *context, size_t tile, size_t worker)
 {
     (void)worker;
@@ -136,8 +138,8 @@ static void run_chunk(const struct inf_cpu_step *step, struct inf_native_rnn_run
     }
 }
 
-// Reads the length of each sequence, and returns the longest. Each length is read only once,
-// because a client may be writing to that memory.
+// Copies the length of each sequence from the operand, and returns the longest. Each length is read
+// only once, because a client may be changing that memory during the run.
 static size_t read_lengths(const struct inf_native_rnn *rnn, const volatile int32_t *lengths)
 {
     size_t longest = 0;
@@ -154,7 +156,7 @@ static const void *operand_data(const struct inf_cpu_step *step, uint32_t input)
     return inf_cpu_has_input(step->node, input) ? step->inputs[input] : NULL;
 }
 
-// Initialises a state with the values `given`, or with zeros if `given` is NULL.
+// Initialises a state with the `count` elements of `given`, or with zeros if `given` is NULL.
 static void start_state(float *state, const float *given, size_t count)
 {
     if (given != NULL)
@@ -241,14 +243,14 @@ static enum inf_code make_panels(struct inf_native_rnn *rnn, struct inf_cpu_step
     return inf_cpu_step_pack(step, step->node, INF_NATIVE_RNN_R, matrix, &rnn->r, err);
 }
 
-// Writes the biases of one gate, with padding. `given` has the W biases of all gates, then the R
-// biases.
+// Writes the sums of both biases of one gate, with padding. `given` holds the W biases (for the
+// input) of all gates, followed by their R biases (for the state).
 static void spread_bias(const struct inf_native_rnn *rnn, size_t gate, const float *given,
                         float *bias, float *state_bias)
 {
     size_t rows = rnn->gates * rnn->hidden;
-    // If linear_before_reset is set, the candidate of a GRU keeps the R bias separate, because the
-    // reset gate multiplies it. For all other gates both biases are added once.
+    // A GRU with linear_before_reset multiplies the R bias of its candidate gate with the reset
+    // gate, so this bias is kept separate. For all other gates the two biases are added here.
     bool apart = rnn->attrs->kind == INF_RNN_GRU && gate == 2 && rnn->attrs->linear_before_reset;
     for (size_t p = 0; p < rnn->panel_count; p++) {
         const struct inf_native_rnn_panel *panel = &rnn->panels[p];
@@ -290,8 +292,8 @@ static void choose_activations(struct inf_native_rnn *rnn)
     }
 }
 
-// All threads synchronise after each step, so the multiply-adds of one step decide how many threads
-// share a step. The products with the input are computed for a whole chunk in one pass.
+// Chooses the number of threads. All threads synchronise after each time step, so the multiply-adds
+// of one time step decide. The products with the input are computed for a whole chunk in one pass.
 static void share_work(struct inf_native_rnn *rnn, struct inf_cpu_step *step)
 {
     size_t places = rnn->directions * rnn->batch * rnn->gates * rnn->hidden;
@@ -299,8 +301,8 @@ static void share_work(struct inf_native_rnn *rnn, struct inf_cpu_step *step)
     rnn->workers = inf_native_choose_workers(step, places * rnn->inputs * rnn->chunk);
     step->macs += places * rnn->hidden * (rnn->steps - 1);
     step->macs += places * rnn->inputs * (rnn->steps - rnn->chunk);
-    // Make no more parts than threads. Then each thread mostly takes the same part in every step,
-    // and the weights of that part are in its cache.
+    // Cut the gates into at most one part per thread. Each thread then takes mostly the same part
+    // in every time step, and finds the weights of that part in its cache.
     rnn->parts = (rnn->step_workers + rnn->directions - 1) / rnn->directions;
     rnn->parts = INF_MIN(rnn->panel_count, rnn->parts);
 }

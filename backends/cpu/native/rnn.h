@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent networks. The products of the input with the weights are computed for many steps in one
-// pass. Then each step adds the products with the previous state and applies the gates.
+// Recurrent networks. The products of the input with the weights are computed for many time steps
+// in one pass. Then each time step adds the products with the previous state and applies the gates.
 #ifndef INF_BACKENDS_CPU_NATIVE_RNN_H
 #define INF_BACKENDS_CPU_NATIVE_RNN_H
 
 #include "backends/cpu/core/kernel.h"
 
-// The operands of the node.
+// Indices of the operands of an rnn node.
 enum inf_native_rnn_input {
     INF_NATIVE_RNN_X,
     INF_NATIVE_RNN_W,
@@ -18,11 +18,11 @@ enum inf_native_rnn_input {
     INF_NATIVE_RNN_PEEPHOLES,
 };
 
-// A panel: hidden elements of a gate that one kernel call computes.
+// A panel: the hidden elements of a gate that one kernel call computes.
 struct inf_native_rnn_panel {
-    inf_gemm_fn *const *gemm; // by number of rows - 1
+    inf_gemm_fn *const *gemm; // kernels for this panel; gemm[r - 1] computes r rows
     size_t first, columns;    // first element of the gate, and number of elements
-    // Columns including padding: of this panel, and of all panels before it.
+    // Number of columns including padding: `width` of this panel, `before` of all earlier panels.
     size_t width, before;
 };
 
@@ -32,15 +32,16 @@ struct inf_native_rnn {
     const struct inf_attrs_rnn *attrs;
     size_t steps, directions, batch, inputs, hidden, gates;
     size_t rows_max; // most rows in one kernel call
-    size_t chunk;    // number of steps whose input is multiplied in one pass
+    size_t chunk;    // number of time steps whose input is multiplied in one pass
     inf_simd_map_fn *activations[2][3];
-    bool hard[2][3]; // true: hard sigmoid is used instead of a function
+    // by direction and activation: true if the hard sigmoid replaces a function of simd.h
+    bool hard[2][3];
     struct inf_native_rnn_panel *panels;
     size_t panel_count, width;      // panels of a gate, and their total columns including padding
     const float *w, *r;             // packed weights of input and state, by direction and gate
     const float *bias, *state_bias; // biases of both products: [direction][gate][width]
     const float *peepholes;         // NULL: there are no peepholes
-    // Number of parts of a gate; in each step threads share the parts.
+    // Each gate is cut into this many parts. In each time step the threads share the parts.
     size_t parts;
     size_t workers, step_workers;
     size_t *lengths; // length of each sequence of the batch, in the current run
@@ -50,13 +51,13 @@ struct inf_native_rnn {
 struct inf_native_rnn_run {
     const struct inf_native_rnn *rnn;
     const float *x;
-    float *y, *cell;       // output buffers; `cell` is used for LSTM only
-    float *turned;         // x in reverse order, for directions that read it backwards
-    float *sums;           // [chunk][batch][gates][hidden]
+    float *y, *cell; // output buffers; `cell` is used for LSTM only
+    float *turned;   // copy of x in reverse order, for directions that read it backwards
+    float *sums;     // products of the input for the current chunk: [chunk][batch][gates][hidden]
     float *before, *after; // [batch][hidden]: the state before and after a step
     float *extra;          // [batch][hidden]: used for a GRU, see step_gru()
-    size_t first, count;   // first step of the chunk, and number of steps
-    size_t step;           // the current step
+    size_t first, count;   // first time step of the chunk, and number of time steps
+    size_t step;           // the current time step
     bool from_nothing;     // true: the initial state is zero, so it is not multiplied
 };
 
@@ -66,8 +67,8 @@ static inline bool inf_native_rnn_is_reversed(const struct inf_native_rnn *rnn, 
     return rnn->attrs->direction == INF_DIRECTION_REVERSE || direction == 1;
 }
 
-// A product for one gate: y = a * W + bias, or y += a * W + bias. `a` has `rows` rows of `depth`
-// elements.
+// A product for one gate: y = a * W + bias, or y += a * W + bias. `a` is a matrix of `rows` rows
+// with `depth` elements each.
 struct inf_native_rnn_product {
     const float *weights, *bias; // weights and biases of all directions and gates
     size_t direction, gate;
@@ -84,12 +85,12 @@ void inf_native_rnn_multiply(const struct inf_native_rnn *rnn,
                              const struct inf_native_rnn_product *product, size_t first,
                              size_t end);
 
-// Computes a part of step run->step. `run` points to a struct inf_native_rnn_run. A tile is one
-// part of the hidden elements of one direction.
+// Computes one part of time step run->step: `tile` selects a direction and a part of its hidden
+// elements. `run` points to a struct inf_native_rnn_run.
 void inf_native_rnn_step_tile(const void *run, size_t tile, size_t worker);
 
-// Computes the reset gate of a GRU for a part of the step. Called before inf_native_rnn_step_tile()
-// if every element of the candidate needs all reset gates.
+// Computes the reset gate of a GRU for one part of the time step. Runs before
+// inf_native_rnn_step_tile() if the candidate gate needs the reset gates of all parts.
 void inf_native_rnn_reset_tile(const void *run, size_t tile, size_t worker);
 
 #endif

@@ -6,7 +6,7 @@
 #include "backends/cpu/native/rnn.h"
 #include "backends/cpu/native/work.h"
 
-// A part of the hidden elements of one direction.
+// The part of a time step that one call computes: some hidden elements of one direction.
 struct part {
     const struct inf_native_rnn_run *run;
     const struct inf_native_rnn *rnn;
@@ -28,14 +28,15 @@ static struct part part_of(const struct inf_native_rnn_run *run, size_t tile)
     return part;
 }
 
-// Returns the elements of this part in `all`, a buffer [direction][batch][hidden].
+// Returns the address of this part's elements for batch item `batch` in `all`, a buffer
+// [direction][batch][hidden].
 static float *of_batch(const struct part *part, float *all, size_t batch)
 {
     const struct inf_native_rnn *rnn = part->rnn;
     return all + (part->direction * rnn->batch + batch) * rnn->hidden + part->first;
 }
 
-// Returns the sums of gate `gate` in the current step.
+// Returns the address of this part's sums of gate `gate` in the current time step.
 static float *sums_of(const struct part *part, size_t batch, size_t gate)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -46,8 +47,8 @@ static float *sums_of(const struct part *part, size_t batch, size_t gate)
 
 // --- products with the state ---
 
-// Adds the product of state `a` to the sums of a gate. If `nothing` is true, the state is zero, so
-// only the bias is added.
+// Adds the product of state `a` and the weights to the sums of a gate. If `nothing` is true, the
+// state is zero, so only the bias is added.
 static void add_state(const struct part *part, size_t gate, const float *a, bool nothing)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -67,7 +68,7 @@ static void add_state(const struct part *part, size_t gate, const float *a, bool
     inf_native_rnn_multiply(rnn, &product, part->panel, part->panel_end);
 }
 
-// Sets `extra` to the product of the previous state with the weights of a gate.
+// Sets `extra` to the product of the previous state with the weights of gate `gate`.
 static void make_extra(const struct part *part, size_t gate)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -109,7 +110,8 @@ static void finish_gate(const struct part *part, int which, float *sums)
     activate_gate(part, which, sums);
 }
 
-// Adds the peephole term, which comes from the cell state, to gate `number` (i, o, f).
+// Adds the peephole term (weight times cell state) to the sums of gate `number`: 0 for i, 1 for o,
+// 2 for f.
 static void add_peephole(const struct part *part, size_t number, const float *cell, float *sums)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -139,14 +141,16 @@ static void step_lstm(const struct part *part, size_t batch)
     rnn->loops->keep(part->count, forget, in, made, cell);
     add_peephole(part, 1, cell, out);
     finish_gate(part, 0, out);
-    // Copy the cell state without clipping, because the clip limits apply to sums only.
+    // Copy the cell state without clipping it, because the clip limit applies to the sums of gates
+    // only.
     memcpy(made, cell, part->count * sizeof(*made));
     activate_gate(part, 2, made);
     rnn->loops->multiply(part->count, out, made, of_batch(part, part->run->after, batch));
 }
 
-// With linear_before_reset, `extra` is the product of the state, and the reset gate multiplies the
-// product here. Otherwise `extra` is the state that the reset gate has already multiplied.
+// Computes the new state of a GRU. With linear_before_reset, `extra` is the product of the state
+// with the weights, which is multiplied by the reset gate here. Otherwise the state was multiplied
+// by the reset gate before its product was computed.
 static void step_gru(const struct part *part, size_t batch)
 {
     const struct inf_native_rnn *rnn = part->rnn;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures once whether bf16 dot products are faster than widening weights to fp32, and rounds the
-// operands of runs to bf16.
+// Measures once whether bf16 dot products are faster than widening bf16 weights to fp32. If so,
+// rounds the operands of convolutions to bf16 before they are multiplied.
 #include "backends/cpu/native/round_bf16.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ bool inf_round_bf16_is_faster(const struct inf_nn *nn)
     return try_gemm(nn->gemm_dot, &trial) < widening_ns;
 }
 
-// --- rounding the operands of runs ---
+// --- rounding the operands of a run of pixels ---
 
 // Returns the number of elements that a segment covers in a run of `pixels` pixels.
 static size_t segment_count(const struct inf_conv_packed *conv, size_t pixels)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether the operands of bf16 products are rounded too, and places the rounded copies.
+// Decides whether the operands of bf16 products are rounded to bf16 too, and where the rounded
+// copies are stored.
 #ifndef INF_BACKENDS_CPU_NATIVE_ROUND_BF16_H
 #define INF_BACKENDS_CPU_NATIVE_ROUND_BF16_H
 

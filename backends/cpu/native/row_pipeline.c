@@ -26,8 +26,9 @@
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
-// The image is cut into bands only if the largest band takes at most this share of the whole time.
-// Two equal bands would take half of the time each, but some rows are computed by two threads.
+// The image is cut into bands only if the largest band takes at most this share of the time for the
+// whole image. Two bands take more than half each, because rows at their common edge are computed
+// by both threads.
 #define BAND_SHARE_MAX 0.85
 
 struct stage {
@@ -37,7 +38,8 @@ struct stage {
     size_t granule;                  // number of rows that are computed in one go
     size_t ring_rows, ring_offset;   // ring buffer of the result; unused in the last stage
     bool has_residual;
-    // The stage whose result is added; INF_CPU_ROW_PIPELINE_MAX if an operand of the step is added.
+    // The earlier stage whose result this stage adds; INF_CPU_ROW_PIPELINE_MAX if the stage adds an
+    // operand of the step instead.
     size_t residual_stage;
     size_t residual_operand; // index of the operand of the step that is added
 };
@@ -45,7 +47,8 @@ struct stage {
 struct pipeline {
     struct stage stages[INF_CPU_ROW_PIPELINE_MAX];
     size_t count, batch, bands, workers;
-    size_t memory_step, scratch_offset; // floats of each worker: the rings, then scratch memory
+    // memory_step: floats of memory of each worker, which hold the rings and then scratch memory
+    size_t memory_step, scratch_offset;
 };
 
 // The computation of one band of an image.
@@ -76,8 +79,8 @@ static size_t input_end(const struct stage *stage, size_t end)
     return last > 0 ? (size_t)INF_MIN(last, h->input) : 0;
 }
 
-// Sets `first` and `wanted` to the rows of each stage that are needed for the rows of the last
-// stage.
+// Given the rows of the last stage in *first and *wanted, sets the other entries of `first` and
+// `wanted` to the rows that each earlier stage must compute for them.
 static void find_band(const struct pipeline *pipeline, size_t *first, size_t *wanted)
 {
     for (size_t i = 0; i + 1 < pipeline->count; i++) {
@@ -149,8 +152,8 @@ static void compute_rows(const struct pass *pass, size_t index, size_t end)
                           pass->memory + pipeline->scratch_offset);
 }
 
-// Computes the rows of stage `index` up to `end`, and first all rows of earlier stages that these
-// rows need.
+// Computes the rows of stage `index` up to `end`. Before that, computes the rows of earlier stages
+// that these rows need.
 static void advance_stage(struct pass *pass, size_t index, size_t end)
 {
     const struct stage *stage = &pass->pipeline->stages[index];
@@ -217,7 +220,7 @@ static size_t granule_of(const struct inf_conv_packed *conv)
     return (rows + unit - 1) / unit * unit;
 }
 
-// Returns the multiply-adds of the most expensive of `bands` bands.
+// Cuts the image into `bands` bands, and returns the multiply-adds of the band that has the most.
 static size_t band_macs(struct pipeline *pipeline, size_t bands)
 {
     size_t most = 0;
@@ -248,7 +251,8 @@ static void choose_bands(struct pipeline *pipeline, struct inf_cpu_step *step)
     pipeline->workers = INF_MIN(pipeline->workers, pipeline->batch * pipeline->bands);
 }
 
-// Rounds up to whole cache lines and adds one line, so that no two threads write to the same line.
+// Rounds `count` up to whole cache lines and adds one line, so that two threads never write to the
+// same line.
 static size_t whole_lines(size_t count)
 {
     return (count + 31) / 16 * 16;

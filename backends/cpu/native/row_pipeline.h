@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that compute a row pipeline. The chains of a pipeline take turns, a few rows each, with
-// ring buffers between them.
+// Steps that compute a row pipeline (several fused chains, see fusion.h). Each chain computes a few
+// rows at a time, which the next chain reads from a ring buffer.
 #ifndef INF_BACKENDS_CPU_NATIVE_ROW_PIPELINE_H
 #define INF_BACKENDS_CPU_NATIVE_ROW_PIPELINE_H
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that read x at regular steps: transpose, slice, split, tile, broadcast. Each operator
-// becomes nested loops.
+// Operators that copy elements at regular distances in x: transpose, slice, split, tile, broadcast.
+// Each operator becomes nested loops.
 #include <string.h>
 
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
 #define AXES_MAX   (2 * INF_LIMIT_RANK)
-#define SQUARE     16                 // side of the squares that a transposition copies at a time
+#define SQUARE     16 // side, in elements, of the squares that a transposition copies at a time
 #define TASK_BYTES ((size_t)32 << 10) // bytes that one task writes, approximately
 
-// Describes one result as nested loops; the last loop is the innermost. Steps are in bytes of x.
-// The result is dense.
+// Nested loops that write one result. The last loop of the list is the innermost. The step of a
+// loop is the distance in bytes between its elements in x. The elements of the result are
+// contiguous.
 struct strided {
     size_t element;
     int32_t rank;
@@ -37,7 +38,7 @@ struct strided_task {
 
 // --- loops ---
 
-// Adds a loop around the loops that exist.
+// Adds a loop around the loops that were added before; the innermost loop is added first.
 static void add_axis(struct strided *strided, size_t dim, ptrdiff_t step)
 {
     int32_t last = strided->rank - 1;
@@ -83,7 +84,7 @@ static void close_axes(struct strided *strided)
     strided->row_bytes = strided->dims[last] * strided->element;
 }
 
-// Advances x and y to iteration `index` of the outer loops.
+// Moves the addresses x and y to iteration `index` of the outer loops.
 static void locate_loop(const struct strided *strided, size_t index, const char **x, char **y)
 {
     for (int32_t axis = strided->rank - 2; axis >= 0; axis--) {
@@ -103,8 +104,8 @@ static inline void copy_elements(size_t element, size_t count, const char *x, pt
         memcpy(y + i * y_step, x + (ptrdiff_t)i * x_step, element);
 }
 
-// Copies `count` elements from addresses `x_step` apart to addresses `y_step` apart. The switch
-// passes constant sizes, which compile to plain loads and stores.
+// Copies `count` elements. They are `x_step` bytes apart in x and `y_step` bytes apart in y. The
+// switch passes constant element sizes, so that the compiler emits plain loads and stores.
 static void copy_strided(size_t element, size_t count, const char *x, ptrdiff_t x_step, char *y,
                          size_t y_step)
 {
@@ -134,7 +135,8 @@ static void copy_row(const struct strided *strided, const char *x, char *y)
                      strided->element);
 }
 
-// Copies in squares, so that each cache line of x and y is used completely before it is evicted.
+// Copies an element matrix to its transpose, one square after the other, so that each cache line of
+// x and y is used completely before it is evicted.
 static void transpose_plane(const struct strided *strided, const char *x, char *y)
 {
     int32_t last = strided->rank - 1;
@@ -184,7 +186,7 @@ static void strided_run(const struct inf_cpu_step *step)
 
 // --- operators ---
 
-// Writes the steps of x's axes, in bytes, to `steps`.
+// Writes the distance in bytes between neighbours along each axis of x to `steps`.
 static void steps_of(const struct inf_shape *x, size_t element, ptrdiff_t *steps)
 {
     ptrdiff_t step = (ptrdiff_t)element;
@@ -242,7 +244,8 @@ static void describe_tile(struct strided *strided, const struct inf_graph *graph
     }
 }
 
-// Describes part `index` of a split, which starts at *at along the axis.
+// Describes the loops for output `index` of a split, whose slice begins at index *at along the
+// split axis. Moves *at to the next slice.
 static void describe_split(struct strided *strided, const struct inf_graph *graph,
                            const struct inf_node *node, uint32_t index, int64_t *at,
                            const ptrdiff_t *steps)

@@ -7,8 +7,8 @@
 #include "backends/cpu/core/counted_memory.h"
 #include "proto/core/span.h"
 
-// One more thread is used for each of these many multiply-adds within a parallel region. They take
-// about 2 us on one core.
+// A parallel region uses one more thread for each of these many multiply-adds, which take about 2
+// us on one core.
 #define WORKER_MACS ((size_t)100000)
 
 enum inf_code inf_native_alloc_floats(float **out_floats, struct inf_cpu_step *step, size_t count,
@@ -56,8 +56,8 @@ void inf_native_run_range(const struct inf_cpu_step *step, const struct inf_nati
 size_t inf_native_choose_strips(size_t rows, size_t wanted, size_t workers)
 {
     size_t strips = (rows + wanted - 1) / INF_MAX(wanted, 1u);
-    // Make the number of strips a multiple of the number of threads, unless there are so many
-    // strips that one more makes no difference.
+    // Make the number of strips a multiple of the number of threads, so that all threads get equal
+    // work. With many strips this makes no difference.
     if (strips < 8 * workers)
         strips = (strips + workers - 1) / workers * workers;
     return INF_MAX(INF_MIN(strips, rows), 1u);
