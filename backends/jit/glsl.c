@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file cache for the GLSL compiler. The name of a file is the hash of the source.
+// Compiles GLSL and keeps the results in cache files. The name of a cache file is the hash of the
+// GLSL source.
 #include "backends/jit/glsl.h"
 
 #include <fcntl.h>
@@ -12,8 +13,8 @@
 
 #include "backends/storage/file.h"
 
-// The header of a file, which is followed by the source and the SPIR-V words. A file is used only
-// if it is complete and has the same source.
+// The header of a cache file. It is followed by the GLSL source and the SPIR-V words. A file is
+// used only if it is complete and contains the same source.
 struct header {
     char magic[8];
     uint64_t source_bytes, spirv_bytes;
@@ -22,7 +23,7 @@ struct header {
 
 static const char magic[8] = "infglsl";
 
-// FNV-1a (Fowler, Noll, Vo).
+// Adds bytes to a 64-bit FNV-1a hash (Fowler, Noll, Vo).
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
@@ -43,8 +44,8 @@ static void file_name(const char *source, char name[40])
     snprintf(name, 40, "fused-%016" PRIx64 ".spv", inf_glsl_hash(source));
 }
 
-// Copies the SPIR-V words from the bytes of a file. Returns false if the file is not exactly as
-// expected.
+// Copies the SPIR-V words from the bytes of a cache file. Returns false if the file is damaged or
+// was written for another source.
 static bool parse_file(struct inf_spirv *spirv, const char *file, size_t size, const char *source)
 {
     struct header header;
@@ -94,8 +95,8 @@ static bool write_parts(int fd, const struct header *header, const char *source,
     return fsync(fd) == 0;
 }
 
-// Writes the file completely or not at all. After a failure, the next start of inferd compiles the
-// shader again.
+// Writes a cache file completely or not at all. If writing fails, the next start of inferd compiles
+// the shader again.
 static void write_file(const struct inf_spirv *spirv, const char *source, int directory,
                        const char *name)
 {

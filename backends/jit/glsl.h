@@ -29,9 +29,9 @@ bool inf_glsl_available(void);
 enum inf_code inf_glsl_compile(struct inf_spirv *spirv, const char *source,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Same as inf_glsl_compile(), but first looks for the result in `directory`, and stores it there
-// after compiling. If `directory` is NULL, always compiles. *compiled is true if the shader was
-// compiled.
+// Reads the compiled shader from a cache file in `directory`; if there is none, compiles the source
+// and stores the result there. If `directory` is NULL, always compiles. *compiled is true if the
+// shader was compiled. Returns the same errors as inf_glsl_compile().
 enum inf_code inf_glsl_fetch(struct inf_spirv *spirv, const char *source, const char *directory,
                              bool *compiled, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the compiler functions for a build without shaderc. They always fail.
+// Used in a build without shaderc: all functions that compile GLSL return INF_UNSUPPORTED.
 #include "backends/jit/glsl.h"
 
 #include <string.h>

@@ -12,8 +12,8 @@
 enum inf_code inf_native_alloc_floats(float **out_floats, struct inf_cpu_step *step, size_t count,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Requests at least `count` floats of step->scratch in every run. The steps of a slot share this
-// memory, so its contents do not survive a run.
+// Makes step->scratch at least `count` floats large in every run. All steps of a slot (one
+// concurrent run) share this memory, so its contents do not survive a run.
 void inf_native_need_scratch(struct inf_cpu_step *step, size_t count);
 
 // Returns how many threads should share work that takes as long as `macs` multiply-adds. Small work
@@ -28,15 +28,15 @@ struct inf_native_range {
     size_t count, part_count;
 };
 
-// Processes all parts of `split` on all threads.
+// Processes all parts of the range `split` on the threads of the step.
 void inf_native_run_range(const struct inf_cpu_step *step, const struct inf_native_range *split);
 
-// Returns the number of strips into which `rows` rows are cut for `workers` threads, if `wanted`
-// rows make a good strip.
+// Returns the number of strips into which to cut `rows` rows for `workers` threads. `wanted` is the
+// preferred number of rows of a strip.
 size_t inf_native_choose_strips(size_t rows, size_t wanted, size_t workers);
 
-// Returns the first row of strip `strip`. The row is a multiple of `unit`; for the index after the
-// last strip it is `rows`.
+// Returns the first row of strip `strip`, which is a multiple of `unit`. If `strip` is the number
+// of strips, returns `rows`, so that strip i always ends where strip i + 1 starts.
 size_t inf_native_strip_start(size_t rows, size_t strips, size_t strip, size_t unit);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the thread pool for a run.
+// Returns the thread pool that a run uses.
 #include "backends/cpu/program/device.h"
 
 pthreadpool_t inf_cpu_device_pool(const struct inf_cpu_device *device,
@@ -7,7 +7,7 @@ pthreadpool_t inf_cpu_device_pool(const struct inf_cpu_device *device,
 {
     if (segment->threads > 0 && segment->threads < device->pools.threads)
         return NULL;
-    // `slot` may exceed the number of pools, because a plan of another device that falls back on
-    // this one may have more slots. Sharing a pool is safe, because a pool runs one call at a time.
+    // `slot` may exceed the number of pools: another device that runs some nodes on the cpu device
+    // may have more slots. Two slots may share a pool, because a pool runs one call at a time.
     return device->pools.pools[slot % device->pools.slots];
 }

@@ -15,12 +15,13 @@ struct inf_cpu_device {
     const struct inf_isa *isa; // ISA level of the kernels in use; at most the configured level
     bool bf16_dot; // true: bf16 products also round their operands; see inf_round_bf16_is_faster()
     struct inf_cpu_packs packs;
-    // NULL: kernels and fusion levels are chosen by fixed rules.
+    // Winners of timing comparisons. NULL: kernels and fusion levels are chosen by fixed rules,
+    // without timing.
     struct inf_cpu_race_results *race_results;
 };
 
-// Returns the thread pool for one slot of the segment's programs; NULL if the calling thread
-// computes alone. A program uses all threads of a pool, or no pool.
+// Returns the thread pool for slot `slot` (one concurrent run) of the segment's programs; NULL if
+// the calling thread computes alone. A program uses either all threads of a pool or no pool.
 pthreadpool_t inf_cpu_device_pool(const struct inf_cpu_device *device,
                                   const struct inf_segment *segment, uint32_t slot);
 

@@ -83,7 +83,8 @@ static void race_group(struct inf_cpu_device *device, const struct inf_segment *
         forms[0].least_ns > 0)
         inf_cpu_race_results_record(device->race_results, key, start_ns, last, forms,
                                     INF_CPU_FUSION_CANDIDATES);
-    // Record the rule's choice, because a plan is made for this choice before it is compiled.
+    // Record the fusion level that the fixed rule chose. The plan was made for this level, so it
+    // must not change when the plan is compiled.
     inf_cpu_race_results_fix(device->race_results, key, inf_cpu_fusion_level_name(level));
 }
 

@@ -11,16 +11,16 @@
 // A timing comparison for a group has two candidates: two levels of fusion.
 #define INF_CPU_FUSION_CANDIDATES 2u
 
-// The `settle` entry of struct inf_backend. Decides the fusion level of every fused group of the
-// segment that has no recorded winner. Row pipelines are compared with their chains. Chains that
-// are in no pipeline are compared with their single nodes.
+// The `settle` function of struct inf_backend. Decides the fusion level of every fused group of the
+// segment that has no recorded winner. A row pipeline is timed against its chains computed one by
+// one. A chain that is in no pipeline is timed against its nodes computed one by one.
 void inf_cpu_fusion_race_segment(struct inf_device *device,
                                  const struct inf_segment *segment) INF_MAY_BLOCK;
 
-// Times the nodes of `group`, which belong to `segment`, at `level` and at the next lower level.
-// Fills `candidates` with the names of the levels and their times. Each candidate is a program on
-// slot 0 of the device. Both run in turn for at most about 20 ms. A candidate that fails keeps the
-// time 0.
+// Times the nodes of `group`, which belong to `segment`, at fusion level `level` and at the next
+// lower level. Fills `candidates` with the names of the levels and their times. Each candidate is a
+// program on slot 0 of the device. The two run in turn, for at most about 20 ms. The time of a
+// candidate that fails is 0.
 //
 // INF_EXHAUSTED  no memory for operands.
 enum inf_code

@@ -13,7 +13,7 @@ const char *inf_cpu_fusion_level_name(enum inf_cpu_fusion_level level)
     return names[level];
 }
 
-// --- keys of results ---
+// --- keys of timing results ---
 
 // Hashes an operand. If a node of the group produces the operand, hashes the index of that node,
 // otherwise the operand's type and shape.
@@ -27,8 +27,8 @@ static uint64_t hash_operand(uint64_t key, const struct inf_graph *graph,
     return inf_cpu_race_results_hash_value(key, graph, value);
 }
 
-// The key covers everything that the result of a timing comparison depends on: threads, precision,
-// and the nodes with their operands.
+// Returns the key under which the result for the group is recorded. It covers everything that the
+// result depends on: the threads, the precision, and the nodes with their operands.
 uint64_t inf_cpu_fusion_key(const struct inf_cpu_device *device, const struct inf_segment *segment,
                             const struct inf_cpu_group *group, enum inf_cpu_fusion_level level)
 {

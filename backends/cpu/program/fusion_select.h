@@ -8,7 +8,7 @@
 #include "backends/cpu/native/fusion.h"
 #include "backends/cpu/program/device.h"
 
-// The static name of a level: "nodes", "chains" or "pipelines".
+// Returns the name of a fusion level, a static string: "nodes", "chains" or "pipelines".
 const char *inf_cpu_fusion_level_name(enum inf_cpu_fusion_level level);
 
 // Returns the key under which the timing comparison for `group` at `level` is recorded. The key
@@ -16,8 +16,9 @@ const char *inf_cpu_fusion_level_name(enum inf_cpu_fusion_level level);
 uint64_t inf_cpu_fusion_key(const struct inf_cpu_device *device, const struct inf_segment *segment,
                             const struct inf_cpu_group *group, enum inf_cpu_fusion_level level);
 
-// Returns true if `node` belongs to a group of `level` that is computed as one step. This is so if
-// no timing comparison was run for this kind of group, or if `level` won it.
+// Returns true if `node` belongs to a group of fusion level `level` and this group is computed as
+// one step. This is so if `level` won the timing comparison for this kind of group, or if there was
+// none.
 bool inf_cpu_fusion_applies(const struct inf_cpu_device *device, const struct inf_segment *segment,
                             uint32_t node, enum inf_cpu_fusion_level level);
 
@@ -26,8 +27,8 @@ bool inf_cpu_fusion_applies(const struct inf_cpu_device *device, const struct in
 enum inf_cpu_fusion_level inf_cpu_fusion_level_of(const struct inf_cpu_device *device,
                                                   const struct inf_segment *segment, uint32_t node);
 
-// The `fused_into` entry of struct inf_backend. Returns the node whose step also computes `node`;
-// INF_NODE_NONE if `node` has its own step.
+// The `fused_into` function of struct inf_backend. Returns the node whose step also computes
+// `node`; INF_NODE_NONE if `node` has its own step.
 uint32_t inf_cpu_fusion_fused_into(struct inf_device *device, const struct inf_segment *segment,
                                    uint32_t node);
 

@@ -6,17 +6,19 @@
 #include "backends/base/role.h"
 #include "backends/cpu/core/kernel.h"
 
-// Times `count` candidates (rows that can compute step->node) and sets their least_ns. Each
+// Times `count` candidates (kernels that can compute step->node) and sets their least_ns. Each
 // candidate creates a step like `step`; only the members of `step` that are set before create() are
-// read. All candidates run in turn for at most about 20 ms. A candidate that fails gets the time 0.
+// read. All candidates run in turn for at most about 20 ms. The time of a candidate that fails is
+// 0.
 //
 // INF_EXHAUSTED  no memory for operands.
 enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint32_t count,
                                       const struct inf_cpu_step *step,
                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Same as inf_cpu_kernel_race_run(), for a node of `graph` whose shapes are known, on slot 0 of an
-// idle cpu device. *out_count is the number of rows that can compute the node. For tools.
+// Times all kernels that can compute a node of `graph`, whose shapes are known. *out_count is the
+// number of kernels. Runs on slot 0 of a cpu device that must be idle. For tools; otherwise like
+// inf_cpu_kernel_race_run().
 enum inf_code inf_cpu_kernel_race_node(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
                                        uint32_t *out_count, struct inf_device *device,
                                        const struct inf_graph *graph, uint32_t node,

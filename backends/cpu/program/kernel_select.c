@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects the kernel for a node: the recorded winner of a timing comparison, the winner of a new
-// one, or the first row of the table.
+// Selects the kernel for a node: the recorded winner of a timing comparison, or the winner of a
+// comparison that is run now, or the first kernel of the table that can compute the node.
 #include "backends/cpu/program/kernel_select.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "backends/cpu/program/kernel_race.h"
 #include "backends/storage/record.h"
 
-// The key covers everything that the result of a timing comparison depends on: threads, precision,
-// and the node's operator, attributes and operands.
+// Returns the key under which the result for the node is recorded. It covers everything that the
+// result depends on: the threads, the precision, and the node's operator, attributes and operands.
 static uint64_t make_key(const struct inf_cpu_race_results *results,
                          const struct inf_cpu_step *step)
 {
@@ -25,7 +25,7 @@ static uint64_t make_key(const struct inf_cpu_race_results *results,
 }
 
 // Returns the index of the candidate that won the timing comparison. Runs the comparison if no
-// winner is recorded. Returns 0, the choice of the fixed rule, if there is no comparison.
+// winner is recorded. Returns 0, the first candidate, if no comparison can be run.
 static uint32_t choose_candidate(struct inf_cpu_race_results *results,
                                  const struct inf_cpu_step *step,
                                  struct inf_cpu_candidate *candidates, uint32_t count) INF_MAY_BLOCK

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects one kernel if several can compute a node: the first row of the table, or the winner of a
-// timing comparison ("race") that is run once for each kind of node.
+// Selects the kernel for a node if several kernels can compute it: the first kernel of the table,
+// or the winner of a timing comparison ("race") that is run once for each kind of node.
 #ifndef INF_BACKENDS_CPU_PROGRAM_KERNEL_SELECT_H
 #define INF_BACKENDS_CPU_PROGRAM_KERNEL_SELECT_H
 
@@ -9,10 +9,10 @@
 // Sets *out_kernel, which is static, to the kernel that computes step->node. Only the members of
 // `step` that are set before create() are read. The candidates are timed if several kernels can
 // compute the node, no winner is recorded, and the time budget for comparisons is not used up. If
-// `results` is NULL, the first row that can compute the node is selected. Any thread that may
+// `results` is NULL, the first kernel that can compute the node is selected. Any thread that may
 // block.
 //
-// INF_UNSUPPORTED  no row can compute the node; `err` gives the reason.
+// INF_UNSUPPORTED  no kernel can compute the node; `err` gives the reason.
 enum inf_code inf_cpu_kernel_select(const struct inf_cpu_kernel **out_kernel,
                                     struct inf_cpu_race_results *results,
                                     const struct inf_cpu_step *step,

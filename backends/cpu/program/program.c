@@ -17,9 +17,9 @@
 #include "backends/cpu/program/step.h"
 #include "proto/core/span.h"
 
-// Several threads are used for a region only if its estimated single-thread time is at least twice
-// the time of a wake-up. The estimate assumes CORE_MACS_PER_NS multiply-adds per nanosecond. The
-// bounds limit the effect of a disturbed measurement.
+// Wakes several threads for a parallel region only if its estimated single-thread time is at least
+// twice the time of a wake-up. The estimate assumes CORE_MACS_PER_NS multiply-adds per nanosecond.
+// The measured wake-up time is clamped to the bounds below, in case the measurement was disturbed.
 #define CORE_MACS_PER_NS 50
 #define TEAM_MACS_MIN    ((size_t)1000000)
 #define TEAM_MACS_MAX    ((size_t)20000000)
@@ -65,7 +65,7 @@ static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_seg
 
 // --- programs ---
 
-// Gives the steps of each slot a common block of scratch memory.
+// Allocates, for each slot, one block of scratch memory that all its steps use in turn.
 static enum inf_code share_scratch(struct cpu_program *program, struct inf_error *err)
 {
     size_t most = 0;
@@ -95,8 +95,8 @@ struct planned_step {
     enum inf_cpu_fusion_level fusing;
 };
 
-// Lists the steps of the segment. Uses the level *most if `most` is not NULL, otherwise the
-// selected level of fusion.
+// Lists the steps of the segment. The fusion level is *most if `most` is not NULL, otherwise the
+// level selected for each node.
 static uint32_t list_steps(struct planned_step *steps, const struct inf_cpu_device *device,
                            const struct inf_segment *segment, const enum inf_cpu_fusion_level *most)
 {
@@ -243,7 +243,8 @@ static enum inf_code run_step(struct inf_cpu_step *step, const struct inf_run *r
     return INF_OK;
 }
 
-// Consecutive steps that all run on XNNPACK, or are all native.
+// Consecutive steps that either all run on XNNPACK, or are all native. Native steps form one
+// parallel region.
 struct region {
     struct inf_cpu_step *steps;
     uint32_t count;
@@ -300,7 +301,7 @@ struct inf_blob_form *inf_cpu_program_packed(const struct inf_program *base, uin
                                              uint32_t input)
 {
     const struct cpu_program *program = (const struct cpu_program *)base;
-    // Look at slot 0 only, because the steps of all slots hold the same packs.
+    // Count the packs of slot 0 only, because the steps of all slots share the same packs.
     for (uint32_t i = 0; i < program->step_count; i++)
         for (const struct inf_cpu_pack_use *use = program->steps[i].pack_uses; use != NULL;
              use = use->next)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of the cpu device. A program has the steps of a segment, once for each slot (concurrent
-// run).
+// Programs of the cpu device. A program holds the steps of a segment once for each slot (one
+// concurrent run), because a step cannot run twice at the same time.
 #ifndef INF_BACKENDS_CPU_PROGRAM_PROGRAM_H
 #define INF_BACKENDS_CPU_PROGRAM_PROGRAM_H
 
@@ -8,9 +8,9 @@
 #include "backends/cpu/program/device.h"
 #include "backends/device/backend.h"
 
-// Entries of struct inf_backend. Weights are packed when a program is compiled, so INF_COMPILE_ONLY
-// has no effect. Packs of native products are shared (pack.h); XNNPACK's operators have their own
-// copy in each slot.
+// Functions for struct inf_backend. Weights are packed when a program is compiled, so the flag
+// INF_COMPILE_ONLY has no effect. The packed weights of native kernels are shared by all slots
+// (pack.h); XNNPACK's operators have their own copy in each slot.
 enum inf_code inf_cpu_program_compile(struct inf_program **out_program, struct inf_device *device,
                                       const struct inf_segment *segment, uint32_t flags,
                                       struct inf_error *err) INF_NODISCARD;
@@ -23,7 +23,7 @@ enum inf_code inf_cpu_program_compile_at_level(struct inf_program **out_program,
                                                enum inf_cpu_fusion_level most,
                                                struct inf_error *err) INF_NODISCARD;
 
-// The other entries of struct inf_backend.
+// The other functions for struct inf_backend.
 void inf_cpu_program_destroy(struct inf_program *program);
 enum inf_code inf_cpu_program_run(struct inf_program *program, const struct inf_run *run,
                                   struct inf_ticket *ticket, struct inf_error *err) INF_NODISCARD;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the candidates of a timing comparison in turn, and keeps the shortest time of each. Taking
-// turns makes a disturbance affect all candidates.
+// Runs the candidates of a timing comparison in turn, and keeps the shortest time of each. Because
+// they take turns, a disturbance affects all candidates and not only one.
 #include "backends/cpu/program/race.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #define TURNS_MAX 9u
 #define TURNS_MIN 2u
 #define TURNS_NS  (20 * (uint64_t)INF_NS_PER_MS)
-// The comparison may end when every other candidate takes at least this many times the best time,
-// because such a candidate cannot win.
+// A comparison ends early when every other candidate takes at least BEATEN times as long as the
+// best one, because none of them can win any more.
 #define BEATEN 1.5
 
 #define SLACK_SIZE 64 // bytes; XNNPACK reads some bytes beyond its operands

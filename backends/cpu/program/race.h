@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared parts of all timing comparisons ("races") of the cpu device: operands of zeros, turns, and
-// the shortest time of each candidate.
+// Functions that all timing comparisons ("races") of the cpu device use: they allocate zeroed
+// operands, run the candidates in turn, and keep the shortest time of each candidate.
 #ifndef INF_BACKENDS_CPU_PROGRAM_RACE_H
 #define INF_BACKENDS_CPU_PROGRAM_RACE_H
 
 #include "backends/cpu/core/kernel.h"
 
-// The buffers that all candidates read and write, indexed by value of the graph. Embedded in other
-// structs. A zeroed struct is empty.
+// The buffers that all candidates read and write. Embedded in other structs. A zeroed struct has no
+// buffers.
 struct inf_cpu_race_operands {
-    struct inf_binding *bindings; // host is NULL for constants and for values of other nodes
+    // indexed by value of the graph; only values that the timed nodes read or write have a buffer
+    struct inf_binding *bindings;
     uint32_t count;
 };
 
@@ -29,9 +30,9 @@ void inf_cpu_race_operands_fini(struct inf_cpu_race_operands *operands);
 enum inf_code inf_cpu_race_time_candidate(struct inf_cpu_candidate *candidate,
                                           enum inf_code (*run)(void *context), void *context);
 
-// Calls `take_turn` for each candidate in turn. Stops after enough turns, after about 20 ms, or
-// when one candidate is clearly the fastest. `take_turn` calls inf_cpu_race_time_candidate() at
-// most once.
+// Calls `take_turn` for one candidate after the other, repeatedly. Stops after enough turns, after
+// about 20 ms, or when one candidate is clearly the fastest. Each call of `take_turn` calls
+// inf_cpu_race_time_candidate() at most once.
 void inf_cpu_race_run_turns(const struct inf_cpu_candidate *candidates, uint32_t count,
                             void (*take_turn)(void *context, uint32_t index), void *context);
 

@@ -18,9 +18,9 @@
 #define RECORDS_MAX 2048u
 // The total time that all timing comparisons of a device may take.
 #define RACES_NS (4 * (uint64_t)INF_NS_PER_S)
-// A candidate replaces the rule's choice only if it takes less than this share of its time. A small
-// lead is not enough, because a timing comparison is short and weights of XNNPACK's operators
-// cannot be shared.
+// Another candidate replaces the choice of the fixed rule only if its time is less than this share
+// of the time of the rule's choice. A small lead is not enough, because a timing comparison is
+// short, and because XNNPACK's operators need a copy of the weights in each slot.
 #define CLEARLY 0.9
 
 struct record {
@@ -36,7 +36,8 @@ struct inf_cpu_race_results {
     struct inf_mutex mutex; // guards the following members
     struct record *records;
     uint32_t count, written; // number of records in memory, and number of records in the file
-    // true: a thread is writing; it also writes records that are added meanwhile.
+    // True if a thread is writing the file. That thread also writes the records that other threads
+    // add meanwhile.
     bool writing;
     uint64_t spent_ns;
 
@@ -143,8 +144,8 @@ static size_t format_line(void *context, uint32_t index, char *line, size_t capa
     return (size_t)snprintf(line, capacity, "%016" PRIx64 " %s", record->key, record->winner);
 }
 
-// Appends the records that are missing in the file. The lock is not held during writing. This is
-// safe because records never change and only one thread writes.
+// Appends the records that the file lacks. The lock is released while the file is written. This is
+// safe because records never change and only one thread writes the file.
 static void append_records(struct inf_cpu_race_results *results) INF_MAY_BLOCK
 {
     inf_mutex_lock(&results->mutex);
@@ -214,8 +215,8 @@ enum inf_code inf_cpu_race_results_open(struct inf_cpu_race_results **out_result
     inf_mutex_init(&results->mutex);
     results->log = log;
     results->seed = inf_record_hash_text(INF_RECORD_HASH_INIT, info->description);
-    // The header names the build, because another build has other kernels and its results must not
-    // be used.
+    // The header contains the build id, because another build may have other kernels, so its
+    // results must not be used.
     inf_build_id(build);
     snprintf(results->header, sizeof results->header, "inferd-kernels 2 %.40s\n", build);
     results->file = (struct inf_record_file){.name = "kernels.db",

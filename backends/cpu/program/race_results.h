@@ -25,18 +25,19 @@ enum inf_code inf_cpu_race_results_open(struct inf_cpu_race_results **out_result
 // Frees the results. NULL is allowed.
 void inf_cpu_race_results_close(struct inf_cpu_race_results **results);
 
-// Copies the name of the winner for `key`. Returns false and an empty name if no winner is
+// Copies the name of the recorded winner for `key`. Returns false and an empty name if no winner is
 // recorded. A recorded winner never changes. Any thread.
 bool inf_cpu_race_results_find(struct inf_cpu_race_results *results, uint64_t key,
                                char winner[INF_CPU_WINNER_TEXT]);
 
-// Returns true if time and memory are left for another timing comparison. After it has returned
-// false, it always returns false. Any thread.
+// Returns true if there is still time and memory for another timing comparison. Once it has
+// returned false, it always returns false. Any thread.
 bool inf_cpu_race_results_may_race(struct inf_cpu_race_results *results);
 
-// Chooses the winner for `key` among the timed candidates for `node`, and records it unless another
-// thread has recorded one. The timing began at `start_ns`. The first candidate is the rule's
-// choice; another candidate wins only if it is clearly faster. Any thread that may block.
+// Chooses the winner for `key` among the timed candidates for `node`, and records the winner unless
+// another thread has recorded one. The comparison began at time `start_ns`. The first candidate is
+// the choice of the fixed rule; another candidate wins only if it is clearly faster. Any thread
+// that may block.
 void inf_cpu_race_results_record(struct inf_cpu_race_results *results, uint64_t key,
                                  uint64_t start_ns, const struct inf_node *node,
                                  const struct inf_cpu_candidate *candidates,
@@ -48,8 +49,8 @@ void inf_cpu_race_results_fix(struct inf_cpu_race_results *results, uint64_t key
 
 // --- keys ---
 
-// Returns the start value of a key, which covers the processor, the ISA level, and the number of
-// threads of `pool`.
+// Returns the start value for a key. The value covers the processor, the ISA level, and the number
+// of threads of `pool`.
 uint64_t inf_cpu_race_results_key(const struct inf_cpu_race_results *results, pthreadpool_t pool);
 
 // Adds a node to a key: its operator, attributes and results.

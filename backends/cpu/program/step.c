@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds the operands of steps, and runs steps that XNNPACK or a native kernel computes.
+// Sets the operands of steps, and runs steps, which XNNPACK or a native kernel computes.
 #include "backends/cpu/program/step.h"
 
 #include "backends/cpu/core/counted_memory.h"

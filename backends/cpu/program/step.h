@@ -13,8 +13,8 @@
 enum inf_code inf_cpu_step_init_operands(struct inf_cpu_step *step,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Sets constant operands to the address of their data, and sets all other operands and the results
-// to a placeholder address. This allows XNNPACK's first setup, which allocates, before the first
+// Points constant operands to their data, and all other operands and the results to a placeholder
+// address. Then XNNPACK's first setup call, which allocates memory, can be made before the first
 // run.
 void inf_cpu_step_bind_placeholders(struct inf_cpu_step *step);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions of 8-bit numbers with 8-bit results: qconv2d with one group for each
-// channel. A strip of pixels is computed in one go. For each block of channels, the columns of the
-// windows are interleaved (struct inf_q8_depthwise) in scratch memory, then summed.
+// channel. A strip of pixels is computed in one call. For each block of channels, the columns of x
+// under the windows are interleaved in scratch memory (struct inf_q8_depthwise shows how), and then
+// multiplied and summed.
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/q8.h"
 #include "backends/graph/shape/infer.h"
@@ -23,11 +24,11 @@ struct block {
 
 struct depthwise {
     struct inf_window height, width;
-    uint8_t flip; // 0 or 128: x ^ flip is unsigned
+    uint8_t flip; // 0 or 128: x ^ flip is the unsigned number
     size_t channels, batch;
     struct block *blocks;
     size_t block_count;
-    uint8_t *padding;  // a row of zero points
+    uint8_t *padding;  // a row of x filled with its zero point
     size_t pixels_max; // most pixels in a strip
     size_t strips, workers;
     uint8_t *scratch; // interleaved columns, one area for each worker
@@ -42,7 +43,7 @@ struct depthwise_task {
 
 // --- which nodes are accepted ---
 
-// Returns how many columns the windows of `pixels` pixels cover.
+// Returns how many columns of x the windows of `pixels` neighbouring pixels cover.
 static size_t columns_of(const struct inf_window *width, size_t pixels)
 {
     return (pixels - 1) * (size_t)width->stride +
@@ -81,8 +82,8 @@ struct strip {
     uint8_t *interleaved;
 };
 
-// Interleaves columns [begin, end) of four rows of taps. `inside` is true if the columns lie inside
-// x, and false if they are padding.
+// Interleaves columns `begin` to `end` (exclusive) of x for four rows of taps. `inside` is true if
+// the columns lie inside x, and false if they are padding.
 static void interleave_some(const struct depthwise *depthwise, const struct strip *strip,
                             size_t four, size_t begin, size_t end, bool inside)
 {
@@ -172,8 +173,9 @@ static void depthwise_run(const struct inf_cpu_step *step)
 
 // --- packing the weights ---
 
-// Cuts the channels into blocks. A last block that would be too small starts earlier. Some channels
-// are then computed twice, with the same result.
+// Cuts the channels into blocks. If the last block would be too small, it starts earlier and
+// overlaps the previous block. The channels in both blocks are computed twice, with the same
+// result.
 static void cut_channels(struct depthwise *depthwise, const struct inf_q8 *q8)
 {
     size_t whole = q8->depthwise->width;
@@ -193,7 +195,7 @@ static void cut_channels(struct depthwise *depthwise, const struct inf_q8 *q8)
     }
 }
 
-// Interleaves the 32-bit numbers of a block, as four rows of bytes.
+// Interleaves 32-bit numbers of a block, such as its biases, as if their four bytes were four rows.
 static void interleave_numbers(const struct block *block, const void *numbers, void *y)
 {
     uint8_t rows[4][256];
@@ -207,7 +209,8 @@ static void interleave_numbers(const struct block *block, const void *numbers, v
     block->loops->interleave(&columns, y);
 }
 
-// Interleaves the weights of a block; `w` points to its first weight.
+// Interleaves the weights of a block in the same way as x. `w` points to the first weight of the
+// block.
 static void interleave_weights(const struct depthwise *depthwise, const struct block *block,
                                const uint8_t *w, uint8_t w_flip, uint8_t *y)
 {
@@ -227,7 +230,8 @@ static void interleave_weights(const struct depthwise *depthwise, const struct b
     }
 }
 
-// The vectors that precede the weights of a block. Each has 4 * width bytes.
+// The 32-bit numbers of each block that are stored before its weights, in this order. Each entry
+// takes 4 * width bytes.
 enum {
     BIAS,
     SCALES,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define TASK_ELEMENTS ((size_t)16384)
-// The number of multiply-adds that take about as long as one element.
+// The number of multiply-adds that take about as long as one element of these operators.
 #define MACS_EACH 8
 
 struct eltwise {
@@ -55,8 +55,8 @@ static bool is_byte(const struct inf_graph *graph, uint32_t value)
     return dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8;
 }
 
-// Returns INF_UNSUPPORTED unless each operand from `first` on is absent or a constant with one
-// element.
+// Returns INF_UNSUPPORTED unless each operand from index `first` on is either absent or a constant
+// with one element.
 static enum inf_code need_numbers(const struct inf_graph *graph, const struct inf_node *node,
                                   uint32_t first, struct inf_error *err)
 {
@@ -86,8 +86,8 @@ static struct inf_q8_scaling scaling_of(const struct inf_graph *graph, const str
     return scaling;
 }
 
-// Sets the bounds of results. The zero point is the one in the graph, not yet converted to
-// unsigned.
+// Sets the bounds of a result relative to its zero point. The zero point is the one in the graph,
+// which is not yet converted to unsigned.
 static void set_bounds(struct inf_q8_scaling *scaling, int32_t min, int32_t max)
 {
     min = INF_MAX(min, scaling->flip != 0 ? -128 : 0);

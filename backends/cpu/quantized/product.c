@@ -59,13 +59,15 @@ struct product_task {
 // --- packing the weights ---
 
 struct packing {
-    const uint8_t *w;        // weights in the layout of the graph
-    size_t w_step, w_column; // bytes between numbers of a window, and between columns
-    int32_t *terms;          // where biases, zero points and scales are written next
-    int8_t *at;              // where weights are written next
+    const uint8_t *w; // weights in the layout of the graph
+    // w_step: bytes between the weights of one window; w_column: bytes between output columns
+    size_t w_step, w_column;
+    int32_t *terms; // where biases, zero points and scales are written next
+    int8_t *at;     // where weights are written next
 };
 
-// Packs the weights of one column into lane `lane` of a panel of `width` lanes. Returns their sum.
+// Packs the weights of one column into lane `lane` of a panel of `width` lanes. Returns the sum of
+// these weights.
 static int32_t pack_column(const struct product *product, const struct packing *packing,
                            size_t column, size_t lane, size_t width)
 {
@@ -157,8 +159,8 @@ static void copy_bytes(uint8_t *to, const uint8_t *from, size_t count, uint8_t f
         to[i] = from[i] ^ flip;
 }
 
-// Copies one row of taps of a window. The first tap is at column `column` of `row`. If `row` is
-// NULL, the row is padding.
+// Copies one row of taps of a window to scratch memory. The first tap is at column `column` of the
+// row `row` of x. If `row` is NULL, the row is padding and is filled with the zero point.
 static void gather_row(const struct product *product, const uint8_t *row, int64_t column,
                        uint8_t *to)
 {
@@ -208,7 +210,7 @@ static int32_t sum_bytes(const uint8_t *bytes, size_t count)
 // --- computing ---
 
 struct strip {
-    const uint8_t *a; // the windows
+    const uint8_t *a; // windows of the strip, one after the other
     size_t a_step;
     const int32_t *sums;
     size_t first, count; // first pixel, and number of pixels
@@ -321,8 +323,9 @@ static enum inf_code product_make(struct product *product, struct inf_cpu_step *
     return INF_OK;
 }
 
-// Returns true if 1x1 pixels can be read in place. They must be unsigned, and their size must be a
-// multiple of four bytes, because nothing beyond the last pixel may be read.
+// Returns true if the kernel can read 1x1 pixels in place, without copying. The pixels must be
+// unsigned, and their size must be a multiple of four bytes, because the kernel reads four bytes at
+// a time and nothing beyond the last pixel may be read.
 static bool is_direct(const struct product *product)
 {
     return product->groups == 1 && product->terms.flip == 0 && product->depth % 4 == 0;
@@ -367,7 +370,8 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
     return inf_q8_params_check(graph, node, err);
 }
 
-// Treats the rows of a as the pixels of an image that is one pixel high.
+// Creates the step for a qmatmul: the rows of matrix a become the pixels of an image that is one
+// pixel high.
 static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;

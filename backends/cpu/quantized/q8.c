@@ -69,8 +69,8 @@ struct inf_q8_params inf_q8_params_of(const struct inf_graph *graph, const struc
 
 int32_t inf_q8_w_zero(const struct inf_q8_params *params, size_t channel)
 {
-    // If there is no zero point operand, the zero point is 0. It becomes -128 if unsigned weights
-    // are made signed.
+    // Without a zero point operand the zero point is 0. If unsigned weights are made signed by
+    // subtracting 128, it becomes -128.
     uint8_t zero =
         params->w_zeros != NULL ? params->w_zeros[params->w_zero_count == 1 ? 0 : channel] : 0;
     return (int8_t)(zero ^ params->w_flip);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters and memory that all steps on 8-bit numbers use.
+// Parameters of 8-bit operators, and memory for their steps.
 #ifndef INF_BACKENDS_CPU_QUANTIZED_Q8_H
 #define INF_BACKENDS_CPU_QUANTIZED_Q8_H
 
@@ -12,7 +12,7 @@ struct inf_q8_params {
     uint8_t flip;           // 0 or 128: x ^ flip is the unsigned number
     uint8_t w_flip;         // 0 or 128: w ^ w_flip is the signed number
     int32_t x_zero;         // zero point of unsigned x: 0 to 255
-    const uint8_t *w_zeros; // in the encoding of the graph; NULL: all zero points are 0
+    const uint8_t *w_zeros; // as in the graph, before XOR with w_flip; NULL: all zero points are 0
     size_t w_zero_count;    // 1, or the number of channels
     const int32_t *bias;    // NULL: there is no bias
     const float *scales;    // NULL: the result is the 32-bit sums, unscaled
@@ -46,7 +46,7 @@ int32_t inf_q8_adjusted_bias(const struct inf_q8_params *params, size_t channel,
 float inf_q8_scale(const struct inf_q8_params *params, size_t channel);
 
 // Allocates `size` bytes, uninitialised and aligned to a cache line, followed by
-// INF_BLOB_SLACK_BYTES. They are freed with the step.
+// INF_BLOB_SLACK_BYTES bytes that kernels may read. The memory is freed with the step.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_q8_alloc(void **out_memory, struct inf_cpu_step *step, size_t size,

@@ -10,7 +10,8 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
-// A common description of the three operators, which differ in the order of their operands.
+// A common description of conv2d, depthwise_conv2d and conv2d_transpose, which differ in the order
+// of their operands.
 struct conv {
     struct inf_window height, width;
     struct inf_cpu_activation activation;
@@ -65,7 +66,7 @@ static int64_t window_extent(const struct inf_window *window)
     return (int64_t)(window->kernel - 1) * window->dilation + 1;
 }
 
-// Returns true if XNNPACK derives the same output size from kernel, stride and padding as the
+// Returns true if XNNPACK computes, from kernel, stride and padding, the same output size as the
 // graph.
 static bool forward_ok(const struct inf_window *window)
 {
@@ -75,16 +76,16 @@ static bool forward_ok(const struct inf_window *window)
            (padded - extent) / window->stride + 1 == window->output;
 }
 
-// Same as forward_ok(), for transposed convolutions. *adjust is the number of rows of the result
-// after the last window.
+// Returns true if XNNPACK computes the same output size of a transposed convolution as the graph.
+// Sets *adjust to the number of rows or columns of the result after the last window.
 static bool backward_ok(const struct inf_window *window, uint32_t *adjust)
 {
     int64_t reached = (window->output - 1) * window->stride + window_extent(window);
     int64_t rest = window->input + window->pad_before + window->pad_after - reached;
     if (window->pad_before < 0 || window->pad_after < 0 || rest < 0 || rest >= window->stride)
         return false;
-    // XNNPACK computes each of `stride` interleaved parts of the result. Decline a node that makes
-    // one part empty, because XNNPACK would crash.
+    // XNNPACK computes the result as `stride` interleaved parts. Decline a node for which one of
+    // these parts would be empty, because XNNPACK would crash.
     if (window->input < window->stride)
         return false;
     *adjust = (uint32_t)rest;
@@ -220,8 +221,8 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
     enum xnn_status status;
     float *ohwi = NULL;
     if (node->op == INF_OP_DEPTHWISE_CONV2D) {
-        // The filter is passed unchanged, because XNNPACK's depthwise filter is [kh, kw, channels *
-        // multiplier], like the graph's.
+        // Pass the filter unchanged. XNNPACK expects a depthwise filter [kh, kw, channels *
+        // multiplier], which is also the layout in the graph.
         status = conv_operator(step, conv, filter, bias);
     } else if (node->op == INF_OP_CONV2D) {
         INF_TRY(filter_to_ohwi(&ohwi, node, filter, conv, true, err));

@@ -68,7 +68,8 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     float min;
     float max;
     inf_cpu_activation_bounds(&activation, &min, &max);
-    // A weight matrix [columns, inner] is passed as is, because this is XNNPACK's own layout.
+    // Do not transpose a weight matrix that is stored as [columns, inner], because XNNPACK expects
+    // this layout.
     uint32_t flags = node->attrs.matmul.transpose_b ? 0 : XNN_FLAG_TRANSPOSE_WEIGHTS;
     enum xnn_status status = xnn_create_fully_connected_nc_f32(
         matmul->inner, matmul->columns, matmul->inner, matmul->columns,

@@ -19,8 +19,9 @@ static struct pool pool_describe(const struct inf_graph *graph, const struct inf
     return pool;
 }
 
-// Returns true if XNNPACK derives the same output size, and every window has an element inside x.
-// The second condition is needed because XNNPACK replaces elements outside x by those at the edge.
+// Returns true if XNNPACK computes the same output size as the graph, and every window has an
+// element inside x. The second condition is needed because XNNPACK replaces elements outside x by
+// elements at the edge of x.
 static bool window_ok(const struct inf_window *window)
 {
     int64_t padded = window->input + window->pad_before + window->pad_after;

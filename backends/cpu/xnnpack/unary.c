@@ -41,8 +41,9 @@ static enum inf_code unary_create(struct inf_cpu_step *step, struct inf_error *e
 
 // --- prelu ---
 
-// Returns how many trailing elements of x have different slopes. The slopes, without leading
-// dimensions of 1, must be the last dimensions of x; otherwise returns 0.
+// Returns the number of slopes if each slope belongs to one position in the last dimensions of x,
+// so that XNNPACK can treat the positions as channels. Leading dimensions of 1 are ignored.
+// Otherwise returns 0.
 static size_t prelu_channels(const struct inf_graph *graph, const struct inf_node *node)
 {
     const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
