@@ -38,8 +38,8 @@ enum inf_code vk_api_prepare(const char *loader, const char *drivers, struct inf
     return INF_OK;
 }
 
-// Stores a function pointer that was looked up without its type. Copying the bytes avoids a cast
-// between data and function pointers.
+// Stores an untyped function pointer in the typed pointer at `entry`. Copying the bytes avoids a
+// cast between data and function pointers. Returns false if the pointer is NULL.
 static bool set_entry(void *entry, PFN_vkVoidFunction found)
 {
     memcpy(entry, &found, sizeof(found));

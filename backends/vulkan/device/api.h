@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vulkan's entry points. The loader is opened at run time, so that inferd starts without a loader.
-// Entries of a device are looked up in its driver, which avoids a call through the loader.
+// Vulkan's entry points. The Vulkan loader is opened at run time, so that inferd also starts on a
+// system without it. Entry points of a device are looked up in its driver, so that calls do not go
+// through the loader.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_API_H
 #define INF_BACKENDS_VULKAN_DEVICE_API_H
 

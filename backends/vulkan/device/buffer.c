@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements buffers of the device interface. Each buffer is a span of device memory, or imported
-// host memory.
+// Implements the buffers of struct inf_backend. Each buffer is a span (a part of a slab of device
+// memory), or imported host memory.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 struct vk_buffer {
     struct inf_buffer base;
-    struct vk_device *device; // a counted reference; a GPU that was lost gets another device
+    struct vk_device *device; // a counted reference; the GPU may get another device after a loss
     struct vk_span span;
     struct vk_host_import import; // empty if the span is part of a slab
 };
@@ -41,8 +41,8 @@ enum inf_code vk_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device 
         free(buffer);
         return code;
     }
-    // Only staging buffers are mapped for the caller. Arenas are not, even if the host can see
-    // their memory.
+    // Only staging buffers give their host address to the caller. Arenas do not, even if the host
+    // can access their memory.
     if (usage == INF_BUFFER_STAGING) {
         buffer->base.host = buffer->span.host;
         memset(buffer->base.host, 0, buffer->span.size);

@@ -33,7 +33,7 @@ void vk_cache_header_init(struct vk_cache_header *header, const struct vk_gpu *g
     VkPhysicalDeviceProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &id};
     gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
-    // Clears the padding too, because headers are compared as bytes.
+    // Zero the padding bytes of the struct too, because headers are compared byte by byte.
     memset(header, 0, sizeof(*header));
     memcpy(header->magic, kinds[kind].magic, sizeof(header->magic));
     header->version = VERSION;

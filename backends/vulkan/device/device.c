@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Submits to a logical device, waits for it, and detects its loss.
+// Submits work to a logical device, waits for it, and detects the loss of the device.
 //
 // A device is *lost* if the driver reports a loss, or if a submission does not finish within
-// VK_HANG_NS. In the second case it is also *hung*. Loss is final for the logical device. Every
-// later call fails with DEVICE_LOST, and waits end at their next slice, so no thread stays blocked.
-// The GPU creates another logical device after a delay (gpu.c, gpu_health.c).
+// VK_HANG_NS. In the second case it is also *hung*. A lost device stays lost. Every later call
+// fails with DEVICE_LOST, and threads that wait return at the end of their current slice, so no
+// thread stays blocked. After a delay the GPU gets another logical device (gpu.c, gpu_health.c).
 //
 // A hung device may still be writing to its memory. None of its memory is freed until its timeline
-// has reached the last submitted value. If that never happens, the device is *abandoned* until the
-// process ends.
+// has reached the last submitted value. If that never happens, the device is *abandoned*: its
+// memory is kept until the process ends.
 #include "backends/vulkan/device/device.h"
 
 #include <inttypes.h>
@@ -16,7 +16,8 @@
 
 #include "backends/base/clock.h"
 
-// The length of one slice of a wait. The state of the device is checked after each slice.
+// A wait is divided into slices of this length. After each slice the waiting thread checks whether
+// the device was lost.
 #define SLICE_NS (100u * INF_NS_PER_MS)
 
 static const char *result_name(VkResult result)
@@ -54,7 +55,7 @@ static const char *call_name(const char *what, int *length)
     return what + start;
 }
 
-// Marks the device lost. Only the first caller gets true.
+// Marks the device lost. Returns true only for the first call.
 static bool mark_lost(struct vk_device *device)
 {
     if (atomic_exchange(&device->lost, true))

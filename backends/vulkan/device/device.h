@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logical device of a GPU: its driver objects, submissions and waits. A GPU whose device is
-// lost gets another logical device. Programs and buffers belong to the logical device on which they
+// The logical device of a GPU: its driver objects, submissions and waits. If a logical device is
+// lost, the GPU gets another one. Programs and buffers belong to the logical device on which they
 // were created.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_DEVICE_H
 #define INF_BACKENDS_VULKAN_DEVICE_DEVICE_H
@@ -13,11 +13,11 @@ struct vk_slab;
 struct vk_weights;
 struct vk_pipeline;
 
-// The most storage buffers that one dispatch binds. The same number of further bindings is for
-// texel views of the buffers.
+// The largest number of storage buffers that one dispatch binds. As many further bindings follow,
+// for texel views of the same buffers.
 #define VK_BINDINGS_MAX BINDINGS_MAX
 _Static_assert(STATUS_BINDING == 2 * VK_BINDINGS_MAX, "behind the views");
-// The size of push constants that every driver supports.
+// The largest size of push constants in bytes; every driver supports at least this size.
 #define VK_PUSH_BYTES_MAX 128
 
 struct vk_device {
@@ -38,8 +38,8 @@ struct vk_device {
     PFN_vkGetMemoryHostPointerPropertiesEXT get_host_pointer; // NULL: host memory is not imported
 
     atomic_bool lost, hung; // never reset
-    // Frees device memory that is not in use; set to vk_weights_evict(). Returns false if no memory
-    // could be freed.
+    // Evicts the weights of an idle program to free device memory; points to vk_weights_evict().
+    // Returns false if no program is idle.
     bool (*evict)(struct vk_device *device);
 
     struct inf_mutex queue_mutex; // guards the queue and `submitted`
@@ -57,10 +57,10 @@ struct vk_device {
     uint64_t weights_clock;
 
     struct inf_mutex pipeline_mutex; // guards the list of pipelines
-    struct inf_cond pipeline_made;   // signalled when a pipeline was created or its creation failed
+    struct inf_cond pipeline_made;   // signalled when a thread has created a pipeline or failed to
     struct vk_pipeline *pipelines;
     struct vk_known_variants known; // variants of the pipelines in the cache
-    // Variants that were in the cache file when it was read. Constant after creation.
+    // The variants that the cache file contained when it was read. Constant after creation.
     struct vk_known_variants loaded;
     uint32_t pipelines_made;  // number of pipelines created since the cache file was last written
     int cache_marker_fd;      // locked marker file, see pipeline_cache.c; -1: there is none

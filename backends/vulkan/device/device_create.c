@@ -114,8 +114,8 @@ enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu
     device->generation = generation;
     device->made_ns = inf_clock_ns();
     atomic_init(&device->references, 1);
-    // Marks the device lost without counting a loss, because the caller counts failures during
-    // creation.
+    // Mark the half-created device as lost, so that it is only freed. This does not count as a
+    // loss, because the caller counts failures during creation.
     atomic_init(&device->lost, true);
     inf_mutex_init(&device->queue_mutex);
     inf_mutex_init(&device->memory_mutex);
@@ -134,7 +134,7 @@ enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu
     return INF_OK;
 }
 
-// Frees the driver objects that were created.
+// Frees those driver objects that were already created.
 static void destroy_objects(struct vk_device *device)
 {
     if (device->device == VK_NULL_HANDLE)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shaders of one GPU that were generated at run time (program/element_tree.h). They are freed
-// with the GPU.
+// The shaders that were generated at run time for one GPU (program/element_tree.h). They are freed
+// together with the GPU.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_FUSED_SHADERS_H
 #define INF_BACKENDS_VULKAN_DEVICE_FUSED_SHADERS_H
 
@@ -21,8 +21,8 @@ struct vk_fused_shaders {
     struct inf_mutex mutex; // guards the list
     struct vk_fused_shader *list;
     atomic_bool trees_off; // true: no shader compiler, or a shader could not be built
-    // True if a convolution shader with a residual could not be built. Convolutions then add no
-    // residuals.
+    // True if a convolution shader with a residual could not be built. From then on, convolutions
+    // on this GPU are not fused with residual additions.
     atomic_bool residuals_off;
 };
 

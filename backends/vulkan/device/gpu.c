@@ -70,7 +70,8 @@ static enum inf_code claim_device(struct vk_gpu *gpu, struct vk_device **out_dev
     return code;
 }
 
-// Ends the creation. `device` becomes the current device; NULL if it could not be created.
+// Ends what claim_device() began: makes `device` the current device and wakes the waiting threads.
+// `device` is NULL if it could not be created.
 static void publish_device(struct vk_gpu *gpu, struct vk_device *device)
 {
     inf_mutex_lock(&gpu->device_mutex);

@@ -18,13 +18,13 @@ struct vk_device;
 #define VK_BACKOFF_NS (500 * INF_NS_PER_MS)
 // A GPU whose device was lost this many times in a row is not used until inferd restarts.
 #define VK_LOSSES_MAX 5
-// If a device has worked for this long, earlier losses no longer count.
+// If a device has worked for this long without a loss, the count of losses starts again at 0.
 #define VK_HEALED_NS (600 * INF_NS_PER_S)
 // A submission that runs longer than this is treated as a GPU hang.
 #define VK_HANG_NS (120 * INF_NS_PER_S)
 
-// A submission that is expected to take longer than this is split, so that other programs can run
-// in between and a run can be cancelled.
+// A submission that is expected to take longer than this is split into several, so that other
+// programs can run between them and a run can be cancelled.
 #define VK_SLICE_NS (20 * INF_NS_PER_MS)
 
 struct vk_gpu {
@@ -33,7 +33,7 @@ struct vk_gpu {
     const struct inf_log *log;
     char *cache_directory; // directory of cache files; NULL: none are kept
 
-    // Properties, fixed when the GPU is opened.
+    // Properties of the GPU, constant after it is opened.
     VkPhysicalDevice physical;
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceMemoryProperties memory;
@@ -47,9 +47,11 @@ struct vk_gpu {
     uint64_t largest_heap;   // size of the largest heap in bytes
     uint64_t memory_bytes;   // limit for all slabs together; UINT64_MAX: no limit
     bool budget;             // true: the driver reports how much memory may be used
-    // Host memory is imported at multiples of this size. 0: host memory is not imported.
+    // Host memory is imported in place if its address and size are multiples of this. 0: host
+    // memory is never imported.
     VkDeviceSize import_alignment;
-    // true: imports work with any memory type, although the driver reports none.
+    // True if imports work with any memory type, even though the driver reports that none is
+    // suitable.
     bool imports_any_type;
     bool texel_triples; // true: texel views may have three components
     // True if convolutions are faster with subgroups of eight (ops/conv_tile.c).
@@ -60,8 +62,8 @@ struct vk_gpu {
     uint64_t backoff_ns;    // usually VK_BACKOFF_NS
     uint64_t hang_ns;       // usually VK_HANG_NS
 
-    // The cost of a submission that takes about VK_SLICE_NS. It is learned from runs with several
-    // submissions.
+    // The cost (multiply-adds, or elements moved) of a submission that takes about VK_SLICE_NS.
+    // Updated after runs with several submissions.
     _Atomic uint64_t slice_cost;
 
     atomic_bool memory_short; // true: the warning about short memory was logged
@@ -90,15 +92,16 @@ struct vk_gpu {
 enum inf_code vk_gpu_acquire(struct vk_gpu *gpu, struct vk_device **out_device,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Returns a reference to the logical device with generation `generation`; NULL if that device is no
-// longer the current one. Does not wait for a device that is being created.
+// Returns a reference to the current logical device if its generation is `generation`, otherwise
+// NULL. Does not wait for a device that is being created.
 struct vk_device *vk_gpu_find(struct vk_gpu *gpu, uint32_t generation);
 
 // Counts the loss of a logical device that was created at `made_ns`, and sets the time at which the
 // next device may be created.
 void vk_gpu_note_loss(struct vk_gpu *gpu, uint64_t made_ns);
 
-// Returns INF_DEVICE_OK if a run may be tried. Any thread, including the event loop.
+// Returns the health of the GPU; INF_DEVICE_OK if a run may be tried. Any thread, including the
+// event loop.
 enum inf_device_health vk_gpu_health(const struct vk_gpu *gpu);
 
 // Frees the logical device. All programs and buffers must have been freed.

@@ -18,7 +18,8 @@ void vk_host_import_probe(struct vk_gpu *gpu, bool extension)
         return;
     gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
     gpu->import_alignment = host.minImportedHostPointerAlignment;
-    // llvmpipe can import to any memory type, although it reports none.
+    // llvmpipe can import host memory to any memory type, although it reports that none is
+    // suitable.
     gpu->imports_any_type = driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
 }
 

@@ -5,14 +5,14 @@
 
 #include "backends/vulkan/device/memory.h"
 
-// An import of host memory. A zeroed struct is no import.
+// Imported host memory. A zeroed struct stands for "nothing imported".
 struct vk_host_import {
     VkBuffer buffer;
     VkDeviceMemory memory;
 };
 
-// Sets the GPU's import_alignment if the driver supports imports. Called once for each GPU, when it
-// is opened.
+// Sets the import_alignment of the GPU if the driver supports imports. Called once for each GPU,
+// when it is opened.
 void vk_host_import_probe(struct vk_gpu *gpu, bool extension);
 
 // Imports `size_bytes` at `host`, and sets *span to the whole import. The caller must keep the

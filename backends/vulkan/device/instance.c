@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds GPUs: first device nodes, without loading drivers, then the physical devices of the
-// instance.
+// Finds GPUs in two steps. The first looks for device nodes of the kernel, without loading drivers.
+// The second lists the physical devices of the Vulkan instance.
 #include "backends/vulkan/device/instance.h"
 
 #include <fcntl.h>

@@ -14,8 +14,8 @@ struct vk_gpus {
     uint32_t count;
 };
 
-// Returns true if the system has a device node of a GPU driver. There may then be a GPU in addition
-// to software rendering. Cheap, because no driver is loaded.
+// Returns true if the system has a device node of a GPU driver, so that there may be a GPU in
+// addition to software rendering. Cheap, because no Vulkan driver is loaded.
 bool vk_hardware_present(void);
 
 // Loads the drivers, once for each process, and lists the GPUs. The list is empty if there is no

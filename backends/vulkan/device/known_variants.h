@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variants in the pipeline cache file. They precede the driver's data in the file. With this
-// list inferd can count the pipelines that no earlier start has created, even if the driver does
-// not report them.
+// The list of variants whose pipelines are in the pipeline cache file. The list is stored in front
+// of the driver's data. From it inferd knows which pipelines no earlier start has created, even if
+// the driver does not report this.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_KNOWN_VARIANTS_H
 #define INF_BACKENDS_VULKAN_DEVICE_KNOWN_VARIANTS_H
 
@@ -14,7 +14,7 @@ struct vk_variant;
 // The largest number of variants in a set; more than the models of any device need.
 #define VK_KNOWN_VARIANTS_MAX 65536u
 
-// A set of hashes of variants. Embedded. A zeroed struct is the empty set.
+// A set of variants, stored as hashes. Embedded in other structs. A zeroed struct is the empty set.
 struct vk_known_variants {
     uint64_t *hashes;
     uint32_t count, capacity;

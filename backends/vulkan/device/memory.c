@@ -145,8 +145,8 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
 
 // --- memory limits ---
 
-// At the first percentage of the budget, memory is reported as short. Below the second percentage,
-// the report is reset.
+// When this percentage of the memory budget is used, a warning is logged. It can be logged again
+// after the use has fallen below the second percentage.
 #define SHORT_PERCENT  90
 #define ENOUGH_PERCENT 80
 
@@ -203,9 +203,9 @@ static uint64_t *heap_of(struct vk_device *device, const struct vk_slab *slab)
     return &device->heap_bytes[device->gpu->memory.memoryTypes[slab->type].heapIndex];
 }
 
-// Counts the bytes of a slab before the slab is allocated.
+// Adds the bytes of a slab to the total before the slab is allocated.
 //
-// INF_EXHAUSTED  (DEVICE_OOM) the slab exceeds the configured limit.
+// INF_EXHAUSTED  (DEVICE_OOM) the total would exceed the configured limit.
 static enum inf_code count_slab(struct vk_device *device, const struct vk_slab *slab,
                                 struct inf_error *err)
 {
@@ -292,8 +292,9 @@ static bool slab_alloc_span(struct vk_slab *slab, VkDeviceSize size, struct vk_s
     return false;
 }
 
-// Returns a span to its slab and merges it with the holes that it touches. Uses `fresh` if a new
-// hole is needed. Returns the hole that is not used any longer, which the caller frees.
+// Returns a span to its slab and merges it with the holes that it touches. If it touches none, it
+// becomes a new hole, for which `fresh` is used. Returns a hole struct that is no longer needed,
+// which the caller frees.
 static struct hole *slab_free_span(struct vk_slab *slab, const struct vk_span *span,
                                    struct hole *fresh)
 {
@@ -386,7 +387,7 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
                                size_bytes);
     VkDeviceSize size = vk_span_bytes(size_bytes);
     enum inf_code code = alloc_span(span, device, size, use, err);
-    // Do not evict weights for a span that is larger than all memory.
+    // If the span is larger than all memory, fail without evicting weights, which would not help.
     VkDeviceSize most = INF_MIN(device->gpu->largest_heap, device->gpu->memory_bytes);
     while (code == INF_EXHAUSTED && size <= most && device->evict(device))
         code = alloc_span(span, device, size, use, err);
@@ -400,7 +401,7 @@ void vk_span_free(struct vk_device *device, struct vk_span *span)
     struct vk_slab *slab = span->slab;
     struct hole *fresh = calloc(1, sizeof(*fresh));
     if (fresh == NULL)
-        return; // only the bytes are lost; the span stays allocated
+        return; // the slab loses these bytes, but nothing breaks: the span stays allocated
     inf_mutex_lock(&device->memory_mutex);
     struct hole *rest = slab_free_span(slab, span, fresh);
     bool empty = slab->spans == 0;

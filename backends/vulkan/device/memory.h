@@ -30,8 +30,8 @@ struct vk_span {
 // Returns a serial number for a new buffer of the device. Any thread.
 uint64_t vk_buffer_serial(struct vk_device *device);
 
-// The use of a span. Spans with different uses are in different slabs, so that a whole slab tends
-// to become free.
+// What a span is used for. Spans for different uses are in different slabs, so that all spans of a
+// slab tend to be freed at about the same time.
 enum vk_span_use {
     VK_SPAN_ARENA,   // device memory for arenas
     VK_SPAN_HOST,    // memory that the host reads and writes
@@ -56,7 +56,7 @@ bool vk_choose_memory_types(struct vk_gpu *gpu) INF_NODISCARD;
 // Frees all slabs of the device.
 void vk_free_slabs(struct vk_device *device);
 
-// --- buffer functions of the backend ---
+// --- buffer functions of struct inf_backend ---
 enum inf_code vk_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device *device,
                               size_t size_bytes, enum inf_buffer_usage usage,
                               struct inf_error *err);

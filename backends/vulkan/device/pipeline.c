@@ -25,7 +25,7 @@ static struct vk_pipeline *find_pipeline(struct vk_device *device, const struct 
     return pipeline;
 }
 
-// Counts and logs a pipeline that was created.
+// Adds a new pipeline to the count of created pipelines, and logs it.
 static void note_made(struct vk_device *device, const struct vk_variant *variant, uint64_t time_ns,
                       bool hit)
 {

@@ -47,8 +47,9 @@ static void drop_crashed_file(const struct vk_gpu *gpu, int directory, const cha
             gpu->base.info.name, name);
 }
 
-// Creates the marker before the cache data is used. Returns false if the data must not be used,
-// because the previous process that used it crashed or another process is trying it.
+// Creates the marker file before the cache data is used. Returns false if the data must not be
+// used, either because the process that used it before crashed, or because another process is using
+// it for the first time.
 static bool create_marker(struct vk_device *device)
 {
     char name[80];
@@ -123,8 +124,8 @@ enum inf_code vk_pipeline_cache_load(struct vk_device *device, struct inf_error 
     return INF_OK;
 }
 
-// Copies the hashes of the variants in the cache to new memory with `room` free bytes after them.
-// The caller frees the memory.
+// Copies the hashes of the variants in the cache to a new memory block, with `room` free bytes
+// after them for the driver's data. The caller frees the block.
 static char *copy_names(struct vk_device *device, size_t room, size_t *out_size)
 {
     inf_mutex_lock(&device->pipeline_mutex);
@@ -151,8 +152,8 @@ void vk_pipeline_cache_store(struct vk_device *device)
         return;
     size_t names;
     char *payload = copy_names(device, size, &names);
-    // The driver's data may not fit, because another thread may create pipelines meanwhile. Nothing
-    // is stored in this case; that thread stores the cache later.
+    // If another thread has created pipelines meanwhile, the driver's data may have grown and not
+    // fit. Then nothing is stored here; the other thread stores the cache later.
     if (payload != NULL && device->api.GetPipelineCacheData(device->device, device->cache, &size,
                                                             payload + names) == VK_SUCCESS)
         vk_cache_file_write(device->gpu, VK_CACHE_PIPELINES, payload, names + size);

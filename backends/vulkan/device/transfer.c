@@ -15,8 +15,8 @@
 struct copy {
     VkBuffer to, from;
     VkBufferCopy region;
-    // Host memory from which this copy's part of the staging buffer is filled, or to which it is
-    // emptied.
+    // Host address of the copy. A write copies from here to the staging buffer first; a read copies
+    // from the staging buffer to here last.
     void *bytes;
 };
 
@@ -84,8 +84,8 @@ struct progress {
     size_t offset;  // bytes of this transfer that are done
 };
 
-// Plans the copies of the next piece: parts of transfers that are contiguous in the staging buffer.
-// Returns the number of copies.
+// Plans the copies for the next piece (one filling of the staging buffer). Each copy is a part of a
+// transfer; the copies follow each other in the staging buffer. Returns their number.
 static uint32_t plan_piece(struct progress *progress, const struct vk_span *piece, bool down,
                            struct copy *copies)
 {
@@ -112,14 +112,14 @@ static uint32_t plan_piece(struct progress *progress, const struct vk_span *piec
     return count;
 }
 
-// Copies bytes between host memory and mapped device memory.
+// Copies bytes between host memory and mapped device memory; to the device if `down` is true.
 static void copy_bytes(void *bytes, void *seen, size_t size, bool down)
 {
     if (size > 0)
         memcpy(down ? bytes : seen, down ? seen : bytes, size);
 }
 
-// Copies the bytes of all copies between host memory and the staging buffer.
+// Copies the bytes of all planned copies between host memory and the staging buffer.
 static void copy_piece(const struct vk_span *piece, const struct copy *copies, uint32_t count,
                        bool down)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers between the host and spans that the host may not be able to see.
+// Transfers between host memory and spans of device memory, which the host may not be able to
+// access.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_TRANSFER_H
 #define INF_BACKENDS_VULKAN_DEVICE_TRANSFER_H
 
@@ -12,7 +13,7 @@ enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region,
 // A transfer between `bytes` on the host and the start of the span.
 struct vk_transfer {
     const struct vk_span *span;
-    void *bytes; // not modified if the transfer goes to the device
+    void *bytes; // host memory; only read if the transfer goes to the device
     size_t size;
 };
 

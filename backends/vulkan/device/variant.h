@@ -13,19 +13,19 @@
 
 struct vk_gpu;
 
-// The number of specialisation constants, which start at 1. Constant 0 is the size of a work group
-// in all shaders.
+// The number of specialisation constants that a variant sets. Their ids start at 1, because
+// constant 0 is the size of a work group in all shaders.
 #define VK_CONSTANTS_MAX CONSTANTS_MAX
 
-// A shader that was generated at run time (program/element_tree.h). Its constants 1 and 2 are the
-// halves of its hash.
+// The shader index of all shaders that were generated at run time (program/element_tree.h). The
+// constants 1 and 2 of such a variant are the halves of the 64-bit hash of its source.
 #define VK_SHADER_FUSED ((uint32_t)(3 * INF_SHADER_COUNT))
 
 // A shader with its specialisation constants.
 struct vk_variant {
     uint32_t shader;                      // enum inf_shader_index, or VK_SHADER_FUSED
     uint32_t constants[VK_CONSTANTS_MAX]; // 0 after the last constant in use
-    uint32_t halves; // a bit for each binding whose floats are 16-bit; see HALVES_CONSTANT
+    uint32_t halves; // bit i is set if the floats of binding i are 16-bit; see HALVES_CONSTANT
     uint32_t texels; // 1: floats are read through texel views
 };
 

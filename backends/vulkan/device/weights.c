@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uploads the constants of a program when it runs, and evicts them while the program is idle.
-// Constants that the graph does not hold are read back to the host before they are evicted.
+// Packed constants, which are not in the graph, are read back to the host before they are evicted.
 #include "backends/vulkan/device/weights.h"
 
 #include <assert.h>
@@ -39,7 +39,8 @@ static uint64_t free_spans(struct vk_weights *weights)
     return bytes;
 }
 
-// Adds the weights to the device's count, or subtracts them if `there` is false.
+// Adds the size of the weights to the bytes of weights on the device, or subtracts it if `there` is
+// false.
 static void count_weights(const struct vk_weights *weights, bool there)
 {
     struct inf_device *base = &weights->device->gpu->base;
@@ -102,7 +103,7 @@ enum inf_code vk_weights_add(struct vk_weights *weights, uint32_t value, void *b
 
 // --- upload ---
 
-// Frees host copies of constants that are on the device.
+// Frees the host copies of packed constants, because they are now on the device.
 static void free_host_copies(struct vk_weights *weights)
 {
     for (uint32_t i = 0; i < weights->count; i++) {
@@ -115,7 +116,7 @@ static void free_host_copies(struct vk_weights *weights)
     }
 }
 
-// Transfers all constants between the host (`source` or `packed`) and the device.
+// Transfers all constants to the device, or back to the host if they were packed.
 static enum inf_code transfer_constants(struct vk_weights *weights, bool down,
                                         struct inf_error *err)
 {
@@ -220,8 +221,8 @@ static struct vk_weights *choose_victim(struct vk_device *device, uint64_t reach
     return oldest;
 }
 
-// Reads constants that the graph does not hold back to the host. Returns false if that fails; the
-// device copies are then kept.
+// Reads packed constants, which are not in the graph, back to the host. If this fails, returns
+// false, and the constants stay on the device.
 static bool fetch_constants(struct vk_weights *weights)
 {
     for (uint32_t i = 0; i < weights->count; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants of a program. They are on the host until a run needs them, and then on the device.
-// If device memory is exhausted while the program is idle, they are evicted, and a later run
-// uploads them again.
+// The constants of a program. They are kept on the host until a run needs them, and then on the
+// device. If device memory is exhausted while the program is idle, the constants are evicted, and a
+// later run uploads them again.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_WEIGHTS_H
 #define INF_BACKENDS_VULKAN_DEVICE_WEIGHTS_H
 
@@ -11,8 +11,8 @@
 #define VK_CONSTANT_NONE UINT32_MAX
 
 struct vk_constant {
-    // The value of the graph that is uploaded unchanged; INF_VALUE_NONE for constants packed for
-    // one operand.
+    // The graph value whose bytes are uploaded unchanged. INF_VALUE_NONE if the constant was packed
+    // for one operand of one node.
     uint32_t value;
     size_t size_bytes;
     // The bytes to upload: in the graph, or `packed`. NULL while the constant is only on the
@@ -70,8 +70,8 @@ enum inf_code vk_weights_add(struct vk_weights *weights, uint32_t value, void *b
 enum inf_code vk_weights_acquire(struct vk_weights *weights,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Ends vk_weights_acquire(). Runs that read the weights have finished when the timeline reaches
-// `submitted`.
+// Ends the use that vk_weights_acquire() began. The weights may be evicted when the timeline has
+// reached `submitted`, because all runs that read them have then finished.
 void vk_weights_release(struct vk_weights *weights, uint64_t submitted);
 
 // Evicts the weights of the idle program that ran longest ago. Returns false if no program is idle.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions with which lowering functions query a node and fill in a dispatch.
+// Helpers for the functions in ops/, which lower nodes: they query a node and fill in a dispatch.
 #include "backends/vulkan/lowering/lowering.h"
 
 #include <assert.h>

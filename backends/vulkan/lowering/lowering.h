@@ -13,16 +13,17 @@
 
 struct vk_residual;
 
-// The content of one texel of a view, for shaders that read operands through texel views.
+// How many numbers one texel of a texel view holds, for shaders that read an operand through a
+// view.
 enum vk_texel {
-    VK_TEXEL_NONE, // the operand has no view
+    VK_TEXEL_NONE, // the operand is read as a buffer, without a view
     VK_TEXEL_NUMBER,
     VK_TEXEL_TRIPLE, // three numbers, if the device has such formats
     VK_TEXEL_VECTOR, // four numbers
 };
 
-// The operand of one binding of a dispatch: a value, whose address each run sets; a constant; or
-// scratch memory.
+// What one binding of a dispatch refers to: a value of the graph, whose address each run sets, or a
+// constant, or scratch memory.
 struct vk_operand {
     uint32_t value;    // INF_VALUE_NONE for a constant or scratch memory
     uint32_t constant; // index of the constant in the program's weights
@@ -40,7 +41,8 @@ struct vk_dispatch {
     uint32_t operand_count;
     struct vk_operand operands[VK_BINDINGS_MAX];
     uint32_t invocations;
-    // multiply-adds, or number of elements moved; 0: use the elements of its operands.
+    // The cost of the dispatch: multiply-adds, or number of elements moved. 0: the number of
+    // elements of the operands is used instead.
     uint64_t cost;
     bool checks; // true: may report an index out of range or a division by 0
     uint32_t push_bytes;
@@ -67,7 +69,7 @@ struct vk_lowering {
     const struct inf_node *node;
     uint32_t node_index;
     struct vk_dispatch_list *list; // NULL: dispatches are only checked, not added
-    // Not NULL, and no list: pipelines are created on this device ahead of time.
+    // If not NULL, pipelines are created on this device ahead of time, and `list` is NULL.
     struct vk_device *ahead;
     // By value: true if the value is kept in 16 bits, as in struct inf_segment.
     const bool *lowered;
@@ -83,13 +85,14 @@ struct vk_lowering {
 enum inf_code vk_emit_dispatch(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
                                struct inf_error *err) INF_NODISCARD;
 
-// Returns the lowering context for a node of the segment, without a list.
+// Returns the lowering context for node `node` of the segment. Its list is NULL, so it only checks
+// nodes.
 struct vk_lowering vk_lowering_of(struct vk_gpu *gpu, const struct inf_segment *segment,
                                   uint32_t node);
 
 // Returns true if the driver can build the variant of the dispatch, whose operands must all be
-// bound. With a list, the variant is built. Without a list, only variants known to be broken are
-// refused. For callers that have an alternative.
+// bound. If the lowering has a list, the variant is built now. Otherwise, returns false only if the
+// variant is known to be broken. For callers that have an alternative.
 bool vk_can_build(struct vk_lowering *lowering, struct vk_dispatch *dispatch);
 
 // Binds value `value` as the next operand of the dispatch. A constant is uploaded unchanged.
@@ -111,21 +114,22 @@ enum inf_code vk_bind_packed(struct vk_lowering *lowering, struct vk_dispatch *d
                              size_t size_bytes, vk_fill_fn *fill, const void *context,
                              struct inf_error *err) INF_NODISCARD;
 
-// Same as vk_bind_packed(), for floats. The floats are kept in 16 bits if the node allows this and
-// all of them are in range.
+// Binds constant memory of floats, which `fill` writes, as the next operand. The floats are stored
+// in 16 bits if the node allows this and all of them are in range.
 enum inf_code vk_bind_weights(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               size_t size_bytes, vk_fill_fn *fill, const void *context,
                               struct inf_error *err) INF_NODISCARD;
 
-// Makes the dispatch read operand `index` through a texel view (of vectors or of numbers), if the
-// operand has floats and views are faster on this device. Call this function before
-// vk_emit_dispatch() and vk_can_build(). The shader then reads all its READS() operands through
-// views, so either all of them have floats or none is a view.
+// Makes the shader read operand `index` through a texel view (of vectors or of single numbers), if
+// the operand has floats and views are faster on this device. The shader reads either all or none
+// of its READS() operands through views, so all of them must have floats. Call this function before
+// vk_emit_dispatch() and vk_can_build().
 void vk_read_through_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                           uint32_t index, bool vectors);
 
-// Returns how many bytes are bound for a tensor of `size_bytes`. The number is rounded up because
-// shaders access whole vectors; every tensor is followed by enough free memory.
+// Returns how many bytes to bind for a tensor of `size_bytes`. The number is rounded up because
+// shaders access whole vectors. This is safe because every tensor is followed by enough unused
+// memory.
 static inline VkDeviceSize vk_bound_bytes(size_t size_bytes)
 {
     return (size_bytes + 15) & ~(VkDeviceSize)15;
@@ -144,13 +148,13 @@ enum inf_dtype vk_output_dtype(const struct vk_lowering *lowering, uint32_t inde
 // Returns true if operand `index` is present.
 bool vk_has_input(const struct vk_lowering *lowering, uint32_t index);
 
-// Returns the axis of an attribute as an index. Negative axes count from the end.
+// Returns the index of the axis from 0; a negative `axis` counts from the last axis of `rank` axes.
 int32_t vk_resolve_axis(int64_t axis, int32_t rank);
 
 // Returns the product of dims[first] to dims[last - 1].
 uint32_t vk_dims_product(const struct inf_shape *shape, int32_t first, int32_t last);
 
-// Returns INF_UNSUPPORTED with a text that begins with the node's operator.
+// Returns INF_UNSUPPORTED with an error text that begins with the name of the node's operator.
 #define vk_decline(lowering, err, ...)                                                             \
     (inf_fail_reason((err), INF_UNSUPPORTED, INF_REASON_OPERATOR, __VA_ARGS__),                    \
      inf_error_prefix((err), INF_UNSUPPORTED, "vulkan: %s",                                        \
