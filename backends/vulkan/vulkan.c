@@ -18,12 +18,12 @@
 
 #define VULKAN_PRIORITY 300
 
-// The number of runs that a GPU may overlap. A software device gets one, because it computes on the
-// CPU and overlapping runs would not be faster.
+// The number of runs that may be in progress on a GPU at the same time. A software device gets one,
+// because it computes on the CPU and overlapping runs would not be faster.
 #define GPU_SLOTS 2
 
-// Multiply-adds per second that are assumed before anything is measured. The slowest devices of
-// each kind reach these rates.
+// The speed, in multiply-adds per second, that is assumed before anything was measured. Even slow
+// devices of each kind reach it.
 #define GPU_RATE      UINT64_C(10000000000)
 #define SOFTWARE_RATE UINT64_C(2000000000)
 
@@ -55,8 +55,8 @@ static void write_uuid(char text[2 * VK_UUID_SIZE + 1], const uint8_t uuid[VK_UU
         snprintf(text + 2 * i, 3, "%02x", uuid[i]);
 }
 
-// Writes the identity "DEVICE-UUID DRIVER-UUID VERSION". The driver UUID differs for every build of
-// a driver.
+// Writes the identity of the GPU and its driver: "DEVICE-UUID DRIVER-UUID VERSION". The driver UUID
+// is different for each build of a driver.
 static void write_identity(struct vk_gpu *gpu, const VkPhysicalDeviceIDProperties *ids)
 {
     struct inf_device_info *info = &gpu->base.info;
@@ -199,14 +199,15 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     gpu->half_storage = has_half_storage(gpu);
     if (gpu->half_storage)
         gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);
-    // Use texel views on llvmpipe, because it loads a texel in a few instructions, but checks the
-    // bounds of each number of a buffer.
+    // On llvmpipe, read floats through texel views. It loads a whole texel in a few instructions,
+    // but checks the bounds for each number that is read from a buffer.
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
     gpu->texels = gpu->base.info.kind == INF_DEVICE_SOFTWARE && gpu->half_storage &&
                   limits->maxTexelBufferElements >= limits->maxStorageBufferRange / sizeof(float);
     gpu->texel_triples = gpu->texels && has_triples(gpu);
     examine_subgroups(gpu);
-    // llvmpipe computes eight invocations at a time, GPUs 16 to 64.
+    // The number of invocations in a work group: llvmpipe computes eight at the same time, GPUs 16
+    // to 64.
     gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
     atomic_init(&gpu->slice_cost,
                 (gpu->base.info.kind == INF_DEVICE_SOFTWARE ? SOFTWARE_RATE : GPU_RATE) /

@@ -4,8 +4,8 @@
 #include "backends/vulkan/ops/ops.h"
 #include "backends/vulkan/ops/residual.h"
 
-// Writes weights in the layout [tap][input channel of the group][block of four]. The groups follow
-// each other in a row of blocks.
+// Writes weights in the layout [tap][input channel of the group][block of four output channels].
+// The innermost row has the blocks of all groups, one group after the other.
 static void fill_weights(void *bytes, const void *context)
 {
     const struct vk_conv_weights *weights = context;
@@ -23,7 +23,8 @@ static void fill_weights(void *bytes, const void *context)
     }
 }
 
-// Applies the residual of the lowering to the convolution, and the activation that follows the sum.
+// Adds the residual from the lowering context to the convolution, and replaces the convolution's
+// activation by the one that follows the addition.
 static void apply_residual(const struct vk_lowering *lowering, struct vk_conv *conv)
 {
     const struct vk_residual *residual = lowering->residual;
@@ -59,9 +60,9 @@ static enum inf_code check_activation(const struct vk_lowering *lowering, struct
     return INF_OK;
 }
 
-// Returns the number of pixels that an invocation computes. Many pixels mean that weights are
-// loaded seldom, but too many are computed for nothing at the end of a row. On a GPU sixteen sums
-// fill the registers of an invocation; llvmpipe keeps the sums in memory.
+// Returns the number of pixels that one shader invocation computes. With more pixels each loaded
+// weight is used more often, but more pixels beyond the end of a row are computed in vain. On a GPU
+// sixteen sums fill the registers of an invocation; llvmpipe keeps the sums in memory.
 static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
 {
     bool software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
@@ -73,8 +74,8 @@ static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
     return 1;
 }
 
-// Halves the number of pixels of an invocation until the driver can build the variant. The number
-// is a specialisation constant of the variant.
+// Halves the number of pixels of an invocation until the driver can build the shader variant, which
+// has this number as a specialisation constant.
 static uint32_t reduce_pixels(struct vk_lowering *lowering, struct vk_dispatch *dispatch)
 {
     uint32_t *pixels = &dispatch->variant.constants[1];
@@ -140,8 +141,8 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
                     (window->out_w - 1) * window->stride_w < window->in_w;
     if (conv->one_tap && window->stride_h == 1 && window->stride_w == 1 &&
         window->in_w == window->out_w && window->in_h == window->out_h) {
-        // Treat all pixels of a 1x1 convolution as one row, because it does not depend on rows. The
-        // end of one long row wastes the fewest invocations.
+        // Treat all pixels of a 1x1 convolution as one long row, because its result does not depend
+        // on rows. Fewer pixels beyond the end of a row are then computed in vain.
         window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
         window->in_h = window->out_h = conv->images = 1;
     }
@@ -207,12 +208,12 @@ enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf
     return vk_emit_conv(lowering, &conv, err);
 }
 
-// The number of rows that an invocation of a depthwise convolution computes: as many as fit into
-// registers, or, on llvmpipe, into memory.
+// The number of rows that an invocation of a depthwise convolution computes. On a GPU the sums of
+// these rows must fit into registers; llvmpipe keeps the sums in memory.
 #define DEPTHWISE_ROWS          2
 #define DEPTHWISE_ROWS_SOFTWARE 4
 
-// Returns true if the shader supports this window with a constant size.
+// Returns true if the shader can have this window size as a specialisation constant.
 static bool is_square(const struct vk_window *window)
 {
     return window->kernel_h == window->kernel_w && window->stride_h == window->stride_w &&

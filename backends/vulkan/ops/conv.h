@@ -6,7 +6,8 @@
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// Strides of the weights in the graph, and the shape in which shaders read them.
+// The weights of a convolution: how they are laid out in the graph (strides), and how many blocks
+// shaders read.
 struct vk_conv_weights {
     const float *from;
     uint32_t taps;
@@ -25,13 +26,15 @@ struct vk_conv {
     uint32_t images;
     bool transposed, one_tap;
     const float *slopes; // slopes of prelu; NULL: none
-    uint32_t added, y;   // values: the residual (INF_VALUE_NONE: none) and the result
+    // `added`: value of the residual, or INF_VALUE_NONE; `y`: value of the result
+    uint32_t added, y;
 };
 
 // Returns the multiply-adds of the convolution.
 uint64_t vk_conv_macs(const struct vk_conv *conv);
 
-// Binds the bias and, for prelu, the slopes. Each group has `group_blocks` blocks of four channels.
+// Binds the bias and, for prelu, the slopes, in blocks of four channels. Each group of the
+// convolution has `group_blocks` blocks.
 enum inf_code vk_conv_bind_channels(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                                     const struct vk_conv *conv, uint32_t group_blocks,
                                     struct inf_error *err) INF_NODISCARD;
@@ -47,12 +50,12 @@ uint32_t vk_conv_added_mode(const struct vk_conv *conv);
 enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
                            struct inf_error *err) INF_NODISCARD;
 
-// Returns true if conv_tile.comp can compute the convolution on this device and was measured to be
-// faster.
+// Returns true if the shader conv_tile.comp can compute the convolution on this device and was
+// measured to be faster than conv.comp.
 bool vk_conv_is_tiled(const struct vk_lowering *lowering, const struct vk_conv *conv);
 
 // Returns true if Winograd's algorithm can compute the convolution on this device and was measured
-// to be faster.
+// to be faster than the other shaders.
 bool vk_conv_is_winograd(const struct vk_lowering *lowering, const struct vk_conv *conv);
 
 // Emits the dispatches of Winograd's algorithm. If the driver cannot build them, emits nothing and
@@ -60,7 +63,8 @@ bool vk_conv_is_winograd(const struct vk_lowering *lowering, const struct vk_con
 enum inf_code vk_emit_winograd(struct vk_lowering *lowering, const struct vk_conv *conv,
                                bool *out_built, struct inf_error *err) INF_NODISCARD;
 
-// Emits conv_tile.comp. If the driver cannot build it, emits nothing and sets *out_built to false.
+// Emits the convolution with the shader conv_tile.comp. If the driver cannot build the shader,
+// emits nothing and sets *out_built to false.
 enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, bool *out_built,
                             struct inf_error *err) INF_NODISCARD;
 

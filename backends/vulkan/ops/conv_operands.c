@@ -2,7 +2,7 @@
 // Binds the operands that all convolution shaders share.
 #include "backends/vulkan/ops/conv.h"
 
-// The bias and slopes of the channels, in the same blocks as the weights.
+// The bias and slopes of the output channels, which are packed in blocks of four like the weights.
 struct channels {
     const float *bias, *slopes; // NULL: the convolution has none
     uint32_t group_out, groups, group_blocks;

@@ -12,13 +12,13 @@
 
 #define LANES 8
 
-// The tile of an invocation: pixels and vectors of channels. 64 sums were fastest on llvmpipe; more
-// sums do not stay in registers.
+// The tile that an invocation computes: a number of pixels, and a number of vectors of four
+// channels. 64 sums in total were fastest on llvmpipe; more do not fit into registers.
 #define PIXELS  4
 #define VECTORS 4
 
-// An image with fewer pixels is not computed in tiles, because most of a tile would be computed for
-// nothing.
+// An image with fewer pixels is not computed in tiles, because most pixels of a tile would be
+// computed in vain.
 #define PIXELS_MIN 4
 
 static uint32_t count_pixels(const struct vk_conv *conv)
@@ -37,8 +37,8 @@ static uint32_t round_up(uint32_t count, uint32_t unit)
     return (count + unit - 1) / unit * unit;
 }
 
-// Returns the number of pixels of an invocation. Uses fewer pixels if many would be computed for
-// nothing.
+// Returns the number of pixels that an invocation computes. It is smaller if many pixels of the
+// last tile would be computed in vain.
 static uint32_t choose_pixels(uint32_t pixels)
 {
     uint32_t each = PIXELS;
@@ -74,7 +74,7 @@ static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispa
                                    struct vk_conv *conv, uint32_t tile_count, struct inf_error *err)
 {
     const struct tiles tiles = {&conv->weights, VECTORS * 4};
-    // A subgroup loads whole vectors of weights, so memory is reserved after the last ones.
+    // A subgroup loads whole vectors of weights, so reserve extra memory after the last weights.
     size_t size_bytes =
         (size_t)tile_count * conv->weights.taps * conv->weights.group_in * VECTORS * 16 +
         LANES * 16;
@@ -89,7 +89,7 @@ static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispa
     return vk_bind_value(lowering, dispatch, conv->y, err);
 }
 
-// Returns how many channels of x one step of the shader reads: the size of the largest texel that
+// Returns how many input channels the shader reads in one step: the size of the largest texel that
 // divides the number of channels.
 static uint32_t channel_step(const struct vk_lowering *lowering, uint32_t channels)
 {

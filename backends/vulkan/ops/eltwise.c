@@ -3,8 +3,8 @@
 #include "backends/vulkan/ops/eltwise.h"
 #include "backends/vulkan/ops/ops.h"
 
-// Tables store shader numbers plus one, so that a missing entry (0) means "the shader was not
-// built".
+// The tables below hold the number of each shader function plus one, so that 0 marks an operator
+// for which there is no shader function.
 #define BUILT(number) ((number) + 1)
 
 static const uint8_t unary_functions[INF_UNARY_COUNT] = {
@@ -174,8 +174,8 @@ struct broadcast {
 };
 _Static_assert(sizeof(struct broadcast) == 108, "as lib/broadcast.glsl");
 
-// Returns the size of an operand along axis `axis` of y. Shapes are aligned at their last axes; a
-// missing axis has size 1.
+// Returns the size of an operand along axis `axis` of the result y. The shapes are aligned at their
+// last axes; an axis that the operand lacks has size 1.
 static uint32_t operand_dim(const struct inf_shape *operand, const struct inf_shape *y,
                             int32_t axis)
 {
@@ -194,8 +194,8 @@ static bool continues_axis(const struct broadcast *shape, uint32_t inner, const 
     return true;
 }
 
-// Fills the axes of y from the innermost outwards. Axes along which all operands move in the same
-// way are merged.
+// Lists the axes of y, the innermost first. Neighbouring axes are merged if each operand either
+// advances along both or is repeated along both.
 static enum inf_code fill_axes(const struct vk_lowering *lowering, const uint32_t *inputs,
                                uint32_t operands, struct broadcast *shape, struct inf_error *err)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise operators as functions that a generated shader can call.
+// Describes element-wise operators as functions that a shader generated at run time can call.
 #ifndef INF_BACKENDS_VULKAN_OPS_ELTWISE_H
 #define INF_BACKENDS_VULKAN_OPS_ELTWISE_H
 

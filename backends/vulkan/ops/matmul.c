@@ -15,7 +15,8 @@ struct product {
 };
 _Static_assert(sizeof(struct product) == 92, "as matmul.comp");
 
-// Lowers the product to a convolution with one tap over the rows of a.
+// Lowers a product a * b with constant b to a convolution with one tap, whose pixels are the rows
+// of a.
 static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows, uint32_t k,
                                     uint32_t n, struct inf_error *err)
 {
@@ -44,7 +45,8 @@ static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows,
     return vk_emit_conv(lowering, &conv, err);
 }
 
-// Returns dimension `axis` of an operand's batch, counted from the last batch axis (0).
+// Returns the size of a batch axis of an operand. Batch axes are counted backwards: `axis` 0 is the
+// last one.
 static uint32_t batch_dim(const struct inf_shape *shape, int32_t axis)
 {
     int32_t own = shape->rank - 3 - axis;
@@ -104,7 +106,8 @@ enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *er
     vk_set_push_constants(&dispatch, &product, sizeof(product));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[1], err));
-    // If there is no bias, another operand is bound in its place, and the shader does not read it.
+    // If there is no bias, bind another operand in its place, because the binding must not be
+    // empty. The shader does not read it.
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[bias ? 2 : 1], err));
     for (uint32_t i = 0; i < 3; i++)
         vk_read_through_view(lowering, &dispatch, i, false);

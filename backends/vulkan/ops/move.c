@@ -5,8 +5,8 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/vulkan/ops/ops.h"
 
-// The most axes of a copy. Axes are innermost first and count elements. Tiling splits each axis in
-// two.
+// The largest number of axes of a copy. The operator tile splits each axis in two. Axes are listed
+// innermost first, and their sizes and strides are numbers of elements.
 #define AXES_MAX (2 * INF_LIMIT_RANK)
 
 struct move {
@@ -24,7 +24,8 @@ struct move_push {
 };
 _Static_assert(sizeof(struct move_push) == 112, "as move.comp");
 
-// Adds an outer axis. If source and destination continue the last axis, merges the two.
+// Adds an outer axis. If the new axis continues the previous one in source and destination, merges
+// the two.
 static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
 {
     if (dim == 1)
@@ -42,8 +43,8 @@ static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
     move->to[move->axes++] = to;
 }
 
-// Returns true if source and destination can be copied in vectors of four words. The axes then
-// count vectors.
+// Returns true if the copy can be made in vectors of four words. Sizes and strides are then
+// converted to numbers of vectors.
 static bool vectorise_move(struct move *move)
 {
     if (move->axes == 0 || move->from[0] != 1 || move->to[0] != 1 || move->dims[0] % 4 != 0 ||
@@ -158,8 +159,9 @@ enum inf_code vk_lower_slice(struct vk_lowering *lowering, struct inf_error *err
 
 // --- concat and split ---
 
-// Describes the copy of a part of size `part` from or to a whole of size `whole` along an axis, at
-// position `at`. `inner` is the number of words for one index of the axis.
+// Describes a copy between a part and a whole along one axis, as in concat and split. The part has
+// size `part`, the whole has size `whole`, and the part begins at index `at` of the whole. `inner`
+// is the number of words for one index of the axis.
 static void fill_part(struct move *move, int64_t outer, int64_t part, int64_t whole, int64_t at,
                       int64_t inner, bool joining)
 {
@@ -256,8 +258,8 @@ enum inf_code vk_lower_fill(struct vk_lowering *lowering, struct inf_error *err)
 
 // --- depth to space and back ---
 
-// Emits a copy between [n, h, b, w, b, c] and [n, h, w, b, b, c], where h and w are the size of the
-// smaller image.
+// Emits a copy between [n, h, b, w, b, c] and [n, h, w, b, b, c], where b is the block size, and h
+// and w are the size of the image with fewer pixels.
 static enum inf_code emit_blocks(struct vk_lowering *lowering, const struct inf_shape *small,
                                  int64_t block, bool to_depth, struct inf_error *err)
 {

@@ -12,7 +12,7 @@ struct normalization {
 };
 _Static_assert(sizeof(struct normalization) == 32, "as normalize.comp");
 
-// Finds the extents of x. Returns false if the normalised axes are not neighbours.
+// Finds the sizes [outer, n, inner] of x. Returns false if the normalised axes are not neighbours.
 static bool find_extents(struct normalization *push, const struct inf_shape *x,
                          const struct inf_ints *axes)
 {
@@ -37,8 +37,8 @@ static int64_t aligned_dim(const struct inf_shape *shape, const struct inf_shape
     return own < 0 ? 1 : shape->dims[own];
 }
 
-// Finds how a parameter is broadcast. Returns false if it is broadcast along an axis that lies
-// between its own axes.
+// Finds how a parameter is broadcast to x. Returns false if a broadcast axis lies between axes that
+// the parameter has.
 static bool find_spread(struct spread *spread, const struct inf_shape *shape,
                         const struct inf_shape *x)
 {
@@ -74,7 +74,8 @@ enum inf_code vk_lower_normalize(struct vk_lowering *lowering, struct inf_error 
         .variant = {INF_SHADER_NORMALIZE, {attrs->kind == INF_NORMALIZE_RMS, given[0], given[1]}},
         .invocations = push.count};
     vk_set_push_constants(&dispatch, &push, sizeof(push));
-    // If a parameter is absent, x is bound in its place, and the shader does not read it.
+    // If a parameter is absent, bind x in its place, because the binding must not be empty. The
+    // shader does not read it.
     for (uint32_t i = 0; i < 3; i++) {
         bool own = i > 0 && given[i - 1];
         INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[own ? i : 0], err));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding and gathering.
+// Lowers the operators pad and gather.
 #include <string.h>
 
 #include "backends/vulkan/ops/ops.h"
@@ -22,7 +22,7 @@ static const uint32_t pad_modes[INF_PAD_COUNT] = {
     [INF_PAD_EDGE] = PAD_EDGE,
 };
 
-// Fills the axes, innermost first, and merges neighbouring axes without padding.
+// Lists the axes, innermost first. Neighbouring axes without padding are merged into one.
 static enum inf_code fill_padding(const struct vk_lowering *lowering, struct padding *padding,
                                   struct inf_error *err)
 {
@@ -63,7 +63,8 @@ static enum inf_code pad_value(const struct vk_lowering *lowering, uint32_t *val
     return INF_OK;
 }
 
-// Returns true if groups of four neighbours stay together. The padding then counts vectors.
+// Returns true if the padding can be computed in vectors of four elements, because neighbours
+// always stay together. Sizes are then converted to numbers of vectors.
 static bool vectorise_padding(struct padding *padding, enum inf_pad_mode mode)
 {
     uint32_t across = padding->out_dims[0];

@@ -2,13 +2,13 @@
 // Reductions, indices of the minimum or maximum, softmax, batch normalisation.
 #include "backends/vulkan/ops/ops.h"
 
-// Subgroups do not compute rows shorter than this, because that was measured to be slower:
-// docs/explanation/vulkan.md.
+// A row with fewer terms than this is computed by one invocation and not by a subgroup, because
+// sharing was measured to be slower: docs/explanation/vulkan.md.
 #define STEPS_MIN 8u
 
-// Replaces the dispatch by one in which a subgroup computes each row (lib/rows.glsl). This needs
-// support by the device, rows that are long enough to share, and so few rows that one invocation
-// for each row would not occupy the device.
+// Replaces the dispatch by one in which a subgroup computes each row (lib/rows.glsl). This is done
+// only if the device supports it, if rows are long enough to be shared, and if there are so few
+// rows that one invocation for each row would not occupy the device.
 static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               uint32_t shader, uint32_t rows, uint32_t length)
 {
@@ -51,8 +51,8 @@ static bool add_axis(uint32_t *axes, uint32_t *dims, uint32_t *strides, uint32_t
     return true;
 }
 
-// Divides the axes of x, innermost first, into kept and reduced ones. Returns false if there are
-// too many axes.
+// Divides the axes of x, innermost first, into axes that are kept and axes that are reduced.
+// Returns false if there are too many axes.
 static bool fill_reduction(struct reduction *reduction, const struct inf_shape *x,
                            const struct inf_ints *axes)
 {
@@ -76,8 +76,9 @@ static bool fill_reduction(struct reduction *reduction, const struct inf_shape *
     return true;
 }
 
-// Returns true if four neighbours of the result are also neighbours in x, and all strides are
-// multiples of four. The reduction then counts vectors.
+// Returns true if the reduction can be computed in vectors, because four neighbours of the result
+// are also neighbours in x and all strides are multiples of four. Sizes and strides are then
+// converted to numbers of vectors.
 static bool vectorise_reduction(struct reduction *reduction)
 {
     if (reduction->kept_axes == 0 || reduction->kept_strides[0] != 1 ||

@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-// The nodes of one residual convolution. The step belongs to node `end`.
+// The nodes of one residual convolution (a convolution, the addition of a residual, and optionally
+// a prelu), which one step computes. The step belongs to node `end`.
 struct vk_residual {
     uint32_t conv, add;
     uint32_t pad, prelu; // INF_NODE_NONE if there is no such node

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling and resizing.
+// Lowers pooling and resizing.
 #include <math.h>
 #include <string.h>
 
 #include "backends/vulkan/ops/ops.h"
 
-// Sets the number of channels that an invocation computes for a pixel: four if possible, otherwise
-// one. Returns true for four.
+// Sets how many channels of a pixel one invocation computes: four if their number is a multiple of
+// four, otherwise one. Returns true for four.
 static bool finish_window(struct vk_window *window, const struct inf_shape *y)
 {
     bool vector = window->in_c % 4 == 0;
@@ -19,8 +19,8 @@ static bool finish_window(struct vk_window *window, const struct inf_shape *y)
 // constants, and each size needs its own pipeline.
 #define SQUARE_MAX 3
 
-// Returns the side of a pool's windows if they are square, small, and always inside the image;
-// otherwise 0.
+// Returns the side of a pool's windows if they are square, at most SQUARE_MAX wide, and always
+// inside the image; otherwise 0.
 static uint32_t square_inside(const struct vk_window *window)
 {
     uint32_t kernel = window->kernel_h;
@@ -79,8 +79,8 @@ static uint32_t clamp_position(double position, uint32_t input)
     return (uint32_t)fmin(fmax(position, 0), (double)input - 1);
 }
 
-// Writes a row of the table: first neighbour, second neighbour, weight of the second neighbour as
-// float bits, and an unused word.
+// Writes one entry of the resize table: the positions of the two neighbours, the weight of the
+// second neighbour as float bits, and an unused word.
 static void fill_position(const struct scale *scale, uint32_t position, uint32_t row[4])
 {
     const struct inf_attrs_resize *attrs = scale->attrs;

@@ -19,7 +19,8 @@
 // Rounding errors grow by about an order of magnitude, so weights in 16 bits are excluded.
 #include "backends/vulkan/ops/conv.h"
 
-// The side of the square of 36 matrices, and the side of a tile in pixels.
+// A tile of results has PIXELS x PIXELS pixels. Its transformed inputs have SIDE x SIDE numbers,
+// one in each of the MATRICES matrices.
 #define SIDE     6u
 #define MATRICES (SIDE * SIDE)
 #define PIXELS   4u
@@ -29,13 +30,15 @@
 #define ELEMENTS 4u
 #define VECTORS  4u
 #define ACROSS   (VECTORS * 4)
-// The number of tiles in one group. All of them are in the same matrix.
+// The number of tiles that one work group of conv_tile.comp computes. All of them belong to the
+// same matrix.
 #define UNIT (LANES * ELEMENTS)
 
 // The most bytes of the matrices between the dispatches.
 #define BETWEEN_BYTES ((size_t)6 << 20)
 
-// The smallest image and the fewest channels for Winograd; less was measured to be slower:
+// Winograd's algorithm is used only for images with at least this many pixels and convolutions with
+// at least this many channels, because it was measured to be slower for smaller ones:
 // docs/explanation/vulkan.md.
 #define PICTURE_MIN  (28u * 28)
 #define CHANNELS_MIN 24u
@@ -51,7 +54,8 @@ struct tiles {
     uint32_t added;
 };
 
-// The three dispatches, and the number of tiles.
+// The three dispatches of the algorithm (transform, multiply, transform back), and the sizes of the
+// matrices between them.
 struct winograd {
     struct vk_dispatch in, product, out;
     struct tiles tiles;
@@ -154,7 +158,7 @@ static enum inf_code bind_product(struct vk_lowering *lowering, struct winograd 
     vk_read_through_view(lowering, product, 1, true);
     INF_TRY(vk_bind_packed(lowering, product, (size_t)blocks * ACROSS * sizeof(float), fill_zeros,
                            NULL, err));
-    // Placeholder for the residual, which is not added.
+    // The product adds no residual, but its binding must not be empty, so bind scratch memory.
     INF_TRY(vk_bind_scratch(lowering, product, 0, winograd->in_bytes, err));
     vk_read_through_view(lowering, product, 3, true);
     const struct vk_window window = {.in_h = MATRICES,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers the steps of a segment on several threads without a program. The only purpose is to create
-// the pipelines in parallel.
+// Lowers the steps of a segment on several threads and discards the dispatches. The only purpose is
+// to create the pipelines in parallel.
 #include "backends/vulkan/program/compile_ahead.h"
 
 #include "backends/base/cores.h"
 #include "backends/vulkan/program/lower_step.h"
 
-// The most threads in addition to the caller's. More threads make drivers hardly faster.
+// The most threads that help the calling thread. With more threads drivers are hardly faster.
 #define HELPERS_MAX 7
 
 struct work {

@@ -7,8 +7,9 @@
 #include "backends/vulkan/lowering/lowering.h"
 
 // Creates the pipelines that a segment needs, and the shaders of its element-wise trees, on as many
-// threads as the process may use cores. Some pipelines that depend on the weights may be left out.
-// Errors are ignored, because compiling the program finds and reports them again.
+// threads as the process may use cores. Pipelines that depend on the values of the weights may be
+// missing; they are created with the program. Errors are ignored, because compiling the program
+// finds and reports them again.
 void vk_compile_ahead(struct vk_device *device, const struct inf_segment *segment) INF_MAY_BLOCK;
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds element-wise trees, and compiles their shaders. A tree grows from its last node towards its
-// operands, as far as bindings and push constants allow.
+// Finds element-wise trees (element_tree.h) and compiles their shaders. The search starts at the
+// last node of a tree and adds the nodes that compute its operands, until bindings or push
+// constants are used up.
 #include "backends/vulkan/program/element_tree.h"
 
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static struct vk_lowering lowering_without_program(struct vk_gpu *gpu,
         .gpu = gpu, .graph = graph, .node = &graph->nodes[node], .node_index = node};
 }
 
-// Returns true if a generated shader can compute the node and no residual convolution computes it.
+// Returns true if a generated shader can compute the node, and the node is not part of a residual
+// convolution.
 static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
     struct vk_lowering lowering = lowering_without_program(gpu, segment->graph, node);
@@ -41,8 +43,8 @@ static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment
     return true;
 }
 
-// Returns the reader of `node` if both nodes may be in one tree. Does not check whether the tree
-// has room for both.
+// Returns the only reader of the result of `node` if both nodes may be in one tree; otherwise
+// INF_NODE_NONE. Does not check whether the tree has room for both.
 static uint32_t find_next(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
@@ -64,7 +66,7 @@ static bool has_member(const struct vk_element_tree *tree, uint32_t node)
     return false;
 }
 
-// The bindings and push constants that nodes being added will still need.
+// Bindings and push constants that are kept free for nodes that are about to be added.
 struct reserve {
     uint32_t nodes, values;
 };
@@ -99,7 +101,7 @@ static bool grow_tree(struct vk_element_tree *tree, struct vk_gpu *gpu,
         uint32_t maker = segment->graph->values[lowering.node->inputs[i]].producer;
         struct reserve rest = {reserve.nodes, reserve.values + call.operands - 1 - i};
         if (maker != INF_NODE_NONE && has_member(tree, maker))
-            continue; // the node reads this operand twice
+            continue; // the tree already has this node, because its result is read twice
         if (maker != INF_NODE_NONE && vk_segment_has_node(segment, maker) &&
             find_next(gpu, segment, maker) == node && grow_tree(tree, gpu, segment, maker, rest))
             continue;
@@ -146,7 +148,8 @@ bool vk_element_tree_find(struct vk_element_tree *tree, struct vk_gpu *gpu,
 
 // --- creating the shaders of trees ---
 
-// Compiles the source, unless it is already compiled. *out_hash identifies the shader.
+// Compiles the GLSL source, unless this process has already compiled it. Sets *out_hash to the hash
+// of the source, which identifies the shader.
 static enum inf_code make_shader(struct vk_gpu *gpu, const char *source, uint64_t *out_hash,
                                  struct inf_error *err) INF_MAY_BLOCK
 {
@@ -227,8 +230,8 @@ enum inf_code vk_lower_element_tree(struct vk_lowering *lowering,
                                     const struct vk_element_tree *tree, struct inf_error *err)
 {
     enum inf_code code = lower_tree(lowering, tree, err);
-    // Ignore an error while pipelines are created ahead of time, because compiling the program
-    // reports it.
+    // If pipelines are only created ahead of time, ignore the error, because compiling the program
+    // finds and reports it again.
     if ((code != INF_INTERNAL && code != INF_UNSUPPORTED) || lowering->ahead != NULL)
         return code;
     atomic_store_explicit(&lowering->gpu->fused_shaders.trees_off, true, memory_order_relaxed);

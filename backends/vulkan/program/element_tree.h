@@ -30,7 +30,7 @@ bool vk_element_tree_find(struct vk_element_tree *tree, struct vk_gpu *gpu,
 // `node`. Returns INF_NODE_NONE if `node` has its own step.
 uint32_t vk_element_tree_step(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node);
 
-// Emits the dispatch for a tree. The lowering is the context of the tree's last node.
+// Emits the dispatch that computes a tree. `lowering` is the context of the tree's last node.
 //
 // INF_UNSUPPORTED  the shader cannot be built; from then on no trees are fused on this GPU.
 enum inf_code vk_lower_element_tree(struct vk_lowering *lowering,

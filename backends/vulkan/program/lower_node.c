@@ -54,8 +54,8 @@ static enum inf_code check_value(const struct vk_lowering *lowering, uint32_t in
         return vk_decline(lowering, err, "value '%s' is of unknown type or shape", value->name);
     if (size == 0)
         return vk_decline(lowering, err, "value '%s' is empty", value->name);
-    // Decline larger tensors, because shaders count elements, and rows around them, in signed
-    // 32-bit integers.
+    // Decline larger tensors. Shaders compute element indices in signed 32-bit integers, and may go
+    // a row beyond the last element.
     if (size > lowering->gpu->properties.limits.maxStorageBufferRange ||
         inf_shape_elements(&value->shape) > INT32_MAX / 4)
         return vk_decline(lowering, err, "value '%s' has %zu bytes, more than can be bound",

@@ -5,7 +5,8 @@
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// Checks the values of the node and calls the lowering function of its operator.
+// Checks the types and sizes of the node's values, then calls the lowering function of its
+// operator.
 enum inf_code vk_lower_node(struct vk_lowering *lowering, struct inf_error *err) INF_NODISCARD;
 
 #endif

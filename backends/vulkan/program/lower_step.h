@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps: groups of nodes that are lowered together.
+// Steps: groups of nodes that are computed by the same dispatches.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_LOWER_STEP_H
 #define INF_BACKENDS_VULKAN_PROGRAM_LOWER_STEP_H
 
@@ -10,8 +10,8 @@
 enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segment *segment,
                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// The `fused_into` entry of the backend. Returns the node whose step also computes `node`;
-// INF_NODE_NONE if `node` has its own step.
+// The `fused_into` function of struct inf_backend. Returns the node whose step also computes
+// `node`; INF_NODE_NONE if `node` has its own step.
 uint32_t vk_fused_into(struct inf_device *device, const struct inf_segment *segment, uint32_t node);
 
 #endif

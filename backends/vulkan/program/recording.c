@@ -65,8 +65,8 @@ static enum inf_code allocate_sets(struct vk_recording *recording, struct vk_dev
     return INF_OK;
 }
 
-// Returns the distance in bytes from the status of one dispatch to the status of the next. Each
-// status has its own binding.
+// Returns the distance in bytes between the status words of two consecutive dispatches. The status
+// of each dispatch is bound separately, so the distance must be a valid binding offset.
 static size_t status_stride(const struct vk_device *device)
 {
     size_t alignment = device->gpu->properties.limits.minStorageBufferOffsetAlignment;
@@ -129,8 +129,8 @@ static bool places_overlap(const struct vk_place *a, const struct vk_place *b)
            b->offset < a->offset + a->size;
 }
 
-// Returns true if a dispatch must wait for a dispatch since the last barrier. This is so if it
-// accesses memory that the other one wrote, or writes memory that the other one accessed.
+// Returns true if a barrier is needed before the dispatch, because it accesses memory that a
+// dispatch since the last barrier wrote, or writes memory that such a dispatch accessed.
 static bool must_wait(const struct vk_recording *recording, uint32_t touched,
                       const struct vk_place *places, uint32_t count)
 {
@@ -164,7 +164,7 @@ static const struct texel {
     [VK_TEXEL_VECTOR] = {4, VK_FORMAT_R32G32B32A32_SFLOAT, VK_FORMAT_R16G16B16A16_SFLOAT},
 };
 
-// Replaces *view by a view of an operand at its current address.
+// Creates a texel view of an operand at its current address, and replaces *view by it.
 static enum inf_code make_view(VkBufferView *view, struct vk_device *device,
                                const struct vk_operand *operand, const struct vk_place *place,
                                struct inf_error *err)
@@ -276,8 +276,8 @@ static enum inf_code begin_slice(struct vk_recording *recording, struct vk_devic
     return INF_OK;
 }
 
-// Ends a slice with a barrier, for the host and for the next submission. The barrier is needed
-// because the queue starts submissions in order but does not order their memory accesses.
+// Ends a slice with a barrier, which makes its results visible to the host and to the next
+// submission. The queue starts submissions in order, but does not order their memory accesses.
 static enum inf_code end_slice(struct vk_device *device, const struct vk_slice *slice,
                                struct inf_error *err)
 {
@@ -288,8 +288,8 @@ static enum inf_code end_slice(struct vk_device *device, const struct vk_slice *
     return INF_OK;
 }
 
-// Returns the cost limit of a slice. It is large enough that there are at most VK_SLICES_MAX
-// slices.
+// Returns the largest cost of a slice. It is `slice_cost`, or more if the dispatches would
+// otherwise need more than VK_SLICES_MAX slices.
 static uint64_t limit_slices(const struct vk_dispatch *dispatches, uint32_t count,
                              uint64_t slice_cost)
 {
@@ -298,8 +298,8 @@ static uint64_t limit_slices(const struct vk_dispatch *dispatches, uint32_t coun
         total += dispatches[i].cost;
         largest = INF_MAX(largest, dispatches[i].cost);
     }
-    // Each finished slice is more than half full, or the next dispatch is too large for it. This
-    // bounds the number of slices.
+    // A slice is ended only if it is more than half full or the next dispatch is too large for it.
+    // This bounds the number of slices.
     return INF_MAX(slice_cost, 2 * total / (VK_SLICES_MAX - 1) + largest / VK_SLICES_MAX + 1);
 }
 

@@ -6,7 +6,7 @@
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// The address of an operand in a recording.
+// Where an operand is: the buffer, the offset and the size with which a recording binds it.
 struct vk_place {
     uint64_t serial; // serial number of the buffer
     VkBuffer buffer;
@@ -29,11 +29,13 @@ struct vk_recording {
     uint32_t slice_count;
     uint64_t slice_cost;   // the slice cost for which the recording was cut
     VkDescriptorSet *sets; // one for each dispatch
-    // The recorded places, by dispatch and operand, VK_BINDINGS_MAX for each dispatch.
+    // Addresses of the operands that were recorded. Operand i of dispatch d is at index d *
+    // VK_BINDINGS_MAX + i.
     struct vk_place *places;
     VkBufferView *views; // same index as `places`; VK_NULL_HANDLE if the buffer itself is read
     uint32_t view_count; // number of entries in `views`
-    // Places accessed since the last barrier; `written` says which were written.
+    // Places that dispatches have accessed since the last barrier; `written` says, for each,
+    // whether it was written.
     struct vk_place *touched;
     bool *written;
     struct vk_span status;  // status of each dispatch; see vk_recording_status()

@@ -13,8 +13,8 @@ static const struct inf_shape *output_shape(const struct inf_graph *graph, uint3
     return &graph->values[graph->nodes[node].outputs[0]].shape;
 }
 
-// Returns the node of the segment that produces operand `input` of `node`, provided that only
-// `node` reads the operand.
+// Returns the node of the segment that produces operand `input` of `node`, if `node` is the only
+// reader of the operand; otherwise INF_NODE_NONE.
 static uint32_t find_sole_producer(const struct inf_segment *segment, uint32_t node, uint32_t input)
 {
     const struct inf_graph *graph = segment->graph;
@@ -25,8 +25,8 @@ static uint32_t find_sole_producer(const struct inf_segment *segment, uint32_t n
     return maker;
 }
 
-// Returns true if the convolution can add a residual. It must have no activation, and shaders must
-// support it.
+// Returns true if a residual can be added to the convolution: it has no activation of its own, and
+// there is a shader for it.
 static bool is_open_conv(struct vk_gpu *gpu, const struct inf_graph *graph, uint32_t node)
 {
     const struct inf_node *conv = &graph->nodes[node];
@@ -80,8 +80,8 @@ static uint32_t find_prelu(const struct inf_segment *segment, uint32_t add)
     return node;
 }
 
-// Finds the residual convolution in which the convolution produces operand `input` of the addition
-// `add`.
+// Checks whether operand `input` of the addition `add` is the result of a convolution to which the
+// other operand can be added. If so, fills *residual and returns true.
 static bool find_residual_at(struct vk_residual *residual, struct vk_gpu *gpu,
                              const struct inf_segment *segment, uint32_t add, uint32_t input)
 {
@@ -103,8 +103,8 @@ static bool find_residual_at(struct vk_residual *residual, struct vk_gpu *gpu,
     return true;
 }
 
-// Returns the addition of the residual convolution that may contain `node`; INF_NODE_NONE if there
-// is none.
+// Returns the addition of which `node` may be a part: as the convolution, the pad, the addition
+// itself or the prelu. INF_NODE_NONE if there is none.
 static uint32_t find_addition(const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
@@ -142,8 +142,8 @@ bool vk_residual_find(struct vk_residual *residual, struct vk_gpu *gpu,
 enum inf_code vk_lower_residual(struct vk_lowering *lowering, const struct vk_residual *residual,
                                 const struct inf_segment *segment, struct inf_error *err)
 {
-    // Whether weights may be 16-bit depends on the convolution node. All other settings depend on
-    // the last node.
+    // The convolution node decides whether weights may be 16-bit. All other settings of the
+    // lowering come from the last node.
     struct vk_lowering conv = vk_lowering_of(lowering->gpu, segment, residual->conv);
     conv.node_index = lowering->node_index;
     conv.list = lowering->list;

@@ -8,8 +8,8 @@
 #include "backends/vulkan/lowering/lowering.h"
 #include "backends/vulkan/ops/residual.h"
 
-// Finds the residual convolution that contains `node`. Returns false if there is none. The result
-// is the same for all of its nodes.
+// Finds the residual convolution that contains `node`. Returns false if there is none. For each of
+// its nodes the same residual convolution is found.
 bool vk_residual_find(struct vk_residual *residual, struct vk_gpu *gpu,
                       const struct inf_segment *segment, uint32_t node) INF_NODISCARD;
 

@@ -10,8 +10,8 @@
 #include "backends/vulkan/device/pipeline_cache.h"
 #include "backends/vulkan/program/program.h"
 
-// The number of bits in a ticket for the timeline value. The upper bits hold the device's
-// generation.
+// The lower bits of a ticket hold a timeline value; this is their number. The upper bits hold the
+// generation of the device.
 #define TICKET_BITS 48
 
 static enum inf_code find_place(const struct vk_program *program,
@@ -46,8 +46,8 @@ static enum inf_code find_place(const struct vk_program *program,
     return INF_OK;
 }
 
-// Finds the addresses of all operands. *out_moved is true if one address differs from the
-// recording.
+// Finds the current addresses of all operands. Sets *out_moved to true if at least one differs from
+// the address in the recording.
 static enum inf_code bind_operands(const struct vk_program *program, struct vk_recording *recording,
                                    const struct inf_run *run, bool *out_moved,
                                    struct inf_error *err)
@@ -82,7 +82,8 @@ static bool is_cancelled(const struct inf_run *run)
 // idle.
 #define AHEAD 2
 
-// Updates the cost of a slice of VK_SLICE_NS from a measurement: `cost` took the given time.
+// Corrects the estimate of the cost that takes VK_SLICE_NS, from a measurement: work of cost `cost`
+// took the given time.
 static void update_slice_cost(struct vk_gpu *gpu, uint64_t cost, uint64_t time_ns)
 {
     double per_slice = (double)cost / (double)INF_MAX(time_ns, 1u) * (double)VK_SLICE_NS;
@@ -102,8 +103,8 @@ static enum inf_code submit_slices(struct vk_recording *recording, struct vk_dev
             cost += recording->slices[i - AHEAD].cost;
         }
         if (i > 0 && is_cancelled(run)) {
-            // Wait, because the device still writes to the run's memory and the caller will use
-            // this memory again.
+            // Before the run ends, wait for the submitted slices, because they still write to
+            // memory that the caller will use again.
             INF_TRY(vk_device_wait(device, values[i - 1], UINT64_MAX, err));
             return inf_fail(err, INF_CANCELLED, "cancelled after %u of %u submits", i,
                             recording->slice_count);
@@ -116,7 +117,7 @@ static enum inf_code submit_slices(struct vk_recording *recording, struct vk_dev
     return INF_OK;
 }
 
-// Returns true if the slices of the recording are much too long or too short.
+// Returns true if the slices of the recording take much more or much less time than VK_SLICE_NS.
 static bool needs_new_slices(const struct vk_recording *recording, uint64_t slice_cost)
 {
     return slice_cost < recording->slice_cost / 2 ||
@@ -142,7 +143,8 @@ static enum inf_code replay_recording(struct vk_program *program, const struct i
         INF_TRY(vk_recording_record(recording, device, program->list.dispatches,
                                     program->list.count, slice_cost, run->profile, err));
     }
-    // Clear the status, because an earlier run that was abandoned may have written to it.
+    // Clear the status words, because an earlier run that the caller abandoned may have written to
+    // them.
     if (program->list.writes_status)
         memset(recording->status.host, 0, recording->status.size);
     return submit_slices(recording, device, run, err);
@@ -182,14 +184,16 @@ enum inf_code vk_program_wait(struct inf_device *base, struct inf_ticket ticket,
     enum inf_code code =
         vk_device_wait(device, ticket.value & ((UINT64_C(1) << TICKET_BITS) - 1), timeout_ns, err);
     if (code == INF_OK)
-        // Removes the marker, because all pipelines have run once.
+        // The first run has finished, so the cached pipelines did not crash the driver. Remove the
+        // marker file.
         vk_pipeline_cache_confirm(device);
     vk_device_unref(&device);
     return code;
 }
 
-// Checks the status of a dispatch. Fails the run, or reports that the result must be computed
-// again.
+// Checks the status words of a dispatch. Returns an error if an integer was divided by 0 or an
+// index was out of range. Sets *run->overflowed if a value does not fit into 16 bits, so that the
+// caller computes the result again.
 static enum inf_code check_status(const struct vk_program *program, uint32_t index,
                                   const uint32_t *status, const struct inf_run *run,
                                   struct inf_error *err)
@@ -236,7 +240,7 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
         uint64_t time_ns = (uint64_t)((double)(times[1] - times[0]) *
                                       (double)device->gpu->properties.limits.timestampPeriod);
         uint32_t node = program->list.dispatches[i].node;
-        // Consecutive dispatches of a node are reported as one step.
+        // Report consecutive dispatches of the same node as one step.
         if (count > 0 && count <= capacity && steps[count - 1].node == node) {
             steps[count - 1].time_ns += time_ns;
             continue;

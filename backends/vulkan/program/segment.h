@@ -8,8 +8,8 @@
 // Returns true if node `node` of the graph belongs to the segment.
 bool vk_segment_has_node(const struct inf_segment *segment, uint32_t node);
 
-// Returns the only node that reads the result of `node`, provided that it belongs to the segment.
-// Returns INF_NODE_NONE if there is no such node or the segment does not list readers.
+// Returns the only node that reads the result of `node`, if that reader belongs to the segment.
+// Otherwise, and if the segment does not list readers, returns INF_NODE_NONE.
 uint32_t vk_segment_sole_reader(const struct inf_segment *segment, uint32_t node);
 
 #endif
