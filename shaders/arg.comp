@@ -8,7 +8,7 @@
 #include "lib/invocation.glsl"
 
 layout(constant_id = 1) const bool LARGEST = true;
-layout(constant_id = 2) const bool WIDE = false; // y is 64-bit
+layout(constant_id = 2) const bool WIDE = false; // true: y has 64-bit indices
 
 READS(0, x)
 layout(binding = 1) writeonly buffer Y { uint y[]; };

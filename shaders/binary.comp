@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = activation(f(a, b)), with a and b broadcast by NumPy's rule. An invocation computes four
-// elements.
+// Binary operators: y = activation(f(a, b)), with a and b broadcast by NumPy's rule. An invocation
+// computes four neighbouring elements.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define CHECKS
@@ -72,8 +72,8 @@ int floor_quotient(int a, int b)
     return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-// Returns the divisor to use for b. If b is 0, reports this and returns 1. After the last element,
-// a b of 0 is not reported.
+// Returns b, or 1 if b is 0, so that no division by 0 is executed. A 0 is reported in the
+// dispatch's status, unless it lies after the last element of the tensor.
 int divisor_of(int b, uint element)
 {
     if (b != 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x as another type. An invocation converts four elements; four bytes form a word.
+// Converts x to another type. An invocation converts four elements. Elements of one byte are
+// written as one 32-bit word.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = a KIND b, with both broadcast by NumPy's rule. An invocation writes four bools, which are one
-// word.
+// Comparisons of a and b, both broadcast by NumPy's rule. An invocation writes four bools, which
+// form one 32-bit word.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -8,9 +8,9 @@
 // The most storage buffers that one dispatch binds. The texel views of these buffers are bound from
 // this number on.
 #define BINDINGS_MAX 6
-// The binding of the status. A dispatch reports errors to the host through the status.
+// The binding of the status words, through which a dispatch reports errors to the host.
 #define STATUS_BINDING    12
-#define STATUS_OVERFLOWED 0 // not 0: a value stored in 16 bits is not finite
+#define STATUS_OVERFLOWED 0 // not 0: a result stored as a 16-bit float is not finite
 #define STATUS_BY_ZERO    1 // not 0: an integer was divided by 0
 #define STATUS_BAD_INDEX  2 // not 0: an index was out of range; the next two words hold it
 #define STATUS_WORDS      5
@@ -18,16 +18,16 @@
 // The most specialisation constants that a shader may have, starting at 1. Constant 0 is the size
 // of a work group in all shaders.
 #define CONSTANTS_MAX 10
-// The specialisation constant after the shader's own constants. It has a bit for each binding that
-// is 16-bit. If the written tensor ends within a vector, the bits from HALVES_BEHIND on hold how
-// many numbers of that vector are after the end of the tensor.
+// The id of the specialisation constant that follows the shader's own constants. Bit i of it is set
+// if the floats of binding i are 16-bit. If the written tensor ends within a vector, the bits from
+// HALVES_BEHIND on hold how many numbers of that vector lie after the end of the tensor.
 #define HALVES_CONSTANT 11
 #define HALVES_BEHIND   28
-// Magnitudes from this number on become infinity in 16 bits.
+// Floats of at least this magnitude become infinity when they are rounded to 16 bits.
 #define HALF_BEYOND 65520.0
 
-// Functions of one element, which other operators also apply to their results. `low` and `high` are
-// parameters.
+// Functions of one element. Other operators also apply them to their results, as activations. `low`
+// and `high` are the parameters of the function.
 #define FN_NONE       0
 #define FN_CLIP       1 // min(max(x, low), high); NaN stays NaN. relu is clip(0, inf)
 #define FN_SIGMOID    2
@@ -96,9 +96,10 @@
 
 // How an operand of an element-wise operator is broadcast to the result. An invocation computes
 // four neighbouring elements.
-#define MODE_FLAT         0 // not broadcast
-#define MODE_SCALAR       1 // one element for the whole result
-#define MODE_ROW          2 // repeated rows of a multiple of four elements
+#define MODE_FLAT   0 // not broadcast
+#define MODE_SCALAR 1 // one element for the whole result
+// rows of a multiple of four elements; the same row is used again and again
+#define MODE_ROW          2
 #define MODE_INNER_VECTOR 3 // the four elements are contiguous
 #define MODE_INNER_SCALAR 4 // the four elements are the same element
 #define MODE_GENERAL      5
@@ -108,7 +109,7 @@
 #define PAD_SYMMETRIC 2
 #define PAD_EDGE      3
 
-// How the residual of a convolution is loaded.
+// How a convolution loads the residual, a tensor that is added to its result.
 #define ADDED_NOTHING 0
 #define ADDED_VECTORS 1 // the number of channels is a multiple of four
 #define ADDED_NUMBERS 2
@@ -118,7 +119,7 @@
 #define REDUCE_MIN  2
 #define REDUCE_PROD 3
 
-// The most axes in push constants.
+// The largest number of axes in the push constants of a shader.
 #define BROADCAST_AXES 5
 #define MOVE_AXES      8
 #define PAD_AXES       6

@@ -27,7 +27,7 @@ layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
 layout(constant_id = 9) const uint VECTORS = 4;
 layout(constant_id = 10) const bool BY_ROW = false; // true: each row of x has its own weights
 
-// The number of vectors of weights in one step.
+// The number of vectors of weights that a subgroup loads in one step of the loop.
 const uint STEP_VECTORS = DEPTH * VECTORS;
 
 READS(0, x)
@@ -61,7 +61,7 @@ void main()
     uint group_in = p.group_in;
     uint kernel_h = ONE_TAP ? 1 : p.kernel_h, kernel_w = ONE_TAP ? 1 : p.kernel_w;
 
-    // Pixels after the last one are copies of the last one, and are not stored.
+    // Pixels after the last one compute the same as the last pixel, and are not stored.
     vec4 sum[PIXELS * VECTORS], from[PIXELS];
     uint place[PIXELS], image[PIXELS], row[PIXELS], column[PIXELS];
     [[unroll]] for (uint t = 0; t < PIXELS; t++) {
@@ -78,8 +78,8 @@ void main()
     }
     uint weights = (BY_ROW ? row[0] * tiles + tile : tile) * kernel_h * kernel_w * group_in
         * VECTORS + lane;
-    // One loop covers rows, columns and channels, because on drivers for the CPU each loop costs a
-    // copy of all sums.
+    // A single loop runs over the rows, columns and channels of the window. Nested loops are
+    // slower, because drivers for the CPU copy all sums for each loop.
     uint ky = 0, kx = 0, c = 0, at[PIXELS];
     uint steps = kernel_h * kernel_w * (group_in / DEPTH);
     [[unroll]] for (uint t = 0; t < PIXELS; t++)

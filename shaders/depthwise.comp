@@ -15,8 +15,8 @@ layout(constant_id = 2) const uint PIXELS = 4;
 // True if each channel has one filter and the number of channels is a multiple of four.
 layout(constant_id = 3) const bool VECTOR = false;
 layout(constant_id = 4) const bool PRELU = false;
-// The side of a square window that has equal strides and no dilation. Each pixel of x is then
-// loaded once for all its uses. 0 for any other window; ROWS is then 1.
+// The side of a square window with equal strides and no dilation. An invocation then loads each
+// pixel of x once and uses it for all taps. 0 for any other window; ROWS is then 1.
 layout(constant_id = 5) const uint KERNEL = 0;
 layout(constant_id = 6) const uint STRIDE = 1;
 layout(constant_id = 7) const uint ROWS = 1;
@@ -26,8 +26,8 @@ READS(1, w)
 layout(binding = 2) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
 WRITES(3, y)
 
-// Returns four channels of a pixel, those of the block. Push constants are passed as parameters;
-// see lib/source.glsl.
+// Returns the four channels of a pixel that block `block` computes. Push constants are passed as
+// parameters, because drivers for the CPU read them again at each use (lib/source.glsl).
 vec4 load(uint pixel, uint block, uint blocks, uint in_c, uint out_c, uint filters)
 {
     if (VECTOR)
@@ -50,7 +50,7 @@ void main()
     uint block = id % blocks;
     uint strip = id / blocks;
     uint first = strip % p.strips * PIXELS;
-    uint down = (out_h + ROWS - 1) / ROWS; // number of strips in a column
+    uint down = (out_h + ROWS - 1) / ROWS; // number of strips of ROWS rows in an image
     uint row = strip / p.strips % down * ROWS;
     uint image = strip / p.strips / down;
 

@@ -14,7 +14,7 @@ WRITES(1, y)
 layout(push_constant) uniform P {
     uint count;
     uint axes;
-    int from, to; // the first elements
+    int from, to; // index of the first element to read (from) and to write (to)
     uint dims[MOVE_AXES]; // innermost first
     int from_strides[MOVE_AXES];
     int to_strides[MOVE_AXES];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation; the channels are the last axis.
+// Batch normalisation of a tensor whose last axis has the channels.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

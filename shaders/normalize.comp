@@ -17,8 +17,8 @@ READS(2, offset)
 WRITES(3, y)
 layout(push_constant) uniform P {
     uint count, n, inner;
-    // The number of consecutive elements of y that use the same element of the scale, and the
-    // number of elements of the scale.
+    // How the scale is broadcast: scale_under consecutive elements of y use the same element of the
+    // scale, which has scale_count elements.
     uint scale_under, scale_count;
     uint offset_under, offset_count;
     float epsilon;
@@ -31,7 +31,8 @@ void main()
         return;
     uint first = id / p.inner * p.n * p.inner + id % p.inner;
     uint end = first + p.n * p.inner;
-    // Sum differences to the first element, so that a large mean does not cost precision.
+    // Subtract the first element from all elements before they are summed, so that a large mean
+    // does not cost precision.
     float about = RMS ? 0.0 : x(first);
     float mean = 0.0;
     for (uint at = first; !RMS && at < end; at += p.inner)

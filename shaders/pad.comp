@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds elements around a tensor: a constant, mirrored elements, or copies of the edge.
+// Adds elements around a tensor: constants, mirrored elements, or copies of the elements at the
+// edge.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the maximum or the mean of the elements of a window. Only elements inside the image
-// count.
+// Computes the maximum or the mean of the elements of a window. Elements outside the image are
+// ignored.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -20,7 +20,8 @@ layout(constant_id = 4) const uint PIXELS = 1;
 READS(0, x)
 WRITES(1, y)
 
-// Max pooling ignores NaN, because a comparison with NaN is false.
+// Combines `result` with the element at `at`. Max pooling ignores NaN, because a comparison with
+// NaN is false.
 vec4 pooled(vec4 result, uint at)
 {
     vec4 from = VECTOR ? x4(at) : vec4(x(at));
@@ -59,8 +60,8 @@ void main()
     uint id = invocation();
     if (id >= p.count)
         return;
-    // All pixels of a strip share the divisions, because divisions are the largest cost on drivers
-    // for the CPU. p.blocks is the number of vectors or channels of a pixel.
+    // Compute the position once for all pixels of a strip, because divisions are the largest cost
+    // on drivers for the CPU. p.blocks is the number of vectors (or single channels) of a pixel.
     uint pixel = id / p.blocks, channel = id - pixel * p.blocks;
     uint line = pixel / p.strips, column = (pixel - line * p.strips) * PIXELS;
     uint image = line / p.out_h, row = line - image * p.out_h;

@@ -7,8 +7,8 @@
 #include "lib/rows.glsl"
 #include "lib/reduce.glsl"
 
-// Combines the results of all invocations. A minimum or maximum is NaN if the result of one
-// invocation is NaN.
+// Combines the results of all invocations of the subgroup. A minimum or maximum is NaN if the
+// result of one invocation is NaN.
 float combine(float mine)
 {
     if (KIND == REDUCE_SUM)

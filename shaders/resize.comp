@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizes images. The host computes a table that has a row for each row and column of y. A table
-// row holds the first neighbour, the second neighbour, and the weight of the second neighbour.
+// Resizes images. The host computes a table with one entry for each row of y, then one for each
+// column. An entry holds the positions of the two neighbours in x and the weight of the second one.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -12,7 +12,7 @@ layout(constant_id = 1) const bool BILINEAR = false;
 layout(constant_id = 2) const bool VECTOR = false;
 
 READS(0, x)
-// The entries for rows of y, then for columns of y.
+// The resize table: entries for the rows of y, followed by entries for its columns.
 layout(binding = 1) readonly buffer T { uvec4 table[]; };
 WRITES(2, y)
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = condition ? a : b, with all three broadcast by NumPy's rule. Elements have four bytes.
+// y = condition ? a : b, with all three operands broadcast by NumPy's rule. Elements of a, b and y
+// have four bytes.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

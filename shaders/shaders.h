@@ -45,11 +45,11 @@ struct inf_shader {
 
 extern const struct inf_shader inf_shaders[];
 
-// The text that follows #version in generated shaders: constants and functions. The text has no
-// #include.
+// GLSL text that is inserted after the #version line of shaders generated at run time. It defines
+// constants and functions, and contains no #include.
 extern const char inf_shaders_prelude[];
 
-// A hash that changes if any shader changes.
+// A hash of all shaders. Cache files of another shader version are recognised by it.
 extern const uint64_t inf_shaders_hash;
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = f(x). An invocation computes four elements.
+// Unary operators: y = f(x). An invocation computes four neighbouring elements.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

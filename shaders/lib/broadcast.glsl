@@ -6,7 +6,8 @@ layout(push_constant) uniform Shape {
     uint vectors; // number of invocations
     uint axes;
     uint dims[BROADCAST_AXES];       // innermost first
-    uint strides_a[BROADCAST_AXES]; // in elements; 0 if the operand is broadcast along the axis
+    // by axis, in elements; 0 if operand a is repeated along the axis
+    uint strides_a[BROADCAST_AXES];
     uint strides_b[BROADCAST_AXES];
     uint strides_c[BROADCAST_AXES];
     uint row_a, row_b; // vectors in a row, for MODE_ROW

@@ -11,11 +11,13 @@ float power(float base, float exponent)
     return base < 0.0 && odd ? -size : size;
 }
 
-// Returns a - trunc(a / b) * b. Exact for small quotients, because fma rounds once.
+// Returns the remainder a - trunc(a / b) * b. The result is exact for small quotients, because fma
+// rounds only once.
 float remainder_of(float a, float b)
 {
     float rest = fma(-trunc(a / b), b, a);
-    // Correct the remainder, because the quotient may have been rounded up to the next integer.
+    // If the quotient was rounded up to the next integer, the remainder has the wrong sign and must
+    // be corrected.
     if (rest != 0.0 && (rest < 0.0) != (a < 0.0))
         rest += a < 0.0 ? -abs(b) : abs(b);
     return abs(rest) >= abs(b) ? 0.0 : rest;

@@ -14,7 +14,7 @@ float clip(float x, float low, float high)
     return x < low ? low : (x > high ? high : x);
 }
 
-// Returns e^r for |r| <= 0.35.
+// Returns e^r for |r| <= 0.35, by a polynomial.
 float exp_core(float r)
 {
     float p = 1.9875691500e-4;
@@ -32,7 +32,7 @@ float exp_of(float x)
     n = clip(n, -150.0, 130.0);
     float r = fma(n, -0.693359375, x);
     r = fma(n, 2.12194440e-4, r);
-    // Write 2^n as two factors, each of which is a normal float.
+    // Multiply by 2^n as two powers of two, because 2^n itself may not be a normal float.
     int whole = int(n);
     int half_of = whole >> 1;
     float result = exp_core(clip(r, -1.0, 1.0)) * uintBitsToFloat(uint(half_of + 127) << 23) *
@@ -52,7 +52,7 @@ float expm1_of(float x)
     return abs(x) < 0.35 ? small : exp_of(x) - 1.0;
 }
 
-// Returns log(1 + x) for -0.3 <= x <= 0.42.
+// Returns log(1 + x) for -0.3 <= x <= 0.42, by a polynomial.
 float log1p_core(float x)
 {
     float z = x * x;
@@ -89,8 +89,8 @@ float log1p_of(float x)
     return x > -0.25 && x < 0.4 ? log1p_core(x) : log_of(1.0 + x);
 }
 
-// Returns sine (or cosine), reduced by the nearest multiple of pi/2. Accurate for |x| up to some
-// thousands.
+// Returns the sine of x, or the cosine if `quarter` is 1. x is first reduced by the nearest
+// multiple of pi/2. Accurate for |x| up to some thousands.
 float sine(float x, int quarter)
 {
     float n = floor(fma(x, 0.63661977236758134, 0.5));
@@ -225,7 +225,8 @@ float round_even(float x)
     return abs(x) < 8388608.0 ? roundEven(x) : x;
 }
 
-// Returns the result of a function that is fused into convolutions and products.
+// Applies an activation (FN_*) to x. For shaders of convolutions and products, which apply it to
+// their results.
 float activate(uint function, float x, float low, float high)
 {
     switch (function) {

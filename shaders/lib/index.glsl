@@ -1,6 +1,8 @@
-// Reads indices of 32 or 64 bits. Requires the constant WIDE, the words indices[] and CHECKS.
+// Reads indices of 32 or 64 bits, and reports those that are out of range. The including shader
+// defines the constant WIDE, the words indices[] and CHECKS.
 
-// Returns index i if it is below `bound`. Otherwise reports it and returns 0.
+// Returns the index at position i if it is below `bound`. Otherwise reports the index in the
+// dispatch's status and returns 0.
 uint index_at(uint i, uint bound)
 {
     uint index = indices[WIDE ? 2 * i : i];
@@ -13,7 +15,8 @@ uint index_at(uint i, uint bound)
     return 0;
 }
 
-// Same as index_at(), but negative indices count from the end.
+// Returns the index at position i; a negative index counts from the end. If it is out of range,
+// reports it in the dispatch's status and returns 0.
 uint index_from_end(uint i, uint bound)
 {
     uint index = indices[WIDE ? 2 * i : i];

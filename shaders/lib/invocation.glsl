@@ -1,5 +1,5 @@
-// The number of this invocation. A dispatch may be folded into rows, because a dimension has at
-// most 65535 groups.
+// Computes the number of this invocation. The groups of a dispatch may be arranged in several rows,
+// because a dimension has at most 65535 groups.
 layout(local_size_x_id = 0) in;
 
 uint invocation()

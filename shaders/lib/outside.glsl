@@ -1,4 +1,5 @@
-// Loads the pixels of a window. Requires x and everything that lib/source.glsl requires.
+// Loads the pixels of a window; pixels outside the image are 0. The including shader defines the
+// operand x and the names that lib/source.glsl requires.
 
 // The body of a function that loads `read(place)`, or 0 if `at` is outside the image. Through a
 // texel view the load is unconditional, so that the driver can issue it early. Outside the image
@@ -16,19 +17,20 @@
     return from;
 #endif
 
-// Returns four channels of a pixel.
+// Returns four channels of a pixel, from `channel` on; 0 if the pixel is outside the image.
 vec4 load4(uint at, uint channel)
 {
     LOAD_INSIDE(vec4, at, x4, (at + channel) / 4)
 }
 
-// Returns one channel of a pixel.
+// Returns one channel of a pixel; 0 if the pixel is outside the image.
 float load(uint at, uint channel)
 {
     LOAD_INSIDE(float, at, x, at + channel)
 }
 
-// Returns three channels of a pixel, from a texel view of three components.
+// Returns three channels of a pixel, read through a texel view of three components; 0 if the pixel
+// is outside the image.
 vec4 load3(uint at, uint channel)
 {
 #ifdef TEXELS

@@ -1,5 +1,5 @@
-// Code shared by all reductions, whether an invocation or a subgroup computes an element of the
-// result.
+// Code that all reductions share. An element of the result is computed by one invocation or by a
+// subgroup.
 #include "numbers.glsl"
 
 layout(constant_id = 1) const uint KIND = REDUCE_SUM;
@@ -20,11 +20,11 @@ bvec4 are_nan(vec4 value)
     return greaterThan(floatBitsToUint(value) & uvec4(0x7fffffffu), uvec4(0x7f800000u));
 }
 
-// Reduces every `step`th term of element `id`, starting at term `first`.
+// Reduces some terms of element `id` of the result: term `first` and every `step`th term after it.
 vec4 reduce(uint id, uint first, uint step)
 {
-    // The outermost axis needs no division, which saves time because divisions are the largest cost
-    // of a term.
+    // The index along the outermost axis is what remains after the other axes, so it needs no
+    // division. Divisions are the largest cost of a term.
     uint base = 0, rest = id, i = 0;
     for (; i + 1 < p.kept_axes; i++) {
         base += rest % p.kept_dims[i] * p.kept_strides[i];

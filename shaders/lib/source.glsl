@@ -1,5 +1,5 @@
-// Finds the positions in x of the pixels of a window. Requires the constants TRANSPOSED and
-// ONE_TAP, and lib/window.glsl.
+// Finds the positions in x of the pixels that a window covers. Requires the constants TRANSPOSED
+// and ONE_TAP, and lib/window.glsl.
 #define OUTSIDE 0xffffffffu
 
 // The push constants that source() needs, copied to variables. The copy is needed because drivers

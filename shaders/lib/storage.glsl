@@ -40,8 +40,8 @@ bool is_lost(float value)
     return !(abs(value) < HALF_BEYOND);
 }
 
-// Returns true if a number of the vector became non-finite in 16 bits. Numbers after the end of the
-// tensor are ignored.
+// Returns true if a number of `value`, vector i of a tensor, is not finite after rounding to 16
+// bits. Numbers after the end of the tensor are ignored.
 bool are_lost(vec4 value, uint i, uint vectors)
 {
     bvec4 fine = lessThan(abs(value), vec4(HALF_BEYOND));
@@ -80,7 +80,8 @@ bool are_lost(vec4 value, uint i, uint vectors)
     layout(binding = slot) access buffer name##_word_1 { uint name##_words[]; };        \
     layout(binding = slot) access buffer name##_word_4 { uvec4 name##_word_vectors[]; };
 
-// Bits that are not widened are copied as words, because a driver may flush subnormal floats to 0.
+// Floats that need not be widened are copied as integer words, because a driver may flush subnormal
+// floats to 0.
 #define READS(slot, name)                                                                         \
     BUFFERS(slot, readonly, name)                                                                 \
     VIEW(slot, name)                                                                              \

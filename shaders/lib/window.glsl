@@ -1,4 +1,5 @@
-// A sliding window over images [n,h,w,c], and the pixels that an invocation computes.
+// Push constants of a sliding window over images [n,h,w,c], and the pixels that an invocation
+// computes.
 layout(push_constant) uniform Window {
     uint count; // number of invocations
     uint in_h, in_w, in_c;
@@ -11,5 +12,5 @@ layout(push_constant) uniform Window {
     uint blocks;    // number of blocks of four channels of y, in all groups
     uint group_blocks, group_in, group_out;
     float low, high; // parameters of the activation
-    uint added; // channels of the residual; further channels of y get 0
+    uint added; // number of channels of the residual; 0 is added to the channels after these
 } p;

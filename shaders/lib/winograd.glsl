@@ -1,8 +1,9 @@
-// Tiles of 4x4 pixels of a 3x3 convolution with stride 1. A dispatch computes a part of the tiles.
+// Push constants of Winograd's algorithm: tiles of 4x4 pixels of a 3x3 convolution with stride 1. A
+// dispatch computes some of the tiles.
 layout(push_constant) uniform Tiles {
     uint count;  // number of invocations
     uint first; // index of the first tile of this part
-    uint stride; // number of tiles from one of the 36 matrices to the next
+    uint stride; // distance, in tiles, between two of the 36 matrices
     uint tiles_h, tiles_w; // number of tiles in an image
     uint in_h, in_w;
     uint out_h, out_w;
