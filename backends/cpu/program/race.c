@@ -14,7 +14,7 @@
 #define TURNS_MIN 2u
 #define TURNS_NS  (20 * (uint64_t)INF_NS_PER_MS)
 // A comparison ends early when every other candidate takes at least BEATEN times as long as the
-// best one, because none of them can win any more.
+// best one, because none of them can win.
 #define BEATEN 1.5
 
 #define SLACK_SIZE 64 // bytes; XNNPACK reads some bytes beyond its operands
