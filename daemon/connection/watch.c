@@ -18,26 +18,26 @@ static void close_unwatched(struct inf_connection *connection) INF_ON_LOOP
     inf_connection_close(connection);
 }
 
-void inf_connection_set_reading(struct inf_connection *connection, bool on)
+// Adds the event to the loop or removes it, and notes the new state in *state.
+static void set_watched(struct inf_connection *connection, struct event *event, bool *state,
+                        bool on) INF_ON_LOOP
 {
-    if (connection->reading == on)
+    if (*state == on)
         return;
-    int result = on ? event_add(connection->read_event, NULL) : event_del(connection->read_event);
-    if (result == 0)
-        connection->reading = on;
+    if ((on ? event_add(event, NULL) : event_del(event)) == 0)
+        *state = on;
     else if (on)
         close_unwatched(connection);
 }
 
+void inf_connection_set_reading(struct inf_connection *connection, bool on)
+{
+    set_watched(connection, connection->read_event, &connection->reading, on);
+}
+
 void inf_connection_set_writing(struct inf_connection *connection, bool on)
 {
-    if (connection->writing == on)
-        return;
-    int result = on ? event_add(connection->write_event, NULL) : event_del(connection->write_event);
-    if (result == 0)
-        connection->writing = on;
-    else if (on)
-        close_unwatched(connection);
+    set_watched(connection, connection->write_event, &connection->writing, on);
 }
 
 // Returns the earlier of two times in nanoseconds. If `a` is 0, which means that no time is set,

@@ -254,10 +254,9 @@ class Client:
         if frame.type == wire.PING:
             self._connection.send(wire.PONG, frame.stream)
         if frame.type == wire.CREDIT:
-            self._greeting['credit_requests'] = decode('Credit', frame.meta)['requests']
-            self._greeting['credit_bytes'] = (
-                decode('Credit', frame.meta)['bytes'] or self._greeting['credit_bytes']
-            )
+            credit = decode('Credit', frame.meta)
+            self._greeting['credit_requests'] = credit['requests']
+            self._greeting['credit_bytes'] = credit['bytes'] or self._greeting['credit_bytes']
         if frame.type == wire.GOAWAY:
             self._drain(decode('Goaway', frame.meta)['last_stream'])
         call = self._calls.get(frame.stream)
