@@ -26,8 +26,8 @@
 // Floats of at least this magnitude become infinity when they are rounded to 16 bits.
 #define HALF_BEYOND 65520.0
 
-// Functions of one element. Other operators also apply them to their results, as activations. `low`
-// and `high` are the parameters of the function.
+// Numbers of the functions that shaders apply to single elements: as operators of their own, and as
+// activations of convolutions and products. Each has at most two parameters, `low` and `high`.
 #define FN_NONE       0
 #define FN_CLIP       1 // min(max(x, low), high); NaN stays NaN. relu is clip(0, inf)
 #define FN_SIGMOID    2

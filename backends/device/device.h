@@ -231,8 +231,9 @@ bool inf_program_lost(const struct inf_program *program);
 void inf_program_destroy(struct inf_program **program);
 
 // Runs the program. Devices with host memory compute on the calling thread and return when the run
-// is done; other devices submit and return. The caller must keep the bindings until the ticket is
-// reached. Allocates nothing.
+// is done; other devices submit, return, and store a ticket, which is the number of the submission.
+// The caller must keep the bindings until the device has finished that submission. Allocates
+// nothing.
 //
 // INF_CANCELLED    *run->cancelled became true.
 // INF_INVALID      a value is invalid for an operator, such as an index out of range.

@@ -23,11 +23,10 @@ static int compare_entries(const struct inf_ref_tensor *x, size_t a, const struc
 // with the worst element on top while the line is read, and sorted at the end.
 struct selection {
     const struct inf_ref_tensor *x, *indices;
-    // indices of the first element of the line, in x and in the tensor of indices
-    size_t x_at, indices_at;
-    // distance between elements of the line in x and in the outputs, and number of elements of the
-    // line
-    size_t stride, count;
+    size_t x_at;       // position in x of the line's first element
+    size_t indices_at; // position in the index output of the line's first entry
+    size_t stride;     // distance between neighbours of the line, in x and in the outputs
+    size_t count;      // number of elements of the line
     bool smallest;
 };
 

@@ -16,8 +16,8 @@
 // The longest wait in nanoseconds.
 #define INF_BATCH_WAIT_MAX_NS 2000000u
 
-// The state of the decisions for one device. Embedded in the device queue. All zero is the initial
-// state.
+// What is remembered of one device's last runs to decide whether a worker waits for more rows.
+// Embedded in the device queue. All zero is the initial state.
 struct inf_batch_wait {
     uint64_t model;     // identifies the model of the last run
     uint32_t rows;      // rows of the last run

@@ -317,7 +317,8 @@ enum inf_code inf_region_register(struct inf_region_table *table,
         return code;
     }
     // This close() never blocks, because it is not the last one: the mapping keeps the memfd alive.
-    // The reservation for a deferred close is used later, when the region is unmapped.
+    // The list entry that was reserved to close the descriptor on another thread is used later, to
+    // unmap the region there.
     close(options->fd);
     inf_quota_refund(table->user, INF_QUOTA_FDS, 1);
     return INF_OK;

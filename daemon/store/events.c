@@ -78,7 +78,9 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
         return;
     }
     entry->reason[0] = '\0';
-    if (job->model.served == NULL) // the file is unchanged, so the served model stays
+    // The job loaded no model, because the file is unchanged: the daemon goes on serving the old
+    // one.
+    if (job->model.served == NULL)
         return;
     if (job->base != NULL && job->base != entry->served) {
         (void)inf_fail_reason(&event->err, INF_CANCELLED, INF_REASON_BY_ADMIN,

@@ -8,7 +8,8 @@
 
 #include "proto/core/status.h"
 
-// One listening socket. Embedded. Call inf_listener_init() before use.
+// One listening socket. The owner embeds this struct in its own and calls inf_listener_init()
+// before use.
 struct inf_listener {
     int fd;      // -1: none
     int lock_fd; // descriptor that holds the lock on PATH.lock as long as the daemon runs; -1: none

@@ -122,7 +122,7 @@ static enum inf_code pack_weights(struct product *product, struct inf_cpu_step *
                                   struct packing *packing, struct inf_error *err)
 {
     size_t width = product->gemms->width;
-    // Number of vectors of columns in a group.
+    // The number of SIMD vectors that cover the outputs of one group of the convolution.
     size_t vectors = (product->outputs + width - 1) / width;
     size_t columns = product->groups * vectors * width;
     void *terms;

@@ -6,8 +6,9 @@
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
-// If node `index` adds or subtracts one constant per channel, makes the constant the bias of the
-// convolution or matrix product that computes the node's other input `from`, and removes the node.
+// Handles a node that adds a constant with one element per channel to a value, or subtracts it:
+// node `index` reads value `from`, which a convolution or a matrix product computes. The constant
+// becomes the bias of that node, and node `index` is removed.
 static enum inf_code fuse_constant(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
 {
     struct inf_graph *graph = rewrite->graph;

@@ -17,7 +17,8 @@ struct inf_onnx_capture {
     struct inf_graph *outer; // the graph that has the node
     struct inf_graph *graph;
     struct inf_onnx_captured *captured;
-    uint32_t *own; // by captured value: value in the subgraph, or INF_VALUE_NONE
+    // own[i] is the value of the subgraph that stands for captured value i; INF_VALUE_NONE: none.
+    uint32_t *own;
     uint32_t own_capacity;
 };
 

@@ -338,9 +338,10 @@ static enum inf_code add_context_of(struct finder *finder, struct inf_tfjs_ref r
     return add_literal(finder, items, count, make_literal(predicate, ref.port == 1));
 }
 
-// Finds the choice that separates the two inputs of a Merge, which need the choices `a` and `b`:
-// the first choice in `a` whose opposite is in `b`. If `opposite` is false, the first choice in `a`
-// that is not in `b`.
+// Finds the branch decision that separates the two inputs of a Merge. A choice is one branch of a
+// Switch; its opposite is the other branch of the same Switch. `a` and `b` are the choices under
+// which the first and the second input are computed. Finds the first choice in `a` whose opposite
+// is in `b`; if `opposite` is false, finds the first choice in `a` that is not in `b`.
 static bool find_choice(const uint64_t *a, uint32_t a_count, const uint64_t *b, uint32_t b_count,
                         bool opposite, uint64_t *choice)
 {

@@ -5,8 +5,8 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/vulkan/ops/ops.h"
 
-// The largest number of axes of a copy. The operator tile splits each axis in two. Axes are listed
-// innermost first, and their sizes and strides are numbers of elements.
+// The largest number of axes of a copy: twice the rank limit, because the operator `tile` splits
+// each axis into two. Axes are listed innermost first; sizes and strides count elements.
 #define AXES_MAX (2 * INF_LIMIT_RANK)
 
 struct move {

@@ -219,7 +219,7 @@ static void expect_on(const struct inf_served *served, const char *device,
     cr_expect_eq(served->placement.source, source, "%s", served->placement.reason);
 }
 
-// --- races between devices ---
+// --- timing comparisons of several devices, of which the fastest one serves the model ---
 
 Test(model_race, faulty_devices_lose_in_spite_of_their_priority_and_the_reason_is_recorded)
 {

@@ -173,8 +173,8 @@ static enum inf_code lower_category_encoding(struct inf_layers_scope *scope, str
         return inf_layers_fail(scope, err, INF_UNSUPPORTED, "its input has rank %d, wanted 1 or 2",
                                shape.rank);
     INF_TRY(emit_one_hot(scope, tokens, x, &value, err));
-    // Reduce the rows, because one_hot has a row for each category but all categories of an example
-    // share one row.
+    // emit_one_hot() makes one row for each category of an example. The layer returns one row for
+    // each example, so combine the rows of an example by their sum (COUNT) or maximum.
     struct inf_attrs_reduce how = {.kind = mode == COUNT ? INF_REDUCE_SUM : INF_REDUCE_MAX,
                                    .axes = {.count = 1, .values = {-2}}};
     if (mode != ONE_HOT || (shape.rank == 2 && shape.dims[1] == 1))

@@ -13,7 +13,8 @@ static enum inf_code lower_where(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Sets *out to input `input` as a scalar f32; minus infinity if the input is absent.
+// Sets *out to the node's input number `input`, or to the f32 constant `absent` if the node has no
+// such input.
 static enum inf_code add_threshold(struct inf_tfjs_scope *scope, uint32_t input, double absent,
                                    uint32_t *out, struct inf_error *err)
 {
