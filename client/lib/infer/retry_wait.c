@@ -3,7 +3,6 @@
 // decided by retry_queue.c.
 #include "client/lib/infer/retry_wait.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "client/lib/client.h"
@@ -13,20 +12,20 @@
 #include "client/lib/infer/retry_queue.h"
 #include "proto/core/span.h"
 
+// Returns true if the error has the given reason and a request that failed so may be sent again.
 static bool has_reason(const struct inferd_error *err, enum inf_reason reason)
 {
     return inf_client_retry_is_safe((enum inf_code)err->code, reason) &&
            strcmp(err->reason, inf_reason_name(reason)) == 0;
 }
 
+// Returns true if the error says that the daemon did not start the request.
 static bool is_unbegun(const struct inferd_error *err)
 {
-    static const enum inf_reason reasons[] = {INF_REASON_DRAINING, INF_REASON_QUEUE_FULL,
-                                              INF_REASON_QUOTA_REQUESTS, INF_REASON_QUOTA_TIME,
-                                              INF_REASON_LOADING};
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
-        if (has_reason(err, reasons[i]))
+    for (int reason = INF_REASON_NONE + 1; reason < INF_REASON_COUNT; reason++) {
+        if (has_reason(err, (enum inf_reason)reason))
             return true;
+    }
     return false;
 }
 
