@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/sorted.h"
 #include "backends/exec/arena_plan.h"
 #include "backends/graph/readers.h"
 #include "proto/core/limits.h"
@@ -113,15 +114,7 @@ static enum inf_code report_unsupported(struct planner *planner, struct inf_erro
 // of the graph.
 static uint32_t find_step(const struct inf_plan *plan, uint32_t node)
 {
-    uint32_t begin = 0, end = plan->step_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (plan->steps[middle] < node)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
+    return inf_sorted_find(plan->steps, plan->step_count, node);
 }
 
 // Returns the device of the step that computes `value`. Returns NULL if none of the first `steps`

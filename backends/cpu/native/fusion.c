@@ -4,24 +4,16 @@
 // intermediate results.
 #include "backends/cpu/native/fusion.h"
 
+#include "backends/base/sorted.h"
 #include "backends/cpu/native/conv_packed.h"
 #include "backends/cpu/native/depthwise.h"
 
 #define CHAIN_INPUTS_MAX 4u // a node with more inputs is never part of a chain
 
+// Returns true if the node may be part of a chain: the segment has it, or no segment is given.
 static bool has_node(const struct inf_segment *segment, uint32_t node)
 {
-    if (segment == NULL)
-        return true;
-    uint32_t begin = 0, end = segment->node_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (segment->nodes[middle] < node)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin < segment->node_count && segment->nodes[begin] == node;
+    return segment == NULL || inf_sorted_has(segment->nodes, segment->node_count, node);
 }
 
 // Returns true if exactly one of the first CHAIN_INPUTS_MAX inputs of the node is `value`. Further

@@ -2,17 +2,11 @@
 // Finds nodes and their readers in a segment.
 #include "backends/vulkan/program/segment.h"
 
+#include "backends/base/sorted.h"
+
 bool vk_segment_has_node(const struct inf_segment *segment, uint32_t node)
 {
-    uint32_t begin = 0, end = segment->node_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (segment->nodes[middle] < node)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin < segment->node_count && segment->nodes[begin] == node;
+    return inf_sorted_has(segment->nodes, segment->node_count, node);
 }
 
 uint32_t vk_segment_sole_reader(const struct inf_segment *segment, uint32_t node)

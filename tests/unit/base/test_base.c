@@ -17,6 +17,7 @@
 #include "backends/base/half.h"
 #include "backends/base/pages.h"
 #include "backends/base/queue.h"
+#include "backends/base/sorted.h"
 #include "backends/base/spin_wait.h"
 #include "backends/base/thread.h"
 #include "backends/storage/file.h"
@@ -372,4 +373,19 @@ Test(file, walks_to_a_file_where_the_kernel_cannot)
         if (opened >= 0)
             close(opened);
     }
+}
+
+Test(sorted, finds_elements_their_places_and_gaps)
+{
+    static const uint32_t list[] = {0, 3, 4, 9, UINT32_MAX};
+    cr_assert_eq(inf_sorted_find(list, 5, 0), 0u);
+    cr_assert_eq(inf_sorted_find(list, 5, 1), 1u);
+    cr_assert_eq(inf_sorted_find(list, 5, 9), 3u);
+    cr_assert_eq(inf_sorted_find(list, 4, 10), 4u);
+    cr_assert_eq(inf_sorted_find(list, 0, 3), 0u);
+    for (uint32_t i = 0; i < 5; i++)
+        cr_assert(inf_sorted_has(list, 5, list[i]));
+    cr_assert_not(inf_sorted_has(list, 5, 5));
+    cr_assert_not(inf_sorted_has(list, 4, UINT32_MAX));
+    cr_assert_not(inf_sorted_has(NULL, 0, 0));
 }
