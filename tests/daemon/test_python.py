@@ -23,7 +23,7 @@ except ImportError:
     print('numpy is not installed')
     sys.exit(77)  # skipped
 import inferd
-from inferd import _client, _errors, _proto
+from inferd import _transport, _errors, _proto
 
 
 def placeholder(name, dtype, *dims):
@@ -732,7 +732,7 @@ class Tables(unittest.TestCase):
         frame = (ROOT / 'proto/wire/frame.h').read_text()
         status = (ROOT / 'proto/core/status.h').read_text()
         methods = {int(n) for n in re.findall(r'INF_METHOD_\w+ = (\d+)', frame)}
-        self.assertLessEqual({number for number, _, _ in _client._METHODS.values()}, methods)
+        self.assertLessEqual({number for number, _, _ in _transport._METHODS.values()}, methods)
         for name, number in re.findall(r'INF_REASON_(\w+) = (\d+)', status):
             self.assertEqual(_errors.REASONS[int(number)], '' if name == 'NONE' else name)
 
