@@ -79,7 +79,10 @@ def check_spans(root, page, text, words):
 def main(root):
     root = Path(root).resolve()
     files = subprocess.run(
-        ['git', '-C', root, 'ls-files'], capture_output=True, text=True, check=True
+        ['git', '-C', root, 'ls-files', '--cached', '--others', '--exclude-standard'],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.splitlines()
     pages = {
         root / f: (root / f).read_text()

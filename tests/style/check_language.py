@@ -100,7 +100,10 @@ def check_c(name, lines):
 def main(root):
     root = Path(root)
     files = subprocess.run(
-        ['git', '-C', root, 'ls-files'], capture_output=True, text=True, check=True
+        ['git', '-C', root, 'ls-files', '--cached', '--others', '--exclude-standard'],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.splitlines()
     faults = []
     for name in files:

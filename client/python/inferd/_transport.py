@@ -36,7 +36,7 @@ _METHODS = {
 
 
 class Transport:
-    """Exchanges frames with the daemon for several threads. Client adds the questions and requests."""
+    """Exchanges frames with the daemon for several threads. Client adds the methods of users."""
 
     def __init__(self, path=None, connect_timeout=10.0, retry=0.0):
         """`path` is the socket. None stands for $INFERD_SOCKET or /run/inferd/inferd.sock.
