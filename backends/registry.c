@@ -28,7 +28,7 @@ const struct inf_evaluator *inf_registry_evaluator(void)
     return inf_ref_evaluator();
 }
 
-// --- comma-separated lists of names ---
+// --- finding backends by name, and parsing comma-separated lists of names ---
 
 // Returns the next name of a comma-separated list, without the blanks around it; false at the end
 // of the list. An empty list has one name, which is empty.
@@ -92,9 +92,9 @@ static enum inf_code check_names(const char *list, struct inf_error *err)
     return INF_OK;
 }
 
-// --- devices ---
+// --- opening the devices of all backends ---
 
-// Records and logs the reason why a backend has no device, or one device less.
+// Records and logs the reason why a backend has no device at all, or one device less than it found.
 INF_PRINTF(4, 5)
 static void leave_out(struct inf_backend_state *state, const struct inf_device_options *options,
                       enum inf_log_level level, const char *format, ...)

@@ -12,20 +12,21 @@ const struct inf_backend *const *inf_registry_backends(void);
 // Returns the backend called `name`; NULL if there is none.
 const struct inf_backend *inf_registry_find(const char *name);
 
-// Return the name and the static priority of a backend.
+// Returns the name of a backend, such as "cpu". Static.
 const char *inf_registry_name(const struct inf_backend *backend);
 
-// The outcome of opening one built-in backend.
+// The result of opening the devices of one built-in backend. At most INF_REGISTRY_BACKENDS are
+// kept.
 #define INF_REGISTRY_BACKENDS 8
 struct inf_backend_state {
-    const char *name; // static
+    const char *name; // name of the backend; static
     int priority;
     uint32_t devices; // number of devices that were opened
-    char why[160];    // why there is none, or one fewer; "": nothing went wrong
+    char why[160];    // why no device was opened, or one fewer than found; "": nothing went wrong
 };
 
-// The devices of all backends that can be opened here, in order of preference. The reference device
-// `ref` is the last one.
+// The devices of all backends that can be opened here (at most INF_REGISTRY_DEVICES), in order of
+// preference. The reference device `ref` is the last one.
 #define INF_REGISTRY_DEVICES 16
 struct inf_device_list {
     struct inf_device *devices[INF_REGISTRY_DEVICES]; // the list holds one reference to each

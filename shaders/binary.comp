@@ -72,8 +72,8 @@ int floor_quotient(int a, int b)
     return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-// Returns b, or 1 if b is 0, so that no division by 0 is executed. A 0 is reported in the
-// dispatch's status, unless it lies after the last element of the tensor.
+// Returns b, or 1 if b is 0, so that no division by 0 is executed. A division by 0 is reported in
+// the dispatch's status, unless `element` lies after the last element of the tensor.
 int divisor_of(int b, uint element)
 {
     if (b != 0)

@@ -5,35 +5,38 @@
 #ifndef INF_SHADERS_CONSTANTS_H
 #define INF_SHADERS_CONSTANTS_H
 
-// The most storage buffers that one dispatch binds. The texel views of these buffers are bound from
-// this number on.
+// The most storage buffers that one dispatch binds. Binding i is a storage buffer, and binding
+// BINDINGS_MAX + i is the texel view of the same buffer.
 #define BINDINGS_MAX 6
 // The binding of the status words, through which a dispatch reports errors to the host.
-#define STATUS_BINDING    12
-#define STATUS_OVERFLOWED 0 // not 0: a result stored as a 16-bit float is not finite
-#define STATUS_BY_ZERO    1 // not 0: an integer was divided by 0
-#define STATUS_BAD_INDEX  2 // not 0: an index was out of range; the next two words hold it
-#define STATUS_WORDS      5
+#define STATUS_BINDING 12
+// Index of a status word: not 0 if a result stored as a 16-bit float is not finite.
+#define STATUS_OVERFLOWED 0
+#define STATUS_BY_ZERO    1 // index of a status word: not 0 if an integer was divided by 0
+// Index of a status word: not 0 if an index was out of range; the next two words hold that index.
+#define STATUS_BAD_INDEX 2
+#define STATUS_WORDS     5
 
 // The most specialisation constants that a shader may have, starting at 1. Constant 0 is the size
 // of a work group in all shaders.
 #define CONSTANTS_MAX 10
-// The id of the specialisation constant that follows the shader's own constants. Bit i of it is set
-// if the floats of binding i are 16-bit. If the written tensor ends within a vector, the bits from
-// HALVES_BEHIND on hold how many numbers of that vector lie after the end of the tensor.
+// The id of the specialisation constant that follows the shader's own constants. Bit i of this
+// constant is set if the floats of binding i are 16-bit. If the number of elements that a dispatch
+// writes is not a multiple of four, the bits from HALVES_BEHIND on hold how many elements of the
+// last vector lie after the end of the tensor.
 #define HALVES_CONSTANT 11
 #define HALVES_BEHIND   28
 // Floats of at least this magnitude become infinity when they are rounded to 16 bits.
 #define HALF_BEYOND 65520.0
 
-// Numbers of the functions that shaders apply to single elements: as operators of their own, and as
+// Ids of the functions that shaders apply to single elements: as operators of their own, and as
 // activations of convolutions and products. Each has at most two parameters, `low` and `high`.
 #define FN_NONE       0
 #define FN_CLIP       1 // min(max(x, low), high); NaN stays NaN. relu is clip(0, inf)
 #define FN_SIGMOID    2
 #define FN_TANH       3
-#define FN_ELU        4 // low: the scale
-#define FN_LEAKY_RELU 5 // low: the slope; for prelu each channel has its own slope
+#define FN_ELU        4 // `low` is the scale of negative results
+#define FN_LEAKY_RELU 5 // `low` is the slope; for prelu each channel has its own slope
 #define FN_HARD_SWISH 6
 #define FN_NEG        7
 #define FN_ABS        8
@@ -66,7 +69,7 @@
 #define FN_SELU       35
 #define FN_IS_NAN     36
 
-// Functions of two elements.
+// Ids of the arithmetic functions of two elements.
 #define BINARY_ADD                0
 #define BINARY_SUB                1
 #define BINARY_MUL                2
@@ -88,20 +91,22 @@
 #define COMPARE_GREATER       4
 #define COMPARE_GREATER_EQUAL 5
 
-// Element types.
+// Ids of the element types for which shaders are specialised.
 #define TYPE_F32  0
 #define TYPE_I32  1
 #define TYPE_U8   2
 #define TYPE_BOOL 3
 
 // How an operand of an element-wise operator is broadcast to the result. An invocation computes
-// four neighbouring elements.
-#define MODE_FLAT   0 // not broadcast
-#define MODE_SCALAR 1 // one element for the whole result
-// rows of a multiple of four elements; the same row is used again and again
-#define MODE_ROW          2
-#define MODE_INNER_VECTOR 3 // the four elements are contiguous
-#define MODE_INNER_SCALAR 4 // the four elements are the same element
+// four neighbouring elements of the result.
+#define MODE_FLAT   0 // the operand has the shape of the result, so it is not broadcast
+#define MODE_SCALAR 1 // the operand has one element, which is used for the whole result
+// The operand is one row, which is repeated for all rows of the result; its length is a multiple of
+// four elements.
+#define MODE_ROW 2
+// The four elements that an invocation reads are contiguous in the operand.
+#define MODE_INNER_VECTOR 3
+#define MODE_INNER_SCALAR 4 // all four results of an invocation use the same element of the operand
 #define MODE_GENERAL      5
 
 #define PAD_CONSTANT  0
@@ -111,7 +116,8 @@
 
 // How a convolution loads the residual, a tensor that is added to its result.
 #define ADDED_NOTHING 0
-#define ADDED_VECTORS 1 // the number of channels is a multiple of four
+// The residual is read in vectors: its number of channels is a multiple of four.
+#define ADDED_VECTORS 1
 #define ADDED_NUMBERS 2
 
 #define REDUCE_SUM  0

@@ -54,14 +54,16 @@ void main()
 {
     uint lane = gl_SubgroupInvocationID;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint tiles = p.group_blocks; // number of tiles, each VECTORS blocks of channels
+    // Number of tiles of output channels; a tile has VECTORS blocks of four channels.
+    uint tiles = p.group_blocks;
     uint tile = group % tiles, strip = group / tiles;
     uint out_w = p.out_w, out_h = p.out_h, pixels = p.strips;
     Picture picture = picture_of_window();
     uint group_in = p.group_in;
     uint kernel_h = ONE_TAP ? 1 : p.kernel_h, kernel_w = ONE_TAP ? 1 : p.kernel_w;
 
-    // Pixels after the last one compute the same as the last pixel, and are not stored.
+    // If the strip extends beyond the last pixel of y, the surplus positions compute the last pixel
+    // again and are not stored.
     vec4 sum[PIXELS * VECTORS], from[PIXELS];
     uint place[PIXELS], image[PIXELS], row[PIXELS], column[PIXELS];
     [[unroll]] for (uint t = 0; t < PIXELS; t++) {

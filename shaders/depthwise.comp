@@ -26,8 +26,9 @@ READS(1, w)
 layout(binding = 2) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
 WRITES(3, y)
 
-// Returns the four channels of a pixel that block `block` computes. Push constants are passed as
-// parameters, because drivers for the CPU read them again at each use (lib/source.glsl).
+// Returns four channels of a pixel of x: those from which block `block` of the channels of y is
+// computed. Push constants are passed as parameters, because drivers for the CPU read them again at
+// each use (lib/source.glsl).
 vec4 load(uint pixel, uint block, uint blocks, uint in_c, uint out_c, uint filters)
 {
     if (VECTOR)
@@ -71,7 +72,9 @@ void main()
             uint line = uint(int(image) * in_h + at_row) * uint(in_w);
             [[unroll]] for (uint k = 0; k < (PIXELS - 1) * STRIDE + KERNEL; k++) {
                 int column = from_column + int(k);
-#ifdef TEXELS // here the load does not depend on a condition
+                // Through a texel view, load unconditionally, from a pixel that exists, so that the
+                // driver can issue the load early.
+#ifdef TEXELS
                 bool inside = column >= 0 && column < in_w;
                 vec4 from = load(line + uint(clamp(column, 0, in_w - 1)), block, blocks, in_c,
                     out_c, filters);

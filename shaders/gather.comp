@@ -23,7 +23,8 @@ void main()
     if (id >= p.count)
         return;
     uint within = id % p.inner, pick = id / p.inner % p.picks;
-    uint row = id / p.inner / p.picks; // index in batch * outer
+    // Index of the row of y: the batch index * outer + the outer index.
+    uint row = id / p.inner / p.picks;
     uint index = index_at(row / p.outer * p.picks + pick, p.n);
     put_y_word(id, x_word((row * p.n + index) * p.inner + within));
 }

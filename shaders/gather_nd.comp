@@ -27,7 +27,9 @@ void main()
     if (id >= p.count)
         return;
     uint row = id / p.inner;
-    uint slice = row / p.rows; // index in the batch
+    // Position in x: first the index of the batch item, then extended by one index for each
+    // dimension.
+    uint slice = row / p.rows;
     for (uint i = 0; i < p.depth; i++) {
         uint at = row * p.depth + i, bound = p.dims[i];
         slice = slice * bound + (FROM_END ? index_from_end(at, bound) : index_at(at, bound));

@@ -18,9 +18,10 @@ WRITES(3, y)
 layout(push_constant) uniform P {
     uint count;
     uint m, n, k;
-    uint a_row, a_column, b_row, b_column; // strides
+    // Elements between neighbouring rows and columns of a and of b.
+    uint a_row, a_column, b_row, b_column;
     uint batch_axes;
-    uint batch_dims[BATCH_AXES]; // innermost first
+    uint batch_dims[BATCH_AXES]; // sizes of the batch axes, innermost first
     uint a_batch[BATCH_AXES], b_batch[BATCH_AXES];
     float low, high;
 } p;

@@ -15,7 +15,7 @@ layout(push_constant) uniform P {
     uint count;
     uint axes;
     int from, to; // index of the first element to read (from) and to write (to)
-    uint dims[MOVE_AXES]; // innermost first
+    uint dims[MOVE_AXES]; // number of elements along each axis, innermost first
     int from_strides[MOVE_AXES];
     int to_strides[MOVE_AXES];
 } p;

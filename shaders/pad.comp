@@ -16,7 +16,7 @@ layout(push_constant) uniform P {
     uint count;
     uint axes;
     uint value;
-    uint out_dims[PAD_AXES]; // innermost first
+    uint out_dims[PAD_AXES]; // sizes of the axes of y, innermost first
     int in_dims[PAD_AXES];
     int before[PAD_AXES];
 } p;

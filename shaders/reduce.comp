@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any axes. An invocation computes one element of the result, or four neighbours.
+// Reductions over any axes. An invocation computes one element of the result, or four neighbouring
+// elements.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes exp(x - max) / sum, or its logarithm, along the middle axis of [outer, n, inner]. An
-// invocation computes one line.
+// invocation computes one line: the n elements that have the same outer and inner index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"

@@ -9,8 +9,8 @@
 #include "proto/core/span.h"
 
 #define ALIGNMENT 16
-// Sizes of blocks: the first block, and the limits for later ones. A later block is half as large
-// as all earlier blocks together.
+// Sizes of blocks: the first block has BLOCK_BYTES, and no block has more than BLOCK_BYTES_MOST. In
+// between, a new block is half as large as all earlier blocks together.
 #define BLOCK_BYTES      ((size_t)512)
 #define BLOCK_BYTES_MOST ((size_t)64 << 10)
 

@@ -12,7 +12,7 @@ struct inf_arena_block;
 
 // Embedded in its owner. A zeroed struct is an empty arena.
 struct inf_arena {
-    struct inf_arena_block *blocks; // newest first
+    struct inf_arena_block *blocks; // list of blocks, newest first
     size_t used_bytes;              // bytes in use in the newest block
 };
 

@@ -39,12 +39,12 @@ uint16_t inf_half_from_float(float value)
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
     uint32_t magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u)
-        return sign | 0x7e00u; // NaN, quiet
+        return sign | 0x7e00u; // every NaN becomes a quiet NaN
     if (magnitude >= 0x477ff000u)
-        return sign | 0x7c00u; // rounds to 2^16 or more
+        return sign | 0x7c00u; // infinity, because the value rounds to 2^16 or more
     if (magnitude < 0x38800000u) {
-        // Denormal result: adding 0.5 makes the floating-point unit round at the right bit, ties to
-        // even.
+        // The result is denormal. Adding 0.5 makes the floating-point unit round at the last bit of
+        // the result, ties to even.
         uint32_t rounded = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
         return sign | (uint16_t)rounded;
     }

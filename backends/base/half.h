@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IEEE binary16 and bfloat16 to and from binary32, by value.
+// Converts single numbers between 16-bit floats (IEEE binary16, bfloat16) and 32-bit floats.
 #ifndef INF_BACKENDS_BASE_HALF_H
 #define INF_BACKENDS_BASE_HALF_H
 

@@ -41,7 +41,7 @@ void inf_idle_gate_shut_down(struct inf_idle_gate *idle_gate);
 enum inf_idle_gate_result {
     INF_IDLE_GATE_IDLE,
     INF_IDLE_GATE_TIMEOUT,   // the daemon was not idle in time
-    INF_IDLE_GATE_SHUT_DOWN, // the work must end
+    INF_IDLE_GATE_SHUT_DOWN, // the gate was shut down: background work must end
 };
 
 // Clears `interrupted` and waits until the daemon is idle, for at most INF_IDLE_GATE_TIMEOUT_NS.

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Binary search in ascending lists of numbers. The plan, the
-// cpu device and the Vulkan device ask for each node of a graph whether it is in a list of nodes,
-// so a linear search would take quadratic time.
+// SPDX-License-Identifier: Apache-2.0
+// Binary search in ascending lists of numbers. The plan, the cpu device and the Vulkan device ask
+// for each node of a graph whether it is in a list of nodes, so a linear search would take
+// quadratic time.
 #include "backends/base/sorted.h"
 
 uint32_t inf_sorted_find(const uint32_t *list, uint32_t count, uint32_t value)

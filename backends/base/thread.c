@@ -14,11 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GIVE_WAY_NICE     10
-#define GIVE_WAY_SLICE_NS 100000000u // the longest slice that the kernel allows
+#define GIVE_WAY_NICE 10
+// time slice of background threads: the longest that the kernel allows
+#define GIVE_WAY_SLICE_NS 100000000u
 #define PROMPT_NICE       (-10)
-#define PROMPT_SLICE_NS   100000u // the shortest slice that the kernel allows
-#define RESET_ON_FORK     1u      // SCHED_FLAG_RESET_ON_FORK: new threads get the default slice
+// time slice of threads that must run soon after they wake up: the shortest that the kernel allows
+#define PROMPT_SLICE_NS 100000u
+#define RESET_ON_FORK   1u // SCHED_FLAG_RESET_ON_FORK: new threads get the default time slice
 
 // Aborts if a pthread call failed. The calls in this file fail only by misuse.
 static void require_success(int result)
@@ -142,7 +144,7 @@ struct idle_call {
 static void run_idle(void *context)
 {
     const struct idle_call *call = context;
-    // If a system call filter refuses this call, the work runs with normal priority.
+    // If a system call filter refuses SCHED_IDLE, `body` runs with normal priority.
     (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
     call->body(call->argument);
 }
@@ -158,7 +160,7 @@ enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *
     return INF_OK;
 }
 
-// Equals struct sched_attr of sched_setattr(2), which the C library does not declare.
+// Has the layout of struct sched_attr of sched_setattr(2), which the C library does not declare.
 struct attributes {
     uint32_t size;
     uint32_t policy;
@@ -178,7 +180,9 @@ void inf_thread_set_low_latency(void)
                                     .runtime_ns = PROMPT_SLICE_NS};
     if (syscall(SYS_sched_setattr, 0, &attributes, 0) == 0)
         return;
-    attributes.nice = nice; // a negative value needs RLIMIT_NICE
+    // The kernel refuses a negative nice value unless RLIMIT_NICE allows it. Set only the time
+    // slice.
+    attributes.nice = nice;
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 

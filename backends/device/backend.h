@@ -18,10 +18,11 @@ struct inf_device {
     _Atomic uint64_t buffer_bytes;
     // Number of weights and buffers; counted by device.c.
     _Atomic uint32_t allocations;
-    _Atomic uint64_t held_bytes;                // see inf_device_add_held(); counted by device.c
-    _Atomic uint32_t held_tensors;              // counted by device.c
-    _Atomic uint32_t held_buffers;              // counted by device.c
-    _Atomic uint64_t total_bytes;               // sum of the bytes above; counted by device.c
+    _Atomic uint64_t held_bytes;   // see inf_device_add_held(); counted by device.c
+    _Atomic uint32_t held_tensors; // number of constants in held_bytes; counted by device.c
+    _Atomic uint32_t held_buffers; // number of allocations in held_bytes; counted by device.c
+    // sum of weight_bytes, buffer_bytes and held_bytes; counted by device.c
+    _Atomic uint64_t total_bytes;
     _Atomic uint64_t peak_bytes;                // highest total_bytes so far; counted by device.c
     _Atomic uint64_t counts[INF_DEVICE_COUNTS]; // see inf_device_add_count()
     struct inf_device_info info;                // filled by open()
@@ -29,7 +30,7 @@ struct inf_device {
 
 // Says which code allocated a buffer and must free it.
 enum inf_buffer_origin {
-    INF_BUFFER_BACKEND,  // the backend's own entry
+    INF_BUFFER_BACKEND,  // the backend's entry buffer_alloc() or buffer_import()
     INF_BUFFER_HOST,     // device.c, which allocated host memory
     INF_BUFFER_BORROWED, // device.c, which wraps the caller's host memory
 };
@@ -78,7 +79,7 @@ struct inf_backend {
     // returns false, the backend is opened only if it is requested by name. (optional: true)
     bool (*hardware)(void);
 
-    // Returns the number of devices. Cheap, without side effects.
+    // Returns the number of devices of this backend. Cheap, without side effects.
     uint32_t (*probe)(void);
 
     // Opens device `index`: allocates the backend's struct and fills `info`. Frees everything on
@@ -145,12 +146,13 @@ struct inf_backend {
     bool (*program_lost)(const struct inf_program *program);
 
     // Runs the program, as inf_program_run() describes. A device with host memory has finished the
-    // run on return and sets ticket->value to 0.
+    // run on return and sets ticket->value to 0, which needs no wait.
     enum inf_code (*run)(struct inf_program *program, const struct inf_run *run,
                          struct inf_ticket *ticket, struct inf_error *err);
 
-    // Waits until the ticket is reached, at most `timeout_ns`, as inf_device_wait() describes.
-    // (optional: every ticket is reached when run() returns)
+    // Waits until the device has finished the submission with the number ticket.value, at most
+    // `timeout_ns`, as inf_device_wait() describes. (optional: run() returns after the work is
+    // done)
     enum inf_code (*wait)(struct inf_device *device, struct inf_ticket ticket, uint64_t timeout_ns,
                           struct inf_error *err);
 

@@ -98,11 +98,9 @@ uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segme
     return device->backend->fused_into(device, segment, node);
 }
 
-// --- buffers ---
+// --- counting the memory of buffers and weights ---
 
-// --- counting memory ---
-
-// Adds to the memory in use and updates the peak.
+// Adds `bytes` to the device's memory in use and updates the peak.
 static void raise_total(struct inf_device *device, uint64_t bytes)
 {
     uint64_t total =
@@ -114,7 +112,7 @@ static void raise_total(struct inf_device *device, uint64_t bytes)
         ;
 }
 
-// Counts an allocation, unless it has no bytes.
+// Adds an allocation of `bytes` to a device's counters, unless it has no bytes.
 static void count_in(struct inf_device *device, _Atomic uint64_t *counter, uint64_t bytes)
 {
     if (bytes == 0)
@@ -124,7 +122,7 @@ static void count_in(struct inf_device *device, _Atomic uint64_t *counter, uint6
     raise_total(device, bytes);
 }
 
-// Reverses count_in().
+// Subtracts an allocation that count_in() added.
 static void count_out(struct inf_device *device, _Atomic uint64_t *counter, uint64_t bytes)
 {
     if (bytes == 0)
@@ -262,7 +260,7 @@ void inf_buffer_free(struct inf_buffer **buffer)
     free(old);
 }
 
-// --- programs ---
+// --- compiling and running programs ---
 
 static enum inf_code check_segment(struct inf_device *device, const struct inf_segment *segment,
                                    struct inf_error *err)

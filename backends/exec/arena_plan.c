@@ -9,25 +9,26 @@
 
 #include "proto/core/span.h"
 
-// The number of steps in a block, and the most blocks in which one tensor is listed.
+// Number of steps in a block. A tensor that lives in more than BLOCKS_FEW blocks is not listed in
+// each of them, but in the separate list `across`.
 #define BLOCK_STEPS 32u
 #define BLOCKS_FEW  4u
-// Limit of the work of all placements, counted in tensors examined, and the cost of sorting one
-// tensor. The limit is about 0.5 s.
+// Limit of the work of all placements, about 0.5 s. The unit is one examined tensor; sorting costs
+// WORK_SORT units for each tensor.
 #define WORK_MOST ((uint64_t)1 << 26)
 #define WORK_SORT 8u
 #define END       UINT32_MAX
 
-// A tensor in the list of a block.
+// An entry of the linked list of tensors that live in one block of steps.
 struct entry {
     struct inf_arena_item *item;
-    uint32_t next; // END for the last entry
+    uint32_t next; // index of the next entry of the same block; END for the last one
 };
 
 struct inf_arena_plan {
     struct entry *entries;
     uint32_t entry_count;
-    uint32_t *blocks;               // by block: index of its first entry
+    uint32_t *blocks;               // blocks[b]: index of the first entry of block b, or END
     struct inf_arena_item **across; // tensors that live in many blocks
     uint32_t across_count;
     struct inf_arena_item **near; // tensors that are alive together with the tensor being placed
@@ -81,7 +82,7 @@ size_t inf_arena_plan_size(const struct inf_arena_plan *plan)
     return plan->size_bytes;
 }
 
-// --- which tensors are alive at the same time ---
+// --- finding the tensors that are alive at the same time as a given tensor ---
 
 static bool lifetimes_overlap(const struct inf_arena_item *a, const struct inf_arena_item *b)
 {
@@ -115,8 +116,8 @@ static void find_near(struct inf_arena_plan *plan, const struct inf_arena_item *
         for (uint32_t e = plan->blocks[block]; e != END; e = plan->entries[e].next) {
             struct inf_arena_item *other = plan->entries[e].item;
             plan->work++;
-            // Two tensors may share several blocks, so count the pair in the first shared block
-            // only.
+            // Two tensors may live in several common blocks. Add the other tensor only in the first
+            // common block.
             if (block == INF_MAX(first, block_of(other->first_step)) &&
                 lifetimes_overlap(item, other))
                 plan->near[plan->near_count++] = other;
@@ -124,7 +125,7 @@ static void find_near(struct inf_arena_plan *plan, const struct inf_arena_item *
     }
 }
 
-// --- placing ---
+// --- choosing the offset of a tensor in the arena ---
 
 static int lower_first(const void *a, const void *b)
 {

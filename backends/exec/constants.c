@@ -39,8 +39,7 @@ enum inf_code inf_constants_add_values(struct inf_constants *constants,
     return INF_OK;
 }
 
-// The recursion is bounded by the nesting of subgraphs, which is at most INF_LIMIT_GRAPH_DEPTH; the
-// verifier checked this.
+// Recurses into subgraphs. The verifier has limited their nesting to INF_LIMIT_GRAPH_DEPTH.
 enum inf_code inf_constants_add_graph(struct inf_constants *constants,
                                       const struct inf_graph *graph, struct inf_error *err)
 {
@@ -117,10 +116,10 @@ void inf_constants_merge(struct inf_constants *constants)
     constants->count = kept;
 }
 
-// The constants of a graph and a copy of each: copies[i] is the copy of entry i of `originals`. The
-// list `originals` holds no references.
+// The constants of a graph and a copy of each: copies[i] is the copy of entry i of `originals`.
 struct copies {
-    const struct inf_constants *originals; // one entry for each constant, sorted
+    // sorted; one entry for each constant; holds no references
+    const struct inf_constants *originals;
     struct inf_blob **copies;
 };
 
@@ -135,7 +134,7 @@ static enum inf_code copy_blob(struct inf_blob **out_copy, const struct inf_blob
     return INF_OK;
 }
 
-// Replaces the originals in the graph by their copies, and takes a reference to each copy. Recurses
+// Replaces the constants of the graph by their copies, and takes a reference to each copy. Recurses
 // into subgraphs.
 static void replace_blobs(struct inf_graph *graph, const struct copies *copies)
 {

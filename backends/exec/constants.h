@@ -9,8 +9,8 @@
 // Smaller constants are never evicted: passes and shape inference read them.
 #define INF_CONSTANT_SMALL_BYTES 512u
 
-// One use of a constant. If neither `read` nor `form` is set, the graph has the constant but no run
-// uses it.
+// One way in which runs use a constant. If neither `read` nor `form` is set, the constant belongs
+// to the graph, but no run uses it.
 struct inf_constant_use {
     struct inf_blob *blob;      // borrowed from the graph
     struct inf_blob_form *form; // the form that runs read, borrowed; NULL: runs read no form
@@ -23,8 +23,8 @@ struct inf_constants {
     size_t count, capacity;
 };
 
-// Adds the constants of the graph, without the constants of its subgraphs. `read` says whether runs
-// read their bytes.
+// Adds the constants of the graph, without the constants of its subgraphs. `read` is true if runs
+// read the bytes of these constants.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_constants_add_values(struct inf_constants *constants,
@@ -55,8 +55,8 @@ struct inf_form_cost {
 // counted once.
 struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants);
 
-// Merges the entries of each constant into one. `read` is true if any use reads the bytes; `form`
-// is one of the forms.
+// Merges all entries for the same constant into one. Its `read` is true if any of the uses reads
+// the bytes; its `form` is one of the forms.
 void inf_constants_merge(struct inf_constants *constants);
 
 // Replaces the shared constants of the graph and its subgraphs by copies. None of the constants may
@@ -68,7 +68,7 @@ enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err)
 // Returns true if the bytes of a constant may be evicted. The list must be merged.
 bool inf_constant_is_evictable(const struct inf_constant_use *use);
 
-// Frees the list.
+// Frees the list of uses, but not the constants and forms in it.
 void inf_constants_fini(struct inf_constants *constants);
 
 #endif

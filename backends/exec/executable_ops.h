@@ -26,7 +26,8 @@ struct inf_executable_ops {
     void (*add_own_memory)(const struct inf_executable *executable,
                            struct inf_executable_memory *memory);
 
-    // Adds how runs use the constants. executable.c has already added the constants of the graph.
+    // Adds to the list how runs use the constants. executable.c has already added the constants of
+    // the graph.
     enum inf_code (*list_constants)(const struct inf_executable *executable,
                                     struct inf_constants *constants, struct inf_error *err);
 
@@ -35,7 +36,8 @@ struct inf_executable_ops {
     enum inf_code (*run)(struct inf_executable *executable, const struct inf_execution *execution,
                          struct inf_error *err);
 
-    // NULL if all output sizes are known before a run.
+    // Returns an output whose size is known only after a run. NULL if all output sizes are known
+    // before a run.
     bool (*result)(const struct inf_executable *executable, uint32_t slot, uint32_t output,
                    struct inf_result *result);
     void (*drop_results)(struct inf_executable *executable, uint32_t slot);

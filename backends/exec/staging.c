@@ -11,8 +11,8 @@
 #define BY_DEVICE 1u
 #define BY_HOST   2u
 
-// Records that the host or the device (`by`) accesses the bytes of `value`. Values that share bytes
-// have one entry in `who`, at the index of their root.
+// Records in `who` that the device or the host (`by`: BY_DEVICE or BY_HOST) accesses the bytes of
+// `value`. Values that share bytes have one entry in `who`, at the index of their root.
 static void note_access(unsigned char *who, const struct inf_plan *plan, uint32_t value,
                         unsigned char by)
 {
@@ -70,7 +70,7 @@ static void place_values(struct inf_staging *staging, const struct inf_plan *pla
             staging->on_device[v] = who[v] == BY_DEVICE;
             staging->host_arena |= who[v] == BY_HOST;
         } else if (storage->place == INF_PLACE_OUTPUT) {
-            staging->host_arena = true; // used by runs that do not want the output
+            staging->host_arena = true; // holds the output in runs whose caller does not want it
         }
     }
     for (uint32_t v = 0; v < plan->value_count; v++) {

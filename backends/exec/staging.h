@@ -12,8 +12,8 @@
 #define INF_STAGING_NONE SIZE_MAX
 
 struct inf_staging {
-    size_t *offsets; // by value; INF_STAGING_NONE: not in staging memory
-    bool *on_device; // by value: true if it is in the first device's arena
+    size_t *offsets; // indexed by value; INF_STAGING_NONE: not in staging memory
+    bool *on_device; // indexed by value; true: in the first device's arena
     size_t bytes;    // size of the staging memory
     bool host_arena; // true: some value may be in the host arena
 };
@@ -27,7 +27,7 @@ enum inf_code inf_staging_init(struct inf_staging *staging, const struct inf_gra
                                const struct inf_plan *plan, struct inf_device *const *devices,
                                struct inf_error *err) INF_NODISCARD;
 
-// Frees the tables. A zeroed struct is allowed.
+// Frees the arrays of *staging. A zeroed struct is allowed.
 void inf_staging_fini(struct inf_staging *staging);
 
 #endif

@@ -21,9 +21,9 @@ struct inf_slot {
     struct inf_buffer *device_arena;
     // Memory that host and first device share; NULL if the device uses host memory.
     struct inf_buffer *staging;
-    // By value; the bindings of inputs and outputs change with each run.
+    // bindings[v] is the memory of value v; bindings of inputs and outputs change with each run.
     struct inf_binding *bindings;
-    const void **last_inputs; // by index in `inputs`: the caller's memory of the last run
+    const void **last_inputs; // last_inputs[i]: the caller's memory of inputs[i] in the last run
 };
 
 struct inf_static_executable {
@@ -32,16 +32,16 @@ struct inf_static_executable {
     struct inf_staging staging;
     struct inf_device **devices; // each a counted reference
     uint32_t device_count;
-    struct inf_program **programs; // by segment
+    struct inf_program **programs; // one for each segment
     struct inf_slot *slots;
     uint32_t slot_count;
     struct inf_run_options options; // without pinned nodes, which are in plan->pinned
-    bool *lowered;                  // by value: true if stored in 16 bits; NULL: no value is
+    bool *lowered;                  // lowered[v]: value v is stored in 16 bits; NULL: no value is
     struct inf_bound_value *inputs; // values that are in the memory of a graph input
     uint32_t input_count;
     struct inf_bound_value *outputs; // values that are in the memory of a graph output
     uint32_t output_count;
-    uint64_t buffer_bytes; // total of all slots
+    uint64_t buffer_bytes; // memory of the arenas and staging buffers of all slots
 };
 
 // Returns the memory of value `v` in every run of the slot. Empty for values in the caller's

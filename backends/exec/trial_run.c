@@ -50,7 +50,8 @@ enum inf_code inf_trial_run_init(struct inf_trial_run *trial, const struct inf_g
     return INF_OK;
 }
 
-// A linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26) is random enough.
+// Fills an input with numbers from a linear congruential generator (Knuth, TAOCP 2, 3.3.4, line
+// 26), which is random enough to time or compare executables.
 static void fill_input(struct inf_blob *blob, enum inf_dtype dtype)
 {
     uint64_t state = 1;

@@ -5,8 +5,8 @@
 
 #include "backends/graph/graph.h"
 
-// Copies `count` elements of `source` to newly allocated memory. *copy is NULL if the array is
-// empty.
+// Copies an array of `count` elements to newly allocated memory. *copy is NULL if the array is
+// empty. Returns false if there is no memory.
 static bool copy_array(void **copy, const void *source, uint32_t count, size_t element_bytes)
 {
     *copy = NULL;

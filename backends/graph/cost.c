@@ -38,7 +38,8 @@ static const struct inf_shape *shape_of(const struct inf_graph *graph, uint32_t 
 
 uint64_t inf_node_hash(const struct inf_node *node)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); // FNV-1a (Fowler, Noll, Vo)
+    // initial value of the FNV-1a hash (Fowler, Noll, Vo)
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const char *c = node->name; *c != '\0'; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
     return hash;

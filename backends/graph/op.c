@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// --- one array per enum attribute: the names of its values, generated from kinds.def ---
+// --- one array for each enum attribute: the names of its values, generated from kinds.def ---
 #define INF_KIND(tag, NAME, name, doc) #name,
 #define INF_KINDS_UNARY
 static const char *const unary_kind_names[] = {

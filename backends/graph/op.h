@@ -13,7 +13,7 @@
 #include "proto/core/limits.h"
 #include "proto/core/shape.h"
 
-// --- kinds: enum inf_unary_kind { INF_UNARY_NEG, ... INF_UNARY_COUNT } and so on ---
+// --- one enum for each enum attribute, such as enum inf_unary_kind { INF_UNARY_NEG, ... } ---
 #define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
 #define INF_KINDS_UNARY
 enum inf_unary_kind {
@@ -174,7 +174,7 @@ enum inf_direction {
 };
 #undef INF_KINDS_DIRECTION
 
-// --- operators: enum inf_op { INF_OP_UNARY, ... INF_OP_COUNT } ---
+// --- enum inf_op { INF_OP_UNARY, ... INF_OP_COUNT }: one constant for each operator ---
 #define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc) INF_OP_##NAME,
 #define INF_ATTR_INT(op, field, initial, min, max, doc)
 #define INF_ATTR_BOOL(op, field, initial, doc)
@@ -189,11 +189,11 @@ enum inf_op {
 
 // A short list of integers, for attributes such as axes and permutations.
 struct inf_ints {
-    int32_t count; // 0..INF_LIMIT_RANK
+    int32_t count; // number of elements: 0..INF_LIMIT_RANK
     int64_t values[INF_LIMIT_RANK];
 };
 
-// --- attributes: struct inf_attrs_conv2d { int32_t stride_h; ... } and so on ---
+// --- one struct for each operator, such as struct inf_attrs_conv2d { int32_t stride_h; ... } ---
 #define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc)                     \
     struct inf_attrs_##name {                                                                      \
         char unused_; /* an operator may have no attribute */
@@ -220,7 +220,7 @@ union inf_attrs {
 #include "backends/graph/ops.def"
 };
 
-// --- tables of all operators and attributes ---
+// --- tables that describe all operators and their attributes as data ---
 #define INF_VARIADIC UINT32_MAX
 
 // The rule that relates the element types of an operator's inputs and outputs.
@@ -228,32 +228,44 @@ enum inf_types {
     INF_TYPES_SAME, // all inputs and outputs have one type
     // the outputs have the type of input 0; other inputs are i32 (or i64) constants
     INF_TYPES_FIRST,
-    INF_TYPES_TO_BOOL,        // inputs have one type, output bool
-    INF_TYPES_TO_I32,         // output i32
-    INF_TYPES_LIST_TO_F32,    // input 0 i32 or i64; output f32
-    INF_TYPES_ATTR,           // output has the type of the attribute `dtype`
-    INF_TYPES_SELECT,         // input 0 bool; inputs 1, 2 and output have one type
-    INF_TYPES_CONV_TRANSPOSE, // input 2 i32; all others have one type
-    INF_TYPES_PAD,            // input 1 i32; inputs 0, 2 and output have one type
-    INF_TYPES_GATHER,         // input 1 i32 or i64; output like input 0
-    INF_TYPES_FILL,           // input 0 i32; output like input 1
-    INF_TYPES_ALIKE_TO_I32,   // inputs have one type; output i32
-    INF_TYPES_ONE_HOT,        // inputs 0, 1 i32 or i64; inputs 2, 3 and output have one type
-    INF_TYPES_SCATTER,        // input 1 i32 or i64; inputs 0, 2 and output have one type
-    INF_TYPES_BINCOUNT,       // inputs 0, 1 i32 or i64; output like input 2
-    INF_TYPES_RESAMPLE,       // input 1 i32 or i64; inputs 2, 3 f32; output like input 0
-    INF_TYPES_CROP,           // input 1 f32; inputs 2, 3 i32 or i64; output f32
-    INF_TYPES_TRANSFORM,      // input 1 f32; input 2 i32 or i64; output like input 0
-    INF_TYPES_QUANTIZE,       // input 1 like input 0, or f32; input 2 and output like `dtype`
-    INF_TYPES_DEQUANTIZE,     // input 2 like input 0; output like input 1, a float
-    INF_TYPES_QPRODUCT, // inputs 0, 1 u8 or i8; 2 i32; 3 like 0; 4 like 1; 5 f32; 6, output `dtype`
-    INF_TYPES_QBINARY,  // inputs 0, 1 u8 or i8; 2 to 4 f32; 5 like 0; 6 like 1; 7, output `dtype`
-    INF_TYPES_LOOKUP,   // input 0 u8 or i8; output like input 1
-    INF_TYPES_RNN,      // input 4 i32; all others have one type
-    INF_TYPES_BRANCH,   // input 0 bool; outputs have the types of the subgraphs' outputs
-    INF_TYPES_LOOP,     // outputs have the types of the first inputs
-    INF_TYPES_NMS,      // input 2 i32, other inputs have one type; outputs i32, like input 0, i32
-    INF_TYPES_UNIQUE,   // inputs have one type; output 0 like input 0, the others i32
+    INF_TYPES_TO_BOOL,        // all inputs have one type; the output is bool
+    INF_TYPES_TO_I32,         // the output is i32
+    INF_TYPES_LIST_TO_F32,    // input 0 is i32 or i64; the output is f32
+    INF_TYPES_ATTR,           // the output has the type that the attribute `dtype` names
+    INF_TYPES_SELECT,         // input 0 is bool; inputs 1 and 2 and the output have one type
+    INF_TYPES_CONV_TRANSPOSE, // input 2 is i32; all other inputs and the output have one type
+    INF_TYPES_PAD,            // input 1 is i32; inputs 0 and 2 and the output have one type
+    INF_TYPES_GATHER,         // input 1 is i32 or i64; the output has the type of input 0
+    INF_TYPES_FILL,           // input 0 is i32; the output has the type of input 1
+    INF_TYPES_ALIKE_TO_I32,   // all inputs have one type; the output is i32
+    INF_TYPES_ONE_HOT,        // inputs 0, 1 are i32 or i64; inputs 2, 3 and output have one type
+    INF_TYPES_SCATTER,        // input 1 is i32 or i64; inputs 0, 2 and the output have one type
+    INF_TYPES_BINCOUNT,       // inputs 0, 1 are i32 or i64; the output has the type of input 2
+    // input 1 is i32 or i64; inputs 2 and 3 are f32; the output has the type of input 0
+    INF_TYPES_RESAMPLE,
+    INF_TYPES_CROP, // input 1 is f32; inputs 2, 3 are i32 or i64; the output is f32
+    // input 1 is f32; input 2 is i32 or i64; the output has the type of input 0
+    INF_TYPES_TRANSFORM,
+    // input 1 has the type of input 0, or f32; input 2 and the output have the type that the
+    // attribute `dtype` names
+    INF_TYPES_QUANTIZE,
+    // input 2 has the type of input 0; the output has the type of input 1, which is a float type
+    INF_TYPES_DEQUANTIZE,
+    // inputs 0 and 1 are u8 or i8; input 2 is i32; input 3 has the type of input 0, and input 4
+    // that of input 1; input 5 is f32; input 6 and the output have the type of the attribute
+    // `dtype`
+    INF_TYPES_QPRODUCT,
+    // inputs 0 and 1 are u8 or i8; inputs 2 to 4 are f32; input 5 has the type of input 0, and
+    // input 6 that of input 1; input 7 and the output have the type of the attribute `dtype`
+    INF_TYPES_QBINARY,
+    INF_TYPES_LOOKUP, // input 0 is u8 or i8; the output has the type of input 1
+    INF_TYPES_RNN,    // input 4 is i32; all other inputs and the outputs have one type
+    INF_TYPES_BRANCH, // input 0 is bool; outputs have the types of the subgraphs' outputs
+    INF_TYPES_LOOP,   // output i has the type of input i
+    // input 2 is i32, and the other inputs have one type; outputs 0 and 2 are i32, and output 1 has
+    // the type of input 0
+    INF_TYPES_NMS,
+    INF_TYPES_UNIQUE, // all inputs have one type, as has output 0; the other outputs are i32
 };
 
 enum inf_attr_type {
@@ -268,7 +280,7 @@ enum inf_attr_type {
 struct inf_attr_info {
     const char *name;
     enum inf_attr_type type;
-    size_t offset;    // in bytes, in union inf_attrs
+    size_t offset;    // offset of the attribute in union inf_attrs, in bytes
     int32_t min, max; // inclusive range for an INT attribute; 0 and count-1 for an ENUM attribute
     int32_t default_int;      // default of an INT, BOOL or ENUM attribute
     float default_float;      // default of a FLOAT attribute
@@ -279,16 +291,15 @@ struct inf_attr_info {
 // Describes one operator: name, number of inputs and outputs, type rule and attributes.
 struct inf_op_info {
     const char *name;
-    uint32_t inputs_min, inputs_max; // inputs_max may be INF_VARIADIC
-    uint32_t outputs;                // may be INF_VARIADIC
+    uint32_t inputs_min, inputs_max; // fewest and most inputs; inputs_max may be INF_VARIADIC
+    uint32_t outputs;                // number of outputs; may be INF_VARIADIC
     enum inf_types types;
     const struct inf_attr_info *attrs;
     size_t attr_count;
     const char *doc;
 };
 
-// Returns the table row of `op`, which must be below INF_OP_COUNT. The row is static and never
-// NULL.
+// Returns the description of `op`, which must be below INF_OP_COUNT. It is static and never NULL.
 const struct inf_op_info *inf_op_info(enum inf_op op);
 
 // Returns the operator named `name`; INF_OP_COUNT if none has that name.

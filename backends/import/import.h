@@ -12,7 +12,7 @@
 
 // Metadata of a model file that the graph does not contain.
 struct inf_model_info {
-    char format[32];       // "tfjs_graph_model", "tfjs_layers_model", "onnx"
+    char format[32];       // "tfjs_graph_model", "tfjs_layers_model", "onnx", "tflite"
     char producer[64];     // the program that wrote the file; "" if the file does not say
     uint64_t file_bytes;   // total size of all files read
     uint64_t content_hash; // FNV-1a over the bytes of all files, in the order read

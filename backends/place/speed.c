@@ -17,22 +17,22 @@
 #include "backends/storage/record.h"
 #include "proto/core/span.h"
 
-// Each graph runs this many times; the shortest run counts.
+// Each test graph runs RUNS times, and the shortest run counts.
 #define RUNS 3
-// Number of additions in the longer of two chains. The difference of their times gives the cost of
-// one step.
+// Two chains of additions are timed: one with a single addition, and one with CHAIN additions. The
+// difference of their times gives the cost of one step.
 #define CHAIN 33
 
 // The sizes of the test tensors. Plain loops get smaller tensors, so that measuring them takes no
 // longer.
 struct sizes {
-    int32_t rows, depth, columns; // of the product
-    int32_t elements;             // of the addition
+    int32_t rows, depth, columns; // sizes of the matrix product that is timed
+    int32_t elements;             // number of elements of the addition that is timed
 };
 static const struct sizes fast = {128, 512, 512, 1 << 20};
 static const struct sizes plain = {64, 64, 64, 1 << 14};
 
-// --- the graphs ---
+// --- building the test graphs ---
 
 // Creates a graph with one input x of the given shape.
 static enum inf_code begin_graph(struct inf_graph **graph, const struct inf_shape *shape,
@@ -43,7 +43,7 @@ static enum inf_code begin_graph(struct inf_graph **graph, const struct inf_shap
     return inf_graph_add_input(*graph, "x", *x, err);
 }
 
-// Builds y = x W.
+// Builds the matrix product y = x W, where W is a constant.
 static enum inf_code build_product(struct inf_graph **graph, const struct sizes *sizes,
                                    struct inf_error *err)
 {
@@ -79,7 +79,7 @@ static enum inf_code build_chain(struct inf_graph **graph, int32_t elements, uin
     return inf_graph_add_output(*graph, "y", last, err);
 }
 
-// --- running the graphs ---
+// --- timing the test graphs ---
 
 // Compiles and times `graph`, and takes ownership of it. *out_ns is the time of the shortest run.
 static enum inf_code time_graph(struct inf_graph **graph, struct inf_device *device,
@@ -123,7 +123,7 @@ static enum inf_code time_chain(int32_t elements, uint32_t steps, struct inf_dev
     return time_graph(&graph, device, host, out_ns, err);
 }
 
-// Returns ns - less, converted to seconds. Returns 1 ns (as seconds) if the difference is smaller.
+// Returns the time `ns` without the fixed cost `less`, in seconds; at least 1 ns.
 static double rest_s(uint64_t ns, uint64_t less)
 {
     return (double)(ns > less ? ns - less : 1) / 1e9;
@@ -166,7 +166,7 @@ uint64_t inf_speed_predict_ns(const struct inf_speed *speed, const struct inf_sp
            speed->step_ns * work->steps;
 }
 
-// --- the file ---
+// --- storing speeds in a file for later starts ---
 
 #define FILE_NAME "speed.db"
 

@@ -39,7 +39,7 @@ static void copy_name(char name[64], const char *text)
     inf_text_clean(name);
 }
 
-// --- rounding one number to the smaller type ---
+// --- rounding single numbers to fp16 or bf16 ---
 
 // The largest finite number of each precision, and the largest change of outputs that is accepted.
 static const struct {
@@ -60,7 +60,7 @@ static float round_number(float value, enum inf_precision precision)
                                            : inf_bf16_to_float(inf_bf16_from_float(value));
 }
 
-// --- rounding the elements of one tensor ---
+// --- rounding all elements of a tensor ---
 
 static double magnitude_of(const struct inf_blob *blob)
 {
@@ -182,7 +182,7 @@ static enum inf_code run_graph(const struct judge *judge, enum rounding rounding
     return INF_OK;
 }
 
-// --- comparing the two runs ---
+// --- comparing the outputs of the fp32 run and of a rounded run ---
 
 static void look_at_weight(struct judge *judge, const struct inf_graph *graph, uint32_t value)
 {

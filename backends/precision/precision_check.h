@@ -35,7 +35,7 @@ struct inf_precision_report {
     uint32_t values;              // number of float tensors that nodes compute
     uint32_t pinned;              // number of these tensors that have to stay in fp32
     char pinned_node[64];         // name of the node that computes the first pinned value
-    double pinned_magnitude;      // the largest magnitude of that value
+    double pinned_magnitude;      // the largest magnitude of the first pinned value
     uint32_t weights;             // number of float constants
     uint32_t weights_pinned; // number of float constants with elements that half cannot represent
     char pinned_weight[64];

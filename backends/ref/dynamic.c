@@ -41,7 +41,7 @@ enum inf_code inf_ref_measure_shapes(const struct inf_ref_call *call, struct inf
     return INF_OK;
 }
 
-// --- nonzero ---
+// --- the nonzero operator ---
 
 static bool is_nonzero(const struct inf_ref_tensor *x, size_t i)
 {
@@ -80,7 +80,7 @@ enum inf_code inf_ref_nonzero(const struct inf_ref_call *call, struct inf_error 
     return INF_OK;
 }
 
-// --- control flow ---
+// --- branch and loop, which have no kernels ---
 
 static enum inf_code refuse_control(struct inf_error *err)
 {

@@ -126,8 +126,8 @@ enum inf_code inf_ref_search_sorted(const struct inf_ref_call *call, struct inf_
     (void)err;
     const struct inf_ref_tensor *sorted = &call->inputs[0];
     const struct inf_ref_tensor *values = &call->inputs[1];
-    // The largest result of compare_entries() that counts: `right` counts entries <= the value,
-    // otherwise only entries < the value count.
+    // search_sorted counts the entries that are <= the value if `right` is set, or else those that
+    // are < the value: those for which compare_entries() returns at most `most`.
     int most = call->node->attrs.search_sorted.right ? 0 : -1;
     size_t count = (size_t)sorted->shape->dims[sorted->shape->rank - 1];
     size_t wanted = (size_t)values->shape->dims[values->shape->rank - 1];

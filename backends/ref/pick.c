@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reverse, cumulate, one_hot, band and bincount.
+// The kernels of reverse, cumulate, one_hot, band and bincount.
 #include <inttypes.h>
 
 #include "backends/ref/kernels.h"

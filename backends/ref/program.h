@@ -9,7 +9,7 @@
 enum inf_code inf_ref_program_compile(struct inf_program **out_program, struct inf_device *device,
                                       const struct inf_segment *segment, uint32_t flags,
                                       struct inf_error *err) INF_NODISCARD;
-// Implements the `destroy` entry of struct inf_backend.
+// Implements the `program_destroy` entry of struct inf_backend.
 void inf_ref_program_destroy(struct inf_program *program);
 // Implements the `run` entry of struct inf_backend.
 enum inf_code inf_ref_program_run(struct inf_program *program, const struct inf_run *run,

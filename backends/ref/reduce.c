@@ -8,7 +8,7 @@
 // and bools use `whole`.
 struct tally {
     double real;
-    double scaled; // log_sum_exp: the sum of e^(x - real)
+    double scaled; // for log_sum_exp: the sum of e^(x - real) of all elements x so far
     __int128 whole;
 };
 

@@ -36,7 +36,7 @@ static double basic_value(enum inf_unary_kind kind, double x)
     case INF_UNARY_CEIL:
         return ceil(x);
     case INF_UNARY_ROUND:
-        // rounds ties to even, because the program never changes the rounding mode
+        // nearbyint() rounds ties to even, because the program never changes the rounding mode
         return nearbyint(x);
     case INF_UNARY_TRUNC:
         return trunc(x);
@@ -250,7 +250,7 @@ enum inf_code inf_ref_cast(const struct inf_ref_call *call, struct inf_error *er
     return INF_OK;
 }
 
-// --- activations ---
+// --- reading the activation attributes of a node, and computing activations ---
 
 #define ACTIVATION_OF(attrs)                                                                       \
     (struct inf_ref_activation)                                                                    \

@@ -164,7 +164,7 @@ enum inf_code inf_ref_unique(const struct inf_ref_call *call, struct inf_error *
     return code;
 }
 
-// --- the difference of two lists ---
+// --- list_diff: the elements of one list that are not in another ---
 
 static bool contains_slice(const struct slices *sorted, const uint32_t *order,
                            const struct inf_ref_tensor *x, size_t i)

@@ -17,7 +17,7 @@
 #define NOTE_ALIGNMENT 4
 
 struct search {
-    uintptr_t code; // an address within the object whose note is wanted
+    uintptr_t code; // an address within the program or library whose build ID is wanted
     char *text;
 };
 

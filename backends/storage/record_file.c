@@ -27,7 +27,7 @@
 #include "backends/storage/file.h"
 #include "proto/core/span.h"
 
-// --- reading ---
+// --- reading the file when it is opened ---
 
 // Returns true if the first line is a complete header of this format with another version.
 static bool is_of_another_version(const struct inf_record_file *file, const char *text)
@@ -58,7 +58,7 @@ static void read_text(struct inf_record_file *file, char *text)
         broken += !sound;
         line = end != NULL ? end + 1 : line + strlen(line);
     }
-    file->damaged = broken > 0; // because a record must not be appended to half a line
+    file->damaged = broken > 0; // a new record must not be appended to half a line
     if (broken > 0)
         inf_log(file->log, INF_LOG_WARNING, "%s damaged lines=%" PRIu32 " kept=%" PRIu32,
                 file->what, broken, kept);
@@ -99,7 +99,7 @@ void inf_record_file_open(struct inf_record_file *file, const char *directory)
             err.text);
 }
 
-// --- writing ---
+// --- appending a record, or writing the file again ---
 
 static bool write_all(int fd, const char *data, size_t size)
 {

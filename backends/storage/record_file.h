@@ -17,13 +17,13 @@
 // An open file. The caller fills the members before the blank line; inf_record_file_open() fills
 // the others. All strings are static.
 struct inf_record_file {
-    const char *name; // "shapes.db"
+    const char *name; // name of the file, such as "shapes.db"
     const char
         *header; // first line of the file with its line end; a file with another header is not read
     const char *what;   // description for log lines: "memory of shapes"
     uint64_t bytes_max; // maximum size; a larger file is rewritten
     const struct inf_log *log;
-    void *context; // argument of `take` and `write`
+    void *context; // passed to the callbacks `take` and `write`
     // Parses a line, which has no checksum and no line end. Returns false if it is not a valid
     // record.
     bool (*take)(void *context, const char *line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client object: its parts, its lock, and its settings.
+// The client object: creating and destroying it, its lock, and its settings.
 #include "client/lib/client.h"
 
 #include <stdio.h>

@@ -73,8 +73,8 @@ static bool must_wake(inferd_client *client)
     uint64_t wake_ns = inf_client_poll_state_wake_ns(client);
     if (!lock->asleep)
         return false;
-    // Compare more than the descriptor's number: while the connection is not greeted, it may have a
-    // new socket with the same number as the socket that poll() waits for.
+    // Compare more than the descriptor's number: while the daemon has not answered the greeting,
+    // the connection may have a new socket with the same number as the one that poll() waits for.
     return client->closing || !client->connection.greeted || client->calls.ended_head != NULL ||
            now.fd != lock->socket.fd || (now.events & ~lock->socket.events) != 0 ||
            (wake_ns != 0 && (lock->until_ns == 0 || wake_ns < lock->until_ns));

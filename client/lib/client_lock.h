@@ -24,15 +24,15 @@ struct inf_client_lock {
     _Atomic uintptr_t owner; // the id of the thread that holds the mutex; 0: the mutex is free
     int wake_fd;             // an eventfd that ends the background thread's poll()
 
-    // The fields below are protected by the mutex.
+    // The fields from `depth` on are protected by the mutex.
     unsigned depth;          // how many times the owner has taken the lock
-    unsigned inside;         // threads of the caller that are inside the library
-    unsigned waiting;        // threads among `inside` that wait for `changed`
-    unsigned callbacks;      // callbacks that are running
+    unsigned inside;         // number of application threads that are inside the library
+    unsigned waiting;        // number of threads among `inside` that wait for `changed`
+    unsigned callbacks;      // number of callbacks that are running
     bool closed_by_callback; // a callback closed the client, so the background thread destroys it
     bool asleep;             // the background thread is in poll() with `socket` and `until_ns`
     struct pollfd socket;
-    uint64_t until_ns; // when that poll() ends without an event; 0: no limit
+    uint64_t until_ns; // when the poll() of the background thread ends without an event; 0: never
 };
 
 // Creates the lock: client->lock. The background thread is not started.

@@ -11,7 +11,8 @@
 // Calls the callbacks of calls that have ended. Returns false if no call had ended.
 bool inf_client_event_loop_dispatch(inferd_client *client);
 
-// Runs one round. Never blocks.
+// Runs one round of the event loop: read, check timeouts, retry, write, call callbacks. Never
+// blocks.
 void inf_client_event_loop_run_once(inferd_client *client);
 
 // Blocks until the socket is ready, or until `until_ns` (0: no limit), and runs a round. If a

@@ -27,7 +27,7 @@ enum {
     EXIT_NO_FILE = 4,
 };
 
-// The model file that is checked, and the results so far.
+// The model file that inferd-check examines, the options of the program, and what it found so far.
 struct check {
     bool inspect;
     struct inf_time_wanted timing;
@@ -56,8 +56,8 @@ static json_t *describe_ports(const struct inf_graph *graph, const struct inf_po
     return list;
 }
 
-// Lists the steps of a plan that run on another device than the plan's own, grouped by device and
-// operator.
+// Lists the steps of a plan that run on another device than the one that the plan was made for,
+// grouped by device and operator.
 static json_t *describe_elsewhere(const struct inf_executable *executable)
 {
     const struct inf_graph *graph = inf_executable_planned_graph(executable);
@@ -83,7 +83,7 @@ static json_t *describe_executable(struct check *check, const struct inf_executa
     const struct inf_plan *plan = inf_executable_plan(executable);
     struct inf_graph_cost cost = inf_graph_cost(graph);
     json_object_set_new(check->report, "macs", json_integer((json_int_t)cost.macs));
-    // The graph is the same for all devices, so only the first device prints it.
+    // Only the first device prints the graph, because the graph is the same for all devices.
     if (check->inspect)
         json_object_set_new(check->report, "graph", inf_inspect_graph(graph));
     struct inf_executable_memory memory = {0};
@@ -260,7 +260,7 @@ static void print_report(const json_t *report)
 }
 
 // Prints why the model does not load. If operators are missing and the error text is too short to
-// name all of them, the function prints the whole list.
+// name all of them, prints `check->lacks`, which lists every missing operator.
 static void print_refusal(const struct check *check, const struct inf_error *err)
 {
     const char *line = check->lacks;
@@ -286,8 +286,8 @@ static void free_check(struct check *check)
     inf_device_list_close(&check->devices);
 }
 
-// Parses --time, or an option that only changes how --time measures, into `timing`. Returns false
-// if `name` is another option or the value is wrong.
+// Parses one option into `timing`: --time, or an option that only changes how --time measures.
+// Returns false if `name` is neither, or if the value is wrong.
 static bool parse_timing(struct inf_time_wanted *timing, const char *name, const char *value)
 {
     char *end = NULL;

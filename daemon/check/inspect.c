@@ -30,7 +30,8 @@ static const char *name_place(enum inf_place place)
     return (size_t)place < INF_ARRAY_LENGTH(names) ? names[place] : "?";
 }
 
-// Describes where a value is stored: an offset in the arena, or the index of an input or output.
+// Describes a value as JSON: data type, shape, and where a run stores it, that is, an offset in the
+// arena or the index of an input or output.
 static json_t *describe_value(const struct inf_graph *graph, const struct inf_plan *plan,
                               uint32_t index)
 {

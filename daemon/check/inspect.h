@@ -16,7 +16,7 @@ json_t *inf_inspect_graph(const struct inf_graph *graph);
 // The caller frees the list. NULL if memory is exhausted.
 json_t *inf_inspect_plan(const struct inf_executable *executable);
 
-// Prints the list from inf_inspect_plan(), one line per step.
+// Prints the list of steps that inf_inspect_plan() returned, one line per step.
 void inf_inspect_print_plan(const json_t *plan);
 
 #endif

@@ -26,9 +26,9 @@ static const struct {
     {"info", INF_LOG_INFO},   {"debug", INF_LOG_DEBUG},
 };
 
-// --- reading the file and its drop-ins ---
+// --- reading the configuration file and its drop-in files ---
 
-// Reads the file at `path`. A missing file is an error only if --config named the file.
+// Reads the configuration file at `path`. A missing file is an error only if --config named it.
 static enum inf_code read_file(struct inf_config *config, const char *path, bool named,
                                enum inf_origin origin, struct inf_error *err)
 {
@@ -74,10 +74,10 @@ static enum inf_code read_drop_ins(struct inf_config *config, const char *file,
     return code;
 }
 
-// --- reading the environment variable ---
+// --- reading the environment variable INFERD_FLAGS ---
 
-// Cuts the next "name=value" off a comma-separated list. A part without "=" belongs to the value
-// before it, because values may contain commas.
+// Cuts the next "name=value" off $INFERD_FLAGS, a comma-separated list. Values may contain commas:
+// text between two commas without "=" continues the value before it.
 static char *next_assignment(char **rest)
 {
     char *assignment = *rest, *end = assignment;
@@ -127,7 +127,7 @@ static enum inf_code read_environment(struct inf_config *config, struct inf_erro
 
 // --- reading the command line ---
 
-// One argument: the key without its dashes, and its value or NULL.
+// One command-line argument: the key without its dashes, and its value, or NULL if it has none.
 struct argument {
     char key[INF_FLAG_NAME_CHARS + 1];
     const char *value;
@@ -159,8 +159,8 @@ static enum inf_code split_argument(struct argument *argument, int argc, char **
     return INF_OK;
 }
 
-// Applies the command-line arguments to `config`. If `config` is NULL, only finds the file that
-// --config names, and whether the run is private, that is, whether --runtime-dir is given.
+// Reads the command-line arguments. With `config`, sets its flags. With `config` NULL, only finds
+// the file that --config names, and sets *private_run if --runtime-dir is given.
 static enum inf_code read_arguments(struct inf_config *config, int argc, char **argv,
                                     const char **file, bool *private_run, struct inf_error *err)
 {
@@ -184,7 +184,7 @@ static enum inf_code read_arguments(struct inf_config *config, int argc, char **
     return INF_OK;
 }
 
-// --- merging the sources ---
+// --- combining file, environment and arguments ---
 
 static void set_defaults(struct inf_config *config)
 {
@@ -197,7 +197,7 @@ static bool was_given(const struct inf_config *config, enum inf_flag_id id)
     return config->origins[id] > INF_ORIGIN_DERIVED;
 }
 
-// Sets the path of a socket to runtime_dir + file, unless a source of the configuration sets it.
+// Sets the path of a socket to RUNTIME_DIR/`file`, unless the user configured the path.
 static enum inf_code set_socket_path(struct inf_config *config, enum inf_flag_id id,
                                      const char *file, struct inf_error *err)
 {
@@ -212,7 +212,7 @@ static enum inf_code set_socket_path(struct inf_config *config, enum inf_flag_id
     return INF_OK;
 }
 
-// Sets a path flag to the empty text, unless a source of the configuration sets the flag.
+// Sets a path flag to the empty text, unless the user configured the flag.
 static void clear_path(struct inf_config *config, enum inf_flag_id id)
 {
     if (was_given(config, id))
@@ -221,7 +221,7 @@ static void clear_path(struct inf_config *config, enum inf_flag_id id)
     config->origins[id] = INF_ORIGIN_DERIVED;
 }
 
-// Derives values that depend on several flags.
+// Computes the flags whose value depends on other flags.
 static enum inf_code derive_values(struct inf_config *config, struct inf_error *err)
 {
     if (config->runtime_dir[0] != '\0') {
@@ -256,7 +256,7 @@ enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
     const char *file = NULL;
     bool private_run = false;
     set_defaults(config);
-    // Help must work even if the configuration is broken.
+    // Look for --help and --version first, so that they work even if the configuration is broken.
     for (int i = 1; i < argc; i++) {
         config->help |= strcmp(argv[i], "--help") == 0;
         config->version |= strcmp(argv[i], "--version") == 0;

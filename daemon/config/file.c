@@ -27,7 +27,7 @@ enum inf_code inf_setting_find(const struct inf_flag_list *list, const struct in
     const struct inf_flag *flag = inf_flag_list_find(list, key, &nearest);
     if (flag != NULL && flag->type == INF_FLAG_ASK && place->file != NULL) {
         nearest = flag->name;
-        flag = NULL; // this flag is allowed on the command line only
+        flag = NULL; // this flag is allowed on the command line only, not in a file
     }
     *out_flag = flag;
     if (flag != NULL)
@@ -51,7 +51,7 @@ enum inf_code inf_setting_set(const struct inf_flag_list *list, void *settings,
     return refuse_setting(err, place, flag->name, value, wanted);
 }
 
-// --- reading a file ---
+// --- reading the lines of a configuration file ---
 
 char *inf_setting_trim(char *text)
 {
@@ -90,8 +90,8 @@ enum inf_code inf_settings_read(const struct inf_flag_list *list, void *settings
         bool whole = length > 0 && line[length - 1] == '\n';
         if (place.line > LINES_MAX)
             return inf_fail(err, INF_INVALID, "%s: more than %d lines", place.file, LINES_MAX);
-        // fgets() stops at a line end, but a NUL byte ends the text here, so the line seems to have
-        // no line end.
+        // fgets() reads past a NUL byte, but strlen() stops there, so a line with a NUL byte looks
+        // like a line that is too long for the buffer.
         if (!whole && !feof(stream))
             return inf_fail(err, INF_INVALID,
                             "%s:%u: longer than %d characters, or with a NUL byte", place.file,

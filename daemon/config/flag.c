@@ -45,7 +45,7 @@ const struct inf_flag_list inf_daemon_flags = {
     .origins_offset = offsetof(struct inf_config, origins),
 };
 
-// --- comparing names ---
+// --- comparing the names of flags ---
 
 // Returns true if two names are equal; '-' equals '_'.
 static bool same_name(const char *a, const char *b)
@@ -55,8 +55,8 @@ static bool same_name(const char *a, const char *b)
     return *a == '\0' && *b == '\0';
 }
 
-// Returns the Levenshtein distance of two texts. For a text longer than INF_FLAG_NAME_CHARS the
-// result is the maximum.
+// Returns the Levenshtein distance of two names. For a name longer than INF_FLAG_NAME_CHARS
+// returns UINT32_MAX.
 static uint32_t edit_distance(const char *a, const char *b)
 {
     size_t width = strlen(b);
@@ -100,7 +100,7 @@ const struct inf_flag *inf_flag_find(const char *name, const char **nearest)
     return inf_flag_list_find(&inf_daemon_flags, name, nearest);
 }
 
-// --- parsing and printing values ---
+// --- parsing and printing the values of flags ---
 
 // Parses decimal digits and at most one suffix K, M or G, which multiplies by a power of 1024.
 static bool parse_whole(const char *text, uint64_t *out_number)
@@ -273,7 +273,7 @@ void inf_flag_list_reset(const struct inf_flag_list *list, void *settings)
         if (list->flags[i].fallback != NULL &&
             !inf_flag_list_set(list, settings, &list->flags[i], list->flags[i].fallback,
                                INF_ORIGIN_DEFAULT, wanted))
-            abort(); // a default in the table is not valid, which is a bug
+            abort(); // a default in the list of flags is not valid, which is a bug
 }
 
 bool inf_flag_parse(struct inf_config *config, const struct inf_flag *flag, const char *text,
@@ -310,7 +310,7 @@ const char *inf_flag_print(const void *settings, const struct inf_flag *flag,
     return text;
 }
 
-// --- describing flags ---
+// --- describing where a value comes from and what is allowed ---
 
 enum inf_origin inf_flag_list_origin(const struct inf_flag_list *list, const void *settings,
                                      const struct inf_flag *flag)

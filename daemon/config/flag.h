@@ -9,14 +9,14 @@
 
 enum inf_flag_type {
     INF_FLAG_TEXT,
-    INF_FLAG_PATH, // "" or absolute
+    INF_FLAG_PATH, // a path: "" or absolute
     INF_FLAG_U32,
     INF_FLAG_U64,
     INF_FLAG_REAL,
     INF_FLAG_BOOL,
     INF_FLAG_WORD,
-    INF_FLAG_ASK,  // a bool that is set by giving its name alone, on the command line only
-    INF_FLAG_LIST, // a text; a second value from the same origin is appended after "; "
+    INF_FLAG_ASK,  // a bool that its name alone sets (--help), on the command line only
+    INF_FLAG_LIST, // a text; a second value from the same file is appended after "; "
 };
 
 // The most characters of the name of a flag.
@@ -26,19 +26,19 @@ struct inf_flag {
     const char *name;
     enum inf_flag_type type;
     size_t offset;        // offset of the flag's member in the settings struct
-    const char *fallback; // the default, written as in the file; NULL: none
-    double min, max;      // allowed range, for numbers
-    bool live;            // can be changed while the daemon runs
-    bool internal;        // may change with any version
+    const char *fallback; // the default, written as in a configuration file; NULL: none
+    double min, max;      // allowed range of a flag that is a number
+    bool live;            // an admin can change the flag while the daemon runs
+    bool internal;        // not a stable interface: the flag may change with any version
     const char *argument; // placeholder for the value in --help, such as "PATH"
     const char *help;
     const char *const *words; // only for flags of type WORD: the allowed words, ended by NULL
-    // Validates a text; on failure writes the allowed values to `wanted`. If NULL, every text is
-    // valid.
+    // Validates a text; on failure writes the allowed values to `wanted`. If the function pointer
+    // is NULL, every text is valid.
     bool (*check)(const char *text, char *wanted, size_t size);
 };
 
-// A list of flags that are members of one struct.
+// The flags whose values are the members of one settings struct.
 struct inf_flag_list {
     const struct inf_flag *flags;
     uint32_t count;
@@ -50,20 +50,20 @@ struct inf_flag_list {
 const struct inf_flag *inf_flag_list_find(const struct inf_flag_list *list, const char *name,
                                           const char **nearest);
 
-// Parses a text and sets a flag. On failure `wanted` says what is allowed: "a number from 1 to 32".
+// Size of the buffer `wanted`, in which parsers say what is allowed: "a number from 1 to 32".
 #define INF_FLAG_WANTED_SIZE 128
 bool inf_flag_list_set(const struct inf_flag_list *list, void *settings,
                        const struct inf_flag *flag, const char *text, enum inf_origin origin,
                        char wanted[INF_FLAG_WANTED_SIZE]) INF_NODISCARD;
 
-// Sets every flag of the struct to its default.
+// Sets every flag in `settings` to its default.
 void inf_flag_list_reset(const struct inf_flag_list *list, void *settings);
 
 // Returns where the value of a flag came from.
 enum inf_origin inf_flag_list_origin(const struct inf_flag_list *list, const void *settings,
                                      const struct inf_flag *flag);
 
-// Writes the value of a flag as in the file. Returns `text`.
+// Writes the value of a flag to `text` as a configuration file would contain it. Returns `text`.
 const char *inf_flag_print(const void *settings, const struct inf_flag *flag,
                            char text[INF_CONFIG_TEXT]);
 
@@ -93,7 +93,7 @@ const char *inf_origin_name(enum inf_origin origin);
 // Returns the name of a type: "string", "int" and so on; static.
 const char *inf_flag_type_name(enum inf_flag_type type);
 
-// Describes the allowed values: "yes or no", "a number from 1 to 32".
+// Writes the allowed values of a flag to `wanted`: "yes or no", "a number from 1 to 32".
 void inf_flag_wanted(const struct inf_flag *flag, char wanted[INF_FLAG_WANTED_SIZE]);
 
 #endif

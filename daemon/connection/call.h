@@ -6,18 +6,18 @@
 
 #include "daemon/connection/state.h"
 
-// Links a new call into the list of the connection.
+// Links a new call into connection->calls, the calls in flight on this connection.
 void inf_connection_link_call(struct inf_connection *connection, struct inf_call *call) INF_ON_LOOP;
 
-// Takes a call out of the list of the connection.
+// Removes a call from connection->calls.
 void inf_connection_unlink_call(struct inf_connection *connection,
                                 struct inf_call *call) INF_ON_LOOP;
 
-// Records that the final reply of a call is queued or written. A call is answered exactly once.
+// Records that the final reply of a call is queued or written. Called exactly once for each call.
 void inf_connection_mark_answered(struct inf_connection *connection,
                                   struct inf_call *call) INF_ON_LOOP;
 
-// Charges the user for a request with this number of data bytes.
+// Charges a request with this number of data bytes to the quota of the connection's user.
 //
 // INF_EXHAUSTED  the user has too many requests, or too much data, in flight.
 enum inf_code inf_connection_charge(struct inf_connection *connection, uint64_t bytes,
@@ -33,17 +33,17 @@ void inf_connection_refund(struct inf_quota_user *payer, uint64_t bytes) INF_ON_
 enum inf_code inf_connection_check_credit(const struct inf_connection *connection, uint64_t bytes,
                                           struct inf_fault *fault) INF_NODISCARD;
 
-// Asks the worker to stop, but leaves the reply of the call to the worker. If `abandon` is set, the
-// call is also removed from the connection, as if it were answered.
+// Asks the worker to stop computing a call. The worker still writes the reply of the call. If
+// `abandon` is set, the call is also removed from the connection, as if it were answered.
 void inf_connection_leave_call(struct inf_connection *connection, struct inf_call *call,
                                bool abandon) INF_ON_LOOP;
 
-// Withdraws a call that was unlinked, and refunds it if no worker has it. Returns true if the call
-// is freed, and false if a worker still has it.
+// Takes a call, which is not linked to a connection, back from the scheduler. Returns true if this
+// freed and refunded the call, and false if a worker still runs it and will return it later.
 bool inf_connection_withdraw_call(struct inf_connection *connection,
                                   struct inf_call *call) INF_ON_LOOP;
 
-// Withdraws every call of the connection without a reply, because no reply can reach the client.
+// Ends every call of the connection without a reply, because no reply can reach the client.
 void inf_connection_abandon_calls(struct inf_connection *connection) INF_ON_LOOP;
 
 // Frees a call that is done, refunds its user, and charges the device time that it took.

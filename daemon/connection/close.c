@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Closing happens in two steps. inf_connection_close() releases everything that the connection
-// holds, and may be called inside any callback. The memory is freed only at the end of the
-// callback, so that the calling functions may still read the state.
+// holds, and may be called inside any callback. The memory of the connection is freed only by
+// inf_connections_flush() at the end of the callback, so that the callers of
+// inf_connection_close() may still read its fields.
 #include "daemon/connection/close.h"
 
 #include <event2/event.h>

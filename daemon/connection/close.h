@@ -9,7 +9,7 @@
 // next inf_connections_flush() frees the memory.
 void inf_connection_close(struct inf_connection *connection) INF_ON_LOOP;
 
-// Frees a closed connection, or one that was never added to the set.
+// Frees a closed connection, or one that was never added to struct inf_connections.
 void inf_connection_free(struct inf_connection *connection) INF_ON_LOOP;
 
 #endif

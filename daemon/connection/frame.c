@@ -65,8 +65,8 @@ static void take_open_frame(struct inf_connection *connection, struct inf_frame 
         inf_connection_fail(connection, &err);
         break;
     default:
-        // Ignore a frame of unknown type, which belongs to a later minor version. The assembler has
-        // already checked that frames of this type may be ignored.
+        // Ignore a frame whose type this daemon does not know; it belongs to a later minor version
+        // of the protocol. The assembler has already checked that the type may be ignored.
         break;
     }
 }

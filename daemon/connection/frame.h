@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state machine of a connection.
+// The state machine of a connection: what each frame from the client causes.
 #ifndef INF_DAEMON_CONNECTION_FRAME_H
 #define INF_DAEMON_CONNECTION_FRAME_H
 

@@ -21,8 +21,8 @@
 // The most calls of recvmsg() per wake-up, so that one busy client does not starve the others.
 #define READS_PER_WAKEUP 4
 // The highest number of descriptors in one message (SCM_MAX_FD of the kernel). The buffer has room
-// for all of them, because the kernel closes the rest on the receiving thread, which is the loop,
-// and close() may block.
+// for all of them. Otherwise the kernel would close the remaining ones on the receiving thread,
+// which is the loop, and close() may block.
 #define FDS_PER_MESSAGE 253u
 // Data of this size or more is read directly into its final buffer.
 #define DIRECT_BYTES 4096u
@@ -42,8 +42,8 @@ void inf_connection_on_timer(int fd, short what, void *context)
     struct inf_error err;
     connection->timer_ns = 0;
     uint64_t due = inf_connection_due_ns(connection);
-    // Treat timeouts within the next millisecond as expired, because libevent timers may fire up to
-    // a millisecond early.
+    // Handle timeouts that end within the next millisecond too, because a libevent timer may fire
+    // up to a millisecond early.
     uint64_t now_ns = inf_clock_ns() + INF_NS_PER_MS;
     uint32_t timeout_ms = set->options.config->reply_soft_ms;
     if (due == 0 || due > now_ns) {
@@ -91,8 +91,8 @@ static void feed_assembler(struct inf_connection *connection, struct inf_span by
     } while (bytes.size > 0 && connection->state <= INF_CONNECTION_OPEN);
 }
 
-// Passes received descriptors to the assembler. read_socket() has already reserved them in the
-// user's quota.
+// Passes descriptors that the client sent to the assembler. read_socket() has already charged them
+// to the user's quota.
 static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *message,
                               struct inf_error *err) INF_ON_LOOP
 {
@@ -190,8 +190,8 @@ void inf_connection_on_readable(int fd, short what, void *context)
     inf_role_enter_loop();
     struct inf_connection *connection = context;
     struct inf_connections *set = connection->set;
-    // Workers may have answered this client already. Record these replies first, so that the next
-    // request of the client finds enough credit.
+    // Workers may have written replies to this client already. Record these replies first, because
+    // they free credit that the next request of the client needs.
     inf_connections_take_done(set);
     inf_deferred_close_settle(set->options.deferred_close);
     for (int i = 0; connection->state <= INF_CONNECTION_OPEN && i < READS_PER_WAKEUP; i++)

@@ -18,7 +18,7 @@ void inf_connection_mark_dirty(struct inf_connection *connection)
     connection->set->dirty = connection;
 }
 
-// Encodes the metadata into set->head, behind the space for the frame header.
+// Encodes the metadata of a frame into set->head, after the bytes left free for the frame header.
 static enum inf_code encode_metadata(struct inf_connections *set, enum inf_message_kind kind,
                                      const union inf_message *message, size_t *out_size,
                                      struct inf_error *err)
@@ -98,8 +98,8 @@ void inf_connection_send(struct inf_connection *connection, const struct inf_rep
     inf_connection_send_fault(connection, reply, &fault);
 }
 
-// Sends as many DATA frames as needed for data that does not fit into the final frame, and returns
-// the remaining data for the final frame.
+// Sends as many DATA frames as needed for reply data that does not fit into the final RESPONSE
+// frame. Returns the remaining data, which the final frame carries.
 static struct inf_span send_pieces(struct inf_connection *connection, const struct inf_reply *final,
                                    struct inf_span data) INF_ON_LOOP
 {

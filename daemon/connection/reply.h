@@ -5,27 +5,28 @@
 
 #include "daemon/connection/state.h"
 
-// A frame to be sent, without its metadata.
+// A frame to be sent to the client: all but its metadata, which the caller passes separately.
 struct inf_reply {
     uint8_t type;
     uint16_t flags;
     uint16_t method;
     uint64_t stream_id;
-    uint64_t order_key; // order key of the request, for its final reply; else 0
-    // The data bytes; must stay valid as long as `data` in struct inf_output_item requires.
+    uint64_t order_key; // if this is a final reply: order key of the request; otherwise 0
+    // The data bytes of the frame: in `buffer`, or in the buffer of a later frame of the same
+    // reply.
     struct inf_span data;
-    uint8_t *buffer; // a buffer of the buffer pool; the callee takes ownership; NULL: none
+    uint8_t *buffer; // pool buffer that holds `data`; the callee takes ownership; NULL: none
     size_t capacity;
     // Descriptor to send with the frame, plus 1; the callee closes the descriptor; 0: none.
     int fd_plus_1;
 };
 
-// Encodes and queues a frame. If the metadata does not fit, a Status with that error is sent
-// instead. If there is no memory, the connection is closed.
+// Encodes and queues a frame. If the metadata does not fit into a frame, sends a Status message
+// with this error instead. If memory is exhausted, closes the connection.
 void inf_connection_send(struct inf_connection *connection, const struct inf_reply *reply,
                          enum inf_message_kind kind, const union inf_message *message) INF_ON_LOOP;
 
-// Sends a Status made from `fault`, like inf_connection_send(). INF_FRAME_FLAG_ERROR is added.
+// Sends `fault` as a Status message, like inf_connection_send(). Adds INF_FRAME_FLAG_ERROR.
 void inf_connection_send_fault(struct inf_connection *connection, const struct inf_reply *reply,
                                const struct inf_fault *fault) INF_ON_LOOP;
 
@@ -35,10 +36,10 @@ void inf_connection_answer(struct inf_connection *connection, const struct inf_r
                            const struct inf_answer *answer,
                            const struct inf_fault *fault) INF_ON_LOOP;
 
-// Marks the connection to be flushed by the next inf_connections_flush().
+// Marks the connection as having queued frames, which the next inf_connections_flush() writes.
 void inf_connection_mark_dirty(struct inf_connection *connection) INF_ON_LOOP;
 
-// Sends MEM_RELEASED for every region that was released since the last call.
+// Sends a MEM_RELEASED frame for every region released since the last call of this function.
 void inf_connection_report_released(struct inf_connection *connection) INF_ON_LOOP;
 
 #endif

@@ -9,7 +9,7 @@
 void inf_connection_take_request(struct inf_connection *connection,
                                  struct inf_frame *frame) INF_ON_LOOP;
 
-// Handles a CANCEL frame. Streams that are over or never existed are ignored.
+// Handles a CANCEL frame. Does nothing if its stream is already answered or never existed.
 void inf_connection_take_cancel(struct inf_connection *connection,
                                 const struct inf_frame *frame) INF_ON_LOOP;
 

@@ -57,7 +57,7 @@ static void unlink_by_age(struct inf_connection *connection, struct inf_upload *
         connection->newest_upload = upload->older;
 }
 
-// Frees the data of an upload and refunds it to the user; the upload itself stays in the table.
+// Frees the data of an upload and refunds it to the user; the upload stays in the table of uploads.
 static void release_data(struct inf_connection *connection, struct inf_upload *upload) INF_ON_LOOP
 {
     if (upload->data == NULL)

@@ -18,7 +18,7 @@ static void close_unwatched(struct inf_connection *connection) INF_ON_LOOP
     inf_connection_close(connection);
 }
 
-// Adds the event to the loop or removes it, and notes the new state in *state.
+// Registers the event with libevent or removes it, and records in *state whether it is registered.
 static void set_watched(struct inf_connection *connection, struct event *event, bool *state,
                         bool on) INF_ON_LOOP
 {

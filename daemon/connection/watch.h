@@ -14,7 +14,7 @@ void inf_connection_set_writing(struct inf_connection *connection, bool on) INF_
 // Returns how many bytes of replies are queued because the client has not read them.
 uint64_t inf_connection_waiting_bytes(const struct inf_connection *connection);
 
-// Returns the time at which the earliest running timeout of the client expires; 0: no timeout runs.
+// Returns the time at which the connection's earliest timeout expires; 0: no timeout runs.
 uint64_t inf_connection_due_ns(const struct inf_connection *connection);
 
 // Sets the timer if it would otherwise fire after the earliest timeout. A timer that fires too

@@ -6,11 +6,11 @@
 
 #include "daemon/load/load_job.h"
 
-// Races the candidates of the placement of job->base, and stores the result in job->race.decision.
-// Candidates below fp32 take part only if the precision check admits them.
+// Times the candidates in the placement of job->base against each other, and stores the result in
+// job->race.decision. Candidates below fp32 take part only if the precision check admits them.
 //
 // INF_CANCELLED  the daemon ends.
-// INF_INVALID, INF_UNAVAILABLE, INF_EXHAUSTED  as inf_race_run().
+// INF_INVALID, INF_UNAVAILABLE, INF_EXHAUSTED  inf_race_run() returned this error.
 enum inf_code inf_background_race_run(struct inf_load_job *job,
                                       const struct inf_load_options *options,
                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a model with inspection on (backends/exec/inspect.h), and turns the recorded values into
-// rows: names, shapes, times, value ranges and differences.
+// Runs a model with inspection on (backends/exec/inspect.h), and turns the recorded values into one
+// report entry per node: name, shape, time, value range and difference from another device.
 #include "daemon/load/inspect.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "proto/core/span.h"
 #include "proto/core/utf8.h"
 
-// A profile shows the fastest of this many runs.
+// A profile runs the model this many times and reports the fastest run.
 #define PROFILE_RUNS 5
 
 bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode)
@@ -41,7 +41,7 @@ struct work {
     const struct inf_inspect_sink *sink;
     struct inf_inspection *subject, *other;
     struct inf_inspect_rows *rows;
-    bool parted; // an earlier node was already reported as differing
+    bool parted; // true: the two devices already differed at an earlier node
 };
 
 // --- describing one node ---

@@ -21,15 +21,15 @@ bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode);
 // A request to inspect a model.
 struct inf_inspect_request {
     enum inf_inspect_mode mode;
-    struct inf_device *device;    // borrowed from the device list
-    struct inf_device *against;   // the device to compare with; only for diff
-    enum inf_precision precision; // precision on `device`; AUTO: as the model is placed
-    double tolerance;             // allowed difference; only for diff
-    // True: the client gave `inputs`; false: the daemon generates inputs, with 1 for open
-    // dimensions.
+    struct inf_device *device;    // device that runs the inspected model; borrowed
+    struct inf_device *against;   // device to compare with; only for INF_INSPECT_DIFF
+    enum inf_precision precision; // precision of the run; AUTO: that of the model's placement
+    double tolerance;             // allowed difference of values; only for INF_INSPECT_DIFF
+    // True: the client gave `inputs`; false: the daemon generates inputs, in which dimensions of
+    // open size have size 1.
     bool given;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
-    struct inf_blob *inputs[INF_LIMIT_TENSORS]; // one reference each
+    struct inf_blob *inputs[INF_LIMIT_TENSORS]; // tensors from the client; one reference to each
 };
 
 // Frees the request with its inputs. NULL is allowed.
@@ -38,7 +38,8 @@ void inf_inspect_request_destroy(struct inf_inspect_request **order);
 // The most nodes in one report; a larger model is described by several reports.
 #define INF_INSPECT_ROWS 48u
 
-// A report about up to INF_INSPECT_ROWS nodes. Also contains the texts that its entries point to.
+// A report about up to INF_INSPECT_ROWS nodes, one entry each. `texts` holds the strings that the
+// entries point to.
 struct inf_inspect_rows {
     uint32_t count;
     struct inf_node_entry entries[INF_INSPECT_ROWS];
@@ -47,14 +48,14 @@ struct inf_inspect_rows {
     } texts[INF_INSPECT_ROWS];
 };
 
-// A callback and its context. The callback receives each report, which is from calloc(), and frees
-// it.
+// Receives the reports of one inspection. The callback must release each report with free().
 struct inf_inspect_sink {
     void (*take)(void *context, struct inf_inspect_rows *rows, uint32_t percent);
     void *context;
 };
 
-// Runs the model as requested, and passes a row for each node to the sink, in order.
+// Runs the model as requested, and passes reports with one entry per node to the sink, in the order
+// of the nodes.
 //
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot be inspected; the
 //              text says why.

@@ -10,7 +10,7 @@
 // The warm-up runs on zeros (daemon/load/warm_up.h). If job->base is set, no model file is read:
 // the new model gets a copy of that model's graph.
 //
-// The errors are those of finding, importing and compiling.
+// Returns the errors of finding, importing and compiling a model.
 enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_options *options,
                              const struct inf_load_progress_sink *progress,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

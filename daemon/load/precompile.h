@@ -8,7 +8,7 @@
 // Compiles job->base for the shapes of the job, without running it.
 //
 // INF_INVALID  the shapes cannot be parsed, or do not fit the model; the text says why.
-// INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  as inf_model_acquire().
+// INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  inf_model_acquire() returned this error.
 enum inf_code inf_precompile_run(const struct inf_load_job *job,
                                  const struct inf_load_progress_sink *progress,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

@@ -10,8 +10,7 @@
 #include "daemon/model/devices.h"
 #include "daemon/policy/run_estimate.h"
 
-// Returns the time of one run. A first, unmeasured run fills the caches; the second run is
-// measured.
+// Measures the time of one run. An unmeasured run before it fills the caches.
 static enum inf_code time_run(struct inf_executable *executable, uint64_t *out_run_ns,
                               struct inf_error *err) INF_MAY_BLOCK
 {

@@ -9,15 +9,15 @@
 #include "backends/registry.h"
 #include "daemon/load/warm_plan.h"
 
-// The highest number of replicas, that is devices times sets of shapes.
+// The most replicas of a model, counting each combination of a device and a set of shapes.
 #define INF_REPLICAS_MAX 32
 
-// Immutable once the model is served.
+// The replicas of a model. Immutable once the model is served.
 struct inf_replicas {
-    // Number of entries in the array below; 0: the model runs on its main device only.
+    // Number of used elements of `entries`; 0: the model runs on its main device only.
     uint32_t count;
     struct inf_replica {
-        uint32_t device_index; // index in the device list
+        uint32_t device_index; // index of the device in the device list
         uint64_t key;          // estimate key of the shapes (daemon/policy/run_estimate.h)
         uint64_t run_ns;       // run time on this device, measured at load
     } entries[INF_REPLICAS_MAX];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the shape sets of a warm-up without duplicates. The array holds one row of shapes per
-// set.
+// Collects the shape sets of a warm-up without duplicates. A shape set has one shape per input of
+// the model; the sets are stored one after the other in one array.
 #include "daemon/load/warm_plan.h"
 
 #include <assert.h>
@@ -19,8 +19,8 @@ static struct inf_shape *find_next_set(const struct inf_warm_plan *plan)
     return &plan->shapes[(size_t)plan->count * plan->input_count];
 }
 
-// Keeps the shape set that was built at find_next_set(), unless the plan already contains the same
-// set.
+// Adds the shape set that was written to find_next_set() to the plan, unless the plan already
+// contains the same set.
 static void keep_set(struct inf_warm_plan *plan)
 {
     const struct inf_shape *added = find_next_set(plan);

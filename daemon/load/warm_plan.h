@@ -12,17 +12,18 @@ struct inf_warm_plan {
     // Number of shape sets; 0: no set is known, because the model does not even give the ranks of
     // its inputs.
     uint32_t count;
-    uint32_t given; // the first `given` sets come from the settings; each of them must work
-    // The next `seen` sets are shapes of earlier requests; they are dropped if they fail.
+    uint32_t given; // number of sets from the settings, which come first; each of them must work
+    // Number of sets from earlier requests, which come next; a set that fails is dropped.
     uint32_t seen;
     bool guessed;             // true: there is only one set, and it guesses 1 for open dimensions
     uint32_t input_count;     // inputs of the model
     struct inf_shape *shapes; // all sets one after the other, with input_count shapes each
 };
 
-// Plans the sets for a graph. `given` is a text of sets by input name (daemon/model/shapes.h).
-// `seen` is a text of sets in the order of the inputs; sets in `seen` that do not fit are left out.
-// Call inf_warm_plan_fini() even after a failure.
+// Plans the shape sets for a graph. `given` is the text from the settings, with sets of
+// "NAME=SHAPE" (daemon/model/shapes.h). `seen` is a text with the sets of earlier requests, in the
+// order of the inputs; sets in `seen` that do not fit are left out. Call inf_warm_plan_fini() even
+// after a failure.
 //
 // INF_INVALID    a set of `given` does not fit the model; the text gives the reason.
 // INF_EXHAUSTED  memory.
@@ -33,7 +34,7 @@ enum inf_code inf_warm_plan_make(struct inf_warm_plan *plan, const struct inf_gr
 // Returns the shapes of set `index`, one per input.
 const struct inf_shape *inf_warm_plan_set(const struct inf_warm_plan *plan, uint32_t index);
 
-// Frees the plan.
+// Frees the shape sets of the plan.
 void inf_warm_plan_fini(struct inf_warm_plan *plan);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define NAMES_SIZE 256
 
-// Writes the names of all devices, separated by commas.
+// Writes the names of all devices to `text`, separated by commas.
 static const char *list_names(const struct inf_device_list *devices, char names[NAMES_SIZE])
 {
     names[0] = '\0';
@@ -72,7 +72,8 @@ enum inf_code inf_model_device_find(const struct inf_device_list *devices, const
                            list_names(devices, names));
 }
 
-// Checks that a device may be chosen, and that `named` (NULL: none is named) is allowed.
+// Checks that the rules allow at least one device, and that they allow `named`, the device that the
+// settings of the model name; NULL: they name none.
 static enum inf_code check_allowed(const struct inf_device_list *devices,
                                    const struct inf_allow_rules *rules,
                                    const struct inf_device *named, struct inf_error *err)

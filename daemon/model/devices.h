@@ -15,18 +15,18 @@ void inf_model_devices_prune(struct inf_device_list *devices, const struct inf_a
 
 // Finds the device called `name`. The result is borrowed from the list.
 //
-// INF_NOT_FOUND  (NO_DEVICE) the text lists the devices.
+// INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists all devices.
 enum inf_code inf_model_device_find(const struct inf_device_list *devices, const char *name,
                                     struct inf_device **out_device,
                                     struct inf_error *err) INF_NODISCARD;
 
 // Finds the device that the settings of a model name. If they name none, returns `otherwise`; if
-// they ask for the best device, returns NULL. The result is borrowed. Also fills the rules for
-// choosing a device automatically; the texts in the rules belong to the settings. `power` is the
-// power preference of the daemon.
+// they ask for the best device, returns NULL. The result is borrowed from `devices`. Also fills the
+// rules for choosing a device automatically; the texts in the rules belong to the settings. `power`
+// is the power preference of the daemon.
 //
-// INF_NOT_FOUND  (NO_DEVICE) there is no such device, or none that is allowed; the text lists them.
-// INF_INVALID    (BAD_PARAMETER) the device is named and not allowed.
+// INF_NOT_FOUND  (NO_DEVICE) there is no such device, or none is allowed; the text lists them.
+// INF_INVALID    (BAD_PARAMETER) the settings name a device that is not allowed.
 enum inf_code inf_model_device_choose(const struct inf_model_config *config,
                                       const struct inf_device_list *devices,
                                       struct inf_device *otherwise, enum inf_power power,

@@ -16,15 +16,15 @@
 // The highest number of models in the file; a further model replaces the oldest one.
 #define INF_SERVED_SHAPES_MODELS 512u
 
-// Sets of shapes per model, and characters of one set: "1x128,1x128", in the order of the inputs.
-// Longer sets are not saved.
+// Number of shape sets that are saved per model. A set with more than INF_SERVED_SHAPES_SET_TEXT
+// characters ("1x128,1x128", in the order of the inputs) is not saved.
 #define INF_SERVED_SHAPES_SETS     4u
 #define INF_SERVED_SHAPES_SET_TEXT 160u
 
-// Buffer size for all sets of a model as text, separated by ";", with the last served set first.
+// Buffer size for all shape sets of a model as text, separated by ";", the last served set first.
 #define INF_SERVED_SHAPES_TEXT (INF_SERVED_SHAPES_SETS * INF_SERVED_SHAPES_SET_TEXT)
 
-// The shortest time between two writes for one model, in nanoseconds.
+// The shortest time between two writes of one model's shape sets, in nanoseconds.
 #define INF_SERVED_SHAPES_PAUSE_NS ((uint64_t)10 * 1000000000u)
 
 // --- shape sets of one model; used by the loop ---
@@ -43,11 +43,11 @@ struct inf_served_shape_set {
 bool inf_served_shapes_note(struct inf_served_shape_set *served, uint64_t key,
                             const struct inf_shape *shapes, uint32_t count, uint64_t now_ns);
 
-// Writes all sets, separated by ";". Returns `text`.
+// Writes all shape sets to `text`, separated by ";". Returns `text`.
 const char *inf_served_shapes_print(const struct inf_served_shape_set *served,
                                     char text[INF_SERVED_SHAPES_TEXT]);
 
-// Reads as many sets from a text as the list has room for.
+// Reads shape sets from a text, at most INF_SERVED_SHAPES_SETS.
 void inf_served_shapes_take(struct inf_served_shape_set *served, const char *text);
 
 // --- the file of saved shapes; used by one thread ---
@@ -62,15 +62,15 @@ enum inf_code inf_served_shapes_open(struct inf_served_shapes **out_db, const ch
                                      const struct inf_log *log,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees the object. NULL is allowed.
+// Frees the saved shapes in memory. The file stays. NULL is allowed.
 void inf_served_shapes_close(struct inf_served_shapes **db);
 
-// Returns the sets of the model whose file has this hash; "" if none are known. The text is valid
-// until the next inf_served_shapes_keep().
+// Returns the shape sets of the model whose file has this hash; "" if none are known. The text is
+// valid until the next inf_served_shapes_keep().
 const char *inf_served_shapes_find(const struct inf_served_shapes *db, uint64_t content_hash);
 
-// Saves the sets of a model, and appends them to the file if they changed. A file that cannot be
-// written is logged once.
+// Saves the shape sets of a model, and appends them to the file if they changed. If the file cannot
+// be written, logs this once.
 void inf_served_shapes_keep(struct inf_served_shapes *db, uint64_t content_hash,
                             const char *text) INF_MAY_BLOCK;
 

@@ -15,20 +15,22 @@
 // The most sets of shapes in one text.
 #define INF_SHAPE_SETS 8
 
-// One set of input shapes. An input of the model need not have a shape in the set.
+// One set of input shapes. Inputs of the model that have no entry get the model's own shape.
 struct inf_shape_set {
     uint32_t count;
     struct {
-        // Name of the input, not terminated, points into the parsed text. NULL: the only input.
+        // Name of the input: points into the parsed text, so it has no final NUL. NULL: the text
+        // gives no name, because the model has only one input.
         const char *name;
         uint32_t name_length;
         struct inf_shape shape;
     } entries[INF_LIMIT_TENSORS];
 };
 
-// Parses the next set and advances *text. At the end of the text, `set` becomes empty.
+// Parses the next set of "NAME=SHAPE" and advances *text. At the end of the text, `set` becomes
+// empty.
 //
-// INF_INVALID  a part cannot be parsed; the text names the part, and says what was wanted.
+// INF_INVALID  a word of the text cannot be parsed; the error text names it and what is allowed.
 enum inf_code inf_shape_set_next(struct inf_shape_set *set, const char **text,
                                  struct inf_error *err) INF_NODISCARD;
 
@@ -41,8 +43,8 @@ enum inf_code inf_shape_set_next(struct inf_shape_set *set, const char **text,
 enum inf_code inf_shape_set_bind(const struct inf_shape_set *set, const struct inf_graph *graph,
                                  struct inf_shape *shapes, struct inf_error *err) INF_NODISCARD;
 
-// Like inf_shape_set_bind(), for shapes without names, in the order of the inputs. Returns false if
-// they do not fit.
+// Like inf_shape_set_bind(), for entries without names, in the order of the inputs. Returns false
+// if the shapes do not fit the model.
 bool inf_shape_set_bind_in_order(const struct inf_shape_set *set, const struct inf_graph *graph,
                                  struct inf_shape *shapes);
 

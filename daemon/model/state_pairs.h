@@ -23,7 +23,7 @@ bool inf_state_pairs_check(const char *text, char *wanted, size_t size);
 // most INF_LIMIT_TENSORS pairs, and may have none.
 //
 // INF_INVALID  (BAD_PARAMETER) the text names an output or input that the graph does not have,
-//              names one twice, or pairs two tensors that cannot be the same.
+//              names one twice, or pairs two tensors of different types or incompatible shapes.
 enum inf_code inf_state_pairs_find(const struct inf_graph *graph, const char *text,
                                    struct inf_state_pair pairs[INF_LIMIT_TENSORS],
                                    uint32_t *out_count, struct inf_error *err) INF_NODISCARD;

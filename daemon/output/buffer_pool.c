@@ -58,7 +58,7 @@ void inf_pool_destroy(struct inf_pool **pool)
     *pool = NULL;
 }
 
-// Returns the index of the smallest class whose buffers hold `size_bytes`.
+// Returns the index of the free list with the smallest buffers that hold `size_bytes`.
 static size_t find_class(size_t size_bytes)
 {
     assert(size_bytes <= INF_POOL_BYTES_MAX);
@@ -72,8 +72,8 @@ static size_t find_class_bytes(size_t class)
     return (size_t)1 << (class + CLASS_MIN);
 }
 
-// Allocates a buffer and zeroes it, so that bytes that a frame leaves unwritten never reveal other
-// heap memory.
+// Allocates a buffer and zeroes it, so that a client never receives other heap memory in bytes of a
+// frame that nothing was written to.
 static void *alloc_buffer(size_t size_bytes)
 {
     size_t room = inf_size_align(size_bytes + INF_BLOB_SLACK_BYTES, ALIGNMENT);

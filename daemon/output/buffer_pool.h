@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers for the data segments of frames, kept for reuse: in the steady state, nothing is
-// allocated between a request and its reply. Any thread; the lock is held only to link or unlink a
-// buffer.
+// allocated between a request and its reply. Any thread may use a pool; its lock is held only to
+// link or unlink a buffer.
 #ifndef INF_DAEMON_OUTPUT_BUFFER_POOL_H
 #define INF_DAEMON_OUTPUT_BUFFER_POOL_H
 
@@ -25,7 +25,8 @@ enum inf_code inf_pool_create(struct inf_pool **out_pool, size_t kept_bytes_max,
 void inf_pool_destroy(struct inf_pool **pool);
 
 // Returns a buffer of at least `size_bytes`, aligned to 64 bytes and followed by
-// INF_BLOB_SLACK_BYTES readable bytes. The content is undefined. Returns NULL without memory.
+// INF_BLOB_SLACK_BYTES readable bytes. The content is undefined. Returns NULL if memory is
+// exhausted.
 void *inf_pool_acquire(struct inf_pool *pool, size_t size_bytes) INF_NODISCARD;
 
 // Releases a buffer; `size_bytes` is the size that it was acquired with. NULL is allowed.

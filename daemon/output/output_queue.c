@@ -28,17 +28,17 @@
 
 #include "backends/base/clock.h"
 
-// Size of the space for the head inside a frame. The heads of inference replies fit; a longer head
-// is stored in a buffer of the pool.
+// Size of the space inside a queued frame for its header and metadata (the head). The heads of
+// inference replies fit; a longer head is stored in a buffer of the pool.
 #define HEAD_BYTES 960
-// The highest number of unused frames that are kept for reuse; together they take 1 MiB.
+// The most unused frame objects that are kept for reuse; together they take 1 MiB.
 #define UNUSED_MAX 1024
 // The most frames written with one system call.
 #define GATHER 16
 
 struct inf_output_frame {
     struct inf_output_frame *next;
-    uint8_t *head; // points to `own`, or to a buffer of the pool
+    uint8_t *head; // header and metadata: points to `own`, or to a buffer of the pool
     size_t head_bytes;
     const uint8_t *data;
     size_t data_bytes;
@@ -175,8 +175,8 @@ void inf_output_append(struct inf_output *output, struct inf_output *from)
     *from = (struct inf_output){0};
 }
 
-// Appends to `parts` the bytes of the range that are not written yet, that is, all but the first
-// `sent`.
+// Appends to `parts`, the ranges for sendmsg(), a range of bytes without its first `sent` bytes,
+// which are already written.
 static size_t append_rest(struct iovec *parts, size_t count, const uint8_t *bytes, size_t size,
                           size_t sent)
 {
@@ -203,7 +203,7 @@ static size_t gather_frames(const struct inf_output *output, struct iovec parts[
     return count;
 }
 
-// Records that `size` more bytes are written, and releases frames that are complete.
+// Records that the socket accepted `size` more bytes, and releases frames that are complete.
 static void advance_frames(struct inf_output *output, struct inf_output_store *store, size_t size)
 {
     output->bytes -= size;
@@ -225,7 +225,7 @@ static void advance_frames(struct inf_output *output, struct inf_output_store *s
     assert(size == 0);
 }
 
-// Attaches a descriptor to a message.
+// Attaches a descriptor to a message for sendmsg().
 static void attach_fd(struct msghdr *message, char control[CMSG_SPACE(sizeof(int))], int fd)
 {
     memset(control, 0, CMSG_SPACE(sizeof(int)));

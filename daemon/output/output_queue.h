@@ -14,8 +14,8 @@
 
 struct inf_output_frame;
 
-// Frame objects without content, kept for reuse and shared by all connections. Embedded in the set
-// of connections.
+// Empty frame objects, kept for reuse and shared by all connections. Embedded in struct
+// inf_connections.
 struct inf_output_store {
     struct inf_pool *pool; // outlives the store
     struct inf_output_frame *unused;
@@ -31,14 +31,14 @@ void inf_output_store_fini(struct inf_output_store *store);
 // The queued frames of one connection. Embedded in the connection; all zero is an empty queue.
 struct inf_output {
     struct inf_output_frame *first, *last;
-    uint64_t bytes; // bytes that are not written yet
-    // When the socket stopped accepting the bytes of frame `first`; 0: it accepts bytes.
+    uint64_t bytes; // bytes of all queued frames that are not written yet
+    // Time at which the socket stopped accepting the bytes of frame `first`; 0: it accepts bytes.
     uint64_t first_since_ns;
 };
 
-// A frame to be sent.
+// A frame to be queued.
 struct inf_output_item {
-    struct inf_span head; // header and metadata; copied
+    struct inf_span head; // header and metadata, which the queue copies
     struct inf_span data; // data in the buffer of this frame, or of a later frame of the same reply
     uint8_t *buffer; // a buffer of the pool, or NULL; the queue takes ownership, even on failure
     size_t capacity; // size that `buffer` was acquired with
@@ -47,37 +47,37 @@ struct inf_output_item {
 
 // Appends a frame to the queue.
 //
-// INF_EXHAUSTED  (HOST_OOM)
+// INF_EXHAUSTED  (HOST_OOM) memory is exhausted.
 enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store *store,
                               const struct inf_output_item *item,
                               struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Queues the rest of a frame that a worker wrote partly, in front of all other frames, none of
-// which may be partly written. The queue takes ownership of `buffer`, which belongs to the pool,
+// Queues the unwritten bytes of a frame that a worker wrote partly, in front of all other frames,
+// none of which may be partly written. The queue takes ownership of `buffer`, a buffer of the pool,
 // even on failure.
 //
-// INF_EXHAUSTED  (HOST_OOM)
+// INF_EXHAUSTED  (HOST_OOM) memory is exhausted.
 enum inf_code inf_output_push_rest(struct inf_output *output, struct inf_output_store *store,
                                    uint8_t *buffer, size_t size_bytes,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Appends all frames of `from` and leaves `from` empty. No frame of `from` may be partly written.
+// Moves all frames of `from` to the end of `output`. No frame of `from` may be partly written.
 void inf_output_append(struct inf_output *output, struct inf_output *from) INF_ON_LOOP;
 
 enum inf_output_state {
-    INF_OUTPUT_EMPTY,   // everything is written
-    INF_OUTPUT_BLOCKED, // the socket buffer is full
+    INF_OUTPUT_EMPTY,   // all queued frames are written
+    INF_OUTPUT_BLOCKED, // the socket buffer is full, so frames remain
     INF_OUTPUT_BROKEN   // the client disconnected
 };
 
-// Writes as much as the socket takes. Never blocks.
+// Writes as many queued bytes as the socket accepts. Never blocks.
 enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
                                        int fd) INF_ON_LOOP;
 
-// Drops all frames except a frame that is partly written.
+// Drops all queued frames except a frame that is partly written.
 void inf_output_drop_unsent(struct inf_output *output, struct inf_output_store *store) INF_ON_LOOP;
 
-// Drops all frames.
+// Drops all queued frames, even a partly written one.
 void inf_output_clear(struct inf_output *output, struct inf_output_store *store) INF_ON_LOOP;
 
 #endif

@@ -39,11 +39,11 @@
 
 enum state {
     FREE,
-    LOOP,    // the loop may write
-    WORKER,  // a worker may write
-    WANTED,  // a worker may write, and the loop waits for it to leave
-    LEFT,    // a worker left; the writer is in the list of returned writers for the loop
-    CLOSING, // a worker may write; no other thread may enter afterwards
+    LOOP,    // the loop may write to the socket
+    WORKER,  // a worker may write to the socket
+    WANTED,  // a worker may write to the socket, and the loop wants to write after it
+    LEFT,    // a worker is done; the writer is in the list of writers returned to the loop
+    CLOSING, // a worker may write to the socket, and then closes it; no other thread may write
     CLOSED,
 };
 
@@ -54,12 +54,12 @@ struct inf_reply_writer {
     int fd;
     void (*close_fd)(void *context, int fd); // function that closes the socket; NULL: close()
     void *close_context;
-    // Used only by the thread that currently may write (the state says which).
+    // `rest` and `rest_bytes` are used only by the thread that may write in the present state.
     uint8_t *rest; // bytes that a worker could not write, in a buffer of the pool; NULL: none
     size_t rest_bytes;
-    // Used only by the event loop.
+    // `owner` is used only by the event loop.
     void *owner;
-    struct inf_reply_writer *next; // in the list of returned writers
+    struct inf_reply_writer *next; // link of the list of writers returned to the loop
 };
 
 struct inf_reply_writer_returns {
@@ -70,7 +70,7 @@ struct inf_reply_writer_returns {
     struct inf_reply_writer *taken; // writers that the loop has taken from `pushed`
 };
 
-// --- list of returned writers ---
+// --- the list of writers that workers returned to the loop ---
 
 enum inf_code inf_reply_writer_returns_create(struct inf_reply_writer_returns **out_returns,
                                               struct inf_pool *pool, struct inf_error *err)
@@ -116,7 +116,7 @@ int inf_reply_writer_returns_fd(const struct inf_reply_writer_returns *returns)
     return returns->fd;
 }
 
-// Pushes a writer to the list of returned writers, and notifies the loop if the list was empty.
+// Returns a writer to the loop, and notifies the loop if the list of returned writers was empty.
 static void push_returned(struct inf_reply_writer *writer)
 {
     struct inf_reply_writer_returns *returns = writer->returns;
@@ -156,7 +156,7 @@ bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
     }
 }
 
-// --- reference counting and closing ---
+// --- counting the references of a writer, and closing it ---
 
 enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_writer,
                                       struct inf_reply_writer_returns *returns, int fd, void *owner,
@@ -182,8 +182,8 @@ void inf_reply_writer_set_close(struct inf_reply_writer *writer,
     writer->close_context = context;
 }
 
-// Shuts the connection down at once, because a close_fd callback may close the descriptor much
-// later.
+// Shuts the connection down and closes the socket. The shutdown comes first, so that the client is
+// disconnected at once even if a close_fd callback closes the descriptor much later.
 static void close_socket(struct inf_reply_writer *writer)
 {
     if (writer->close_fd == NULL) {
@@ -213,7 +213,7 @@ void inf_reply_writer_unref(struct inf_reply_writer **writer)
     free(gone);
 }
 
-// --- changing the state ---
+// --- changing the state of a writer ---
 
 // Changes the state from *state to `next`. On failure, sets *state to the present state.
 static bool change_state(struct inf_reply_writer *writer, enum state *state, enum state next)
@@ -269,8 +269,8 @@ void inf_reply_writer_leave_worker(struct inf_reply_writer *writer)
         enum state next = left || state == WANTED ? LEFT : FREE;
         if (state == CLOSING)
             next = CLOSED;
-        // Take a reference for the list before the state changes, because afterwards the loop may
-        // find the writer and release it.
+        // Take a reference for the list of returned writers before the state changes, because
+        // afterwards the loop may find the writer and release it.
         if (next == LEFT)
             (void)!inf_reply_writer_ref(writer);
         if (change_state(writer, &state, next)) {
@@ -287,7 +287,8 @@ void inf_reply_writer_leave_worker(struct inf_reply_writer *writer)
     }
 }
 
-// Copies the bytes after the first `sent` ones into a buffer, which the loop writes later.
+// Copies the bytes of a frame after the first `sent` ones into a buffer, which the loop writes
+// later.
 static void copy_rest(struct inf_reply_writer *writer, const struct iovec *parts, size_t count,
                       size_t sent)
 {
@@ -299,8 +300,8 @@ static void copy_rest(struct inf_reply_writer *writer, const struct iovec *parts
     writer->rest_bytes = total - sent;
     writer->rest = inf_pool_acquire(writer->returns->pool, writer->rest_bytes);
     if (writer->rest == NULL) {
-        // Without a buffer the rest of this frame is lost, so shut the connection down: no other
-        // frame may follow a partly written one.
+        // Without a buffer, the unwritten bytes of this frame are lost. Shut the connection down,
+        // because no other frame may follow a partly written one.
         shutdown(writer->fd, SHUT_RDWR);
         return;
     }

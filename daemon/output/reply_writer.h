@@ -14,9 +14,9 @@
 #include "backends/base/role.h"
 #include "daemon/output/buffer_pool.h"
 
-// The writer of one connection. The connection and its requests that are with workers each hold a
-// reference. The writer owns the descriptor of the socket, so that no thread writes to a descriptor
-// number that was closed and reused.
+// The writer of one connection. The connection holds a reference, and so does each of its requests
+// that a worker has. The writer owns the descriptor of the socket, so that no thread writes to a
+// descriptor number that was closed and reused.
 struct inf_reply_writer;
 
 // The list of writers that workers returned to the loop. Outlives all writers.
@@ -30,11 +30,12 @@ enum inf_code inf_reply_writer_returns_create(struct inf_reply_writer_returns **
                                               struct inf_pool *pool,
                                               struct inf_error *err) INF_NODISCARD;
 
-// Frees the list. No worker may use a writer any longer. NULL is allowed.
+// Frees the list of returned writers. The caller ensures that no worker uses a writer that would be
+// returned to this list. *returns may be NULL.
 void inf_reply_writer_returns_destroy(struct inf_reply_writer_returns **returns);
 
-// Returns a descriptor that becomes readable each time a writer returns. The loop must watch it
-// edge-triggered.
+// Returns a descriptor that becomes readable when a worker returns a writer to the loop. The loop
+// must watch it edge-triggered.
 int inf_reply_writer_returns_fd(const struct inf_reply_writer_returns *returns);
 
 // The part of a frame that a worker could not write.
@@ -46,27 +47,28 @@ struct inf_reply_writer_rest {
     size_t size_bytes;
 };
 
-// Removes the next returned writer that is not closed from the list; the loop may then write.
-// Returns false if there is none.
+// Removes the next writer that is not closed from the list of returned writers; the loop may then
+// write to its socket. Returns false if there is none.
 bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
                                    struct inf_reply_writer_rest *rest) INF_NODISCARD INF_ON_LOOP;
 
-// Creates a writer for a socket, with one reference. No thread may write until it has entered the
-// writer. On success the writer owns the descriptor.
+// Creates a writer for a socket, with one reference. No thread may write to the socket until
+// inf_reply_writer_enter_loop() or inf_reply_writer_enter_worker() gives it the right to. On
+// success the writer owns the descriptor.
 //
-// INF_EXHAUSTED  (HOST_OOM)
+// INF_EXHAUSTED  (HOST_OOM) memory is exhausted.
 enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_writer,
                                       struct inf_reply_writer_returns *returns, int fd, void *owner,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Sets the function that closes the socket, instead of close(). The thread that leaves last calls
-// it. A replacement is useful because close() of a socket also closes descriptors that the client
-// sent and the daemon did not receive, which may block as long as the client wants. The socket is
-// shut down before the call.
+// Sets the function that closes the socket instead of close(). The last thread that may write to
+// the socket calls it, after shutting the socket down. A replacement is useful because close() of a
+// socket also closes descriptors that the client sent and the daemon did not receive, which may
+// block as long as the client wants.
 void inf_reply_writer_set_close(struct inf_reply_writer *writer,
                                 void (*close_fd)(void *context, int fd), void *context);
 
-// Takes another reference.
+// Takes another reference to a writer.
 struct inf_reply_writer *inf_reply_writer_ref(struct inf_reply_writer *writer) INF_NODISCARD;
 
 // Drops a reference and sets the pointer to NULL. NULL is allowed.
@@ -81,11 +83,12 @@ bool inf_reply_writer_enter_loop(struct inf_reply_writer *writer) INF_NODISCARD 
 // Ends the loop's right to write to the socket. All queued frames must have been written.
 void inf_reply_writer_leave_loop(struct inf_reply_writer *writer) INF_ON_LOOP;
 
-// Returns true if a thread has the right to write, or if a worker left bytes unwritten.
+// Returns true if a thread has the right to write, or if a worker left bytes that the loop must
+// write.
 bool inf_reply_writer_busy(const struct inf_reply_writer *writer) INF_ON_LOOP;
 
-// Closes the socket: at once, or if a worker is inside, when that worker leaves. Afterwards no
-// thread can enter.
+// Closes the socket: at once, or if a worker is writing to it, when that worker is done. Afterwards
+// no thread can get the right to write.
 void inf_reply_writer_close(struct inf_reply_writer *writer) INF_ON_LOOP;
 
 // --- functions for workers ---
@@ -94,8 +97,9 @@ void inf_reply_writer_close(struct inf_reply_writer *writer) INF_ON_LOOP;
 // this right, or the writer is closed.
 bool inf_reply_writer_enter_worker(struct inf_reply_writer *writer) INF_NODISCARD;
 
-// Writes as much of one frame as the socket accepts, keeps the rest for the loop, and leaves. Never
-// blocks. Errors are ignored, because the loop notices a disconnected client.
+// Writes as much of one frame as the socket accepts, leaves the remaining bytes to the loop, and
+// ends the worker's right to write. Never blocks. Errors are ignored, because the loop notices a
+// disconnected client.
 void inf_reply_writer_write(struct inf_reply_writer *writer, const struct iovec *parts,
                             size_t count);
 

@@ -15,8 +15,8 @@ struct inf_batch_choice inf_batch_choose(const struct inf_batch_ladder *ladder, 
     for (uint32_t i = 1; i < ladder->count; i++) {
         const struct inf_batch_rung *rung = &ladder->rungs[i];
         uint32_t filled = (uint32_t)INF_MIN(rows, rung->rows);
-        // Compares filled / run_ns with best.rows / best run_ns without a division. Times are hours
-        // at most, so the products do not overflow.
+        // Compares the throughput of this rung, filled / run_ns, with that of the best rung by
+        // cross-multiplying. Run times are hours at most, so the products do not overflow.
         if (filled * ladder->rungs[best.rung].run_ns >= best.rows * rung->run_ns)
             best = (struct inf_batch_choice){i, filled};
         if (rung->rows >= rows)

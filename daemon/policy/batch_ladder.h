@@ -9,11 +9,11 @@
 
 #include <stdint.h>
 
-// The highest number of rungs, that is row counts, in a batch ladder: 1, 2, 4, 8, 16 and 32 rows.
+// The most rungs (row counts) of a batch ladder: 1, 2, 4, 8, 16 and 32 rows.
 #define INF_BATCH_RUNGS    6
 #define INF_BATCH_ROWS_MAX 32u
-// The highest number of bytes of inputs and outputs in one batch. A row count that needs more bytes
-// is not used for batches.
+// The most bytes of inputs and outputs in one batch. A row count that needs more bytes is not added
+// to a batch ladder.
 #define INF_BATCH_BYTES_MAX ((uint64_t)64 << 20)
 
 struct inf_batch_rung {
@@ -22,9 +22,9 @@ struct inf_batch_rung {
 };
 
 struct inf_batch_ladder {
-    uint32_t count;                               // 0: this model is not batched
-    struct inf_batch_rung rungs[INF_BATCH_RUNGS]; // ascending rows, starting with 1
-    uint64_t bytes; // bytes of all inputs and outputs in a run with the most rows
+    uint32_t count;                               // number of rungs; 0: the model is not batched
+    struct inf_batch_rung rungs[INF_BATCH_RUNGS]; // row counts in ascending order, from 1
+    uint64_t bytes; // bytes of all inputs and outputs in a run of the highest rung
 };
 
 struct inf_batch_choice {

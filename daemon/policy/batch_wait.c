@@ -24,13 +24,13 @@
 
 #include "proto/core/attributes.h"
 
-// After this many consecutive waits without new rows, the worker skips 2, 4, ... 64 opportunities
-// to wait.
+// After this many consecutive waits to which no row was added, the worker does not wait the next 2,
+// 4, ... 64 times that it could.
 #define FRUITLESS_MOST 3
 #define SKIP_LOG2_MOST 6
 
-// Returns the time of a run of this many rows: the measured time of the smallest row count in the
-// ladder that is not less.
+// Returns the time of a run of `rows` rows: the measured time of the smallest rung of the batch
+// ladder that holds them.
 static uint64_t find_run_ns(const struct inf_batch_ladder *ladder, uint64_t rows)
 {
     uint32_t rung = 0;

@@ -113,8 +113,8 @@ void inf_deadlines_add(struct inf_deadlines *deadlines, struct inf_deadline *dea
         return;
     assert(deadlines->count < deadlines->capacity);
     sift_up(deadlines, ++deadlines->count, deadline);
-    // Here the timer is only moved to an earlier time. Most requests are done long before their
-    // deadline, and setting the timer again for each of them would cost a system call per request.
+    // Set the timer only if it would fire after this deadline. Most requests are done long before
+    // their deadline, and setting the timer for each of them would cost a system call.
     if (deadlines->armed_ns == 0 || deadline->at_ns < deadlines->armed_ns)
         arm_timer(deadlines, deadline->at_ns);
 }

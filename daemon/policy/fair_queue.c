@@ -32,11 +32,12 @@ struct list {
     struct inf_fair_queue_entry *first, *last;
 };
 
-// The requests of one user for one model. The counter is kept while the flow is known.
+// A flow: the requests of one user for one model. An idle flow is kept as long as it owes device
+// time.
 struct inf_fair_queue_flow {
     uint64_t model;
     struct user *user;
-    struct inf_fair_queue_flow *next; // in the list of the user
+    struct inf_fair_queue_flow *next; // link of the list `user->flows`
     // Device time used by this flow; after an idle time it is raised to the clock of the user.
     uint64_t served_ns;
     uint64_t waiting_ns[INF_PRIORITY_COUNT];
@@ -54,16 +55,17 @@ struct user {
     struct inf_fair_queue_flow *flows;
 };
 
-// The pools have a flow and a user for each possible entry, because each flow or user that is not
-// idle has an entry.
+// The fair queue of one device. Flows and users are taken from two pools with as many elements as
+// the queue can have entries, which is enough because each flow or user that is not idle has an
+// entry.
 struct inf_fair_queue {
-    // Number of pool elements that were in use at least once; elements behind them were never
-    // touched.
+    // `capacity` is the number of elements of each pool. Elements from flows_used or users_used on
+    // were never used.
     uint32_t capacity, flows_used, users_used;
     struct inf_fair_queue_flow *flow_pool, *free_flows;
     struct user *user_pool, *free_users;
     struct user *users;
-    uint32_t active_users; // users with waiting entries
+    uint32_t active_users; // number of users with waiting entries
     uint64_t clock_ns;     // served_ns of the user who was served last
     uint64_t waiting_ns;   // expected cost of all waiting entries
 };
@@ -75,8 +77,8 @@ enum inf_code inf_fair_queue_create(struct inf_fair_queue **out_queue, uint32_t 
     if (fair_queue == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a queue");
     fair_queue->capacity = capacity;
-    // Memory that is never used takes no physical pages, because calloc() gets zero pages from the
-    // kernel.
+    // A large capacity costs little, because calloc() gets zeroed pages from the kernel, which take
+    // no physical memory until they are used.
     fair_queue->flow_pool = calloc(capacity, sizeof *fair_queue->flow_pool);
     fair_queue->user_pool = calloc(capacity, sizeof *fair_queue->user_pool);
     if (fair_queue->flow_pool == NULL || fair_queue->user_pool == NULL) {
@@ -200,7 +202,7 @@ static struct inf_fair_queue_flow *obtain_flow(struct inf_fair_queue *fair_queue
     return flow != NULL ? flow : create_flow(fair_queue, user, model);
 }
 
-// --- adding, choosing and removing entries ---
+// --- adding, choosing and removing queued requests ---
 
 // Moves the counters of a user or flow that starts to wait forward to the clock. As a result the
 // idle time is neither saved nor counted against the user.
@@ -255,7 +257,8 @@ void inf_fair_queue_remove(struct inf_fair_queue *fair_queue, struct inf_fair_qu
     fair_queue->waiting_ns -= entry->cost_ns;
 }
 
-// Returns the priority of an entry after ageing; 0 is the most urgent.
+// Returns the priority class of an entry, raised by the time that it has waited; 0 is the most
+// urgent.
 static uint32_t find_urgency(const struct inf_fair_queue_entry *entry, uint64_t now_ns)
 {
     uint64_t waited_ns = now_ns > entry->since_ns ? now_ns - entry->since_ns : 0;
@@ -280,7 +283,7 @@ static struct inf_fair_queue_entry *find_flow_head(const struct inf_fair_queue_f
     return head;
 }
 
-// Returns true if entry `a` runs before `b`; both are first in flows of the same user.
+// Returns true if entry `a` runs before `b`. Each is the first entry of a flow of the same user.
 static bool goes_before(const struct inf_fair_queue_entry *a, const struct inf_fair_queue_entry *b,
                         uint64_t now_ns)
 {
@@ -343,13 +346,14 @@ void inf_fair_queue_end(struct inf_fair_queue *fair_queue, struct inf_fair_queue
     assert(flow->running > 0);
     flow->running--;
     flow->user->running--;
-    // This cannot underflow, because both counters were raised by cost_ns when the entry started.
+    // This cannot underflow, because both counters were raised by cost_ns when the job started.
     flow->served_ns += took_ns - entry->cost_ns;
     flow->user->served_ns += took_ns - entry->cost_ns;
     entry->flow = NULL;
 }
 
-// Appends the waiting entries of a flow except `first`, and returns the new count.
+// Appends the waiting entries of a flow except `first` to `entries`, and returns the new number of
+// elements.
 static uint32_t gather_flow(const struct inf_fair_queue_flow *flow,
                             const struct inf_fair_queue_entry *first,
                             struct inf_fair_queue_entry **entries, uint32_t count,

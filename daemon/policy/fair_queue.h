@@ -31,15 +31,15 @@ enum inf_priority {
 struct inf_fair_queue;
 struct inf_fair_queue_flow;
 
-// A queued request. Embedded in the object that is queued.
+// A request in a fair queue. Embedded in the object that is queued.
 struct inf_fair_queue_entry {
-    // The caller sets the fields below before inf_fair_queue_add().
+    // The caller sets `user` and the fields below it before inf_fair_queue_add().
     uint64_t user;
-    uint64_t model; // identifies the model
+    uint64_t model; // number that identifies the model of the request
     enum inf_priority priority;
-    uint64_t cost_ns;  // expected device time
-    uint64_t since_ns; // time of arrival
-    // The fields below are used by the fair queue only.
+    uint64_t cost_ns;  // expected device time of the request
+    uint64_t since_ns; // time at which the request arrived
+    // The fields from `flow` on are used by the fair queue only.
     struct inf_fair_queue_flow *flow;
     struct inf_fair_queue_entry *previous, *next;
 };
@@ -58,19 +58,19 @@ void inf_fair_queue_add(struct inf_fair_queue *fair_queue, struct inf_fair_queue
 // Removes a waiting entry that will not run.
 void inf_fair_queue_remove(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry);
 
-// Returns the entry that is next, without removing it; NULL if none waits.
+// Returns the entry that should run next, without removing it; NULL if no entry waits.
 struct inf_fair_queue_entry *inf_fair_queue_next(struct inf_fair_queue *fair_queue,
                                                  uint64_t now_ns);
 
 // Starts a waiting entry: charges its user and its model the expected cost.
 void inf_fair_queue_begin(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry);
 
-// Ends a running entry: corrects the charge to `took_ns`.
+// Ends a running entry: corrects the charge of its user and model to `took_ns`.
 void inf_fair_queue_end(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry,
                         uint64_t took_ns);
 
-// Writes `first`, which waits, and then other waiting entries of the same model to `entries`, at
-// most `capacity`, and returns their number. Entries of the same user come before those of other
+// Writes the waiting entry `first`, and then other waiting entries of the same model, to `entries`,
+// at most `capacity`. Returns their number. Entries of the same user come before those of other
 // users, and urgent entries come first.
 uint32_t inf_fair_queue_gather(const struct inf_fair_queue *fair_queue,
                                struct inf_fair_queue_entry *first,

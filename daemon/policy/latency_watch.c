@@ -17,8 +17,8 @@ static int compare_ns(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Compares the median of a full window with the best median. Returns true if the model has been
-// slow for long enough to be reported.
+// Compares the median run time of a full window with the best median. Returns true if the model has
+// been slow for long enough to be reported.
 static bool check_window(struct inf_latency_watch *latency_watch,
                          const struct inf_latency_watch_limits *limits, uint64_t now_ns)
 {

@@ -7,8 +7,8 @@
 #include "backends/base/clock.h"
 #include "proto/core/attributes.h"
 
-// The highest content of a bucket in nanoseconds. This maximum limits how long a user must wait
-// after heavy use, and keeps products within 64 bits.
+// The highest content of a leaky bucket in nanoseconds. This maximum limits how long a user must
+// wait after heavy use, and keeps products within 64 bits.
 #define TAKEN_MAX_NS (3600 * INF_NS_PER_S)
 
 static void drain_bucket(struct inf_rate_limit *rate_limit, uint64_t ms_per_s, uint64_t now_ns)

@@ -6,15 +6,16 @@
 
 #include <stdint.h>
 
-// Embedded in the account of a user. All zero means that nothing was used.
+// The device time that one user has used. Embedded in the user's account. All zero means that
+// nothing was used.
 struct inf_rate_limit {
     // Content of the leaky bucket at time `at_ns`: device time used and not yet drained.
     uint64_t taken_ns;
     uint64_t at_ns; // time at which `taken_ns` was last updated
 };
 
-// Records that `took_ns` of device time were used. `ms_per_s` is the rate; 0: no limit, and nothing
-// is recorded.
+// Records that a user used `took_ns` of device time. `ms_per_s` is the allowed rate; 0: there is no
+// limit, and nothing is recorded.
 void inf_rate_limit_take(struct inf_rate_limit *rate_limit, uint64_t took_ns, uint64_t ms_per_s,
                          uint64_t now_ns);
 

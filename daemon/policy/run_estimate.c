@@ -4,8 +4,8 @@
 // estimate, which is then less exact.
 #include "daemon/policy/run_estimate.h"
 
-// A run has weight 1/8 in the mean, so that a few runs change the mean and a single outlier hardly
-// does.
+// Weight of a run in its running mean, as a shift: 1/8. A few runs change the mean, and a single
+// outlier hardly does.
 #define MEAN_SHIFT 3
 
 static uint64_t mix_hash(uint64_t hash, uint64_t value)

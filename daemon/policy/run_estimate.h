@@ -9,20 +9,21 @@
 
 #include "proto/core/shape.h"
 
-// Size of the cache: number of sets, and entries per set.
+// Number of sets of the cache, and of entries in each set.
 #define INF_ESTIMATE_SETS 64
 #define INF_ESTIMATE_WAYS 4
 
 // The expected times of one run.
 struct inf_estimate {
-    uint64_t run_ns;   // from start to end; 0: not known
-    uint64_t share_ns; // device time; less than run_ns if the run was a shared batch
+    uint64_t run_ns;   // time from the start of the run to its end; 0: not known
+    uint64_t share_ns; // device time of the request; less than run_ns if it ran in a batch
 };
 
 struct inf_estimates {
     struct {
-        uint64_t key; // 0: this entry is free
-        // Value of the `clock` counter at the last use; the smallest value is replaced first.
+        uint64_t key; // key of the model and the shapes; 0: this entry is free
+        // Value of inf_estimates.clock at the last use. The entry of a set with the smallest value
+        // is replaced first.
         uint64_t used_at;
         struct inf_estimate mean;
     } entries[INF_ESTIMATE_SETS][INF_ESTIMATE_WAYS];
@@ -33,7 +34,7 @@ struct inf_estimates {
 // model.
 uint64_t inf_estimate_key(const void *model, const struct inf_shape *shapes, uint32_t count);
 
-// Returns the expected cost of a run; all 0 if none is known.
+// Returns the expected times of a run; all 0 if they are not known.
 struct inf_estimate inf_estimates_find(struct inf_estimates *estimates, uint64_t key);
 
 // Updates the running means for `key` with the times of a finished run.

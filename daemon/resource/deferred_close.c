@@ -32,22 +32,23 @@
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
 
-// The highest number of threads that close descriptors.
+// The most threads that close descriptors.
 #define CLOSERS_MAX 32
-// The highest number of closing threads that one user occupies.
+// The most closing threads that one user's descriptors may occupy at a time.
 #define USER_THREADS 2
-// The highest number of finished tasks that are kept for later reservations.
+// The most task objects that are kept after use for later reservations.
 #define SPARES_KEPT 512
 // How long inf_deferred_close_destroy() waits for descriptors that do not close.
 #define DESTROY_MS 1000
 
 struct inf_close_task {
     struct inf_deferred_close *deferred_close;
-    // Next task in the list of unused, unmapping or finished tasks, or next task of the same user.
+    // Next task in the list of unused, unmapping or finished tasks, or in the user's list of
+    // descriptors to close.
     struct inf_close_task *next;
-    // Set only in the first task of a user: the first task of the next user in the list `heads`.
+    // Used only in the first task of a user: first task of the next user in the list `heads`.
     struct inf_close_task *next_head;
-    // Set only in the first task of a user: the last task of the same user.
+    // Used only in the first task of a user: last task of the same user.
     struct inf_close_task *last;
     // User who is charged for the descriptor; a reference; NULL: no user is charged.
     struct inf_quota_user *user;
@@ -65,18 +66,18 @@ struct closer {
 };
 
 struct inf_deferred_close {
-    // The fields below are accessed by the loop only.
+    // Unused task objects. The fields from `spares` on are accessed by the loop only.
     struct inf_close_task *spares;
     uint32_t spare_count, reserved;
     struct inf_thread unmapper;
 
     atomic_bool any_finished;
-    struct inf_mutex mutex; // guards the fields below
+    struct inf_mutex mutex; // guards the fields below it
     struct inf_cond closer_wanted, unmapper_wanted, progress;
-    struct inf_close_task *heads;               // tasks that close a descriptor, one list per user
-    struct inf_close_task *unmaps, *last_unmap; // tasks that unmap memory
+    struct inf_close_task *heads;               // first closing task of each user who has one
+    struct inf_close_task *unmaps, *last_unmap; // list of tasks that unmap memory
     struct inf_close_task *finished;
-    // Number of tasks in `heads` and `unmaps`, plus those that a thread is performing.
+    // Number of tasks in `heads` and `unmaps`, plus tasks that a thread is performing.
     uint32_t waiting;
     uint32_t idle; // number of closing threads that wait for a task
     uint32_t closer_count;
@@ -84,7 +85,7 @@ struct inf_deferred_close {
     bool ending;
 };
 
-// --- task lists ---
+// --- lists of closing and unmapping tasks ---
 
 static uint32_t count_threads(const struct inf_deferred_close *deferred_close,
                               const struct inf_quota_user *user)
@@ -95,8 +96,8 @@ static uint32_t count_threads(const struct inf_deferred_close *deferred_close,
     return count;
 }
 
-// Returns the link to the first task that may be performed now, which is a task of a user who
-// occupies fewer than USER_THREADS threads.
+// Returns the link to the first closing task that may be performed now, which is a task of a user
+// who occupies fewer than USER_THREADS threads.
 static struct inf_close_task **find_ready(struct inf_deferred_close *deferred_close)
 {
     struct inf_close_task **link = &deferred_close->heads;
@@ -105,8 +106,8 @@ static struct inf_close_task **find_ready(struct inf_deferred_close *deferred_cl
     return link;
 }
 
-// Removes and returns a task that may be performed now; NULL if there is none. Moves its user to
-// the end of the list of users.
+// Removes and returns a closing task that may be performed now; NULL if there is none. Moves the
+// user of the task to the end of the list of users.
 static struct inf_close_task *take_ready(struct inf_deferred_close *deferred_close)
 {
     struct inf_close_task **link = find_ready(deferred_close);
@@ -150,7 +151,7 @@ static void append_unmap(struct inf_deferred_close *deferred_close, struct inf_c
     deferred_close->last_unmap = task;
 }
 
-// Puts a performed task into the list of finished tasks for the loop.
+// Puts a performed task into the list of finished tasks, which the loop empties.
 static void finish_task(struct inf_deferred_close *deferred_close, struct inf_close_task *task)
 {
     task->next = deferred_close->finished;
@@ -174,8 +175,8 @@ static enum inf_code start_closer(struct inf_deferred_close *deferred_close, str
     return INF_OK;
 }
 
-// Starts another thread if a task could be performed and no thread is free for it. If the system
-// refuses to start one, the task waits for the existing threads.
+// Starts another closing thread if a task could be performed and every thread is busy. If the
+// system refuses to start one, the task waits for the existing threads.
 static void start_if_all_busy(struct inf_deferred_close *deferred_close)
 {
     if (deferred_close->idle == 0 && deferred_close->closer_count < CLOSERS_MAX &&
@@ -232,7 +233,7 @@ static void run_unmapper(void *context)
     inf_mutex_unlock(&deferred_close->mutex);
 }
 
-// --- creating and destroying ---
+// --- creating and destroying the threads ---
 
 static enum inf_code init_deferred_close(struct inf_deferred_close *deferred_close,
                                          struct inf_error *err)
@@ -307,12 +308,12 @@ void inf_deferred_close_destroy(struct inf_deferred_close **pointer)
         return;
     bool in_time = wait_for_tasks(deferred_close);
     inf_deferred_close_settle(deferred_close);
-    // Do not free the memory if a thread is stuck in close(), because that thread still uses it.
+    // If a thread is stuck in close(), leak the object, because that thread still uses it.
     if (in_time)
         free_deferred_close(deferred_close);
 }
 
-// --- reservations ---
+// --- reserving memory for tasks ---
 
 static void push_spare(struct inf_deferred_close *deferred_close, struct inf_close_task *task)
 {
@@ -355,7 +356,7 @@ struct inf_close_task *inf_deferred_close_take(struct inf_deferred_close *deferr
     return task;
 }
 
-// --- queueing tasks ---
+// --- queueing tasks for the threads ---
 
 void inf_close_task_submit(struct inf_close_task *task, int fd)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that release resources for the loop if releasing may take long: mappings of gigabytes,
 // and descriptors from clients, whose last close() may block for as long as the client wants. The
-// loop only queues the work.
+// loop only queues tasks for these threads.
 #ifndef INF_DAEMON_RESOURCE_DEFERRED_CLOSE_H
 #define INF_DAEMON_RESOURCE_DEFERRED_CLOSE_H
 
@@ -22,12 +22,13 @@ struct inf_close_task;
 enum inf_code inf_deferred_close_create(struct inf_deferred_close **out_deferred_close,
                                         struct inf_error *err) INF_NODISCARD;
 
-// Waits until all queued work is done, but at most a second for descriptors that do not close, and
-// ends the threads. A thread that is still in close() ends only when the process ends. The accounts
-// of all users must still exist. NULL is allowed.
+// Waits until all queued tasks are done, but at most a second for descriptors that do not close,
+// and ends the threads. A thread that is still in close() ends only when the process ends. The
+// accounts of all users must still exist. NULL is allowed.
 void inf_deferred_close_destroy(struct inf_deferred_close **deferred_close) INF_ON_LOOP;
 
-// Reserves memory for `count` calls of the functions below. Each call uses one reservation.
+// Reserves memory for `count` calls of inf_deferred_close_take(), inf_deferred_close_fd() or
+// inf_deferred_close_unmap(). Each call uses one reservation.
 //
 // INF_EXHAUSTED  (HOST_OOM) nothing is reserved.
 enum inf_code inf_deferred_close_reserve(struct inf_deferred_close *deferred_close, uint32_t count,

@@ -11,8 +11,8 @@
 
 #include "backends/base/clock.h"
 
-// Pause after each group of log lines, because the log buffer has room for a few hundred lines and
-// drops further ones.
+// Pause after a number of log lines, so that the log writer catches up: the log buffer has room for
+// a few hundred lines and drops further ones.
 #define PAUSE_NS (10 * INF_NS_PER_MS)
 
 struct trace {

@@ -7,12 +7,12 @@
 #include "daemon/load/inspect.h"
 #include "daemon/load/served.h"
 
-// The request to be traced. Everything is borrowed.
+// The request to be traced. All pointers are borrowed.
 struct inf_trace_subject {
     struct inf_served *served;
     struct inf_device *device;
     enum inf_precision precision; // precision in which the original answer was computed
-    const char *request_id;       // "": none
+    const char *request_id;       // id that the client gave the request, for the log; "": none
     const struct inf_shape *shapes;
     struct inf_blob *const *inputs; // input tensors, in the order of the model
     uint32_t input_count;

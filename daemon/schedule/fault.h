@@ -12,7 +12,7 @@
 struct inf_fault {
     struct inf_error err;
     uint32_t retry_after_ms; // suggested delay before the client tries again; 0: none
-    const char *phase;       // static: "frame", "queue", "exec", "load"; NULL: none
+    const char *phase;       // where it failed: "frame", "queue", "exec" or "load"; NULL: unknown
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[24];
     char tensor[INF_LIMIT_TENSOR_NAME + 1];
@@ -23,12 +23,12 @@ struct inf_fault {
 // Resets the fault to INF_OK.
 void inf_fault_init(struct inf_fault *fault);
 
-// Records the name of the wrong tensor, the expected value and the actual value. NULL leaves a
-// field unchanged. Texts that are too long are cut.
+// Records the name of the wrong tensor, the expected value and the actual value. An argument that
+// is NULL leaves its field unchanged. Texts that are too long are cut.
 void inf_fault_tensor(struct inf_fault *fault, const char *tensor, const char *expected,
                       const char *actual);
 
-// Records the model of the request. NULL leaves a field unchanged.
+// Records the name and version of the model. An argument that is NULL leaves its field unchanged.
 void inf_fault_model(struct inf_fault *fault, const char *model, const char *version);
 
 // Converts the fault to a Status message. The texts of the message point into the fault.

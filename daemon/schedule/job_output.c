@@ -64,7 +64,7 @@ static enum inf_code place_output(struct inf_job *job, const char *name,
 }
 
 struct outputs_found {
-    bool has_inline; // some outputs go into the data segment of the reply
+    bool has_inline; // some outputs are sent in the data segment of the reply
     bool has_late;   // some outputs have a size that is known only after the run
 };
 
@@ -91,9 +91,9 @@ static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph
     return INF_OK;
 }
 
-// Acquires a data segment of the size that is needed so far, and keeps the first `used` bytes of an
-// earlier one. The gaps between the tensors are zeroed, because the buffer may contain data of
-// another client. `late` selects the outputs that this call places.
+// Acquires a data segment for the reply with room for all outputs placed so far, and keeps the
+// first `used` bytes of an earlier one. The gaps between the tensors are zeroed, because the buffer
+// may contain data of another client. `late` selects the outputs that this call places.
 static enum inf_code acquire_data(struct inf_pool *pool, struct inf_job *job, bool late,
                                   size_t used)
 {
@@ -128,7 +128,7 @@ enum inf_code inf_job_place_outputs(struct inf_job *job, const struct inf_graph 
     return found.has_inline ? acquire_data(pool, job, false, 0) : INF_OK;
 }
 
-// Returns the memory of an output whose place is already assigned.
+// Returns the memory of an output to which place_output() has assigned a place.
 static void *find_memory(const struct inf_job *job, const struct inf_job_output *output)
 {
     return output->memory != NULL ? output->memory : job->result.data + output->offset;

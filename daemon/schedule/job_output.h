@@ -29,8 +29,8 @@ void *inf_job_output_memory(const struct inf_job *job, uint32_t index);
 // Called after a successful run.
 void inf_job_keep_outputs(struct inf_job *job);
 
-// Assigns memory to the outputs whose size became known only in the run in `slot` ("late" outputs),
-// and copies them there. The errors are those of inf_job_place_outputs().
+// Assigns memory to the outputs whose size became known only in the run ("late" outputs), and
+// copies them there from `slot`. The errors are those of inf_job_place_outputs().
 enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_executable *executable,
                                    uint32_t slot, struct inf_pool *pool) INF_NODISCARD;
 

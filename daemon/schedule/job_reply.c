@@ -12,7 +12,7 @@
 #include "daemon/output/reply_writer.h"
 #include "proto/wire/frame.h"
 
-// Limit of the metadata of a direct reply. If the metadata is longer, the loop sends the reply.
+// The most bytes of metadata in a direct reply. If the metadata is longer, the loop replies.
 #define META_BYTES 4096
 
 struct inf_job_replier {
@@ -63,7 +63,7 @@ void inf_job_reply_fill(const struct inf_job *job, struct inf_infer_reply *reply
     reply->padded_to = job->result.padded_to;
 }
 
-// --- direct replies ---
+// --- direct replies, which the worker writes ---
 
 enum inf_code inf_job_replier_create(struct inf_job_replier **out_replier, struct inf_pool *pool,
                                      struct inf_error *err)

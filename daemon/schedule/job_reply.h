@@ -13,7 +13,7 @@ void inf_job_reply_fill(const struct inf_job *job, struct inf_infer_reply *reply
 // Buffers of a worker for encoding direct replies, which the worker writes to the socket itself.
 struct inf_job_replier;
 
-// Creates a replier. *out_replier is the caller's to destroy.
+// Creates a replier for one worker. The caller destroys *out_replier.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_job_replier_create(struct inf_job_replier **out_replier, struct inf_pool *pool,
@@ -24,9 +24,9 @@ void inf_job_replier_destroy(struct inf_job_replier **replier);
 
 // A reply frame that is encoded and that the worker will write to the socket.
 struct inf_job_direct_reply {
-    struct inf_reply_writer *writer; // a reference; the worker has entered it
-    size_t head_bytes;               // size of the header and metadata in the replier
-    uint8_t *data;                   // a buffer of the pool; NULL: none
+    struct inf_reply_writer *writer; // a reference; the worker has the right to write
+    size_t head_bytes;               // bytes of the header and metadata in the inf_job_replier
+    uint8_t *data;                   // data of the reply, in a pool buffer; NULL: none
     size_t data_bytes, data_capacity;
 };
 
@@ -35,8 +35,9 @@ struct inf_job_direct_reply {
 bool inf_job_replier_begin(struct inf_job_replier *replier, struct inf_job *job,
                            struct inf_job_direct_reply *direct_reply) INF_NODISCARD INF_ON_WORKER;
 
-// Writes the frame. The worker must post the job before. A client that has read the reply may send
-// its next request at once, and the loop must know by then that this request is over. Never blocks.
+// Writes the reply frame. The worker must post the job before: a client that has read the reply may
+// send its next request at once, and the loop must know by then that this request is over. Never
+// blocks.
 void inf_job_replier_end(struct inf_job_replier *replier,
                          struct inf_job_direct_reply *direct_reply) INF_ON_WORKER;
 

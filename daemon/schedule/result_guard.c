@@ -10,7 +10,7 @@
 static bool are_elements_finite(const float *elements, size_t count)
 {
     // x * 0 is 0 for every finite x, and NaN otherwise, so the sum is NaN if any element is not
-    // finite. The compiler vectorises this loop.
+    // finite. The compiler can vectorise this loop.
     float sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += elements[i] * 0;
@@ -69,8 +69,8 @@ enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device 
     bool repaired = false;
     *out_precision = INF_PRECISION_FP32;
     INF_TRY(run_in_fp32(served, device, executable, execution, &repaired, err));
-    // Count the repair only if the request named neither precision nor device, because otherwise it
-    // says nothing about the placement of the model.
+    // Count the repair only if the run used the device and precision of the model's placement,
+    // because otherwise it says nothing about the placement.
     bool as_placed = device == served->device &&
                      inf_executable_precision(executable) == served->placement.options.precision;
     if (repaired && as_placed)

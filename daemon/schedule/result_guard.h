@@ -11,7 +11,7 @@
 // fp32. If that repairs the outputs and the model is placed on this device in this precision,
 // served->recomputed is incremented. *out_precision is the precision of the outputs.
 //
-// Fails like inf_model_acquire_with() and inf_executable_run().
+// Returns the errors of inf_model_acquire_with() and inf_executable_run().
 enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device *device,
                                    struct inf_executable *executable,
                                    const struct inf_execution *execution,

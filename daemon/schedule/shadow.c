@@ -22,8 +22,8 @@
 
 struct inf_shadow_sample {
     struct inf_shadow_sample *next;
-    struct inf_served *served; // a reference
-    struct inf_device *device; // borrowed from the device list
+    struct inf_served *served; // the model that was run; a reference
+    struct inf_device *device; // the device that computed the answer; borrowed
     enum inf_precision precision;
     double tolerance;
     bool check, trace;
@@ -31,16 +31,16 @@ struct inf_shadow_sample {
     uint32_t input_count, output_count;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS];
-    // NULL: the output is not wanted, or its size depends on values.
+    // Copied outputs; NULL: the output is not wanted, or its size depends on values.
     struct inf_blob *outputs[INF_LIMIT_TENSORS];
 };
 
 struct inf_shadow {
     struct inf_shadow_options options;
     struct inf_thread thread;
-    _Atomic uint64_t checked, drifted, dropped; // counts over all models
-    atomic_bool ending;                         // stops the current run, and the thread
-    struct inf_mutex mutex;                     // guards the following members
+    _Atomic uint64_t checked, drifted, dropped; // numbers of answers, over all models
+    atomic_bool ending;                         // true: the thread stops its run and ends
+    struct inf_mutex mutex;                     // guards the members after it
     struct inf_cond wanted;
     struct inf_shadow_sample *first, **last;
     uint32_t waiting;
@@ -131,7 +131,7 @@ struct inf_shadow_sample *inf_shadow_take(const struct inf_job *job)
     return sample;
 }
 
-// --- comparing answers ---
+// --- comparing answers with those of the reference device ---
 
 struct check {
     struct inf_shadow *shadow;
@@ -142,7 +142,7 @@ struct check {
     struct inf_error err;
     bool differs;
     char what[128]; // name of the output that differs, and its first differing element
-    char node[96];  // the first node that differs; "": none differs in the second run
+    char node[96];  // name of the first node that differs; "": not found in the second run
 };
 
 static void compare_outputs(struct check *check)
@@ -319,8 +319,8 @@ static void run_shadow(void *context)
     inf_role_enter_worker();
     struct inf_shadow_sample *sample;
     while ((sample = take_next(shadow)) != NULL) {
-        // Log a trace of a request in debug mode at once, because a person waits for it. Delay a
-        // shadow check until the daemon is idle.
+        // Run a debug-mode trace at once, because a person waits for it. Delay a shadow check until
+        // the daemon is idle.
         if (!sample->trace)
             inf_idle_gate_wait_shared(shadow->options.idle_gate, &shadow->ending);
         process_sample(shadow, sample);

@@ -9,7 +9,7 @@
 #include "backends/base/idle_gate.h"
 #include "daemon/schedule/job.h"
 
-// The highest number of queued samples, and the highest number of tensor bytes in one sample.
+// The most samples in the queue, and the most tensor bytes in one sample.
 #define INF_SHADOW_WAITING_MAX 4u
 #define INF_SHADOW_BYTES_MAX   ((uint64_t)64 << 20)
 
@@ -22,7 +22,7 @@ struct inf_shadow_options {
     const struct inf_log *log;
 };
 
-// Starts the thread. *out_shadow is the caller's to destroy.
+// Starts the shadow thread. The caller destroys *out_shadow.
 //
 // INF_EXHAUSTED  memory or threads.
 enum inf_code inf_shadow_create(struct inf_shadow **out_shadow,
@@ -32,17 +32,17 @@ enum inf_code inf_shadow_create(struct inf_shadow **out_shadow,
 // Stops the current run, frees the queued samples and ends the thread. NULL is allowed.
 void inf_shadow_destroy(struct inf_shadow **shadow);
 
-// Counts of shadow checks over all models since the start of the daemon.
+// Numbers of shadow checks over all models since the start of the daemon.
 struct inf_shadow_totals {
     uint64_t checked, drifted, dropped;
 };
 
-// Reads the counts. Any thread.
+// Returns the numbers of shadow checks. Any thread may call it.
 struct inf_shadow_totals inf_shadow_read_totals(const struct inf_shadow *shadow);
 
-// Returns true if request number `count` of a model is to be sampled. One of `interval` requests is
-// sampled (0: none). If the queue is full, the function returns false and counts the sample as
-// dropped.
+// Returns true if the tensors of request number `count` of a model are to be copied for a shadow
+// check, which is the case for one of `interval` requests (0: none). If the queue is full, returns
+// false and counts the sample as dropped.
 bool inf_shadow_should_sample(struct inf_shadow *shadow, struct inf_served *served, uint64_t count,
                               uint32_t interval) INF_ON_LOOP;
 

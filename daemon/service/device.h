@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts about devices that several answers contain.
+// Texts that describe a device in the answers of several methods.
 #ifndef INF_DAEMON_SERVICE_DEVICE_H
 #define INF_DAEMON_SERVICE_DEVICE_H
 

@@ -5,7 +5,7 @@
 
 #include "daemon/service/state.h"
 
-// Releases everything that a job holds, and keeps the empty job for the next inference.
+// Releases everything that a job holds, and keeps the empty struct for the next inference.
 void inf_service_release_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "backends/base/clock.h"
 
-// A request with more rows than the largest batch is split into several runs only if a run of the
-// largest batch takes at least this long. Otherwise the overhead of splitting is too high.
+// A request with more rows than the largest batch is split into several runs only if one run of the
+// largest batch takes at least this many nanoseconds. Otherwise splitting costs too much.
 #define SPLIT_RUN_NS INF_NS_PER_MS
 
 // Returns the number of rows of a job that may share runs with other jobs; 0 if it must run alone.
@@ -32,7 +32,7 @@ static uint32_t count_batch_rows(const struct inf_job *job)
 void inf_service_estimate_job(struct inf_job *job)
 {
     assert(job->served != NULL && job->device != NULL);
-    // Include the precision in the key, because run times in different precisions are estimated
+    // Add the precision to the key, because run times in different precisions are estimated
     // separately.
     job->estimate_key =
         inf_estimate_key(job->served, job->shapes, job->input_count) ^ (uint64_t)job->precision;

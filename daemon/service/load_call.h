@@ -16,7 +16,7 @@ enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_lo
                                      struct inf_answer *answer,
                                      struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Removes a load from the list and frees it.
+// Removes a load from the service's list of loads in progress, and frees it.
 void inf_service_release_load(struct inf_service *service, struct inf_load *load) INF_ON_LOOP;
 
 #endif

@@ -14,8 +14,8 @@ enum inf_code inf_service_model_ready(struct inf_service *service, struct inf_re
     enum inf_code code = inf_model_store_find(service->options.store, model->name, model->version,
                                               &served, &fault->err);
     inf_served_unref(&served);
-    // If the model is loading or failed, the answer is "not ready". If the model is unknown, the
-    // request fails.
+    // If the model is loading or failed to load, the answer is "not ready". If the model is
+    // unknown, the request fails.
     if (code != INF_OK && code != INF_UNAVAILABLE && code != INF_PRECONDITION)
         return code;
     service->reply.flag.value = code == INF_OK;
@@ -44,8 +44,8 @@ enum inf_code inf_service_model_metadata(struct inf_service *service, struct inf
     inf_fault_model(fault, model->name, model->version);
     INF_TRY(inf_model_store_find(service->options.store, model->name, model->version, &served,
                                  &fault->err));
-    // The names stay valid after the reference is dropped, because the store keeps the model until
-    // it handles its next event.
+    // The names in the graph stay valid after the reference to the model is dropped, because the
+    // store keeps the model until it handles its next event.
     const struct inf_graph *graph = inf_model_graph(served->model);
     struct inf_model_metadata *reply = &service->reply.model_metadata;
     reply->name = served->name;

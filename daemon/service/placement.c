@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelPlacement, ModelPlace and ModelPrecompile: shows where a model runs and why, places it
-// again, and compiles it for more shapes.
+// The methods ModelPlacement (shows where a model runs and why), ModelPlace (places it again) and
+// ModelPrecompile (compiles it for more shapes).
 #include <stdio.h>
 
 #include "daemon/service/device.h"
@@ -10,7 +10,7 @@
 
 // --- the ModelPlacement method ---
 
-// Returns why a candidate was not chosen, for a candidate to which the race gave no reason.
+// Returns why a candidate was not chosen, for candidates for which the race recorded no reason.
 static const char *explain_candidate(const struct inf_placement *placement,
                                      const struct inf_race_entry *entry)
 {

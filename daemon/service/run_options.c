@@ -49,7 +49,7 @@ static enum inf_code choose_device(const struct inf_service *service, struct inf
             (void)move_job(service, job);
         return INF_OK;
     }
-    // The found device is not used. The call only fills the error text with the list of devices.
+    // Call this only for its error text, which lists the devices; the device is not used.
     struct inf_device *none;
     return inf_model_device_find(devices, name, &none, &fault->err);
 }
@@ -122,7 +122,7 @@ enum inf_code inf_service_choose_run_options(struct inf_service *service, struct
     return choose_mode(service, job, infer->mode, request->admin, fault);
 }
 
-// --- moving a job to another device ---
+// --- moving a job to another device or to a replica ---
 
 bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
 {
@@ -133,7 +133,7 @@ bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
     inf_service_estimate_job(job);
     job->result.flags = INF_INFER_MOVED;
     job->queue_deadline.at_ns = 0; // the first attempt met this deadline, so it no longer applies
-    // If the other device refuses the job too, the client gets the first error.
+    // If the other device refuses the job too, the client gets the error of the first device.
     struct inf_fault refused;
     inf_fault_init(&refused);
     return inf_scheduler_submit(service->scheduler, job, &refused) == INF_OK;

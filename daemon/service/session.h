@@ -18,11 +18,11 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
 enum inf_code inf_service_enter_session(struct inf_service *service, struct inf_job *job,
                                         struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Removes a job from its session, whether it was accepted or not. If it was the running one, the
-// session's next job is submitted.
+// Removes a job from its session, whether it was accepted or not. If the session was running this
+// job, its next job is submitted.
 void inf_service_leave_session(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
 
-// Commits to the session the outputs that a finished job keeps.
+// Makes the outputs that a finished job keeps the new values of the session's tensors.
 enum inf_code inf_service_commit_session(struct inf_job *job,
                                          struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 

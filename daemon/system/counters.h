@@ -8,18 +8,18 @@
 // Invariant: requests_accepted == requests_ok + requests_failed + requests_in_flight, because every
 // request ends exactly once.
 struct inf_counters {
-    uint32_t connections;       // connections that are open now
+    uint32_t connections;       // number of connections that are open at present
     uint64_t connections_total; // connections accepted since the start
     uint32_t requests_in_flight;
-    // Requests that were accepted for processing; each has a stream id of its own.
+    // Number of requests that were accepted for processing; each has a stream id of its own.
     uint64_t requests_accepted;
     uint64_t requests_ok;
     uint64_t requests_failed;
-    // Shared-memory regions that are mapped, including regions of closed connections that workers
-    // still use.
+    // Number of shared-memory regions that are mapped, including regions of closed connections that
+    // workers still use.
     uint32_t regions;
     uint64_t region_bytes;
-    uint32_t sessions; // sessions that are open or have requests in flight
+    uint32_t sessions; // number of sessions that are open or have requests in flight
     uint64_t session_bytes;
 };
 

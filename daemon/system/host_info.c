@@ -57,7 +57,8 @@ static void list_extensions(struct inf_host_info *facts, const char *flags)
                                      used > 0 ? " " : "", extensions[i]);
 }
 
-// Reads the name and extensions of the first processor. The others are assumed to be the same.
+// Reads the name and the instruction-set extensions of the first processor. The other processors
+// are assumed to be the same.
 static void read_cpu(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK
 {
     char line[LINE_CHARS];

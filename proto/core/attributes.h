@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiler attributes under the project's own names. This header is one of only two headers that
-// may contain #if.
+// Compiler attributes under the project's own names. Only this header and one other may contain
+// #if.
 #ifndef INF_PROTO_CORE_ATTRIBUTES_H
 #define INF_PROTO_CORE_ATTRIBUTES_H
 

@@ -19,7 +19,7 @@
 // Dimensions, the outermost first (row-major order). A shape of rank 0 is a scalar, which has one
 // element.
 struct inf_shape {
-    int32_t rank;                 // 0..INF_LIMIT_RANK, or INF_RANK_UNKNOWN
+    int32_t rank;                 // number of dimensions, or INF_RANK_UNKNOWN
     int64_t dims[INF_LIMIT_RANK]; // 0..INF_LIMIT_DIM-1, or INF_DIM_UNKNOWN; 0 beyond the rank
 };
 

@@ -10,7 +10,7 @@
 
 #include "proto/core/attributes.h"
 
-// A reference to bytes that the holder of the span does not own. `data` may be NULL if `size` is 0.
+// A reference to bytes that belong to another object. `data` may be NULL if `size` is 0.
 struct inf_span {
     const uint8_t *data;
     size_t size;

@@ -62,7 +62,7 @@ enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const 
 void inf_text_trim(char *text)
 {
     size_t size = strlen(text);
-    size_t tail = 0; // number of continuation bytes at the end
+    size_t tail = 0; // number of UTF-8 continuation bytes at the end of the text
     while (tail < size && tail < 3 && ((unsigned char)text[size - 1 - tail] & 0xc0) == 0x80)
         tail++;
     if (tail == size)

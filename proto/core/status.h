@@ -15,7 +15,7 @@ enum inf_code {
     INF_INVALID = 3,   // The request is wrong in every state of the daemon: do not retry.
     INF_DEADLINE = 4,  // The client's timeout passed.
     INF_NOT_FOUND = 5, // The named thing does not exist.
-    INF_EXISTS = 6,    // The named thing exists already.
+    INF_EXISTS = 6,    // A thing with this name exists already.
     INF_DENIED = 7,    // The caller's role does not allow the operation.
     // A limit was reached or memory is exhausted: retry later, or with less data.
     INF_EXHAUSTED = 8,

@@ -16,8 +16,8 @@ size_t inf_utf8_character_size(const uint8_t *at, size_t room)
     for (size_t i = 1; i < size; i++)
         if ((at[i] & 0xc0) != 0x80)
             return 0;
-    // For these lead bytes the second byte must be checked too: it shows overlong forms,
-    // surrogates, and characters above U+10FFFF.
+    // After these lead bytes, some values of the second byte are not valid: they would make
+    // overlong forms, surrogates, or characters above U+10FFFF.
     if ((lead == 0xe0 && at[1] < 0xa0) || (lead == 0xed && at[1] > 0x9f) ||
         (lead == 0xf0 && at[1] < 0x90) || (lead == 0xf4 && at[1] > 0x8f))
         return 0;
@@ -36,7 +36,8 @@ bool inf_utf8_valid(struct inf_span bytes)
     return true;
 }
 
-// Returns whether the character at `at` is printable. `size` is its size, 0 if it is invalid.
+// Returns whether the character at `at` is printable. `size` is its size in bytes, or 0 if the
+// bytes are no valid character.
 static bool is_shown(const uint8_t *at, size_t size)
 {
     // U+0080 to U+009F are control characters.

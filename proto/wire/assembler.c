@@ -116,8 +116,8 @@ static void reject_no_memory(struct inf_assembler *assembler, size_t size, uint6
     skip_rest(assembler, rest);
 }
 
-// Makes room for the metadata. The buffer doubles and never shrinks, so a connection soon needs no
-// further allocation. Returns false if there is no memory.
+// Makes room for the metadata of the current frame. The buffer doubles and never shrinks, so a
+// connection soon needs no further allocation. Returns false if there is no memory.
 static bool reserve_meta(struct inf_assembler *assembler)
 {
     size_t wanted = assembler->header.meta_bytes;
@@ -172,7 +172,8 @@ static enum inf_code begin_frame(struct inf_assembler *assembler, struct inf_err
     return INF_OK;
 }
 
-// Handles the last byte of the frame. `last` is true if this is also the last byte of the read.
+// Ends the current frame after its last byte. `last` is true if this is also the last byte of the
+// read, so that descriptors of the read belong to this frame.
 static enum inf_code complete_frame(struct inf_assembler *assembler, bool last,
                                     struct inf_error *err)
 {
@@ -189,8 +190,8 @@ static enum inf_code complete_frame(struct inf_assembler *assembler, bool last,
     return INF_OK;
 }
 
-// Returns the size of the current part, and sets *part to its destination (NULL: the bytes are
-// dropped).
+// Returns the size of the part of the frame that is being received (header, metadata, data or bytes
+// to skip), and sets *part to the memory for it (NULL: the bytes are dropped).
 static uint64_t current_part(struct inf_assembler *assembler, uint8_t **part)
 {
     switch (assembler->state) {
@@ -209,7 +210,8 @@ static uint64_t current_part(struct inf_assembler *assembler, uint8_t **part)
     }
 }
 
-// If the current part is full, continues with the next part that is not empty, or with READY.
+// If the part of the frame that is being received is complete, goes on to the next part that is not
+// empty, or to the state READY.
 static enum inf_code advance_parts(struct inf_assembler *assembler, bool last,
                                    struct inf_error *err)
 {
@@ -290,8 +292,8 @@ void inf_assembler_advance(struct inf_assembler *assembler, size_t size)
         return;
     assembler->got += size;
     assembler->bound_fds = assembler->fd_count;
-    // The result can be ignored, because after a failure the state is BROKEN and the next
-    // inf_assembler_feed() returns the error.
+    // Ignore the result: after a failure the state is BROKEN, and the next inf_assembler_feed()
+    // returns the error.
     (void)!advance_parts(assembler, true, NULL);
 }
 

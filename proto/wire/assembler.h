@@ -15,7 +15,7 @@
 struct inf_assembler_memory {
     // Returns memory for the data segment of a frame, aligned to 64 bytes. Called once for each
     // frame with data. The assembler owns the memory until the frame is taken. If it returns NULL,
-    // the frame is skipped and reported.
+    // frame is skipped and reported as rejected.
     void *(*alloc)(void *context, size_t size);
     // Frees memory that alloc() returned for the same size.
     void (*free)(void *context, void *memory, size_t size);
@@ -31,10 +31,10 @@ struct inf_assembler_limits {
 };
 
 enum inf_assembler_state {
-    INF_ASSEMBLER_HEADER, // between two frames, or inside a header
-    INF_ASSEMBLER_META,   // inside metadata
-    INF_ASSEMBLER_DATA,   // inside data
-    INF_ASSEMBLER_SKIP,   // discarding the rest of a rejected frame
+    INF_ASSEMBLER_HEADER, // the next byte belongs to a header
+    INF_ASSEMBLER_META,   // the next byte belongs to the metadata of a frame
+    INF_ASSEMBLER_DATA,   // the next byte belongs to the data of a frame
+    INF_ASSEMBLER_SKIP,   // the next bytes are the rest of a rejected frame and are discarded
     INF_ASSEMBLER_READY,  // a whole frame is ready to be taken
     INF_ASSEMBLER_BROKEN  // the stream is invalid, and bytes after the error cannot be interpreted
 };
@@ -47,13 +47,13 @@ struct inf_assembler {
     struct inf_assembler_memory memory;
     uint8_t header_bytes[INF_FRAME_HEADER_BYTES];
     struct inf_frame_header header;
-    uint8_t *meta; // grows up to limits.meta_bytes
+    uint8_t *meta; // metadata of the current frame; the buffer grows up to limits.meta_bytes
     size_t meta_capacity;
-    uint8_t *data;       // from memory.alloc; NULL: the frame has no data
-    uint64_t got;        // bytes of the current part that were received
-    uint64_t skip_bytes; // in the state SKIP: size of the skipped part
+    uint8_t *data;       // data of the current frame, from memory.alloc(); NULL: it has none
+    uint64_t got;        // bytes received of the header, metadata or data that `state` names
+    uint64_t skip_bytes; // in the state SKIP: number of bytes to discard
     int fds[INF_LIMIT_FRAME_FDS];
-    uint32_t fd_count;         // descriptors in `fds`
+    uint32_t fd_count;         // number of descriptors in `fds`
     uint32_t bound_fds;        // the first `bound_fds` descriptors belong to the current frame
     struct inf_error rejected; // why the current frame is rejected, or why the stream is broken
 };
@@ -61,10 +61,10 @@ struct inf_assembler {
 // A complete frame.
 struct inf_frame {
     struct inf_frame_header header;
-    // Owned by the assembler, valid until the next call of any of its functions.
+    // Metadata of the frame; owned by the assembler, valid until the next call of its functions.
     struct inf_span meta;
     uint8_t *data; // header.data_bytes bytes from memory.alloc, owned by the caller; NULL: none
-    int fds[INF_LIMIT_FRAME_FDS]; // owned by the caller
+    int fds[INF_LIMIT_FRAME_FDS]; // descriptors sent with the frame; owned by the caller
     uint32_t fd_count;
     // INF_OK, or the reason why the frame was not accepted (FRAME_TOO_LARGE, HOST_OOM). In that
     // case the bytes of the frame were skipped, and `meta` and `data` are empty. The connection can
@@ -113,8 +113,8 @@ void inf_assembler_advance(struct inf_assembler *assembler, size_t size);
 // descriptors are closed.
 void inf_assembler_take(struct inf_assembler *assembler, struct inf_frame *frame);
 
-// Returns whether a frame has begun and is not complete. While this is true, INF_LIMIT_FRAME_MS
-// applies.
+// Returns whether a frame has begun and is not complete. While this is true, the caller must
+// enforce the time limit INF_LIMIT_FRAME_MS.
 bool inf_assembler_partial(const struct inf_assembler *assembler);
 
 #endif

@@ -10,12 +10,12 @@
 #include "proto/wire/frame.h"
 #include "proto/wire/tensor_entry.h"
 
-// The state of a loop over the tensors of a message that are in one data segment.
+// State of a loop over the tensors of a message, which gives each a location in the data segment.
 struct walk {
-    const char *what; // "input" or "output"
+    const char *what; // "input" or "output", for error texts
     uint64_t data_bytes;
-    uint64_t next; // the aligned offset of the next tensor without a location
-    uint64_t end;  // end of the bytes that the tensors so far use
+    uint64_t next; // aligned offset for the next tensor whose location the message does not give
+    uint64_t end;  // end of the bytes that the tensors before it use
 };
 
 // Assigns a location to a tensor for which the message gives none.

@@ -10,7 +10,7 @@ typedef Inference__ModelInferRequest__InferInputTensor wire_input;
 typedef Inference__ModelInferRequest__InferRequestedOutputTensor wire_wanted;
 typedef Inference__ModelInferResponse__InferOutputTensor wire_output;
 
-// --- request ---
+// --- the request of ModelInfer ---
 
 static enum inf_code fail_contents(const char *what, const char *name, struct inf_error *err)
 {
@@ -179,7 +179,7 @@ const struct inf_message_codec inf_codec_infer_request = {
     .encode = encode_request,
 };
 
-// --- reply ---
+// --- the reply of ModelInfer ---
 
 static enum inf_code decode_outputs(struct inf_infer_reply *reply,
                                     const Inference__ModelInferResponse *wire,

@@ -85,7 +85,7 @@ enum inf_code inf_error_from_status(struct inf_error *err, const struct inf_stat
     return inf_fail_reason(err, code, status->reason, "%s", inf_wire_text(status->message));
 }
 
-// --- devices ---
+// --- the list of devices ---
 
 static enum inf_code decode_devices(union inf_message *message, const void *from,
                                     struct inf_scratch *scratch, struct inf_error *err)
@@ -157,7 +157,7 @@ const struct inf_message_codec inf_codec_device_index = {
     .encode = encode_devices,
 };
 
-// --- the server ---
+// --- the state of the server ---
 
 static enum inf_code decode_server(union inf_message *message, const void *from,
                                    struct inf_scratch *scratch, struct inf_error *err)

@@ -47,8 +47,8 @@ struct level {
 struct scan {
     const uint8_t *begin;
     const uint8_t *at;
-    uint32_t fields; // fields read so far in total
-    uint32_t depth;  // levels in use
+    uint32_t fields; // number of fields read so far, in all messages
+    uint32_t depth;  // number of elements of `levels` in use
     struct level levels[INF_LIMIT_META_DEPTH];
     const char *field_name; // name of the field being read, used in error texts
 };
@@ -115,7 +115,7 @@ static enum inf_code skip_bytes(struct scan *scan, uint64_t size, struct inf_err
     return INF_OK;
 }
 
-// Skips a value that has no length field.
+// Skips a value of fixed size or a varint, that is, a value that has no length field.
 static enum inf_code skip_scalar(struct scan *scan, enum wire_type wire, struct inf_error *err)
 {
     if (wire == WIRE_FIXED32)
@@ -223,7 +223,7 @@ enum inf_code inf_prescan(const ProtobufCMessageDescriptor *descriptor, struct i
         return INF_OK;
     scan.levels[0] = (struct level){.descriptor = descriptor, .end = bytes.data + bytes.size};
     while (scan.depth > 0) {
-        // Level.seen has one bit for each field.
+        // `seen` of a level has 64 bits, one for each field of the message.
         assert(scan.levels[scan.depth - 1].descriptor->n_fields <= 64);
         if (scan.at == scan.levels[scan.depth - 1].end)
             scan.depth--;

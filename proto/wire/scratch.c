@@ -41,7 +41,8 @@ static void *allocator_alloc(void *context, size_t size)
     return bump_allocate(context, size);
 }
 
-// Does nothing, because the next inf_scratch_begin_*() frees all objects at once.
+// The free function for protobuf-c. Does nothing, because the next inf_scratch_begin_*() frees all
+// objects at once.
 static void allocator_free(void *context, void *memory)
 {
     (void)context;

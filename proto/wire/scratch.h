@@ -17,11 +17,11 @@
 #define INF_SCRATCH_BYTES        (2 * INF_SCRATCH_DECODE_BYTES)
 
 struct inf_scratch {
-    uint8_t *base; // INF_SCRATCH_BYTES bytes, aligned to 16
+    uint8_t *base; // the memory: INF_SCRATCH_BYTES bytes, aligned to 16
     size_t used;
     // the largest allowed value of `used`, which differs between decoding and encoding
     size_t limit;
-    size_t decoded; // the end of the message that was decoded last
+    size_t decoded; // offset of the end of the message that was decoded last
     bool exhausted; // an allocation failed since the last inf_scratch_begin_*()
     ProtobufCAllocator allocator;
 };
@@ -43,7 +43,7 @@ void *inf_scratch_alloc(struct inf_scratch *scratch, size_t size);
 void *inf_scratch_array(struct inf_scratch *scratch, size_t count, size_t size,
                         struct inf_error *err);
 
-// Reports that the memory of the scratch is exhausted. Returns the code.
+// Fills *err with the error that the scratch has no memory left. Returns the code.
 enum inf_code inf_scratch_fail(struct inf_error *err);
 
 #endif

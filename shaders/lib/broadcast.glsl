@@ -5,12 +5,14 @@
 layout(push_constant) uniform Shape {
     uint vectors; // number of invocations
     uint axes;
-    uint dims[BROADCAST_AXES];       // innermost first
-    // by axis, in elements; 0 if operand a is repeated along the axis
+    uint dims[BROADCAST_AXES];       // sizes of the axes of the result, innermost first
+    // The stride of operand a along each axis, in elements; 0 if the operand is repeated along the
+    // axis.
     uint strides_a[BROADCAST_AXES];
     uint strides_b[BROADCAST_AXES];
     uint strides_c[BROADCAST_AXES];
-    uint row_a, row_b; // vectors in a row, for MODE_ROW
+    // For MODE_ROW: length of the repeated row of operands a and b, in vectors of four elements.
+    uint row_a, row_b;
     float low, high;   // parameters of the activation
     uint elements;     // number of elements of the result
 } shape;

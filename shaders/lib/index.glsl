@@ -1,5 +1,6 @@
 // Reads indices of 32 or 64 bits, and reports those that are out of range. The including shader
-// defines the constant WIDE, the words indices[] and CHECKS.
+// defines the constant WIDE (true: indices are 64-bit), the array of words indices[], and the macro
+// CHECKS.
 
 // Returns the index at position i if it is below `bound`. Otherwise reports the index in the
 // dispatch's status and returns 0.

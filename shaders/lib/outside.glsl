@@ -1,9 +1,9 @@
 // Loads the pixels of a window; pixels outside the image are 0. The including shader defines the
 // operand x and the names that lib/source.glsl requires.
 
-// The body of a function that loads `read(place)`, or 0 if `at` is outside the image. Through a
-// texel view the load is unconditional, so that the driver can issue it early. Outside the image
-// another texel is then loaded and ignored.
+// Generates the body of a function that returns `read(place)`, or 0 if the position `at` is
+// OUTSIDE. Through a texel view the load is unconditional, so that the driver can issue it early:
+// outside the image, texel 0 is loaded and ignored.
 #ifdef TEXELS
 #define LOAD_INSIDE(type, at, read, place)    \
     bool outside = !ONE_TAP && at == OUTSIDE; \

@@ -10,7 +10,8 @@ WRITES(1, y)
 layout(push_constant) uniform P {
     uint count, terms;
     uint kept_axes, reduced_axes;
-    uint kept_dims[REDUCE_AXES], kept_strides[REDUCE_AXES]; // innermost first
+    // Sizes of the axes that are kept, and their strides in x, innermost first.
+    uint kept_dims[REDUCE_AXES], kept_strides[REDUCE_AXES];
     uint reduced_dims[REDUCE_AXES], reduced_strides[REDUCE_AXES];
     float divisor; // the sum is divided by this number
 } p;

@@ -17,8 +17,9 @@ Picture picture_of_window()
                    int(p.dilation_h), int(p.dilation_w), p.pad_top, p.pad_left);
 }
 
-// Returns where the channels of a pixel begin, for the tap in row `ky` and column `kx` of its
-// window; OUTSIDE if that pixel is padding.
+// Returns the index in x of the first channel of a pixel: the pixel that the tap in row `ky` and
+// column `kx` of a window covers. Returns OUTSIDE if that pixel is padding. `row` and `column` are
+// the position of the window's result.
 uint source(Picture a, uint image, uint row, uint column, uint ky, uint kx)
 {
     int y = int(row), x = int(column), before = int(image) * a.in_h;

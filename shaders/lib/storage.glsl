@@ -20,7 +20,8 @@ layout(binding = STATUS_BINDING) buffer Status { uint status[STATUS_WORDS]; };
 
 #ifdef HALF
 #extension GL_EXT_shader_16bit_storage : require
-layout(constant_id = HALVES_CONSTANT) const uint HALVES = 0; // a bit for each binding
+// Bit i is set if the floats of binding i are 16-bit.
+layout(constant_id = HALVES_CONSTANT) const uint HALVES = 0;
 
 #define HALF_BUFFERS(slot, access, name)                                          \
     layout(binding = slot) access buffer name##_half_1 { float16_t name##_halves[]; }; \

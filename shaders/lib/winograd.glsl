@@ -2,7 +2,7 @@
 // dispatch computes some of the tiles.
 layout(push_constant) uniform Tiles {
     uint count;  // number of invocations
-    uint first; // index of the first tile of this part
+    uint first; // index of the first tile that this dispatch computes
     uint stride; // distance, in tiles, between two of the 36 matrices
     uint tiles_h, tiles_w; // number of tiles in an image
     uint in_h, in_w;

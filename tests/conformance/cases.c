@@ -181,7 +181,7 @@ enum inf_dtype random_dtype(struct random *random, unsigned mask)
     }
 }
 
-// --- elements of operands ---
+// --- making the elements of operands ---
 
 static double draw_filling(struct random *random, enum filling filling)
 {

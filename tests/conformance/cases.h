@@ -6,7 +6,7 @@
 #include "tests/support/models/one_node.h"
 
 // The element type and shape that the first operand of a case should have, if the operator allows
-// it. A random graph later replaces that operand by the result of another node.
+// it. The generator of random graphs later replaces that operand by the result of another node.
 struct wish {
     enum inf_dtype dtype; // element type; reset to INF_DTYPE_NONE once the operand has this type
     struct inf_shape shape;
@@ -34,10 +34,10 @@ enum filling {
 
 // Extreme values that may occur among the elements of an operand. The constants are bits of a mask.
 enum extreme {
-    EXTREME_ZERO = 1 << 0,     // 0 and -0
-    EXTREME_INFINITE = 1 << 1, // inf and -inf
+    EXTREME_ZERO = 1 << 0,     // operands may contain 0 and -0
+    EXTREME_INFINITE = 1 << 1, // operands may contain inf and -inf
     EXTREME_NAN = 1 << 2,
-    EXTREME_LARGE = 1 << 3,  // numbers up to the largest float
+    EXTREME_LARGE = 1 << 3,  // operands may contain numbers up to the largest float
     EXTREME_DENORM = 1 << 4, // numbers below the smallest normal float
     EXTREME_ALL = (1 << 5) - 1,
 };
@@ -85,10 +85,10 @@ enum inf_dtype random_dtype(struct random *random, unsigned mask);
 #define DTYPES_NUMBER  (DTYPES_FLOAT | DTYPES_INTEGER)
 #define DTYPES_ANY     (DTYPES_NUMBER | DTYPE(BOOL))
 
-// Adds an input with random elements.
+// Adds an input of the node, with random elements.
 void add_operand(struct one_node *one, struct random *random, const struct operand *operand);
 
-// Adds a constant list of i32.
+// Adds an input of the node: a constant list of i32.
 void add_list(struct one_node *one, const int32_t *elements, int64_t count);
 
 // Adds the operands and attributes of test case `number` for one operator. If the operator has
@@ -102,8 +102,8 @@ struct case_family {
     uint32_t count; // number of cases that are needed to cover the operator
 };
 
-// The family of every operator, by enum inf_op. The test fails if the `make` of an operator is
-// NULL.
+// The family of every operator, indexed by enum inf_op. The test fails if the `make` of an operator
+// is NULL.
 extern const struct case_family case_families[INF_OP_COUNT];
 
 // Functions that make test cases for element-wise operators and reductions.

@@ -7,7 +7,7 @@
 
 #define EXTREME_ENDS (EXTREME_ZERO | EXTREME_INFINITE | EXTREME_NAN)
 
-// --- unary operators ---
+// --- making cases of unary operators ---
 
 struct unary_domain {
     unsigned dtypes;
@@ -92,7 +92,7 @@ void make_cast(struct one_node *one, struct random *random, uint32_t number)
     add_operand(one, random, &x);
 }
 
-// --- binary operators ---
+// --- making cases of binary operators ---
 
 // Adds two operands. Either one may broadcast to the shape of the other. The second may be
 // constant.
@@ -109,7 +109,7 @@ static void add_pair(struct one_node *one, struct random *random, const struct o
         else
             second.shape = part;
     }
-    if (random_once_in(random, 6)) // both operands broadcast
+    if (random_once_in(random, 6)) // give both operands shapes that broadcast
         first.shape = random_broadcastable(random, &whole);
     second.constant = random_once_in(random, 3);
     add_operand(one, random, &first);
@@ -204,7 +204,7 @@ void make_select(struct one_node *one, struct random *random, uint32_t number)
     }
 }
 
-// --- reductions ---
+// --- making cases of reductions ---
 
 static struct inf_ints random_axes(struct random *random, int32_t rank)
 {

@@ -8,10 +8,10 @@
 #include "backends/graph/shape/verify.h"
 
 #define DEPTH_MAX 2
-// How many existing values are tried before nodes are added that convert a value to fit.
+// Number of existing values that are tried as operand before nodes are added that convert a value.
 #define TRIES_MAX 6
 
-// --- operators whose output sizes depend on values ---
+// --- making cases of operators whose output sizes depend on values ---
 
 static void make_nonzero(struct one_node *one, struct random *random, uint32_t number)
 {
@@ -113,7 +113,7 @@ static uint32_t pick_value(struct random_graph *random)
     return INF_VALUE_NONE;
 }
 
-// --- adding nodes to the graph ---
+// --- choosing and adding nodes ---
 
 // Returns true if fusing passes look for patterns that begin with this operator, that is with a
 // convolution or matrix product.

@@ -5,8 +5,8 @@
 
 #define ALL UINT32_MAX
 
-// Per operator, a mask of the operands that may be any value (bit i: operand i). The remaining
-// operands are indices, sizes and divisors, which must keep the elements that the case maker chose.
+// How each operator changes rounding errors. Bit i of `open` is set if operand i may be any value.
+// The other operands are indices, sizes and divisors, which keep the elements of the test case.
 static const struct random_nature natures[INF_OP_COUNT] = {
     [INF_OP_COMPARE] = {.open = 3, .jumps = true},
     [INF_OP_SELECT] = {.open = 7},

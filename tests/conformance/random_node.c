@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds nodes to a random graph. Each node is computed in every world when it is added. A node is
-// removed again if later nodes could not use its outputs.
+// Adds nodes to a random graph. When a node is added, it is computed several times, each time with
+// other rounding errors (in every world). A node is removed again if later nodes could not use its
+// outputs.
 #include "tests/conformance/random_node.h"
 
 #include <float.h>
@@ -10,7 +11,7 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/graph/shape/verify.h"
 
-// --- values of the graph ---
+// --- storing the values of a random graph ---
 
 void random_graph_keep(struct random_graph *random, uint32_t index, struct random_value *value)
 {
@@ -92,7 +93,7 @@ uint32_t random_graph_settle(struct random_graph *random, struct source *source)
     return value;
 }
 
-// --- adding a node ---
+// --- adding a node to a random graph ---
 
 void plan_begin(struct plan *plan, enum inf_op op)
 {
@@ -257,7 +258,7 @@ uint32_t plan_add(struct random_graph *random, struct plan *plan)
     return first;
 }
 
-// --- converting values to fit an operand ---
+// --- adding nodes that convert a value to fit an operand ---
 
 static uint32_t add_reshape(struct random_graph *random, uint32_t value,
                             const struct inf_shape *shape)

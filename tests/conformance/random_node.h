@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of random_graph.h: adds nodes to a random graph and computes each node in every world.
+// A part of random_graph.h: adds nodes to a random graph and computes each node in every world. A
+// world disturbs rounded results in its own way, to imitate the rounding errors of devices.
 #ifndef INF_TESTS_CONFORMANCE_RANDOM_NODE_H
 #define INF_TESTS_CONFORMANCE_RANDOM_NODE_H
 

@@ -73,7 +73,8 @@ static double rounding_error(enum inf_dtype dtype)
     }
 }
 
-// Returns the largest difference between two worlds in any element.
+// Returns the largest difference of an element between two worlds, which disturb rounded results in
+// different ways.
 static double measure_spread(const struct random_value *value)
 {
     const struct inf_tensor *first = &value->worlds[0];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A part of random_graph.h: elements of float tensors, and the worlds in which values are computed.
+// Each world disturbs rounded results in its own way, to imitate the rounding errors of devices.
 #ifndef INF_TESTS_CONFORMANCE_RANDOM_VALUE_H
 #define INF_TESTS_CONFORMANCE_RANDOM_VALUE_H
 

@@ -132,7 +132,7 @@ Test(control, a_list_collects_what_iterations_make)
     const struct inf_feed feed = {{x, &n}, {INF_SHAPE(3), {0}}};
     INF_CONTROL_CHECK(&feed, 0, 5, 5, 6, 6, 7, 7);
     cr_assert(inf_shape_equal(&inf_control.results[0].shape, &INF_SHAPE(3, 2)));
-    const int32_t more = 4; // x has only 3 elements
+    const int32_t more = 4; // more iterations than x has elements
     const struct inf_feed too_far = {{x, &more}, {INF_SHAPE(3), {0}}};
     cr_assert_eq(inf_control_run_with(0, &too_far, NULL), INF_INVALID);
     cr_assert_not_null(strstr(inf_control.err.text, "node 'item' (gather): index 3"), "%s",
@@ -161,7 +161,7 @@ Test(control, an_endless_loop_ends)
     cr_assert_not_null(strstr(inf_control.err.text, "goes on after"), "%s", inf_control.err.text);
 }
 
-// --- branches ---
+// --- branches (Switch and Merge nodes) ---
 
 // x > 0 ? x * 2 : x - 1. A run that executed the untaken branch would fail.
 Test(control, a_merge_becomes_a_branch)
@@ -321,7 +321,7 @@ Test(control, broken_control_flow_is_refused)
     inf_control_refuse("i", INF_INVALID, "");
 }
 
-// --- functions ---
+// --- functions (While and If nodes) ---
 
 #define ARG(name) "{'name':'" name "','type':'DT_FLOAT'}"
 #define PLACEHOLDER(name, type)                                                                    \

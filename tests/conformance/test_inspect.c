@@ -115,7 +115,7 @@ Test(inspect, sees_what_each_node_makes)
     cr_expect_eq(report.inf_count, 1u, "that of 0");
     cr_expect_float_eq(report.least, log(2), 1e-6);
     cr_expect_float_eq(report.largest, log(6), 1e-6);
-    // The non-finite value is attributed to the second node, not to the first.
+    // Given a non-finite result of the second node, expect that it is not attributed to the first.
     cr_expect_eq(inf_inspection_count_non_finite(inspection, graph->nodes[1].inputs[0]), 0u);
     cr_expect_eq(inf_inspection_count_non_finite(inspection, graph->nodes[2].inputs[0]), 2u);
     cr_expect_gt(inf_inspection_run_ns(inspection), 0u);

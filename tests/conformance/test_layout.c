@@ -21,7 +21,7 @@ struct maker {
     uint32_t count;
 };
 
-// Returns a number below `count` from the SplitMix64 generator.
+// Returns a number below `bound` from the SplitMix64 generator.
 static uint32_t draw_below(struct maker *maker, uint32_t bound)
 {
     uint64_t z = maker->state += 0x9e3779b97f4a7c15u;

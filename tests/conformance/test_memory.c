@@ -126,7 +126,7 @@ Test(memory, of_cpu_is_what_the_allocator_gave)
     check_device("cpu");
 }
 
-// --- upper bound on the memory of a model ---
+// --- checking an upper bound on the memory of a model ---
 
 // A model may use RATIO_MAX times the size of its weights and arena, plus OVERHEAD_BYTES for its
 // graph.

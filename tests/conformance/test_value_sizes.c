@@ -25,8 +25,8 @@ Test(value_sizes, where_lists_positions)
     cr_assert(inf_shape_equal(&inf_control.results[0].shape, &INF_SHAPE(0, 2)));
 }
 
-// Gathers the positive elements and sums their squares. The sizes of these nodes are known only
-// during the run.
+// The graph gathers the positive elements of x and sums their squares. The sizes of these values
+// are known only during the run.
 Test(value_sizes, what_follows_takes_the_size_it_gets)
 {
     inf_control_begin();

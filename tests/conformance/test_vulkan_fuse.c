@@ -129,7 +129,8 @@ Test(vulkan_fuse, computes_between_values_of_16_bits)
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     float y[ELEMENTS], wanted[ELEMENTS];
     for (int i = 0; i < 2; i++) {
-        // softmax is not part of a tree, so its operand and its result are stored in 16 bits.
+        // The Vulkan backend does not fuse softmax with its neighbours, so that its operand and
+        // its result are stored, in 16 bits.
         struct inf_graph *graph = new_graph();
         uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
         uint32_t before = add_binary(graph, INF_BINARY_MUL, add_unary(graph, INF_UNARY_TANH, x),
@@ -230,8 +231,8 @@ Test(vulkan_fuse, compiles_nothing_at_a_second_start)
         run_graph(make_swish(), device, INF_PRECISION_FP32, start == 0 ? wanted : y);
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_SHADERS_COMPILED),
                      start == 1 ? 0u : 1u);
-        // The shader of the third start equals the second start's, so the third start finds the
-        // pipelines of the second start.
+        // The shader that the third start compiles equals the one of the second start, so the
+        // cache has its pipeline.
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES), 1u);
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES_KNOWN), start == 0 ? 0u : 1u);
         if (start > 0)
@@ -266,7 +267,9 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
     uint64_t hash = ((struct vk_gpu *)device)->fused_shaders.list->hash;
     inf_device_unref(&device);
     device = vulkan_open(NULL);
-    faults->pipeline_word = 1; // the lower half of the shader's hash
+    // The driver refuses the pipeline whose specialisation constant 1, the lower half of the
+    // shader's hash, has this value.
+    faults->pipeline_word = 1;
     faults->pipeline_value = (uint32_t)hash;
     faults->pipeline = VK_ERROR_UNKNOWN;
     cr_assert_eq(run_graph(make_swish(), device, INF_PRECISION_FP32, y), 7u);
@@ -357,7 +360,8 @@ Test(vulkan_fuse, adds_apart_where_the_driver_cannot_build_it)
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     const struct around *around = &arounds[1];
     run_graph(make_sum(around), ref, INF_PRECISION_FP32, wanted);
-    faults->pipeline_word = 8; // the constant ADDS of conv.comp
+    // The driver refuses pipelines whose specialisation constant 8, ADDS of conv.comp, is 1.
+    faults->pipeline_word = 8;
     faults->pipeline_value = 1;
     faults->pipeline = VK_ERROR_UNKNOWN;
     cr_assert_eq(run_graph(make_sum(around), device, INF_PRECISION_FP32, y), 2u);

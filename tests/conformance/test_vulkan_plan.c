@@ -444,7 +444,9 @@ Test(vulkan_plan, takes_fewer_pixels_where_the_driver_cannot_build_many)
     float y[RESULTS], wanted[RESULTS];
     run_convolution(devices + 1, 1, wanted);
     faults->pipeline = VK_ERROR_UNKNOWN;
-    faults->pipeline_word = 2; // the constant for pixels per thread
+    // The driver refuses pipelines whose specialisation constant 2, the number of pixels that one
+    // thread computes, has the value below.
+    faults->pipeline_word = 2;
     for (uint32_t pixels = 16; pixels > 1; pixels /= 2) {
         faults->pipeline_value = pixels;
         run_convolution(devices, 2, y);

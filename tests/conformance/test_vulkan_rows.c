@@ -21,8 +21,8 @@
 
 #define NOTHING (-1)
 
-// The operator under test and its attributes. Its operand x has shape [ROWS, COLUMNS, CHANNELS]
-// unless `rows` is set.
+// A test case: the operator and its attributes. Its operand x has the shape [ROWS, COLUMNS,
+// CHANNELS] unless `rows` is set.
 struct made {
     enum inf_op op;
     int32_t kind; // the kind of reduction; for softmax, 1 means log-softmax

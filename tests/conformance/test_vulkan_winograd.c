@@ -132,7 +132,9 @@ Test(vulkan_winograd, is_left_out_where_the_driver_cannot_build_it)
     struct vulkan_faults *faults = vulkan_faults_install();
     cr_assert_not_null(faults);
     struct inf_device *device = vulkan_open(NULL);
-    faults->pipeline_word = 10; // the constant BY_ROW of conv_tile.comp
+    // The driver refuses pipelines whose specialisation constant 10, BY_ROW of conv_tile.comp, is
+    // 1.
+    faults->pipeline_word = 10;
     faults->pipeline_value = 1;
     faults->pipeline = VK_ERROR_UNKNOWN;
     expect_agrees(device, INF_PADDING_SAME, false, false);

@@ -40,7 +40,7 @@ static void close_devices(void)
 
 TestSuite(residency, .init = open_devices, .fini = close_devices);
 
-// --- models for the tests ---
+// --- making models for the tests ---
 
 static float weight_at(size_t i)
 {
@@ -331,7 +331,7 @@ Test(residency, counts_constants_where_it_is_told)
     cr_assert_eq(inf_device_memory(cpu).held.tensors, 0u);
 }
 
-// --- weights of branches ---
+// --- weights that only one branch of a model reads ---
 
 // Makes the subgraph for one branch of a branch node: y [2,97] = x [2,80] a, doubled `times` times.
 static struct inf_graph *make_side(int times)
@@ -431,7 +431,7 @@ static void *run_many_shapes(void *argument)
     const struct runner *runner = argument;
     for (int64_t turn = 0; turn < 60; turn++) {
         int64_t rows = 1 + (turn * 7 + runner->slot * 3) % 12;
-        // `ref` reads the weights that cpu frees
+        // `ref` reads the unpacked weights, which are freed while only cpu runs the model
         struct inf_device *device = turn % 4 == 3 ? ref : cpu;
         check_run(runner->model, device, rows, runner->slot);
         if (device == ref || turn % 10 == 9)

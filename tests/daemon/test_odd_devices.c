@@ -13,7 +13,7 @@
 
 TestSuite(odd_devices, .timeout = 200);
 
-// --- sending requests ---
+// --- sending requests to the daemon ---
 
 struct asker {
     inferd_client *client;
@@ -68,7 +68,7 @@ static void sleep_briefly(void)
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 }
 
-// --- checking answers ---
+// --- the daemon checks answers and reports wrong ones ---
 
 // Sends requests until the daemon has checked an answer of the model "add", and returns the model's
 // placement.
@@ -146,7 +146,7 @@ Test(odd_devices, nothing_is_checked_unless_asked_for)
     inf_fixture_stop(&fixture);
 }
 
-// --- moving to a device that computes correctly and fast ---
+// --- the daemon moves models to a device that computes correctly and fast ---
 
 // By its static rule, the daemon starts on the slow device. Expect that it times the candidate
 // devices while requests arrive, and moves the model to the faster one.

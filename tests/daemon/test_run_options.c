@@ -135,7 +135,7 @@ static inferd_checks read_status(void)
     return checks;
 }
 
-// --- precision of a request ---
+// --- requests that name a precision ---
 
 Test(run_options, a_request_names_its_precision_and_the_answer_tells)
 {
@@ -276,7 +276,7 @@ Test(run_options, a_model_built_to_overflow_answers_right)
     stop_daemon();
 }
 
-// --- lists of devices and backends ---
+// --- the daemon's lists of devices and backends ---
 
 Test(run_options, backends_are_listed_with_why_they_are_left_out)
 {
@@ -337,7 +337,7 @@ Test(run_options, advise_says_where_the_rule_is_wrong)
     stop_daemon();
 }
 
-// --- the modes debug and prod ---
+// --- requests that name one of the modes debug and prod ---
 
 Test(run_options, a_request_in_debug_mode_has_each_node_logged)
 {

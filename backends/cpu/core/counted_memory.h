@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counted memory: the allocations of XNNPACK and of the native kernels.
+// Counted memory: counts the bytes that XNNPACK and the native kernels allocate.
 #ifndef INF_BACKENDS_CPU_CORE_COUNTED_MEMORY_H
 #define INF_BACKENDS_CPU_CORE_COUNTED_MEMORY_H
 

@@ -58,7 +58,7 @@ struct inf_element {
     inf_element_map_fn *fill[INF_ELEMENT_SIZES];
 };
 
-// The tables that a build may define. isa.h gives the tables that this build has.
+// One table for each ISA level. A build defines only those of its architecture; isa.h gives them.
 extern const struct inf_element inf_element_baseline, inf_element_avx2, inf_element_avx512,
     inf_element_neon;
 

@@ -8,22 +8,24 @@
 #include "backends/cpu/kernels/nn.h"
 #include "backends/cpu/kernels/vec.h"
 
-#define BLOCK_MAX  6
-#define PIXELS_MAX ((BLOCK_MAX - 1) * 2 + 5) // pixels of x that a block reads
+#define BLOCK_MAX 6
+// Pixels of x that a block of BLOCK_MAX results reads in a row.
+#define PIXELS_MAX ((BLOCK_MAX - 1) * 2 + 5)
 #define TAPS_MAX   5
 
 struct shape {
-    // taps: height and width of the window; rows: rows of results in a call
+    // `taps` is the height and width of the window. `rows` is the number of result rows in a call.
     size_t taps, stride, rows;
 };
 
 struct block {
-    ptrdiff_t first; // index in x of the pixel where the first window starts
-    size_t output;   // index in y of the first pixel
+    ptrdiff_t first; // index in x of the pixel where the first window of the block starts
+    size_t output;   // index in y of the first pixel of the block
     size_t channel;
 };
 
-// Loads the pixels of a row of x that the block reads. If `edge` is true, some of them are padding.
+// Loads the pixels in a row of x that the windows of the block cover. If `edge` is true, some of
+// these pixels are padding and become 0.
 INF_VEC_INLINE void load_pixels(const struct inf_depthwise *d, const struct block *block,
                                 const float *row, const size_t count, const int edge, inf_vec *x)
 {
@@ -153,7 +155,7 @@ INF_VEC_INLINE void one_block(const struct inf_depthwise *d, size_t output, size
     }
 }
 
-// Cuts the row into blocks of nearly equal size.
+// Computes a row of results, cut into blocks of nearly equal size.
 INF_VEC_INLINE void all_blocks(const struct inf_depthwise *d, const struct shape shape)
 {
     size_t blocks = (d->output_width + BLOCK_MAX - 1) / BLOCK_MAX;

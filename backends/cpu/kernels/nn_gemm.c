@@ -19,12 +19,12 @@ INF_VEC_INLINE void multiply_panel(const struct inf_gemm_panel *panel, const str
     const size_t first = gemm->a_first;
     const float *const *segments_end = gemm->a + panel->segments;
     for (const float *const *a = gemm->a; a != segments_end; a++) {
-        // Keep pointers to pixels 0, 3, 6 and 9 only. Every other pixel is one or two steps after
-        // one of these, which an addressing mode of the load instruction can express.
         if (*a == NULL) {
             w += depth * width;
             continue;
         }
+        // Keep pointers to pixels 0, 3, 6 and 9 only. Every other pixel is one or two steps after
+        // one of these, which an addressing mode of the load instruction can express.
         const char *a0 = (const char *)(*a + first);
         const char *stop = a0 + depth * sizeof(float);
         const char *a3 = a0 + 3 * step;

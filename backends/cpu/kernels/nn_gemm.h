@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code shared by the products of pixels and panels in all weight formats: the start values of sums,
-// the epilogue, and the functions by number of pixels. Each file that defines multiply_panel()
-// includes this header once.
+// Code that the products of pixels and panels share, for all formats of weights: the start values
+// of sums, the epilogue, and the generation of one function for each number of pixels. Each file
+// that defines multiply_panel() includes this header once.
 #ifndef INF_BACKENDS_CPU_KERNELS_NN_GEMM_H
 #define INF_BACKENDS_CPU_KERNELS_NN_GEMM_H
 

@@ -6,7 +6,7 @@
 #include "backends/cpu/kernels/nn_gemm.h"
 
 // Multiplies element `at` of each pixel with the vectors `b`, and adds the products to the sums.
-// There are pointers to pixels 0, 3, 6 and 9; every other pixel is one or two steps after one of
+// at[0] to at[3] point to pixels 0, 3, 6 and 9; every other pixel is one or two steps after one of
 // these.
 INF_VEC_INLINE void add_products(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                                  const size_t step, const size_t pixels, const size_t vectors)

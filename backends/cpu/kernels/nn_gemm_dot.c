@@ -6,8 +6,8 @@
 #include "backends/cpu/kernels/nn_gemm.h"
 
 // Multiplies the two elements at `at` of each pixel with the pairs of weights `b`, and adds both
-// products to the sums. There are pointers to pixels 0, 3, 6 and 9; every other pixel is one or two
-// steps after one of these.
+// products to the sums. at[0] to at[3] point to pixels 0, 3, 6 and 9; every other pixel is one or
+// two steps after one of these.
 INF_VEC_INLINE void add_pairs(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                               const size_t step, const size_t pixels, const size_t vectors)
 {
@@ -20,9 +20,9 @@ INF_VEC_INLINE void add_pairs(inf_gemm_sums sum, const inf_vec *b, const char *c
     }
 }
 
-// Multiplies the last element of a segment with an odd number of elements, and adds the product to
-// the sums. The next element in memory is not part of the operand, so the pair is completed with 0.
-// Otherwise like add_pairs().
+// Multiplies the last element of a segment that has an odd number of elements, and adds the product
+// to the sums. The next element in memory is not part of the operand, so the pair is completed with
+// 0. add_pairs() multiplies all other elements.
 INF_VEC_INLINE void add_lasts(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                               const size_t step, const size_t pixels, const size_t vectors)
 {

@@ -15,21 +15,23 @@ struct inf_norm_moments {
 };
 
 struct inf_norm {
-    // Returns both sums over `count` contiguous elements.
+    // Returns sum(x - about) and sum((x - about)^2) over `count` contiguous elements.
     struct inf_norm_moments (*line)(size_t count, const float *x, float about);
-    // Sets moments[i] to the sums over column i, relative to about[i], for i below `count`. A
-    // column has `rows` rows that are `stride` elements apart. `count` is at most INF_NORM_COLUMNS.
+    // Sets moments[i] to the sums of (x - about[i]) and (x - about[i])^2 over column i, for i below
+    // `count`. A column has `rows` elements that are `stride` elements apart. `count` is at most
+    // INF_NORM_COLUMNS.
     void (*rows)(size_t count, const float *x, size_t rows, size_t stride, const float *about,
                  struct inf_norm_moments *moments);
-    // y[i] = ((x[i] - about) - less) * factor
+    // Normalises `count` elements with the same numbers: y[i] = ((x[i] - about) - less) * factor.
     void (*apply_line)(size_t count, const float *x, float about, float less, float factor,
                        float *y);
-    // y[i] = ((x[i] - about[i]) - less[i]) * factor[i]
+    // Normalises each element with numbers of its own:
+    //   y[i] = ((x[i] - about[i]) - less[i]) * factor[i].
     void (*apply_row)(size_t count, const float *x, const float *about, const float *less,
                       const float *factor, float *y);
 };
 
-// The tables that a build may define. isa.h gives the tables that this build has.
+// One table for each ISA level. A build defines only those of its architecture; isa.h gives them.
 extern const struct inf_norm inf_norm_baseline, inf_norm_avx2, inf_norm_avx512, inf_norm_neon;
 
 #endif

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define LANES 64 // elements that are compared together
+#define LANES 64 // elements of x that one vector comparison covers
 
-// Finds the minimum or maximum of the line first, and its position in a second pass, so that
-// neither pass needs a branch for each element.
+// Generates a function that finds the value of the minimum or maximum in a first pass, and its
+// position in a second pass. Therefore neither pass needs a branch for each element.
 #define LINE(name, type, beyond)                                                                   \
     static size_t name##_line(size_t count, const void *operand)                                   \
     {                                                                                              \

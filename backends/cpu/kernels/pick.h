@@ -35,7 +35,7 @@ struct inf_pick {
     uint32_t (*largest_key)(size_t count, const uint32_t *keys);
 };
 
-// The tables that a build may define. isa.h gives the tables that this build has.
+// One table for each ISA level. A build defines only those of its architecture; isa.h gives them.
 extern const struct inf_pick inf_pick_baseline, inf_pick_avx2, inf_pick_avx512, inf_pick_neon;
 
 #endif

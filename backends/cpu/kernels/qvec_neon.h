@@ -18,7 +18,8 @@
 #define INF_QVEC_ROWS  8 // pixels whose sums, two vectors each, fit into registers
 typedef int32x4_t inf_qvec;
 typedef float32x4_t inf_qvec_float;
-typedef int8x16_t inf_qvec_x; // x - 128
+// Operand bytes minus 128, because the instructions multiply signed bytes.
+typedef int8x16_t inf_qvec_x;
 typedef struct {
     int8x16_t bytes;
     int32x4_t lost; // 128 times the sum of the four bytes of each lane; added back after a product

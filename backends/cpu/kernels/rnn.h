@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 struct inf_rnn {
-    // x[i] = min(max(x[i], -bound), bound); NaN becomes -bound.
+    // Clips values to [-bound, bound]: x[i] = min(max(x[i], -bound), bound). NaN becomes -bound.
     void (*cut)(size_t count, float *x, float bound);
-    // x[i] = min(max(alpha * x[i] + beta, 0), 1); NaN stays NaN.
+    // Applies the hard sigmoid: x[i] = min(max(alpha * x[i] + beta, 0), 1); NaN stays NaN.
     void (*hard_sigmoid)(size_t count, float *x, float alpha, float beta);
     // y[i] = 1 - x[i]
     void (*complement)(size_t count, const float *x, float *y);
@@ -18,15 +18,17 @@ struct inf_rnn {
     void (*multiply)(size_t count, const float *a, const float *b, float *y);
     // y[i] += a[i] * b[i]
     void (*add_product)(size_t count, const float *a, const float *b, float *y);
-    // New state of an LSTM cell: cell[i] = forget[i] * cell[i] + in[i] * made[i].
+    // Computes the new state of an LSTM cell from the candidate values `made`:
+    //   cell[i] = forget[i] * cell[i] + in[i] * made[i].
     void (*keep)(size_t count, const float *forget, const float *in, const float *made,
                  float *cell);
-    // New state of a GRU: y[i] = (1 - update[i]) * made[i] + update[i] * before[i].
+    // Computes the new state of a GRU from the candidate values `made`:
+    //   y[i] = (1 - update[i]) * made[i] + update[i] * before[i].
     void (*blend)(size_t count, const float *update, const float *made, const float *before,
                   float *y);
 };
 
-// The tables that a build may define. isa.h gives the tables that this build has.
+// One table for each ISA level. A build defines only those of its architecture; isa.h gives them.
 extern const struct inf_rnn inf_rnn_baseline, inf_rnn_avx2, inf_rnn_avx512, inf_rnn_neon;
 
 #endif

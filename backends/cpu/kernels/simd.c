@@ -12,7 +12,7 @@
 #define SUM_CHANNELS 64
 #define SUM_ROWS     128
 
-// Both comparisons are false for NaN, so NaN stays NaN.
+// NaN stays NaN, because both comparisons are false for NaN.
 static inline float clamp_one(float x, float min, float max)
 {
     x = x < min ? min : x;
@@ -106,7 +106,7 @@ static inline uint32_t float_to_bits(float number)
     return bits;
 }
 
-// e^v = power * (1 + rest) for v between -87 and 87.
+// e^v = power * (1 + rest), for v between -87 and 87. Two numbers, so that e^v - 1 stays precise.
 struct exponential {
     float power, rest;
 };
@@ -118,7 +118,8 @@ static inline struct exponential exponential_one(float v)
     const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
     float shifted = v * 1.44269504f + magic;
     float n = shifted - magic;
-    float r = v - n * 0.693359375f + n * 2.12194440e-4f; // ln2 in two parts
+    // Subtracts n * ln 2, split in two constants for precision.
+    float r = v - n * 0.693359375f + n * 2.12194440e-4f;
     float p = 1.0f / 5040.0f;
     p = p * r + 1.0f / 720.0f;
     p = p * r + 1.0f / 120.0f;
@@ -133,7 +134,7 @@ static inline struct exponential exponential_one(float v)
 // computed without subtracting nearly equal numbers and keeps its precision.
 static inline float tanh_one(float x)
 {
-    const float limit = 20.0f; // tanh(10) is 1 in f32
+    const float limit = 20.0f; // limit of v = 2|x|, because tanh(10) is 1 in f32
     float v = 2.0f * fabsf(x);
     v = v > limit ? limit : v;
     struct exponential e = exponential_one(v);
@@ -196,8 +197,8 @@ static inline float sigmoid_one(float x)
     return (x < 0.0f ? power : 1.0f) / (1.0f + power);
 }
 
-// Multiply by x first. The power of two may be so small that its product alone would be subnormal
-// and lose precision.
+// Computes x / (1 + e^-x). For negative x, x is multiplied by the factors of e^x one after the
+// other, because e^x itself may be subnormal and have lost precision.
 static inline float silu_one(float x)
 {
     struct factors e = factors_one(-fabsf(x));

@@ -24,7 +24,7 @@ enum inf_simd_binary {
 // Says which operand of a binary function, if any, is a single element that is combined with all
 // elements of the other operand.
 enum inf_simd_form {
-    INF_SIMD_BOTH,     // neither: both are arrays
+    INF_SIMD_BOTH,     // neither operand is a single element: both are arrays
     INF_SIMD_A_SCALAR, // a is a single element
     INF_SIMD_B_SCALAR, // b is a single element
     INF_SIMD_FORM_COUNT,
@@ -63,7 +63,7 @@ struct inf_simd {
                      float *y);
 };
 
-// The tables that a build may define. isa.h gives the tables that this build has.
+// One table for each ISA level. A build defines only those of its architecture; isa.h gives them.
 extern const struct inf_simd inf_simd_baseline;
 extern const struct inf_simd inf_simd_avx2;
 extern const struct inf_simd inf_simd_avx512;

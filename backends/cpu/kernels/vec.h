@@ -58,7 +58,7 @@ INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
     _mm512_mask_storeu_ps(to, vec_mask(count), v);
 }
 
-// a * b + c
+// Returns a * b + c, rounded once if the processor has fma.
 INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
 {
     return _mm512_fmadd_ps(a, b, c);
@@ -82,7 +82,8 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm512_mask_mul_ps(v, below, v, slope);
 }
 
-// Each 32 bits hold two bf16. Widens the first or the second of each to fp32.
+// Returns the first bf16 of each 32-bit lane, widened to fp32; vec_bf16_second() returns the
+// second.
 INF_VEC_INLINE inf_vec vec_bf16_first(inf_vec pairs)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pairs), 16));

@@ -57,7 +57,7 @@ static void average_window(const struct average *average, const float *x, int64_
     size_t row_size = (size_t)average->pool->width.input * channels;
     float scale = 1 / (float)(rows * columns);
     if (rows * columns > 0 &&
-        (rows == 1 || columns == average->pool->width.input)) { // then the pixels are contiguous
+        (rows == 1 || columns == average->pool->width.input)) { // the pixels are contiguous in x
         average->sum_rows(channels, x, (size_t)(rows * columns), channels, scale, y);
         return;
     }

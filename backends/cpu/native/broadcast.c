@@ -13,8 +13,8 @@ static size_t operand_dim(const struct inf_shape *operand, const struct inf_shap
     return own < 0 ? 1 : (size_t)operand->dims[own];
 }
 
-// Returns true if the next outer axis, with operand steps `next`, can be merged with the outermost
-// axis found so far.
+// Returns true if the next outer axis, along which the operands have the strides `next`, can be
+// merged with the outermost axis found so far.
 static bool can_merge(const struct inf_native_broadcast *broadcast,
                       const size_t next[INF_NATIVE_BROADCAST_OPERANDS])
 {

@@ -12,14 +12,14 @@
 struct inf_native_broadcast {
     uint32_t operands;
     size_t row; // number of elements along the innermost axis of y
-    // By operand: elements between neighbours along the innermost axis. 0 if the operand has only
-    // one element there, which is repeated, otherwise 1.
+    // Indexed by operand: elements between neighbours along the innermost axis. 0 if the operand
+    // has only one element there, which is repeated, otherwise 1.
     size_t row_step[INF_NATIVE_BROADCAST_OPERANDS];
     int32_t rank;                // number of outer axes
     size_t rows;                 // number of rows: the product of the outer axes
     size_t dims[INF_LIMIT_RANK]; // outer axes, the innermost first
-    // By operand and axis: elements between neighbours along the axis; 0 if the operand is repeated
-    // along the axis.
+    // Indexed by operand and axis: elements between neighbours along the axis; 0 if the operand is
+    // repeated along the axis.
     size_t step[INF_NATIVE_BROADCAST_OPERANDS][INF_LIMIT_RANK];
 };
 

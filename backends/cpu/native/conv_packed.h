@@ -14,7 +14,7 @@
 struct inf_conv_packed_panel {
     inf_gemm_fn *const *gemm; // kernels for this panel; gemm[p - 1] computes p pixels
     struct inf_gemm_panel part;
-    size_t first, width; // in columns; `width` includes padding columns
+    size_t first, width; // first column of the panel, and number of columns including padding
     size_t weight_bytes;
 };
 
@@ -27,10 +27,10 @@ struct inf_conv_packed {
     struct inf_window height, width;
     size_t batch, inputs, outputs; // `inputs` and `outputs`: channels of the fused conv2d node
     size_t segments, depth;
-    size_t a_step; // elements between neighbouring pixels within a segment
+    size_t a_step; // elements between the operands of neighbouring pixels
     // Rounds `count` operands to bf16. If NULL, operands stay fp32.
     void (*round)(size_t count, const float *x, uint16_t *y);
-    size_t packed_depth;     // rows of packed weights in a segment
+    size_t packed_depth;     // rows of packed weights for one segment (one row of the window)
     size_t rows, row_pixels; // rows of results in an image, and pixels in a row
     size_t rows_max;         // largest number of pixels in one kernel call
     struct inf_conv_packed_panel *panels;
@@ -84,8 +84,8 @@ struct inf_conv_packed_io {
 
 // A run of pixels whose operands are contiguous in memory, and whose results are contiguous too.
 struct inf_conv_packed_run {
-    // By segment: address of the operands of the first pixel; NULL if all operands of the segment
-    // are 0.
+    // Indexed by segment (row of the window): address of the operands of the first pixel; NULL if
+    // all operands of the row are 0.
     const float *a[INF_CONV_SEGMENTS_MAX];
     size_t count;
     // Scratch memory for operands in bf16: inf_round_bf16_scratch() floats. NULL if that count is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of results of packed convolutions.
+// Computes rows of the result of a packed convolution (conv_packed.h).
 #ifndef INF_BACKENDS_CPU_NATIVE_CONV_ROWS_H
 #define INF_BACKENDS_CPU_NATIVE_CONV_ROWS_H
 

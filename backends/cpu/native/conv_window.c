@@ -88,13 +88,15 @@ static const float *copy_pixels(const struct inf_conv_packed *conv, const float 
 
 // A row of windows (one row of results), and the rows of x that the windows cover.
 struct row {
-    // A run that starts at the first window. Its pointers to the segments are not set yet.
+    // The run of all pixels of the result row. compute_windows() sets its pointers to x.
     struct inf_conv_packed_run run;
-    const float *x[INF_CONV_SEGMENTS_MAX]; // by row of the window; NULL: a row of zeros
+    // Indexed by row of the window: the row of x; NULL: a row of zeros.
+    const float *x[INF_CONV_SEGMENTS_MAX];
 };
 
-// Computes windows `first` to `end` (exclusive) of a row. If `scratch` is not NULL, x is copied to
-// `scratch` first, because the windows cover padding.
+// Computes windows `first` to `end` (exclusive) of a result row. If `scratch` is not NULL, the
+// windows cover padding, so the pixels of x are first copied to `scratch` with zeros for the
+// padding.
 static void compute_windows(const struct inf_conv_packed *conv, const struct row *row, size_t first,
                             size_t end, float *scratch)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of convolutions whose windows are larger than a pixel, have a stride, or cover padding.
+// Computes rows of results of convolutions whose windows are larger than a pixel, have a stride, or
+// cover padding.
 #ifndef INF_BACKENDS_CPU_NATIVE_CONV_WINDOW_H
 #define INF_BACKENDS_CPU_NATIVE_CONV_WINDOW_H
 

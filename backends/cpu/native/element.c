@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Casts, comparisons, selections, and functions of integers and bools: element-wise operators whose
-// types are not all f32. The cpu device declines 16-bit floats and integer division, which can
-// fail; those nodes run on the reference device `ref`.
+// types are not all f32. The cpu device declines arithmetic on 16-bit floats, which the pass
+// `widen` turns into fp32, and integer division, which can fail; those nodes run on the reference
+// device `ref`.
 #include <string.h>
 
 #include "backends/cpu/core/kernel.h"
 #include "backends/cpu/native/broadcast.h"
 
 #define TILE_ELEMENTS 4096
-// If an operand is broadcast along a row, its element is repeated this many times in a buffer,
-// because the loops only read arrays.
+// If an operand has one element for a whole row, this element is repeated this many times in a
+// buffer, because the loops only read arrays.
 #define SPREAD_COUNT 256
 #define SIZE_MOST    8 // size of the largest element in bytes
 // Rows of at most this length are copied and computed together, because a loop over one row would
@@ -22,7 +23,7 @@ struct element {
     // sizes of one element of each operand and of the result, in bytes
     size_t size[INF_NATIVE_BROADCAST_OPERANDS], result_size;
     uint32_t order[2]; // indices of the node's operands that become a and b of `binary`
-    // Exactly one of the following loops is set.
+    // The loop that computes the result. Exactly one of these three pointers is not NULL.
     inf_element_map_fn *map;
     inf_element_binary_fn *binary;
     void (*select)(size_t count, const void *condition, const void *a, const void *b, void *y);
@@ -44,7 +45,7 @@ static uint32_t size_index(size_t size)
     return index;
 }
 
-// --- computing ---
+// --- computing rows of elements ---
 
 static void compute_elements(const struct element *element, size_t count,
                              const void *const at[INF_NATIVE_BROADCAST_OPERANDS], void *y)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise functions of one input that other kernels use too.
+// Element-wise functions of one input, which other kernels apply to their results.
 #ifndef INF_BACKENDS_CPU_NATIVE_ELTWISE_H
 #define INF_BACKENDS_CPU_NATIVE_ELTWISE_H
 

@@ -22,7 +22,8 @@
 
 #define INF_CPU_ROW_PIPELINE_MAX 24 // most chains in one step
 
-// The nodes of a chain; INF_NODE_NONE for a missing part. The step belongs to the last node.
+// The nodes of a fused chain; INF_NODE_NONE for an optional node that is absent. The step of the
+// chain belongs to its last node.
 struct inf_cpu_chain {
     uint32_t depthwise, conv, add, prelu;
     // the value that is added to the convolution's result; INF_VALUE_NONE: none is added
@@ -55,7 +56,7 @@ struct inf_cpu_row_pipeline {
 bool inf_cpu_row_pipeline_find(struct inf_cpu_row_pipeline *pipeline, const struct inf_graph *graph,
                                uint32_t node, const struct inf_segment *segment);
 
-// The number of nodes that one step may compute.
+// The largest group of nodes that one step may compute.
 enum inf_cpu_fusion_level {
     INF_CPU_FUSE_NONE,     // a single node
     INF_CPU_FUSE_CHAINS,   // a chain
@@ -63,7 +64,8 @@ enum inf_cpu_fusion_level {
 };
 
 // Returns the last node of the step that computes `node` if fusion up to level `most` is allowed;
-// INF_NODE_NONE if `node` has a step of its own. `segment` is as in inf_cpu_chain_find().
+// INF_NODE_NONE if `node` has a step of its own. Only nodes of `segment` are fused (NULL: all nodes
+// of the graph).
 uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
                             const struct inf_segment *segment, enum inf_cpu_fusion_level most);
 

@@ -7,7 +7,7 @@
 // The smallest number of bytes that one task moves.
 #define TILE_BYTES ((size_t)64 << 10)
 
-// --- reshape and other plain copies ---
+// --- reshape and other operators that copy the whole tensor ---
 
 struct copy_task {
     const char *from;
@@ -55,7 +55,7 @@ static enum inf_code copy_create(struct inf_cpu_step *step, struct inf_error *er
     return INF_OK;
 }
 
-// --- concat ---
+// --- operator concat ---
 
 struct concat {
     size_t outer;     // product of all dimensions before the concat axis

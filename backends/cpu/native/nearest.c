@@ -9,7 +9,7 @@
 
 struct nearest {
     size_t batch, height, width, output_height, output_width, pixel_bytes;
-    uint32_t *rows, *columns; // by row and by column of y: the row or column of x that is copied
+    uint32_t *rows, *columns; // indexed by row (column) of y: the row (column) of x that is copied
 };
 
 struct nearest_task {
@@ -72,7 +72,7 @@ static void nearest_tile(const void *context, size_t first, size_t count)
         size_t row = i % nearest->output_height;
         size_t image = i / nearest->output_height;
         char *y = task->y + i * row_bytes;
-        // If the row above comes from the same row of x, copy that row of the result.
+        // If the previous row of y is a copy of the same row of x, copy that row of y.
         if (row > 0 && i > first && nearest->rows[row] == nearest->rows[row - 1]) {
             memcpy(y, y - row_bytes, row_bytes);
             continue;

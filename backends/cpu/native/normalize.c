@@ -19,9 +19,11 @@ enum parameter {
 // How a parameter of the node (scale or offset) is broadcast to x.
 struct spread {
     bool given;
-    // elements between the parameters of neighbouring rows or channels: 1, or 0 if they share one
+    // Elements of the parameter between neighbouring rows or channels of x: 1, or 0 if they share
+    // one element.
     size_t step;
-    size_t batch[INF_LIMIT_RANK]; // elements between neighbours along each leading (batch) axis
+    // Elements of the parameter between neighbours along each leading (batch) axis of x.
+    size_t batch[INF_LIMIT_RANK];
 };
 
 struct normalize {
@@ -43,7 +45,7 @@ struct normalize_task {
     float *y;
 };
 
-// --- which nodes are accepted ---
+// --- checking which nodes this file can compute ---
 
 static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
 {
@@ -154,7 +156,7 @@ static enum inf_code normalize_supports(const struct inf_graph *graph, const str
     return INF_OK;
 }
 
-// --- computing ---
+// --- computing: normalising lines and channels ---
 
 // The numbers with which a line (the elements that are normalised together) is normalised: an
 // element x becomes ((x - about) - less) * factor. `about` is the first element of the line, and

@@ -18,14 +18,15 @@ static int32_t axis_of(int64_t axis, const struct inf_shape *shape)
     return (int32_t)(axis < 0 ? axis + shape->rank : axis);
 }
 
-// --- arg: x is [outer, rows, columns], y [outer, columns] ---
+// --- operator arg: x is [outer, rows, columns], y [outer, columns] ---
 
 struct arg {
     size_t (*line)(size_t count, const void *x);
     void (*rows)(size_t count, const void *x, size_t rows, size_t stride, int32_t *index);
     size_t outer, row_count, columns;
-    size_t size, lines; // size: bytes of an element; lines: number of lines in one task
-    bool wide;          // true: y has 64-bit indices
+    // `size` is the bytes of an element, `lines` the number of lines (outer indices) in one task.
+    size_t size, lines;
+    bool wide; // true: y has 64-bit indices
 };
 
 struct arg_task {
@@ -60,7 +61,7 @@ static void arg_tile(const void *context, size_t tile, size_t worker)
         arg_lines(task, tile * arg->lines, INF_MIN((tile + 1) * arg->lines, arg->outer));
         return;
     }
-    // The number of tiles that the columns are cut into.
+    // The number of tiles that the columns of one outer index are cut into.
     size_t across = (arg->columns + INF_PICK_COLUMNS - 1) / INF_PICK_COLUMNS;
     size_t outer = tile / across;
     size_t column = tile % across * INF_PICK_COLUMNS;
@@ -117,7 +118,7 @@ static enum inf_code arg_create(struct inf_cpu_step *step, struct inf_error *err
     return INF_OK;
 }
 
-// --- topk: the lines of x are contiguous, one after the other ---
+// --- operator topk: the lines of x are contiguous, one after the other ---
 
 // The number of keys that are computed and compared in one pass.
 #define KEYS 256

@@ -22,7 +22,8 @@ enum inf_native_rnn_input {
 struct inf_native_rnn_panel {
     inf_gemm_fn *const *gemm; // kernels for this panel; gemm[r - 1] computes r rows
     size_t first, columns;    // first element of the gate, and number of elements
-    // Number of columns including padding: `width` of this panel, `before` of all earlier panels.
+    // Number of columns including padding: `width` of this panel, `before` of all earlier panels of
+    // the gate together.
     size_t width, before;
 };
 
@@ -34,11 +35,13 @@ struct inf_native_rnn {
     size_t rows_max; // most rows in one kernel call
     size_t chunk;    // number of time steps whose input is multiplied in one pass
     inf_simd_map_fn *activations[2][3];
-    // by direction and activation: true if the hard sigmoid replaces a function of simd.h
+    // Indexed by direction and activation: true if the activation is the hard sigmoid. Its entry in
+    // `activations` is then NULL.
     bool hard[2][3];
     struct inf_native_rnn_panel *panels;
-    size_t panel_count, width;      // panels of a gate, and their total columns including padding
-    const float *w, *r;             // packed weights of input and state, by direction and gate
+    size_t panel_count, width; // panels of a gate, and their total columns including padding
+    // Packed weights for the input and for the state, of all directions and gates.
+    const float *w, *r;
     const float *bias, *state_bias; // biases of both products: [direction][gate][width]
     const float *peepholes;         // NULL: there are no peepholes
     // Each gate is cut into this many parts. In each time step the threads share the parts.
@@ -53,15 +56,16 @@ struct inf_native_rnn_run {
     const float *x;
     float *y, *cell; // output buffers; `cell` is used for LSTM only
     float *turned;   // copy of x in reverse order, for directions that read it backwards
-    float *sums;     // products of the input for the current chunk: [chunk][batch][gates][hidden]
-    float *before, *after; // [batch][hidden]: the state before and after a step
-    float *extra;          // [batch][hidden]: used for a GRU, see step_gru()
+    // Products of the weights and the input, for the time steps of a chunk.
+    float *sums;           // [chunk][batch][gates][hidden]
+    float *before, *after; // [batch][hidden]: the state before and after a time step
+    float *extra;          // [batch][hidden]: operand of a GRU's candidate gate, see step_gru()
     size_t first, count;   // first time step of the chunk, and number of time steps
     size_t step;           // the current time step
     bool from_nothing;     // true: the initial state is zero, so it is not multiplied
 };
 
-// Returns true if direction `direction` goes from the end of the sequence to the beginning.
+// Returns true if direction `direction` reads the sequence from its end to its beginning.
 static inline bool inf_native_rnn_is_reversed(const struct inf_native_rnn *rnn, size_t direction)
 {
     return rnn->attrs->direction == INF_DIRECTION_REVERSE || direction == 1;

@@ -45,10 +45,10 @@ static float *sums_of(const struct part *part, size_t batch, size_t gate)
     return part->run->sums + (row * rnn->gates + gate) * rnn->hidden + part->first;
 }
 
-// --- products with the state ---
+// --- products of the state with the weights ---
 
-// Adds the product of state `a` and the weights to the sums of a gate. If `nothing` is true, the
-// state is zero, so only the bias is added.
+// Adds the product of state `a` and the weights to the sums of gate `gate`. If `nothing` is true,
+// the state is zero, so only the bias is added.
 static void add_state(const struct part *part, size_t gate, const float *a, bool nothing)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -87,7 +87,7 @@ static void make_extra(const struct part *part, size_t gate)
     inf_native_rnn_multiply(rnn, &product, part->panel, part->panel_end);
 }
 
-// --- gates ---
+// --- converting sums to gate values, and gate values to the new state ---
 
 static void activate_gate(const struct part *part, int which, float *values)
 {
@@ -174,7 +174,7 @@ static void step_simple(const struct part *part, size_t batch)
     memcpy(of_batch(part, part->run->after, batch), sums, part->count * sizeof(*sums));
 }
 
-// --- one step ---
+// --- one time step of one part ---
 
 static bool is_inside(const struct part *part, size_t batch)
 {

@@ -7,7 +7,7 @@
 
 #include "backends/base/clock.h"
 
-#define TRIAL_DEPTH 128 // elements in a segment of the benchmark
+#define TRIAL_DEPTH 128 // elements in each operand row of the benchmark
 #define TRIAL_RUNS  16
 #define LINE_COUNT  32 // bf16 elements in a cache line
 
@@ -20,7 +20,7 @@ struct trial {
     float y[INF_GEMM_ROWS_MAX * 2 * 16];
 };
 
-// Returns the shortest time of TRIAL_RUNS products with a panel.
+// Returns the shortest time, in nanoseconds, of TRIAL_RUNS products with one panel of weights.
 static uint64_t try_gemm(const struct inf_nn_gemm *nn, struct trial *trial)
 {
     const float *a[1] = {trial->a};
@@ -56,7 +56,8 @@ bool inf_round_bf16_is_faster(const struct inf_nn *nn)
 
 // --- rounding the operands of a run of pixels ---
 
-// Returns the number of elements that a segment covers in a run of `pixels` pixels.
+// Returns the number of operand elements that a run of `pixels` pixels reads in one segment (one
+// row of the windows).
 static size_t segment_count(const struct inf_conv_packed *conv, size_t pixels)
 {
     return (pixels - 1) * conv->a_step + conv->depth;

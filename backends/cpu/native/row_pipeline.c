@@ -47,23 +47,25 @@ struct stage {
 struct pipeline {
     struct stage stages[INF_CPU_ROW_PIPELINE_MAX];
     size_t count, batch, bands, workers;
-    // memory_step: floats of memory of each worker, which hold the rings and then scratch memory
+    // Each worker has `memory_step` floats of memory, which hold the rings and, from
+    // `scratch_offset` on, scratch memory.
     size_t memory_step, scratch_offset;
 };
 
 // The computation of one band of an image.
 struct pass {
     const struct pipeline *pipeline;
-    size_t done[INF_CPU_ROW_PIPELINE_MAX];   // by stage: number of rows that are computed
-    size_t wanted[INF_CPU_ROW_PIPELINE_MAX]; // by stage: number of rows that will be needed
-    // If not NULL, nothing is computed. Instead the pass finds the number of rows that each ring
-    // must hold.
+    size_t done[INF_CPU_ROW_PIPELINE_MAX]; // indexed by stage: number of rows computed so far
+    // Indexed by stage: number of rows that later stages will need.
+    size_t wanted[INF_CPU_ROW_PIPELINE_MAX];
+    // If not NULL, this is a dry run that computes nothing: it finds the number of rows that the
+    // ring buffer of each stage must hold.
     size_t *rows;
     const void *const *inputs; // operands of the step for this image
     float *output, *memory;
 };
 
-// --- which rows a stage needs ---
+// --- finding the rows that each stage must compute ---
 
 static size_t input_first(const struct stage *stage, size_t row)
 {

@@ -26,7 +26,7 @@ struct strided {
 };
 
 struct strided_set {
-    struct strided *parts; // one for each output of the node
+    struct strided *parts; // the nested loops of each output of the node
     uint32_t count;
 };
 
@@ -36,7 +36,7 @@ struct strided_task {
     char *y;
 };
 
-// --- loops ---
+// --- building the nested loops, and copying with them ---
 
 // Adds a loop around the loops that were added before; the innermost loop is added first.
 static void add_axis(struct strided *strided, size_t dim, ptrdiff_t step)
@@ -53,7 +53,8 @@ static void add_axis(struct strided *strided, size_t dim, ptrdiff_t step)
     strided->steps[strided->rank++] = step;
 }
 
-// Moves the innermost loop to the end of the list, and derives the other members.
+// Ends the list of loops: moves the innermost loop to the end, and derives the other members of
+// `strided` from the loops.
 static void close_axes(struct strided *strided)
 {
     if (strided->rank == 0) {
@@ -184,7 +185,7 @@ static void strided_run(const struct inf_cpu_step *step)
     }
 }
 
-// --- operators ---
+// --- describing each operator as nested loops ---
 
 // Writes the distance in bytes between neighbours along each axis of x to `steps`.
 static void steps_of(const struct inf_shape *x, size_t element, ptrdiff_t *steps)
@@ -259,8 +260,8 @@ static void describe_split(struct strided *strided, const struct inf_graph *grap
         add_axis(strided, (size_t)y->dims[i], steps[i]);
 }
 
-// Fills set->parts with one entry for each output. Returns false if the bounds of a slice are not
-// constant.
+// Fills set->parts with the nested loops of each output of the node. Returns false if the node is a
+// slice whose bounds are not constant.
 static bool describe_parts(struct strided_set *set, const struct inf_graph *graph,
                            const struct inf_node *node)
 {

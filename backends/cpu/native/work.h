@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and work sharing for native kernels.
+// Allocates memory for native kernels, and divides their work among the threads of a slot.
 #ifndef INF_BACKENDS_CPU_NATIVE_WORK_H
 #define INF_BACKENDS_CPU_NATIVE_WORK_H
 

@@ -16,9 +16,9 @@ enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint
                                       const struct inf_cpu_step *step,
                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Times all kernels that can compute a node of `graph`, whose shapes are known. *out_count is the
-// number of kernels. Runs on slot 0 of a cpu device that must be idle. For tools; otherwise like
-// inf_cpu_kernel_race_run().
+// Times all kernels that can compute a node of `graph`, whose shapes are known, in the way of
+// inf_cpu_kernel_race_run(). *out_count is the number of kernels. Runs on slot 0 of a cpu device
+// that must be idle. Used by tools.
 enum inf_code inf_cpu_kernel_race_node(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
                                        uint32_t *out_count, struct inf_device *device,
                                        const struct inf_graph *graph, uint32_t node,

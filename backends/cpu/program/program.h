@@ -23,7 +23,8 @@ enum inf_code inf_cpu_program_compile_at_level(struct inf_program **out_program,
                                                enum inf_cpu_fusion_level most,
                                                struct inf_error *err) INF_NODISCARD;
 
-// The other functions for struct inf_backend.
+// The functions of struct inf_backend that destroy and run a program, and report its packed weights
+// and the times of its steps.
 void inf_cpu_program_destroy(struct inf_program *program);
 enum inf_code inf_cpu_program_run(struct inf_program *program, const struct inf_run *run,
                                   struct inf_ticket *ticket, struct inf_error *err) INF_NODISCARD;

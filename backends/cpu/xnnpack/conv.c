@@ -20,7 +20,8 @@ struct conv {
     size_t group_inputs, group_outputs;
     size_t inputs, outputs; // number of channels
     size_t batch, input_height, input_width;
-    // For a transposed convolution: the number of rows and columns that no window reaches.
+    // For a transposed convolution: the number of rows and columns at the end of the result that no
+    // window reaches.
     uint32_t adjust_height, adjust_width;
 };
 
@@ -77,7 +78,7 @@ static bool forward_ok(const struct inf_window *window)
 }
 
 // Returns true if XNNPACK computes the same output size of a transposed convolution as the graph.
-// Sets *adjust to the number of rows or columns of the result after the last window.
+// Sets *adjust to the number of rows or columns at the end of the result that no window reaches.
 static bool backward_ok(const struct inf_window *window, uint32_t *adjust)
 {
     int64_t reached = (window->output - 1) * window->stride + window_extent(window);

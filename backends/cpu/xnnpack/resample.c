@@ -6,7 +6,7 @@
 
 #define XNN_AXES 6 // equals XNN_MAX_TENSOR_DIMS
 
-// --- pad ---
+// --- operator pad ---
 
 // The padded axes. An axis without padding is merged into the previous one.
 struct pad {
@@ -102,7 +102,7 @@ static enum inf_code pad_create(struct inf_cpu_step *step, struct inf_error *err
     return inf_xnn_check(status, node, step->kernel, err);
 }
 
-// --- depth_to_space ---
+// --- operator depth_to_space ---
 
 static enum inf_code depth_supports(const struct inf_graph *graph, const struct inf_node *node,
                                     struct inf_error *err)

@@ -39,7 +39,7 @@ static enum inf_code unary_create(struct inf_cpu_step *step, struct inf_error *e
     return inf_xnn_check(status, step->node, step->kernel, err);
 }
 
-// --- prelu ---
+// --- operator prelu ---
 
 // Returns the number of slopes if each slope belongs to one position in the last dimensions of x,
 // so that XNNPACK can treat the positions as channels. Leading dimensions of 1 are ignored.
@@ -99,7 +99,7 @@ static enum inf_code prelu_create(struct inf_cpu_step *step, struct inf_error *e
     return inf_xnn_check(status, step->node, step->kernel, err);
 }
 
-// --- softmax ---
+// --- operator softmax ---
 
 static enum inf_code softmax_supports(const struct inf_graph *graph, const struct inf_node *node,
                                       struct inf_error *err)

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-// The larger graph, and which node of it to extract.
+// The larger graph, and the node that is extracted from it.
 struct origin {
     const struct inf_graph *graph, *source;
     const struct inf_node *node;

@@ -5,10 +5,11 @@
 
 #include "backends/graph/graph.h"
 
-// Embedded in its owner. A zeroed struct holds no graph.
+// A graph with one node. Embedded in its owner. A zeroed struct holds no graph.
 struct inf_node_graph {
     struct inf_graph *graph;
-    uint32_t *operands; // by input of the node: value of the larger graph, or INF_VALUE_NONE
+    // operands[i]: value of the larger graph that is input i of the node, or INF_VALUE_NONE
+    uint32_t *operands;
 };
 
 // Returns true if the node multiplies rows with a matrix, its operand 1. The node is a matmul, or a

@@ -14,10 +14,10 @@
 
 struct inf_node_packs {
     const struct inf_graph *graph;
-    struct inf_blob_form **forms; // by value; each a counted reference, or NULL
+    struct inf_blob_form **forms; // indexed by value; each a counted reference, or NULL
 };
 
-// --- which matrices are packed ---
+// --- choosing the matrices that are packed ---
 
 // Returns true if operand `input` is a matrix that could be packed, regardless of the number of
 // rows.
@@ -47,7 +47,7 @@ static void mark_others(const struct inf_graph *graph, bool *other)
         other[graph->outputs[i].value] = true;
 }
 
-// --- packing ---
+// --- packing matrices with programs for a single row ---
 
 // Compiles the node for one row, and takes the packed form of its matrix from that program.
 static enum inf_code pack_matrix(struct inf_node_packs *packs, const struct inf_graph *known,
@@ -72,7 +72,7 @@ static enum inf_code pack_matrix(struct inf_node_packs *packs, const struct inf_
     return code;
 }
 
-// Sets the shapes of the node's operand and result to those of a single row.
+// Sets the shapes of the operand and the result of a product node to those of a single row.
 static void set_shapes(struct inf_graph *known, const struct inf_node *node)
 {
     const struct inf_shape *matrix = &known->values[node->inputs[1]].shape;
@@ -149,7 +149,7 @@ void inf_node_packs_destroy(struct inf_node_packs **pointer)
     free(packs);
 }
 
-// --- queries ---
+// --- looking up packed matrices ---
 
 struct inf_blob_form *inf_node_packs_form(const struct inf_node_packs *packs,
                                           const struct inf_graph *graph, uint32_t value)

@@ -13,18 +13,18 @@
 #include "backends/storage/record.h"
 #include "proto/core/span.h"
 
-// Maximum programs of a slot's table. The table is set-associative: a key selects a set, in which
-// the least recently used program is evicted.
+// The cache of a slot holds at most SETS * WAYS programs. It is set-associative: the key of a
+// program selects one of SETS sets, in which the least recently used of WAYS programs is evicted.
 #define SETS 128u
 #define WAYS 4u
 // A node whose operands and results together have fewer elements than this is computed by the
 // evaluator, because looking up a program would take longer.
 #define ELEMENTS_MIN ((size_t)512)
-// Maximum size of the programs in a slot. A slot that needs more drops all of them first.
+// Limit of the memory of the programs in a slot. A slot that needs more drops all programs first.
 #define BYTES_MAX (UINT64_C(6) << 20)
 
 struct entry {
-    uint64_t key; // 0: the entry is empty
+    uint64_t key; // hash of node and shapes; 0: the entry is empty
     uint64_t used;
     struct inf_node_graph alone;
     struct inf_program *program; // NULL: the device declines the node
@@ -33,7 +33,7 @@ struct entry {
 struct table {
     struct entry entries[SETS][WAYS];
     uint64_t clock;
-    struct inf_binding *bindings; // of the current run
+    struct inf_binding *bindings; // memory of the operands and results of the current run
     size_t binding_count;
 };
 
@@ -114,7 +114,7 @@ uint64_t inf_node_programs_bytes(const struct inf_node_programs *programs)
     return programs != NULL ? atomic_load_explicit(&programs->bytes, memory_order_relaxed) : 0;
 }
 
-// --- keys ---
+// --- keys of the cache: hashes of a node and the shapes of its operands and results ---
 
 bool inf_node_programs_hold(const struct inf_node_programs *programs, const struct inf_graph *graph,
                             uint32_t value)
@@ -157,8 +157,8 @@ static uint64_t key_of(const struct inf_node_run *run)
     return key != 0 ? key : 1;
 }
 
-// Returns true if the entry was made for this node with operands and results of these shapes: other
-// nodes and shapes may have the same key.
+// Returns true if the cache entry is for this node with operands and results of these shapes. Equal
+// keys do not suffice, because the keys are hashes.
 static bool fits_program(const struct entry *entry, const struct inf_node_run *run)
 {
     const struct inf_node *node = &run->graph->nodes[run->node];
@@ -183,10 +183,10 @@ static bool fits_program(const struct entry *entry, const struct inf_node_run *r
     return true;
 }
 
-// --- compiling ---
+// --- compiling programs of single nodes ---
 
-// Compiles the node. If that fails and the evaluator can compute the node, the entry has no
-// program.
+// Compiles the program of a cache entry. If that fails and the evaluator can compute the node, the
+// entry remains without a program.
 static enum inf_code make_program(struct inf_node_programs *programs, struct entry *entry,
                                   const struct inf_node_run *run,
                                   struct inf_error *err) INF_MAY_BLOCK
@@ -210,7 +210,7 @@ static enum inf_code make_program(struct inf_node_programs *programs, struct ent
     return INF_OK;
 }
 
-// Returns the entry for the node with these shapes, and creates it if there is none.
+// Returns the cache entry for the node with these shapes. Compiles a program if there is no entry.
 static enum inf_code find_program(struct inf_node_programs *programs,
                                   const struct inf_node_run *run, struct entry **out_entry,
                                   struct inf_error *err) INF_MAY_BLOCK
@@ -242,9 +242,9 @@ static enum inf_code find_program(struct inf_node_programs *programs,
     return INF_OK;
 }
 
-// --- running ---
+// --- running programs of single nodes ---
 
-// Returns true if the node is large enough and has no empty tensor.
+// Returns true if a program may run the node: it is large enough and has no empty tensor.
 static bool is_worth_it(const struct inf_node_run *run)
 {
     const struct inf_node *node = &run->graph->nodes[run->node];

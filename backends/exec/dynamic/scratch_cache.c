@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps freed tensors of one slot (concurrent run) for reuse. The kernel zeroes each page of a
-// newly allocated block; a kept block avoids this cost.
+// Keeps freed tensors of one slot (concurrent run) for reuse. The operating system zeroes each page
+// of a newly allocated block; a kept block avoids this cost.
 #include "backends/exec/dynamic/scratch_cache.h"
 
 #include <string.h>
@@ -39,7 +39,8 @@ static bool is_full(const struct inf_scratch_cache *scratch_cache, size_t size_b
 void inf_scratch_cache_put(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob)
 {
     struct inf_blob *given = *blob;
-    // Acquire order, so that this thread sees the writes of threads that dropped their references.
+    // The load has acquire order, so that this thread sees the writes of all threads that dropped
+    // their references to the blob.
     if (scratch_cache == NULL || given == NULL || given->data == NULL ||
         given->size_bytes < BYTES_MIN || given->size_bytes > INF_SCRATCH_CACHE_BYTES_MAX ||
         atomic_load_explicit(&given->references, memory_order_acquire) != 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits a graph in two: the planned part has the nodes whose shapes are known and that depend on
-// no interpreted node; the rest has all others. A value that the rest reads from the planned part
-// is an output of the planned part and an input of the rest.
+// Splits a graph in two parts. The planned part has the nodes whose shapes are known and that
+// depend on no interpreted node. The interpreted part, called `rest`, has all other nodes. A value
+// that the rest reads from the planned part is an output of that part and an input of the rest.
 #include "backends/exec/dynamic/split.h"
 
 #include <stdio.h>
@@ -15,8 +15,10 @@ struct splitter {
     const struct inf_graph *graph;
     struct inf_split *split;
     bool *node_planned;
-    bool *value_planned;    // by value: it is an input or a constant, or a planned node makes it
-    uint32_t *value_output; // by value: index among the planned part's outputs; or INF_SPLIT_NONE
+    bool
+        *value_planned; // value_planned[v]: v is an input or a constant, or a planned node makes it
+    // value_output[v]: index of value v among the planned part's outputs, or INF_SPLIT_NONE
+    uint32_t *value_output;
 };
 
 static bool is_planned(const struct splitter *splitter, const struct inf_graph *graph,
@@ -48,8 +50,8 @@ static void mark_nodes(struct splitter *splitter)
     }
 }
 
-// Copies the graph with only the nodes for which `planned` is true or, for the rest, false. The
-// copy has no inputs and outputs yet.
+// Copies the graph with only the planned nodes if `planned` is true, or else with only the
+// interpreted nodes. The copy has no outputs yet, and the copy for interpreted nodes no inputs.
 static enum inf_code clone_part(const struct splitter *splitter, bool planned,
                                 struct inf_graph **out_graph, struct inf_error *err)
 {
@@ -93,7 +95,7 @@ static uint32_t find_input(const struct inf_graph *graph, uint32_t value)
     return INF_SPLIT_NONE;
 }
 
-// Makes `value`, which is known before the rest runs, an input of the rest.
+// Makes `value`, which is known before the interpreted part runs, an input of the interpreted part.
 static enum inf_code add_boundary(struct splitter *splitter, uint32_t value, struct inf_error *err)
 {
     struct inf_split *split = splitter->split;
@@ -110,7 +112,7 @@ static enum inf_code add_boundary(struct splitter *splitter, uint32_t value, str
     return inf_graph_add_input(split->rest, name, value, err);
 }
 
-// Adds all inputs of the rest. `seen` is indexed by value.
+// Adds all inputs of the interpreted part. seen[v] is true if value v already is an input.
 static enum inf_code add_boundaries(struct splitter *splitter, bool *seen, struct inf_error *err)
 {
     const struct inf_graph *graph = splitter->graph;
@@ -146,7 +148,7 @@ static enum inf_code add_outputs(struct splitter *splitter, struct inf_error *er
     return INF_OK;
 }
 
-// Drops the data of constants that a part does not use.
+// Drops the data of constants that no node of one part of the split graph uses.
 static enum inf_code drop_unused(struct inf_graph *graph, bool *used, struct inf_error *err)
 {
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -208,7 +210,8 @@ static enum inf_code alloc_tables(struct splitter *splitter, struct inf_error *e
         split->rest_sources == NULL || split->graph_outputs == NULL || split->is_boundary == NULL ||
         split->rest_outputs == NULL || split->planned_outputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to split a graph");
-    memset(split->graph_outputs, 0xff, values * sizeof *split->graph_outputs); // INF_SPLIT_NONE
+    // sets every entry to INF_SPLIT_NONE
+    memset(split->graph_outputs, 0xff, values * sizeof *split->graph_outputs);
     return INF_OK;
 }
 

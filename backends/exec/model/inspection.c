@@ -12,7 +12,7 @@
 #include "proto/core/span.h"
 
 struct inf_inspection {
-    struct inf_model *model; // borrowed, no reference
+    struct inf_model *model; // borrowed, without a counted reference
     struct inf_executable *executable;
     struct inf_trial_run trial;
     uint64_t run_ns;
@@ -31,7 +31,7 @@ uint64_t inf_inspection_run_ns(const struct inf_inspection *inspection)
     return inspection->run_ns;
 }
 
-// --- creating an inspection ---
+// --- creating and destroying an inspection ---
 
 static enum inf_code fill_inspection(struct inf_inspection *inspection, struct inf_model *model,
                                      const struct inf_private_request *request,
@@ -77,7 +77,7 @@ void inf_inspection_destroy(struct inf_inspection **pointer)
     free(inspection);
 }
 
-// --- inputs ---
+// --- filling the inputs of an inspection ---
 
 void *inf_inspection_input(struct inf_inspection *inspection, uint32_t index, size_t *out_bytes)
 {
@@ -85,7 +85,8 @@ void *inf_inspection_input(struct inf_inspection *inspection, uint32_t index, si
     return inspection->trial.blobs[index]->data;
 }
 
-// A linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26) is random enough.
+// The numbers come from a linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26), which is
+// random enough for test inputs.
 void inf_inspection_fill_inputs(struct inf_inspection *inspection)
 {
     const struct inf_graph *graph = inf_inspection_graph(inspection);
@@ -101,7 +102,7 @@ void inf_inspection_fill_inputs(struct inf_inspection *inspection)
     }
 }
 
-// --- running ---
+// --- running and keeping the profile of the fastest run ---
 
 static enum inf_code run_once(struct inf_inspection *inspection, uint64_t *took_ns,
                               struct inf_error *err) INF_MAY_BLOCK
@@ -145,10 +146,10 @@ enum inf_code inf_inspection_run(struct inf_inspection *inspection, uint32_t run
     return INF_OK;
 }
 
-// --- reports ---
+// --- reporting times and values of nodes ---
 
-// Returns the elements of a value after a run. Only outputs of the graph have elements, and all
-// values that are kept are outputs. NULL for other values.
+// Returns the elements of a value after a run; NULL if the value was not kept. Kept values are
+// outputs of the graph, so only outputs have elements.
 static const void *find_value(const struct inf_inspection *inspection, uint32_t value,
                               size_t *bytes)
 {
@@ -163,7 +164,7 @@ static const void *find_value(const struct inf_inspection *inspection, uint32_t 
     return NULL;
 }
 
-// Returns the floats of a node's output; NULL if the output is not of floats or not kept.
+// Returns the elements of a node's output as floats; NULL if they are not floats or were not kept.
 static const float *find_floats(const struct inf_inspection *inspection, uint32_t node,
                                 uint32_t output, size_t *count)
 {

@@ -41,7 +41,7 @@ uint64_t inf_inspection_run_ns(const struct inf_inspection *inspection);
 struct inf_node_report {
     uint64_t start_ns;           // time within the run, estimated from the times of earlier steps
     uint64_t time_ns;            // 0: the node has no step of its own
-    const char *kernel, *device; // static; "" where it has no step of its own
+    const char *kernel, *device; // static; "" if the node has no step of its own
     // Statistics over the elements of the node's outputs, if values are kept and are floats.
     uint64_t nan_count, inf_count;
     double least, largest; // finite elements only; both are 0 if there are none

@@ -48,7 +48,7 @@ void inf_weight_residency_fini(struct inf_weight_residency *residency)
     inf_mutex_fini(&residency->mutex);
 }
 
-// --- restoring constants ---
+// --- restoring evicted constants before a compilation ---
 
 static void wait_until_idle(struct inf_weight_residency *residency)
     INF_ATTR(requires_capability(residency->mutex))
@@ -57,8 +57,8 @@ static void wait_until_idle(struct inf_weight_residency *residency)
         inf_cond_wait(&residency->changed, &residency->mutex);
 }
 
-// The caller has set `busy`, which excludes other threads. If this fails, some blobs stay restored,
-// which does no harm.
+// Restores the bytes of all evicted blobs. The caller has set `busy`, which excludes other threads.
+// After a failure some blobs stay restored, which does no harm.
 static enum inf_code restore_blobs(struct inf_weight_residency *residency, struct inf_error *err)
 {
     for (size_t i = 0; i < residency->gone_count; i++)
@@ -96,7 +96,7 @@ void inf_weight_residency_release(struct inf_weight_residency *residency)
     inf_mutex_unlock(&residency->mutex);
 }
 
-// --- reviews ---
+// --- reviews: evicting constants that no run reads ---
 
 void inf_weight_residency_allow_eviction(struct inf_weight_residency *residency)
 {
@@ -120,7 +120,8 @@ static bool may_go(const struct inf_constant_use *use)
     return inf_constant_is_evictable(use) && use->blob->data != NULL;
 }
 
-// The caller has set `busy`, which excludes other threads.
+// Evicts all constants that may be evicted. The caller has set `busy`, which excludes other
+// threads.
 static void give_up(struct inf_weight_residency *residency, const struct inf_constants *constants)
 {
     size_t count = 0;
@@ -130,7 +131,7 @@ static void give_up(struct inf_weight_residency *residency, const struct inf_con
     if (count > 0)
         gone = realloc(residency->gone, (residency->gone_count + count) * sizeof *gone);
     if (gone == NULL)
-        return; // constants stay in memory
+        return; // without memory for the list of evicted blobs, no constant is evicted
     residency->gone = gone;
     for (size_t i = 0; i < constants->count; i++) {
         const struct inf_constant_use *use = &constants->uses[i];
@@ -139,8 +140,8 @@ static void give_up(struct inf_weight_residency *residency, const struct inf_con
         inf_blob_evict(use->blob, use->form);
         gone[residency->gone_count++] = inf_blob_ref(use->blob);
     }
-    // Return freed memory between other allocations to the system; the allocator does this only on
-    // request.
+    // Tell the allocator to return freed memory to the operating system. Otherwise it keeps freed
+    // blocks that lie between other allocations.
     malloc_trim(0);
 }
 
@@ -153,8 +154,8 @@ static void count_constants(const struct inf_constants *constants, struct inf_de
     }
 }
 
-// Moves the counted memory from one device or amount to another. The decrease is counted first, so
-// that the recorded peak is not overstated.
+// Changes the memory that is counted for `device` from the amount `from` to the amount `to`. What
+// decreased is subtracted first, so that the recorded peak is not overstated.
 static void move_charge(struct inf_device *device, const struct inf_device_held *from,
                         const struct inf_device_held *to)
 {
@@ -206,7 +207,7 @@ void inf_weight_residency_end_review(struct inf_weight_residency *residency)
     inf_cond_broadcast(&residency->changed);
 }
 
-// --- counting memory ---
+// --- counting the memory of constants for a device ---
 
 void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device)
 {

@@ -9,7 +9,7 @@
 #include "backends/device/device.h"
 #include "backends/exec/constants.h"
 
-// The state for one model. Embedded in the model.
+// Records which constants of one model are in memory. Embedded in the model.
 struct inf_weight_residency {
     struct inf_mutex mutex; // guards the following members
     struct inf_cond changed;
@@ -18,7 +18,7 @@ struct inf_weight_residency {
     bool gives_up;          // true: constants may be evicted
     struct inf_blob **gone; // evicted blobs, each a counted reference
     size_t gone_count;
-    struct inf_device_held held; // memory of the constants that have their bytes
+    struct inf_device_held held; // amount of memory of the constants that have their bytes
     struct inf_form_cost forms;  // memory of packed forms, of evicted and of other constants
     struct inf_device *device;   // device for which `held` is counted, a counted reference; or NULL
 };
@@ -54,8 +54,8 @@ bool inf_weight_residency_begin_review(struct inf_weight_residency *residency)
 // Ends a review of the constants. Compilations may use the constants again.
 void inf_weight_residency_end_review(struct inf_weight_residency *residency);
 
-// During a review: evicts all constants that may be evicted, and counts the rest. `constants` lists
-// all constants of the model with their uses. `tensors` is their number.
+// During a review: evicts all constants that may be evicted, and counts the memory of the others.
+// `constants` lists all constants of the model with their uses. `tensors` is their number.
 void inf_weight_residency_review(struct inf_weight_residency *residency,
                                  struct inf_constants *constants, uint32_t tensors) INF_MAY_BLOCK;
 

@@ -14,6 +14,7 @@
 // Maximum size of the outputs of all folds of one import.
 #define TOTAL_BYTES_MAX ((size_t)64 << 20)
 
+// Returns whether a node may be folded while the graph is built, judged by its operator.
 // DEQUANTIZE is not folded here, because passes need quantised weights as bytes.
 static bool is_cheap(enum inf_op op)
 {

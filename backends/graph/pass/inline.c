@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces branches by the nodes of the side they take, if the condition is a constant, and loops
-// by the nodes of all their iterations, if the number of iterations follows from constants.
+// Replaces a branch by the nodes of one of its subgraphs, if the condition is a constant, and a
+// loop by the nodes of all its iterations, if the number of iterations follows from constants.
 //
 // Problem: a graph with branches and loops is interpreted node by node, without plan, fusion or
 // preallocated memory. Converters write many that are decided before any input is known: counters
@@ -27,13 +27,15 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
-// Loops with more iterations, or with more nodes in all iterations, are not unrolled.
+// A loop is not unrolled if it has more than UNROLL_MAX iterations, or if its iterations have more
+// than UNROLL_NODES_MAX nodes together.
 #define UNROLL_MAX       64u
 #define UNROLL_NODES_MAX 8192u
 // Maximum size of a folded result: enough for counters and conditions.
 #define FOLD_BYTES_MAX ((size_t)64 << 10)
 
-// State of the pass: the new list of the graph's nodes, and the mapping of values.
+// State of the pass: the list of nodes that will replace the graph's nodes, and the value that
+// replaces each value of the graph.
 struct inliner {
     struct inf_graph *graph;
     const struct inf_evaluator *evaluator;
@@ -76,7 +78,7 @@ static uint32_t follow_value(const struct inliner *inliner, uint32_t value)
     return value;
 }
 
-// --- folding constants ---
+// --- folding small constant nodes, such as loop counters and conditions ---
 
 static bool all_const(const struct inf_graph *graph, const struct inf_node *node)
 {
@@ -111,10 +113,10 @@ static bool fold_small(const struct inf_graph *graph, uint32_t index,
     return true;
 }
 
-// --- copying the nodes of a subgraph ---
+// --- copying the nodes of a subgraph into the graph ---
 
-// Fills the map from the values of a subgraph to values of the graph. Inputs map to the operands of
-// the branch or loop node. Constants and results of nodes map to new values of the graph.
+// Sets map[v], for each value v of a subgraph, to the value of the graph that stands for it. Inputs
+// map to the operands of the branch or loop node; constants and results of nodes map to new values.
 static enum inf_code map_values(struct inliner *inliner, const struct inf_graph *inner,
                                 const uint32_t *inputs, uint32_t *map)
 {
@@ -136,8 +138,8 @@ static enum inf_code map_values(struct inliner *inliner, const struct inf_graph 
     return INF_OK;
 }
 
-// Returns a copy of a node's list of values in which each value is replaced by its entry in the
-// map. The copy is in the graph's arena.
+// Returns a copy of `list`, a node's inputs or outputs, in which map[v] replaces each value v. The
+// copy is in the graph's arena.
 static uint32_t *map_list(struct inliner *inliner, const uint32_t *list, uint32_t count,
                           const uint32_t *map)
 {
@@ -164,7 +166,7 @@ static enum inf_code copy_subgraphs(struct inliner *inliner, const struct inf_gr
     return INF_OK;
 }
 
-// Infers the shapes of a node that was just appended, and folds it if possible.
+// Infers the shapes of the node that was appended last, and folds the node if possible.
 static enum inf_code settle_value(struct inliner *inliner)
 {
     // Inference finds nodes through the graph, so the graph temporarily has the new list.
@@ -211,9 +213,9 @@ static enum inf_code append_subgraph(struct inliner *inliner, const struct inf_g
     return code;
 }
 
-// --- branches ---
+// --- replacing branches whose condition is a constant ---
 
-// Reads a constant bool into the output argument. Returns false if `value` is not one.
+// Reads a constant bool into the output argument. Returns false if `value` is not a constant bool.
 static bool read_bool(const struct inf_graph *graph, uint32_t value, bool *out)
 {
     const struct inf_value *constant = &graph->values[value];
@@ -247,7 +249,7 @@ static enum inf_code inline_branch(struct inliner *inliner, const struct inf_nod
     return code;
 }
 
-// --- loops ---
+// --- unrolling loops ---
 
 // Evaluates the condition of a loop for the given values of its variables. *known is false if the
 // result does not follow from constants, so that the loop cannot be unrolled.
@@ -333,7 +335,7 @@ static enum inf_code inline_loop(struct inliner *inliner, const struct inf_node 
     return code;
 }
 
-// --- the graph ---
+// --- running the pass over all nodes of the graph ---
 
 static enum inf_code visit_node(struct inliner *inliner, struct inf_node node)
 {
@@ -351,7 +353,7 @@ static enum inf_code visit_node(struct inliner *inliner, struct inf_node node)
     return append_node(inliner, &node);
 }
 
-// Replaces the graph's nodes by the new list.
+// Makes the new list of nodes the nodes of the graph.
 static void finish_graph(struct inliner *inliner)
 {
     struct inf_graph *graph = inliner->graph;

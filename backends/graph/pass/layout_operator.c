@@ -14,7 +14,7 @@
 
 #include "backends/graph/pass/layout_view.h"
 
-// --- operands of element-wise operators that are not views ---
+// --- operands that are not views: constants and single elements ---
 
 // Permutes a constant to the axes of a view's source, so that both can be operands of one node. The
 // constant is first extended to the view's rank. Constant folding computes the result later.
@@ -79,8 +79,8 @@ static enum inf_code join_operand(struct inf_layout *layout, const struct inf_no
 
 // --- operators that work on the source of a view ---
 
-// Families of operators, by how their attributes change if axis i of the operand is axis perm[i] of
-// the view's source, and by how the output's view follows from the operand's view.
+// Groups of operators whose attributes and output change in the same way if the node works on the
+// source of a view, whose axes are permuted, instead of on the view.
 enum family {
     FAMILY_NONE,
     FAMILY_ELEMENTS, // elementwise operators: no attribute names an axis
@@ -93,7 +93,7 @@ enum family {
     FAMILY_SQUEEZE,
     FAMILY_EXPAND,
     FAMILY_PAD,
-    FAMILY_RESHAPE, // allowed if only axes of size 1 have moved
+    FAMILY_RESHAPE, // works on the source of a view only if the view moves only axes of size 1
 };
 
 static enum family find_family(const struct inf_graph *graph, const struct inf_node *node)

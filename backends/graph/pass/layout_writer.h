@@ -25,17 +25,17 @@ enum inf_code inf_layout_no_memory(const struct inf_layout *layout);
 // Returns the view that describes `value`. Its source is INF_VALUE_NONE if the value is not a view.
 const struct inf_layout_view *inf_layout_find_view(const struct inf_layout *layout, uint32_t value);
 
-// Appends a node to the list.
+// Appends a node to the list of nodes that will replace the graph's nodes.
 enum inf_code inf_layout_add_node(struct inf_layout *layout,
                                   const struct inf_node *node) INF_NODISCARD;
 
-// Appends a new node that applies `op` to `inputs` and computes `output`. The new node gets the
-// same name as the node `like`.
+// Appends a node that applies `op` to `inputs` and computes `output`, to the list of nodes that
+// will replace the graph's nodes. The new node gets the same name as the node `like`.
 enum inf_code inf_layout_add_op(struct inf_layout *layout, const struct inf_node *like,
                                 enum inf_op op, const uint32_t *inputs, uint32_t input_count,
                                 uint32_t output, union inf_attrs *attrs) INF_NODISCARD;
 
-// Appends a reshape from value `from` to value `to`, whose shape is `shape`.
+// Appends a reshape node from value `from` to value `to`, whose shape is `shape`.
 enum inf_code inf_layout_add_reshape(struct inf_layout *layout, const struct inf_node *like,
                                      const struct inf_shape *shape, uint32_t from,
                                      uint32_t to) INF_NODISCARD;

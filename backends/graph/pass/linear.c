@@ -57,7 +57,8 @@ bool inf_linear_view(struct inf_graph *graph, uint32_t index, struct inf_linear 
     linear->channels = (size_t)y->dims[y->rank - 1];
     linear->rank = y->rank;
     linear->inner = 1;
-    // These filters do not have the output channels innermost: [kh,kw,co,ci] and [...,n,k].
+    // The output channels are the innermost axis of a filter, except of a transposed convolution
+    // [kh,kw,co,ci] and of a matrix that is multiplied transposed [...,n,k].
     bool inner_axis = node->op == INF_OP_CONV2D_TRANSPOSE ||
                       (node->op == INF_OP_MATMUL && node->attrs.matmul.transpose_b);
     if (!inf_shape_known(filter))
@@ -92,7 +93,7 @@ const float *inf_linear_per_channel(const struct inf_graph *graph, const struct 
         return NULL;
     const struct inf_shape *shape = &graph->values[value].shape;
     size_t count;
-    // A constant of higher rank would give the result more axes, even if their size is 1.
+    // Refuse a constant of higher rank: broadcasting it would give the result more axes.
     if (shape->rank > linear->rank || !inf_shape_count(shape, &count))
         return NULL;
     bool per_channel = count == linear->channels && shape->rank > 0 &&
@@ -103,7 +104,8 @@ const float *inf_linear_per_channel(const struct inf_graph *graph, const struct 
     return graph->values[value].data->data;
 }
 
-// Returns a copy of the filter with each channel scaled; NULL if there is no memory.
+// Returns a copy of the filter of a convolution or matrix product in which the elements of each
+// output channel are multiplied by its scale; NULL if there is no memory.
 static struct inf_blob *scale_filter(const struct inf_graph *graph, const struct inf_linear *linear,
                                      const double *scale, bool *finite)
 {

@@ -19,7 +19,7 @@ struct inf_activation_slot {
 // no fused activation.
 bool inf_node_activation(struct inf_node *node, struct inf_activation_slot *slot) INF_NODISCARD;
 
-// Moves the activation of a binary node into `slot`.
+// Copies the activation attributes of the node `binary` to the attributes that `slot` points to.
 void inf_activation_move(struct inf_activation_slot *slot, const struct inf_node *binary);
 
 // A convolution or matrix product, and the assignment of filter and bias elements to output

@@ -27,7 +27,7 @@
 #include "backends/graph/pass/quantized.h"
 #include "backends/graph/pass/rewrite.h"
 
-// --- sums and products of two tensors, and operators that only move elements ---
+// --- replacing sums and products of two tensors, and operators that only move elements ---
 
 static enum inf_code fuse_binary(struct inf_rewrite *rewrite, struct inf_quantize_match *match)
 {
@@ -104,7 +104,7 @@ static enum inf_code fuse_move(struct inf_rewrite *rewrite, const struct inf_qua
     return INF_OK;
 }
 
-// --- the pass ---
+// --- running the pass over all nodes of the graph ---
 
 // Swaps the dequantize node of a constant with the transpose `index`, its only reader, so that
 // bytes are transposed and folded instead of floats.

@@ -67,7 +67,7 @@ bool inf_quantized_equal(const struct inf_graph *graph, const struct inf_quantiz
            inf_quantized_zero(graph, a) == inf_quantized_zero(graph, b);
 }
 
-// --- clamps ---
+// --- reading nodes that clamp their input ---
 
 bool inf_clamp_narrow(struct inf_clamp *clamp, enum inf_activation activation, float min, float max)
 {
@@ -85,7 +85,7 @@ bool inf_clamp_narrow(struct inf_clamp *clamp, enum inf_activation activation, f
     default:
         return false;
     }
-    // *clamp applies to the result of this activation, so clamp the bounds of the activation by it.
+    // *clamp is applied after this activation, so clamp the bounds of the activation by *clamp.
     clamp->min = fminf(fmaxf(min, clamp->min), clamp->max);
     clamp->max = fminf(fmaxf(max, clamp->min), clamp->max);
     return true;
@@ -111,7 +111,7 @@ int32_t inf_clamp_to_byte(const struct inf_graph *graph, const struct inf_quanti
     return (int32_t)fminf(fmaxf(value, is_signed ? -128 : 0), is_signed ? 127 : 255);
 }
 
-// --- changing the inputs of a node ---
+// --- replacing the inputs of a node ---
 
 // Sets input `index` of a node to `value`, which may be INF_VALUE_NONE.
 static enum inf_code set_input(struct inf_rewrite *rewrite, uint32_t node, uint32_t index,

@@ -15,7 +15,7 @@ struct inf_quantized {
     uint32_t scale, zero;
     int32_t axis; // the axis along which there is one scale per index, if there are several scales
     const float *scales; // each scale is a normal number above 0
-    size_t scale_count;  // 1 or more
+    size_t scale_count;  // number of scales, at least 1
 };
 
 // Bounds of a real result before it is quantized.

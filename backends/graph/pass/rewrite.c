@@ -14,7 +14,7 @@ static enum inf_code no_memory(struct inf_rewrite *rewrite)
                            rewrite->graph->value_count);
 }
 
-// Grows the table of uses to the capacity of the graph's array of values.
+// Extends rewrite->uses, which counts the uses of each value, to the graph's capacity for values.
 static bool grow_uses(struct inf_rewrite *rewrite)
 {
     uint32_t wanted = rewrite->graph->value_capacity + 1;

@@ -5,8 +5,9 @@
 
 #include "backends/graph/shape/rules.h"
 
-// After this many rounds, all shapes that a loop may change become unknown. The number is small,
-// because the rounds of nested loops multiply.
+// If a loop body changes the shape of a loop variable, its shapes are inferred again. After
+// ROUNDS_MAX such rounds the shapes of all variables of the loop become unknown. The number is
+// small, because the rounds of nested loops multiply.
 #define ROUNDS_MAX 1
 
 // One of the two subgraphs of a branch or loop node, and how the node's inputs and outputs

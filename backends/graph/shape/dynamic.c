@@ -92,7 +92,7 @@ enum inf_code inf_infer_list_diff(struct inf_infer *infer)
 static bool merge_items(const struct inf_shape *list, const struct inf_shape *put,
                         struct inf_shape *item)
 {
-    // A list of unknown length may be empty.
+    // A list whose length is unknown may be empty, and then its item shape means nothing.
     bool is_empty = list->rank < 0 || (list->rank == 2 && list->dims[1] <= 0);
     *item = *put;
     if (is_empty || put->rank < 0)

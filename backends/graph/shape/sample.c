@@ -55,7 +55,8 @@ static enum inf_code read_size(struct inf_infer *infer, uint32_t index, struct i
     return INF_OK;
 }
 
-// Checks that input `index` has shape [*rows,columns].
+// Checks that input `index` is a matrix with `columns` columns, and sets *rows to its number of
+// rows.
 static enum inf_code check_rows(struct inf_infer *infer, uint32_t index, int64_t columns,
                                 int64_t *rows)
 {

@@ -7,14 +7,14 @@
 // The range of indices that a slice takes from one axis of its input, as the model gives it.
 struct axis_range {
     int64_t begin, end, stride;
-    bool from_start, to_end; // `begin` or `end` is ignored
+    bool from_start, to_end; // true: the slice begins at the first index, or ends after the last
     bool drop;               // only index `begin` is taken, and the axis is dropped
 };
 
 struct spread {
     bool known;                             // the operands are constants
     int32_t rank;                           // rank of the input
-    struct axis_range axes[INF_LIMIT_RANK]; // by axis of the input
+    struct axis_range axes[INF_LIMIT_RANK]; // indexed by axis of the input
     int32_t out_rank;
     // for each axis of the output, the axis of the input; NEW_AXIS if there is none
     int32_t out_axes[INF_LIMIT_RANK];
@@ -151,7 +151,7 @@ static bool spread_operands(const struct inf_attrs_slice *attrs, const struct op
         if (!done)
             return false;
     }
-    // Axes after the last position are not sliced.
+    // The axes of the input that come after the last position of the operands are not sliced.
     return take_whole(spread, &axis, rank - axis, fault);
 }
 
@@ -166,7 +166,7 @@ static int64_t clamp_position(int64_t position, int64_t dim, int64_t stride)
     return INF_MIN(INF_MAX(position, low), high);
 }
 
-// Resolves one axis of size `dim`: the first index and the number of indices.
+// Resolves the range of one axis of size `dim`: its first index and the number of indices.
 static bool settle_axis(const struct axis_range *range, int32_t axis, int64_t dim, int64_t *begin,
                         int64_t *count, struct fault *fault)
 {

@@ -4,7 +4,7 @@
 
 enum domain {
     DOMAIN_ANY,
-    DOMAIN_NUMERIC, // all except bool
+    DOMAIN_NUMERIC, // all element types except bool
     DOMAIN_FLOAT,
     DOMAIN_INTEGER,
     DOMAIN_BOOL,

@@ -240,8 +240,8 @@ static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, st
     size_t most_outputs = 1;
     for (uint32_t i = 0; i < graph->node_count; i++)
         most_outputs = INF_MAX(most_outputs, graph->nodes[i].output_count);
-    // Larger nodes need no room here, because inf_node_check() refuses them before their shapes are
-    // used.
+    // A node with more outputs than this needs no room here, because inf_node_check() refuses it
+    // before its shapes are used.
     most_outputs = INF_MIN(most_outputs, INF_LIMIT_NODE_INPUTS);
     struct verifier verifier = {
         .graph = graph,

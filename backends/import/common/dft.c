@@ -36,8 +36,8 @@ static double compute_coefficient(const struct matrices *m, int64_t row, int64_t
     case INF_DFT_INVERSE:
         return (sine ? -value : value) / (double)length;
     case INF_DFT_REAL_INVERSE:
-        // The file stores only half of the terms, so a term that has a mirrored partner counts
-        // twice.
+        // The input has only one of each pair of mirrored terms, so a term that stands for a pair
+        // counts twice.
         return (row == 0 || 2 * row == length ? 1 : 2) * (sine ? -value : value) / (double)length;
     }
     return 0;
@@ -97,8 +97,8 @@ static enum inf_code add_product(const struct matrices *m, uint32_t x, uint32_t 
     return add_node(m, INF_OP_SQUEEZE, out, 1, &attrs, out);
 }
 
-// Sets *out to a * cosines + b * sign * sines. If b is INF_VALUE_NONE, only the first product is
-// added.
+// Adds nodes that multiply value a by the matrix of cosines and value b by `sign` times the matrix
+// of sines, and sets *out to the sum. If b is INF_VALUE_NONE, only a is multiplied.
 static enum inf_code add_products(const struct matrices *m, uint32_t a, uint32_t b, double sign,
                                   uint32_t *out)
 {
@@ -116,7 +116,8 @@ static enum inf_code add_products(const struct matrices *m, uint32_t a, uint32_t
     return add_node(m, INF_OP_BINARY, terms, 2, &attrs, out);
 }
 
-// e^-it = cos t - i sin t: (a + ib) e^-it = (a cos t + b sin t) + i (b cos t - a sin t).
+// Adds the nodes of the transform, which follow from e^-it = cos t - i sin t:
+//   (a + ib) e^-it = (a cos t + b sin t) + i (b cos t - a sin t)
 static enum inf_code build_parts(const struct matrices *m, uint32_t *out_real,
                                  uint32_t *out_imaginary)
 {

@@ -16,7 +16,7 @@ enum inf_dft_kind {
 // The largest number of elements of one matrix. A transform of 2048 points needs 2048 * 2048.
 #define INF_DFT_MATRIX_MAX ((int64_t)1 << 22)
 
-// One transform.
+// The transform to add: its kind, its length and its input x.
 struct inf_dft {
     enum inf_dft_kind kind;
     int64_t length; // number of points; x is cut or padded with zeros to this length

@@ -31,7 +31,8 @@ struct einsum {
     struct inf_graph *graph;
     const char *name, *equation;
     struct inf_error *err;
-    int wanted[LABELS]; // for each label: how many of the remaining terms and the result have it
+    // Indexed by label: how many of the remaining terms, and the result, have the label.
+    int wanted[LABELS];
     struct term result; // labels of the result
     int32_t ellipsis;   // the largest number of axes that "..." stands for
 };
@@ -47,7 +48,7 @@ static enum inf_code fail_unsupported(const struct einsum *einsum, const char *w
                            einsum->equation, why);
 }
 
-// --- adding nodes ---
+// --- adding nodes that transpose, reshape, reduce or multiply ---
 
 static enum inf_code add_node(struct einsum *einsum, enum inf_op op, const union inf_attrs *attrs,
                               const uint32_t *inputs, uint32_t count, uint32_t *value)
@@ -297,7 +298,7 @@ struct size {
     int32_t first, count;
 };
 
-// Returns the product; INF_DIM_UNKNOWN if one of the sizes is unknown.
+// Returns the product of the sizes; INF_DIM_UNKNOWN if one of the sizes is unknown.
 static int64_t multiply_sizes(const struct einsum *einsum, const struct size *size)
 {
     const struct inf_shape *shape = &einsum->graph->values[size->value].shape;
@@ -309,8 +310,8 @@ static int64_t multiply_sizes(const struct einsum *einsum, const struct size *si
     return product;
 }
 
-// Sets *out to the product as an i32 value of shape [1]: a constant, or nodes that compute it from
-// the shape.
+// Sets *out to the product of the sizes as an i32 value of shape [1]: a constant, or nodes that
+// compute it from the shape at run time.
 static enum inf_code add_size(struct einsum *einsum, const struct size *size, uint32_t *out)
 {
     int32_t axes[INF_LIMIT_RANK];

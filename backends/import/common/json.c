@@ -111,7 +111,8 @@ const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_S
     static const char root[] = "the document";
     if (json->parent == NULL)
         return memcpy(text, root, sizeof root);
-    // Filled from the end, because the parts of the path are visited from the value to the root.
+    // The buffer is filled from its end, because the parts of the path are visited from the value
+    // to the root.
     char buffer[INF_JSON_PATH_SIZE];
     size_t at = sizeof buffer - 1;
     buffer[at] = '\0';
@@ -333,7 +334,7 @@ enum inf_code inf_json_bool(const struct inf_json *json, bool *out, struct inf_e
 void inf_json_print(const struct inf_json *json, char *text, size_t size)
 {
     const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII;
-    // The last piece did not fit: end the text with dots.
+    // The last piece of text did not fit, so end the truncated text with dots.
     memset(text, '.', size);
     size_t length = json_dumpb(json->value, text, size, flags);
     if (length >= size) {

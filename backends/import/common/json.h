@@ -74,7 +74,7 @@ bool inf_json_is_null(const struct inf_json *json);
 // Returns true if the value is a string.
 bool inf_json_is_string(const struct inf_json *json);
 
-// Sets *out to a string without NUL bytes, owned by the document.
+// Sets *out to the text of a JSON string without NUL bytes. The document owns the text.
 enum inf_code inf_json_string(const struct inf_json *json, const char **out,
                               struct inf_error *err) INF_NODISCARD;
 
@@ -93,7 +93,7 @@ enum inf_code inf_json_int(const struct inf_json *json, int64_t min, int64_t max
 enum inf_code inf_json_number(const struct inf_json *json, double *out,
                               struct inf_error *err) INF_NODISCARD;
 
-// Sets *out to a boolean.
+// Sets *out to the value of a JSON boolean.
 enum inf_code inf_json_bool(const struct inf_json *json, bool *out,
                             struct inf_error *err) INF_NODISCARD;
 

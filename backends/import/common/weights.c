@@ -17,12 +17,12 @@
 
 // How the elements of a weight are stored in the file.
 enum storage {
-    STORED_PLAIN,     // as in memory
-    STORED_AFFINE_8,  // value = q * scale + min
-    STORED_AFFINE_16, // value = q * scale + min, with two bytes per element
-    STORED_HALF,      // binary16
-    STORED_COMPLEX,   // two floats per element; skipped
-    STORED_STRINGS,   // for each element a length of 4 bytes and the text; skipped
+    STORED_PLAIN,     // the bytes of the elements are the same as in memory
+    STORED_AFFINE_8,  // one byte q per element; value = q * scale + min
+    STORED_AFFINE_16, // two bytes q per element; value = q * scale + min
+    STORED_HALF,      // 16-bit floats (binary16)
+    STORED_COMPLEX,   // two floats per element; such a weight is skipped
+    STORED_STRINGS,   // a length of 4 bytes and the text per element; such a weight is skipped
 };
 
 struct encoding {
@@ -167,7 +167,7 @@ static void decode_half(const uint8_t *stored, size_t count, float *elements)
         elements[i] = inf_half_to_float((uint16_t)(stored[2 * i] | stored[2 * i + 1] << 8));
 }
 
-// Decodes elements of another stored type into `data`, one piece of the file at a time.
+// Decodes elements that are not stored as in memory into `data`, one piece of the file at a time.
 static enum inf_code read_encoded(struct inf_shards *shards, const struct inf_weight *weight,
                                   const struct encoding *encoding, size_t count,
                                   struct inf_error *err)

@@ -40,11 +40,11 @@ enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error 
     return scope->layer->model != NULL ? apply_model(scope, err) : lower_layer(scope, err);
 }
 
-// A model whose layers are being lowered.
+// A model whose layers are being lowered, and the results so far.
 struct run {
     struct inf_layers_context *context;
     const struct inf_layers_model *model;
-    struct inf_layers_result *results; // outputs of each call
+    struct inf_layers_result *results; // outputs of each call, indexed by call
 };
 
 // Sets *out to the tensor to which `ref` refers. The call that computes the tensor has been

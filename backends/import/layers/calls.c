@@ -9,7 +9,7 @@
 
 #include "proto/core/limits.h"
 
-// What the functions that read the calls of a model share.
+// State that the functions share that read the calls of one model.
 struct reader {
     struct inf_layers_document *document;
     struct inf_layers_model *model;
@@ -57,7 +57,8 @@ static uint32_t find_layer(const struct inf_layers_model *model, const char *nam
 static enum inf_code read_refs(struct reader *reader, const struct inf_json *json,
                                struct inf_layers_refs *refs, struct inf_error *err);
 
-// Records that the argument `key` is being read. Every layer calls its first input "inputs".
+// Records that the argument `key` is being read, for the references found in it. The first input of
+// every layer has the keyword "inputs", which is not recorded.
 static void set_argument(struct reader *reader, const char *key)
 {
     reader->argument = strcmp(key, "inputs") != 0 ? key : NULL;
@@ -79,7 +80,7 @@ static enum inf_code read_named(struct reader *reader, const struct inf_json *na
         if (!inf_json_is_array(&member) || inf_json_array(&member, &count, NULL) != INF_OK ||
             count == 0)
             continue;
-        // A list of numbers is not a list of tensors.
+        // Skip an argument that is a list of numbers, because it contains no tensors.
         struct inf_json first = inf_json_at(&member, 0);
         if (!inf_json_is_string(&first) && !inf_json_is_array(&first))
             continue;
@@ -142,7 +143,8 @@ static enum inf_code read_refs(struct reader *reader, const struct inf_json *jso
     return INF_OK;
 }
 
-// Reads the tensors among the arguments of a call in the format of Keras 3:
+// Reads the tensors among the arguments of a call in the format of Keras 3. A tensor is an object
+// whose config has a keras_history; other objects and lists are searched.
 static enum inf_code read_arguments(struct reader *reader, const struct inf_json *json,
                                     struct inf_layers_refs *refs, struct inf_error *err)
 {
@@ -258,7 +260,8 @@ static enum inf_code read_calls(struct reader *reader, struct inf_error *err)
     return INF_OK;
 }
 
-// Applies `visit` to all references of a model.
+// Calls `visit` for every reference to a layer's output in the model: the inputs of each call of a
+// layer, and the inputs and outputs of the model itself.
 static enum inf_code visit_refs(struct inf_layers_model *model,
                                 enum inf_code (*visit)(struct inf_layers_model *model,
                                                        struct inf_layers_ref *ref,
@@ -372,7 +375,7 @@ enum inf_code inf_layers_calls_chain(struct inf_layers_document *document,
 struct walk {
     struct inf_layers_model *model;
     uint32_t *next_input; // for each call: index of the next input to visit
-    uint8_t *state;       // state of each call
+    uint8_t *state;       // for each call: whether the walk has not reached, entered or finished it
     uint32_t *stack;
     uint32_t depth;
 };

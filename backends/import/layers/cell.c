@@ -119,7 +119,7 @@ enum inf_code inf_layers_cell_project(const struct inf_layers_cell *cell,
     return emit_product(scope, input, cell->kernel, cell->bias, out_value, err);
 }
 
-// Splits x [batch,1,count*units] into gates.
+// Adds a split of x [batch,1,count*units] into `count` gates [batch,1,units].
 static enum inf_code split_gates(struct inf_layers_scope *scope, uint32_t x, uint32_t *gates,
                                  uint32_t count, struct inf_error *err)
 {
@@ -148,8 +148,8 @@ static enum inf_code step_simple(struct inf_layers_cell *cell, struct inf_layers
     return emit_gate(scope, cell->activation, input, state, &cell->states[0], err);
 }
 
-// One step of an LSTM. The gates are in, forget, cell, out: c' = forget * c + in * cell, h' = out *
-// activation(c').
+// Adds one time step of an LSTM. The gates are in, forget, cell, out:
+//   c' = forget * c + in * cell, h' = out * activation(c')
 static enum inf_code step_lstm(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                uint32_t input, struct inf_error *err)
 {
@@ -209,7 +209,8 @@ static enum inf_code emit_gru_state(struct inf_layers_cell *cell, struct inf_lay
     return split_gates(scope, state, gates, cell->reset_after ? 3 : 2, err);
 }
 
-// One step of a GRU. The gates are update, reset, last: h' = update * h + (1 - update) * last.
+// Adds one time step of a GRU. The gates are update, reset, last:
+//   h' = update * h + (1 - update) * last
 static enum inf_code step_gru(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                               uint32_t input, struct inf_error *err)
 {

@@ -24,7 +24,7 @@ struct inf_layers_cell {
     uint32_t kernel, bias; // weights of the input; the bias may be INF_VALUE_NONE
     // Weights of the state for all gates; a GRU without reset_after has the last gate separately.
     uint32_t recurrent;
-    uint32_t recurrent_last; // GRU: weights of the state for the last gate
+    uint32_t recurrent_last; // GRU without reset_after: weights of the state for the last gate
     // The bias of the state, [3*units], for a GRU with reset_after; otherwise INF_VALUE_NONE.
     uint32_t recurrent_bias;
 };
@@ -36,12 +36,14 @@ uint32_t inf_layers_cell_gates(const struct inf_layers_cell *cell);
 enum inf_code inf_layers_cell_read(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Adds the contribution of the input [batch,time,features] to the gates: [batch,time,gates*units].
+// Adds nodes to the graph that multiply the input [batch,time,features] by the input weights of all
+// gates. The product has the shape [batch,time,gates*units].
 enum inf_code inf_layers_cell_project(const struct inf_layers_cell *cell,
                                       struct inf_layers_scope *scope, uint32_t input,
                                       uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds one step for an input [batch,1,gates*units] and updates cell->states.
+// Adds one time step for an input [batch,1,gates*units], and updates cell->states to the states
+// after this step.
 enum inf_code inf_layers_cell_step(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                    uint32_t input, struct inf_error *err) INF_NODISCARD;
 

@@ -11,7 +11,7 @@ struct inf_layers_class_table {
     size_t count;
 };
 
-// Returns the row of a class; NULL if it is not supported.
+// Returns how the layer class `name` is lowered; NULL if the class is not supported.
 const struct inf_layers_class *inf_layers_class_find(const char *name);
 
 // The tables of the families, one per file of layers/ops.

@@ -9,7 +9,7 @@
 
 #define KEY_SIZE 64
 
-// Writes "poolSize" for "pool_size".
+// Converts the spelling of a key from Python's to TensorFlow.js's: "pool_size" becomes "poolSize".
 static void write_camel_case(const char *key, char camel[KEY_SIZE])
 {
     size_t length = 0;
@@ -194,7 +194,8 @@ static enum inf_code read_side(const struct inf_json *json, int32_t *out, struct
     return INF_OK;
 }
 
-// Reads the amounts before and after along one axis: one number for both, or two numbers.
+// Reads how many elements to add or cut before and after one axis: one number for both, or two
+// numbers.
 static enum inf_code read_sides(const struct inf_json *json, int32_t sides[2],
                                 struct inf_error *err)
 {

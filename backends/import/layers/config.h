@@ -20,19 +20,19 @@ enum inf_code inf_layers_find(const struct inf_json *config, const char *key, st
 // "hard_sigmoid".
 bool inf_layers_same_word(const char *word, const char *name);
 
-// Sets *out to an integer from `min` to `max`.
+// Sets *out to the integer member `key` of a configuration, which must be from `min` to `max`.
 enum inf_code inf_layers_int(const struct inf_json *config, const char *key, int32_t min,
                              int32_t max, int32_t *out, struct inf_error *err) INF_NODISCARD;
 
-// Sets *out to a finite number.
+// Sets *out to the finite number in member `key` of a configuration.
 enum inf_code inf_layers_float(const struct inf_json *config, const char *key, float *out,
                                struct inf_error *err) INF_NODISCARD;
 
-// Sets *out to a boolean.
+// Sets *out to the boolean member `key` of a configuration.
 enum inf_code inf_layers_bool(const struct inf_json *config, const char *key, bool *out,
                               struct inf_error *err) INF_NODISCARD;
 
-// Sets *out to a word, owned by the document.
+// Sets *out to the word (text) in member `key` of a configuration. The document owns the word.
 enum inf_code inf_layers_text(const struct inf_json *config, const char *key, const char **out,
                               struct inf_error *err) INF_NODISCARD;
 
@@ -43,7 +43,7 @@ enum inf_code inf_layers_choice(const struct inf_json *config, const char *key,
                                 const char *const *words, int32_t *out,
                                 struct inf_error *err) INF_NODISCARD;
 
-// The range of the integers of a list.
+// The range that the integers of a list must have.
 struct inf_layers_range {
     int32_t min, max;
 };

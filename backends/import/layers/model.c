@@ -106,8 +106,8 @@ static enum inf_code read_layer(struct inf_layers_document *document,
     INF_TRY(inf_json_get(&layer->json, "class_name", &value, err));
     INF_TRY(inf_json_name(&value, &layer->class_name, err));
     INF_TRY(inf_json_get(&layer->json, "config", &layer->config, err));
-    // References use the name outside the configuration. The name inside differs only in faulty
-    // files.
+    // Take the name outside the configuration, because references use that name. The name inside
+    // differs only in faulty files.
     INF_TRY(inf_json_find(&layer->json, "name", &value, err));
     if (value.value == NULL && inf_json_is_object(&layer->config))
         INF_TRY(inf_json_find(&layer->config, "name", &value, err));

@@ -17,10 +17,11 @@ struct inf_layers_class;
 // model.
 struct inf_layers_ref {
     uint32_t layer, call, tensor;
-    const char *argument; // keyword under which the call passes it; otherwise NULL
+    // Keyword under which the call passes the tensor; NULL: passed by position or as "inputs".
+    const char *argument;
 };
 
-// References, in the arena.
+// A list of references, allocated in the arena of the document.
 struct inf_layers_refs {
     struct inf_layers_ref *items;
     uint32_t count, capacity;
@@ -56,7 +57,7 @@ struct inf_layers_model {
     struct inf_json list;   // the array of layers
     struct inf_layers_layer *layers;
     uint32_t layer_count;
-    uint32_t *by_name; // layer indices, sorted by name
+    uint32_t *by_name; // indices of the layers, sorted by name of the layer
     struct inf_layers_call *calls;
     uint32_t call_count;
     struct inf_layers_refs inputs, outputs;
@@ -71,8 +72,9 @@ struct inf_layers_document {
     struct inf_json topology, json;
     struct inf_layers_model *model;
     uint32_t layer_count; // total number of layers in all models and wrappers
-    // Finds the row of a class; NULL if the class is not supported. A function pointer, because
-    // wrappers lower layers themselves, so that the table of classes depends on this module.
+    // Finds how a class of layers is lowered; NULL if the class is not supported. A function
+    // pointer, because wrappers lower layers themselves, so that the table of classes depends on
+    // this module.
     const struct inf_layers_class *(*find_class)(const char *name);
 };
 

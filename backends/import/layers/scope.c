@@ -88,7 +88,7 @@ enum inf_code inf_layers_require_rank(const struct inf_layers_scope *scope, int3
                            inf_shape_print(shape, text), rank);
 }
 
-// --- weights ---
+// --- finding the weights of the layer ---
 
 static enum inf_code find_weight(struct inf_layers_scope *scope, const char *name,
                                  const struct inf_shape *want, uint32_t *out_index,
@@ -145,7 +145,7 @@ enum inf_code inf_layers_weight_data(struct inf_layers_scope *scope, const char 
     return INF_OK;
 }
 
-// --- outputs ---
+// --- setting the outputs of the call ---
 
 enum inf_code inf_layers_outputs(struct inf_layers_scope *scope, uint32_t count,
                                  struct inf_error *err)

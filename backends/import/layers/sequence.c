@@ -6,10 +6,10 @@
 
 #define GATES_MAX 4
 
-// --- attributes ---
+// --- setting the attributes of the RNN node ---
 
-// Adds one activation of the cell. The operator has only one alpha and one beta, so all activations
-// with parameters must have the same ones.
+// Adds one activation of the cell to the attributes of the RNN node. These have only one alpha and
+// one beta, so all activations with parameters must have the same ones.
 static enum inf_code add_activation(struct inf_layers_scope *scope,
                                     const struct inf_layers_activation *activation,
                                     struct inf_attrs_rnn *attrs, struct inf_error *err)
@@ -56,7 +56,7 @@ bool inf_layers_sequence_has(const struct inf_layers_cell *cell, struct inf_laye
     return set_attributes(cell, scope, &attrs.rnn, NULL) == INF_OK;
 }
 
-// --- weights ---
+// --- converting the weights to the layout of the RNN node ---
 
 static enum inf_code add_concat(struct inf_layers_scope *scope, const uint32_t *parts,
                                 uint32_t count, int32_t axis, uint32_t *out_value,
@@ -124,7 +124,7 @@ static enum inf_code convert_bias(const struct inf_layers_cell *cell,
     return inf_layers_expand(scope, *out_value, 0, out_value, err);
 }
 
-// --- the node ---
+// --- adding the RNN node ---
 
 // Swaps the first two axes of x.
 static enum inf_code swap_first_axes(struct inf_layers_scope *scope, uint32_t x,

@@ -9,8 +9,9 @@
 // no two activations have different parameters.
 bool inf_layers_sequence_has(const struct inf_layers_cell *cell, struct inf_layers_scope *scope);
 
-// Adds all steps of x [batch,time,features], in reverse order if `backwards` is set, and updates
-// cell->states. *out_value is [batch,time,units], in the order of computation.
+// Adds an RNN node that computes all time steps of x [batch,time,features], in reverse order if
+// `backwards` is set. Updates cell->states. *out_value is [batch,time,units], in the order of
+// computation.
 //
 // INF_UNSUPPORTED  inf_layers_sequence_has() returns false.
 enum inf_code inf_layers_sequence_run(struct inf_layers_cell *cell, struct inf_layers_scope *scope,

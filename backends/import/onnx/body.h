@@ -8,13 +8,14 @@
 
 // The largest number of iterations that are unrolled.
 #define INF_ONNX_ROUNDS_MAX 256
-// The most values that one iteration takes or returns.
+// The most values that one iteration of a loop takes or returns.
 #define INF_ONNX_CARRIED_MAX 64
 
 struct inf_onnx_body {
     struct inf_onnx_graph graph;
-    const char *const *outputs;       // names of the outputs
-    struct inf_onnx_capture *capture; // set if the body becomes a subgraph; otherwise NULL
+    const char *const *outputs; // names of the outputs
+    // Captures the outside values if the body becomes a subgraph; otherwise NULL.
+    struct inf_onnx_capture *capture;
 };
 
 // Reads the graph in attribute `name`. Returns false after a failure.
@@ -39,7 +40,7 @@ struct inf_onnx_stack {
 void inf_onnx_stack_push(struct inf_onnx_scope *s, struct inf_onnx_stack *stack, uint32_t value,
                          int32_t axis);
 
-// Returns all values joined along `axis`. Fails if there are no values.
+// Returns all values of the stack joined along `axis`. Fails if the stack is empty.
 uint32_t inf_onnx_stack_join(struct inf_onnx_scope *s, const struct inf_onnx_stack *stack,
                              int32_t axis);
 

@@ -18,14 +18,15 @@ void inf_onnx_captured_fini(struct inf_onnx_captured *captured)
     *captured = (struct inf_onnx_captured){0};
 }
 
-// Returns the index of a value in the list, and appends the value if it is new.
+// Returns the index of an outside value in the list of captured values. Appends the value if it is
+// new.
 static uint32_t find_place(struct inf_onnx_scope *s, struct inf_onnx_captured *captured,
                            uint32_t value)
 {
     for (uint32_t i = 0; i < captured->count; i++)
         if (captured->values[i] == value)
             return i;
-    // Plus one, because the condition is an input of the node too.
+    // The limit counts one more input, because the condition is an input of the node too.
     if (captured->count + 1 >= INF_LIMIT_NODE_INPUTS) {
         inf_build_fail(&s->b, INF_EXHAUSTED, "a branch takes more than %u values from outside",
                        INF_LIMIT_NODE_INPUTS - 1);
@@ -45,7 +46,8 @@ static uint32_t find_place(struct inf_onnx_scope *s, struct inf_onnx_captured *c
     return captured->count++;
 }
 
-// Grows the subgraph's array to the length of the list.
+// Grows capture->own, which has one entry for each captured value, to the length of the node's list
+// of captured values.
 static bool make_room(struct inf_onnx_scope *s, struct inf_onnx_capture *capture)
 {
     uint32_t wanted = capture->captured->capacity;

@@ -17,7 +17,8 @@ struct inf_onnx_capture {
     struct inf_graph *outer; // the graph that has the node
     struct inf_graph *graph;
     struct inf_onnx_captured *captured;
-    // own[i] is the value of the subgraph that stands for captured value i; INF_VALUE_NONE: none.
+    // Indexed by captured value: the value of the subgraph that stands for it; INF_VALUE_NONE:
+    // there is none yet.
     uint32_t *own;
     uint32_t own_capacity;
 };

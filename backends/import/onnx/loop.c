@@ -22,7 +22,7 @@
 #define STATE_FIRST 2u
 #define STATES_MAX  (STATE_FIRST + 2 * INF_ONNX_CARRIED_MAX)
 
-// A loop that is being built.
+// A Loop or Scan that is being built as a LOOP node.
 struct builder {
     const struct inf_onnx_loop *loop;
     struct inf_onnx_captured captured;
@@ -33,7 +33,7 @@ struct builder {
     uint32_t state_count;
 };
 
-// --- states of the loop ---
+// --- initial values and shapes of the loop's states ---
 
 static void add_state(struct inf_onnx_scope *s, struct builder *builder, uint32_t initial)
 {
@@ -76,7 +76,7 @@ static struct inf_onnx_scope enter_subgraph(struct inf_onnx_scope *s, struct bui
     return inner;
 }
 
-// --- one iteration ---
+// --- lowering the body for one iteration ---
 
 static uint32_t take_slice(struct inf_onnx_scope *s, struct builder *builder,
                            const struct inf_onnx_slices *slices, uint32_t round)
@@ -161,7 +161,7 @@ static struct inf_onnx_scope lower_body(struct inf_onnx_scope *s, struct builder
     }
 }
 
-// --- stacked outputs ---
+// --- stacked outputs: collecting the results of iterations in lists ---
 
 // Adds an empty list for a stacked output. Its items have the shape of one iteration's result, as
 // far as this shape is known.
@@ -204,7 +204,7 @@ static void add_stacked_states(struct inf_onnx_scope *s, struct inf_onnx_scope *
     }
 }
 
-// --- the loop node ---
+// --- adding the LOOP node ---
 
 static void lower_condition(struct inf_onnx_scope *s, struct builder *builder)
 {

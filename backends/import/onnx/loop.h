@@ -5,7 +5,7 @@
 
 #include "backends/import/onnx/body.h"
 
-// An input of Scan: iteration i takes slice i of the value along the axis.
+// A scan input of Scan: iteration i takes slice i of the value along an axis.
 struct inf_onnx_slices {
     uint32_t value;
     int32_t axis;
@@ -15,7 +15,8 @@ struct inf_onnx_slices {
 struct inf_onnx_loop {
     struct inf_onnx_body *body;
     // True for Loop: the body's first inputs are the number of the iteration and the condition, and
-    // its first output is the next condition. False for Scan: the body's last inputs are slices.
+    // its first output is the condition for the next iteration. False for Scan: the body's last
+    // inputs are slices.
     bool has_condition;
     uint32_t most; // largest number of iterations, a scalar i64; INF_VALUE_NONE: no limit
     uint32_t keep; // condition before the first iteration, a scalar bool

@@ -5,12 +5,12 @@
 
 #include "backends/import/onnx/scope.h"
 
-// Lowers `nodes` with the names of `frame`. The nodes are the body of the node of scope `s`, which
-// records the first failure.
+// Lowers `nodes`, whose inputs and outputs are names in `frame`. If they are the body of a node (a
+// call, branch or loop), `s` is the scope of that node. `s` records the first failure.
 void inf_onnx_lower_nodes(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                           struct inf_onnx_node *nodes, uint32_t count);
 
-// Adds the initialisers of `graph` as constants with names in `frame`.
+// Adds the initialisers of `graph` as constants, under their names in `frame`.
 void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                                  const struct inf_onnx_graph *graph);
 

@@ -13,7 +13,7 @@
 // long lists.
 #define FIELDS_MAX ((uint64_t)1 << 22)
 
-// --- the schema: which fields contain messages ---
+// --- the schema: which protobuf fields contain messages ---
 
 enum message {
     MESSAGE_MODEL,
@@ -180,7 +180,7 @@ static void normalize_domain(const char **domain)
         *domain = "";
 }
 
-// --- nodes ---
+// --- reading nodes and their attributes ---
 
 static enum inf_code read_attr(const struct reader *reader, struct inf_span body,
                                struct inf_onnx_attr *attr)
@@ -262,7 +262,7 @@ static enum inf_code read_nodes(const struct reader *reader, struct inf_span mes
     return INF_OK;
 }
 
-// --- graphs ---
+// --- reading graphs ---
 
 static enum inf_code read_dim(const struct reader *reader, const struct inf_onnx_port *port,
                               struct inf_span message, int64_t *dim)
@@ -354,7 +354,7 @@ enum inf_code inf_onnx_graph_read(struct inf_onnx_graph *graph, struct inf_arena
     return INF_OK;
 }
 
-// --- the model ---
+// --- reading the model ---
 
 static enum inf_code read_opsets(const struct reader *reader, struct inf_span message,
                                  uint32_t number, struct inf_onnx_opsets *opsets)

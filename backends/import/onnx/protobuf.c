@@ -86,7 +86,7 @@ enum inf_code inf_pb_next(struct inf_pb *pb, struct inf_pb_field *field, bool *m
 // A message that is being checked.
 struct level {
     struct inf_pb pb;
-    uint64_t seen; // bits of schema rows that have occurred
+    uint64_t seen; // bit i is set if the field of schema row i has occurred
     uint8_t message;
 };
 

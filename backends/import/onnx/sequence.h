@@ -13,7 +13,7 @@
 #define INF_ONNX_SEQUENCE_ITEMS_MAX (1u << 20)
 
 struct inf_onnx_sequence {
-    const uint32_t *values; // in the import's arena
+    const uint32_t *values; // the tensors of the sequence, in the import's arena
     uint32_t count;
 };
 

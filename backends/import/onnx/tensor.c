@@ -18,7 +18,8 @@
 // meanwhile.
 #define TAKEN_BYTES_MIN ((size_t)256 << 10)
 #define PIECE_BYTES     ((size_t)1 << 20)
-#define PAGE_BYTES_MAX  ((size_t)64 << 10) // the largest page size; two pieces may share a page
+// No system has larger pages; neighbouring pieces may share a page.
+#define PAGE_BYTES_MAX ((size_t)64 << 10)
 
 enum field {
     FIELD_DIMS = 1,
@@ -36,8 +37,8 @@ enum field {
     FIELD_LOCATION = 14,
 };
 
-// By TensorProto.DataType: the name, the element type, and the typed field that may hold the
-// elements.
+// Indexed by TensorProto.DataType: the name, the element type, and the typed field that may hold
+// the elements.
 static const struct {
     const char *name;
     enum inf_dtype dtype;
@@ -98,7 +99,7 @@ struct reading {
     inf_fail((reading)->err, (code), "tensor '%.200s': " format,                                   \
              (reading)->tensor->name __VA_OPT__(, ) __VA_ARGS__)
 
-// --- shape ---
+// --- reading the shape ---
 
 static enum inf_code add_dim(struct reading *reading, uint64_t dim)
 {
@@ -154,7 +155,7 @@ static enum inf_code read_head(struct reading *reading, struct inf_arena *arena)
     }
 }
 
-// --- elements in typed fields ---
+// --- reading elements from typed fields ---
 
 static bool take_element(struct inf_span *packed, enum field field, uint64_t *bits)
 {
@@ -212,7 +213,7 @@ static enum inf_code read_typed(struct reading *reading)
     return INF_OK;
 }
 
-// --- elements in raw_data or external files ---
+// --- reading elements from raw_data or external files ---
 
 // Returns the entry `key` of a tensor's external_data.
 static struct inf_span find_entry(struct inf_span bytes, const char *key)
@@ -344,7 +345,7 @@ static enum inf_code read_data(struct reading *reading)
     return reading->has_raw ? read_raw(reading) : read_typed(reading);
 }
 
-// --- integers of less than 8 bits ---
+// --- unpacking integers of less than 8 bits ---
 
 struct narrow {
     int64_t type;
@@ -395,7 +396,7 @@ static enum inf_code read_narrow(struct reading *reading, const struct narrow *n
     return unpack_narrow(reading, narrow, count);
 }
 
-// --- the whole tensor ---
+// --- reading a whole tensor ---
 
 static enum inf_code read_wide(struct reading *reading)
 {

@@ -24,7 +24,8 @@ struct inf_tfjs_text {
 enum inf_code inf_tfjs_attr_int(const struct inf_tfjs_node *node, const char *key, int32_t min,
                                 int32_t max, int32_t *out, struct inf_error *err) INF_NODISCARD;
 
-// Sets *out to the floating-point attribute `key`; unchanged if the node has no such attribute.
+// Sets *out to the floating-point attribute `key`; *out is unchanged if the node has no such
+// attribute.
 enum inf_code inf_tfjs_attr_float(const struct inf_tfjs_node *node, const char *key, float *out,
                                   struct inf_error *err) INF_NODISCARD;
 

@@ -45,7 +45,7 @@ static enum inf_code lower_parts(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_finish_complex(scope, real, scope->node->values[0], err);
 }
 
-// (a + ib)(c + id) = (ac - bd) + i(ad + bc)
+// Multiplies two complex inputs: (a + ib)(c + id) = (ac - bd) + i(ad + bc).
 static enum inf_code lower_mul(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t ac, bd, ad, bc, real, imaginary;

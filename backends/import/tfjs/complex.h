@@ -15,7 +15,8 @@ bool inf_tfjs_takes_complex(const struct inf_tfjs_scope *scope);
 enum inf_code inf_tfjs_finish_complex(struct inf_tfjs_scope *scope, uint32_t real,
                                       uint32_t imaginary, struct inf_error *err) INF_NODISCARD;
 
-// Lowers a node with complex inputs. scope->inputs are the real parts; scope->op is its row.
+// Lowers a node with complex inputs. scope->inputs are the real parts; scope->op is the operator of
+// the node.
 //
 // INF_UNSUPPORTED  the operator is not supported for complex numbers.
 enum inf_code inf_tfjs_lower_complex(struct inf_tfjs_scope *scope,

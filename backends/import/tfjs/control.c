@@ -41,8 +41,8 @@ struct inf_tfjs_literals {
 struct finder {
     struct inf_tfjs_graph *graph;
     uint32_t *stack; // nodes that a search has found and not yet finished
-    uint8_t *state;  // by node: whether the search has not reached, entered or finished it
-    uint32_t *marks; // by node: number of the last search that reached it
+    uint8_t *state;  // indexed by node: whether the search has not reached, entered or finished it
+    uint32_t *marks; // indexed by node: number of the last search that reached it
     uint32_t mark;
     struct inf_error *err;
 };
@@ -72,7 +72,7 @@ static struct inf_tfjs_ref skip_identities(const struct inf_tfjs_graph *graph,
     return ref;
 }
 
-// --- loops ---
+// --- finding loops ---
 
 struct keyed_enter {
     const char *key;
@@ -241,7 +241,7 @@ static enum inf_code for_each(struct finder *finder, const char *op,
     return INF_OK;
 }
 
-// --- dependencies of nodes ---
+// --- listing what must be lowered before a node ---
 
 uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t index)
 {
@@ -257,7 +257,7 @@ uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t 
     case INF_TFJS_LOOP_MERGE:
     case INF_TFJS_LOOP_NEXT:
     case INF_TFJS_LOOP_CONDITION:
-        return 0; // a border node has none, because it is lowered with its loop
+        return 0; // a node at the border of a loop has none, because it is lowered with the loop
     default:
         return graph->nodes[index].input_count;
     }
@@ -274,7 +274,7 @@ struct inf_tfjs_ref inf_tfjs_dependency(const struct inf_tfjs_graph *graph, uint
     return which == 0 ? control->branch->predicate : control->branch->captures[which - 1].outer;
 }
 
-// --- branches ---
+// --- finding branches ---
 
 static uint64_t make_literal(struct inf_tfjs_ref predicate, bool side)
 {
@@ -289,7 +289,8 @@ static bool has_literal(const struct inf_tfjs_literals *set, uint64_t literal)
     return false;
 }
 
-// Adds a choice to a set.
+// Adds a choice (a predicate and its value, true or false) to a set of choices. Fails if branches
+// are nested too deep.
 static enum inf_code add_literal(struct finder *finder, uint64_t *items, uint32_t *count,
                                  uint64_t literal)
 {
@@ -326,7 +327,7 @@ static enum inf_code set_context(struct finder *finder, uint32_t index, const ui
     return INF_OK;
 }
 
-// Adds the choices that must have been taken for a reference to have a value.
+// Adds the choices of branches that must have been taken for a reference to have a value.
 static enum inf_code add_context_of(struct finder *finder, struct inf_tfjs_ref ref, uint64_t *items,
                                     uint32_t *count)
 {
@@ -469,7 +470,8 @@ static enum inf_code find_branch(struct finder *finder, uint32_t index)
     return set_context(finder, index, both, both_count);
 }
 
-// Computes the context of a node. Its dependencies must be finished.
+// Computes the context of a node: the set of branch choices that must have been taken for the node
+// to run. The contexts of its dependencies must have been computed.
 static enum inf_code finish_node(struct finder *finder, uint32_t index)
 {
     const struct inf_tfjs_graph *graph = finder->graph;
@@ -507,7 +509,8 @@ static uint32_t find_successor(const struct inf_tfjs_graph *graph, uint32_t inde
     return which < node->control_count && !is_border ? node->controls[which] : NO_NODE;
 }
 
-// Finishes nodes after all their dependencies. A cycle is cut here, and lowering reports it.
+// Computes the contexts of `root` and of all nodes on which it depends, dependencies first. Ignores
+// an edge that closes a cycle; lowering reports the cycle.
 static enum inf_code walk_from(struct finder *finder, uint32_t root)
 {
     uint32_t depth = 0;

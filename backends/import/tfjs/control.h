@@ -22,7 +22,7 @@ enum inf_tfjs_role {
 
 #define INF_TFJS_NO_FRAME UINT32_MAX
 
-// A loop.
+// A loop of TensorFlow 1, as indices of its nodes in the graph.
 struct inf_tfjs_frame {
     uint32_t condition; // index of its LoopCond node
     uint32_t *enters;   // indices of all its Enter nodes
@@ -30,7 +30,7 @@ struct inf_tfjs_frame {
     // Indexed by loop variable: the indices of its Merge, NextIteration and Enter nodes.
     uint32_t *merges, *nexts, *entrances;
     uint32_t variable_count;
-    uint32_t first_exit; // index of an Exit node
+    uint32_t first_exit; // index of one of its Exit nodes, the head of the list next_exit
 };
 
 // A value that is computed outside a branch and used by one of its subgraphs (then or else).
@@ -44,7 +44,8 @@ struct inf_tfjs_capture {
 // A branch that ends with a Merge: its predicate, and the value of each of its two alternatives.
 struct inf_tfjs_branch {
     struct inf_tfjs_ref predicate;
-    struct inf_tfjs_ref sides[2]; // values for a false and for a true predicate
+    // The Merge's inputs: the value for a false and for a true predicate.
+    struct inf_tfjs_ref sides[2];
     struct inf_tfjs_capture *captures;
     uint32_t capture_count;
 };
@@ -58,7 +59,7 @@ struct inf_tfjs_control {
     uint32_t variable;
     // LOOP_ENTER: true for variables, false for values that stay the same in all iterations.
     bool is_entrance;
-    uint32_t next_exit;             // LOOP_EXIT: another Exit of the loop, or UINT32_MAX
+    uint32_t next_exit; // LOOP_EXIT: index of another Exit of the same loop, or UINT32_MAX
     struct inf_tfjs_branch *branch; // set for BRANCH_MERGE
     // Which alternatives of branches must have been taken for the node to run.
     const struct inf_tfjs_literals *context;

@@ -9,7 +9,7 @@
 #include "backends/import/tfjs/op_table.h"
 #include "backends/import/tfjs/region.h"
 
-// --- the function library ---
+// --- reading and lowering the functions of the library ---
 
 enum inf_code inf_tfjs_library_init(struct inf_tfjs_library *library,
                                     const struct inf_json *topology, struct inf_error *err)
@@ -49,7 +49,8 @@ void inf_tfjs_library_fini(struct inf_tfjs_library *library)
     inf_arena_fini(&library->arena);
 }
 
-// Sets *out to the string in member `key` of `ret`.
+// Sets *out to the result for output `argument` of the function's signature. The object `ret` has a
+// reference for each name of an output.
 static enum inf_code read_result(struct inf_tfjs_function *function, const struct inf_json *ret,
                                  const struct inf_json *argument, struct inf_tfjs_ref *out,
                                  struct inf_error *err)
@@ -155,11 +156,11 @@ enum inf_code inf_tfjs_call_function(struct inf_tfjs_scope *scope, const char *n
     return INF_OK;
 }
 
-// --- If and While ---
+// --- operators If and While ---
 
 // An If or While node, which calls one of two functions: else and then, or condition and body.
 struct caller {
-    const char *names[2]; // names of the two functions
+    const char *names[2]; // the names of the functions: else and then, or condition and body
     uint32_t argument_count;
     uint32_t output_counts[2];
 };

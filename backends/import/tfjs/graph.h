@@ -10,20 +10,20 @@
 #include "backends/base/arena.h"
 #include "backends/import/common/json.h"
 
-// A reference to an output: "name", "name:2" or "name:output:2".
+// A reference to an output of a node, which is written "name", "name:2" or "name:output:2".
 struct inf_tfjs_ref {
     uint32_t node;
     uint32_t port;           // index of the output
     const char *output_name; // name of the output, in the arena; "" if the reference has none
 };
 
-// One NodeDef.
+// One node of a TensorFlow.js graph (a NodeDef).
 struct inf_tfjs_node {
     const char *name;
     const char *op;
     struct inf_json json; // the NodeDef, for reading attributes
     struct inf_tfjs_ref *inputs;
-    uint32_t input_count; // without control inputs
+    uint32_t input_count; // number of inputs, control inputs not counted
     uint32_t *controls;   // control inputs: nodes that must run before it
     uint32_t control_count;
     bool used;      // true: another node uses its output or waits for it
@@ -34,7 +34,7 @@ struct inf_tfjs_node {
     uint32_t *values;
     uint32_t value_count;
     const struct inf_tfjs_table *table; // hash table to which the node refers; NULL for most nodes
-    bool is_complex;                    // its output is complex
+    bool is_complex;                    // true: the node's output is complex, so it has two values
     // State of searches that visit the nodes along their inputs.
     uint32_t walk; // number of the last search that reached the node
     uint32_t next; // index of the next input to visit; UINT32_MAX when all are visited
@@ -50,14 +50,15 @@ struct inf_tfjs_frame;
 // The graph of a model or of a function. The JSON document, and the struct inf_json from which it
 // was read, must outlive it.
 struct inf_tfjs_graph {
-    struct inf_arena arena; // reference lists and value lists
+    struct inf_arena arena; // memory of the input lists, and of the values of nodes
     struct inf_json list;   // array of the nodes in the document
     struct inf_tfjs_node *nodes;
     uint32_t node_count;
-    uint32_t *by_name;                    // node indices, sorted by name
-    struct inf_json signature, arguments; // of a function; unused otherwise
-    uint32_t argument_count;              // of a function; its arguments are the last nodes
-    struct inf_tfjs_control *control;     // by node; set by inf_tfjs_control_find()
+    uint32_t *by_name; // node indices, sorted by name
+    // Members of a function's definition; unused for the model's graph.
+    struct inf_json signature, arguments;
+    uint32_t argument_count; // for a function: number of arguments, which are the last nodes
+    struct inf_tfjs_control *control; // indexed by node; set by inf_tfjs_control_find()
     struct inf_tfjs_frame *frames;
     uint32_t frame_count;
     uint32_t walk_count;

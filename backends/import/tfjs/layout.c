@@ -72,7 +72,7 @@ enum inf_code inf_tfjs_channels_last(struct inf_tfjs_scope *scope, uint32_t inpu
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
                              "data_format '%s', and the rank of its input is not known", name.text);
     if (rank < 3)
-        return INF_OK; // there is nothing to move with less than 3 axes
+        return INF_OK; // with less than 3 axes there are no spatial axes to move
     struct inf_ints order = last_from_first(rank);
     scope->channels_first = rank;
     return transpose_value(scope, &order, &scope->inputs[input], err);

@@ -11,7 +11,7 @@ struct inf_tfjs_op_table {
     size_t count;
 };
 
-// Returns the row of an operator; NULL if it is not supported.
+// Returns how a TensorFlow operator is lowered; NULL if it is not supported.
 const struct inf_tfjs_op *inf_tfjs_op_find(const char *name);
 
 // The tables of the families. There is one per file of tfjs/ops, and one for If and While in

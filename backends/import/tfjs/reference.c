@@ -19,7 +19,7 @@ static bool is_lowered(const struct inf_tfjs_scope *scope, uint32_t node)
     return scope->source->nodes[node].region == inf_tfjs_region_id(scope->region);
 }
 
-// --- values of references ---
+// --- finding the value of a reference ---
 
 // Operators with named outputs, for references in functions: "node:indices:0" is output 1 of a
 // TopKV2.
@@ -82,7 +82,7 @@ enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct in
     return find_value(scope, ref, out_value, where, err);
 }
 
-// --- order of lowering ---
+// --- sorting nodes so that inputs are lowered first ---
 
 // A list of nodes in which the inputs of a node come before the node, so that it can be lowered.
 struct order {
@@ -107,7 +107,7 @@ static enum inf_code push_item(uint32_t **list, uint32_t *count, uint32_t *capac
     return INF_OK;
 }
 
-// Appends the nodes that `root` depends on to the order, inputs first.
+// Appends `root` and the nodes that it depends on to the order of lowering, inputs first.
 static enum inf_code walk_from(const struct inf_tfjs_scope *scope, struct order *order,
                                uint32_t root, uint32_t walk, struct inf_error *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the inputs and outputs of a model: from its signature, or from the placeholders and the
-// ends of the graph.
+// Finds the inputs and outputs of a model: from its signature or, if it has none, the placeholders
+// and the nodes whose value no other node uses.
 #include "backends/import/tfjs/signature.h"
 
 #include <string.h>

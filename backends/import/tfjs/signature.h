@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inputs and outputs of a graph model and their names, from the model's signature or its
-// metadata. If it has neither, they are the placeholders and the ends of the graph.
+// metadata. If it has neither, they are the placeholders and the nodes whose value no other node
+// uses.
 #ifndef INF_BACKENDS_IMPORT_TFJS_SIGNATURE_H
 #define INF_BACKENDS_IMPORT_TFJS_SIGNATURE_H
 

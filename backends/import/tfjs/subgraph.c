@@ -17,7 +17,7 @@
 // rank.
 #define LOOP_GUESSES 3
 
-// One subgraph of a branch or loop that is to be built.
+// One subgraph of a branch or loop, and what is needed to build it.
 struct side {
     const struct inf_tfjs_inside *inside;
     int which;

@@ -8,9 +8,10 @@
 
 // One table. Its weights are identified by the names of the nodes that hold them.
 struct inf_tfjs_table {
-    const char *name;          // name of the node that creates it
-    const char *keys, *values; // names of weights; NULL until the table is filled
-    bool is_computed;          // true: filled with computed values, which is not supported
+    const char *name; // name of the node that creates it
+    // Names of the weights with the keys and values; NULL until the table is filled.
+    const char *keys, *values;
+    bool is_computed; // true: filled with computed values, which is not supported
 };
 
 // All tables of a model.

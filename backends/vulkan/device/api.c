@@ -24,7 +24,7 @@ static char loader_path[4096];
 enum inf_code vk_api_prepare(const char *loader, const char *drivers, struct inf_error *err)
 {
     if (loader != NULL) {
-        // Never closed, for the same reason as the instance.
+        // The loader is never closed, because unloading some drivers is not safe.
         if (dlopen(loader, RTLD_NOW | RTLD_LOCAL) == NULL)
             return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "vulkan_loader: %s",
                                    dlerror());

@@ -10,9 +10,11 @@
 
 struct vk_buffer {
     struct inf_buffer base;
-    struct vk_device *device; // a counted reference; the GPU may get another device after a loss
+    // A counted reference; after a device loss the GPU gets another logical device.
+    struct vk_device *device;
     struct vk_span span;
-    struct vk_host_import import; // empty if the span is part of a slab
+    // Empty if `span` is part of a slab, that is, if no host memory was imported.
+    struct vk_host_import import;
 };
 
 const struct vk_span *vk_buffer_span(const struct inf_buffer *buffer)

@@ -16,7 +16,7 @@
 #define VERSION        2
 #define FILE_BYTES_MAX VK_CACHE_FILE_BYTES_MAX
 
-// For each kind of file: its first bytes, and the end of its name.
+// Indexed by kind of cache file: the first bytes of the file, and the end of its name.
 static const struct {
     char magic[8];
     const char *suffix;

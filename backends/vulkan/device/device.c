@@ -44,7 +44,8 @@ static const char *result_name(VkResult result)
     }
 }
 
-// Returns "QueueSubmit" for "device->api.QueueSubmit(device->queue, ...)".
+// Returns the name of the Vulkan function in the source text of a call, and its length. Given
+// "device->api.QueueSubmit(device->queue, ...)", returns "QueueSubmit".
 static const char *call_name(const char *what, int *length)
 {
     size_t whole = strcspn(what, "(");
@@ -55,7 +56,7 @@ static const char *call_name(const char *what, int *length)
     return what + start;
 }
 
-// Marks the device lost. Returns true only for the first call.
+// Marks the device lost. Returns true only for the first call, so that a loss is counted once.
 static bool mark_lost(struct vk_device *device)
 {
     if (atomic_exchange(&device->lost, true))
@@ -122,7 +123,7 @@ bool vk_device_abandoned(const struct vk_device *device)
             reached < device->submitted);
 }
 
-// --- submissions and waits ---
+// --- submitting command buffers, and waiting for them ---
 
 enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer commands,
                                uint64_t *out_value, struct inf_error *err)

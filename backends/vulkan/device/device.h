@@ -37,12 +37,12 @@ struct vk_device {
     VkPipelineCache cache;
     PFN_vkGetMemoryHostPointerPropertiesEXT get_host_pointer; // NULL: host memory is not imported
 
-    atomic_bool lost, hung; // never reset
+    atomic_bool lost, hung; // once true, they stay true
     // Evicts the weights of an idle program to free device memory; points to vk_weights_evict().
     // Returns false if no program is idle.
     bool (*evict)(struct vk_device *device);
 
-    struct inf_mutex queue_mutex; // guards the queue and `submitted`
+    struct inf_mutex queue_mutex; // guards VkQueue calls and `submitted`
     uint64_t submitted;           // the timeline reaches this value when all submissions are done
 
     struct inf_mutex memory_mutex; // guards the slabs, their holes and their sizes
@@ -51,23 +51,25 @@ struct vk_device {
     uint64_t slab_bytes;                      // bytes of all slabs
     _Atomic uint64_t serials;                 // number of buffers created so far
 
-    struct inf_mutex weights_mutex; // guards the list of weights, and the state of its members
-    struct inf_cond weights_moved;  // signalled when a member of the list stops moving
-    struct vk_weights *weights;     // weights of all programs on this device
+    // Guards the list `weights`, and where each entry's constants are.
+    struct inf_mutex weights_mutex;
+    struct inf_cond weights_moved; // signalled when an upload or an eviction of weights has ended
+    struct vk_weights *weights;    // weights of all programs on this device
     uint64_t weights_clock;
 
     struct inf_mutex pipeline_mutex; // guards the list of pipelines
     struct inf_cond pipeline_made;   // signalled when a thread has created a pipeline or failed to
     struct vk_pipeline *pipelines;
-    struct vk_known_variants known; // variants of the pipelines in the cache
-    // The variants that the cache file contained when it was read. Constant after creation.
+    struct vk_known_variants known; // shader variants whose pipelines are in the pipeline cache
+    // The shader variants that the pipeline cache file held when it was read. Constant after
+    // creation.
     struct vk_known_variants loaded;
     uint32_t pipelines_made;  // number of pipelines created since the cache file was last written
     int cache_marker_fd;      // locked marker file, see pipeline_cache.c; -1: there is none
-    atomic_bool cache_marker; // true: a marker file exists
+    atomic_bool cache_marker; // true: a marker file of this process exists
 };
 
-// Takes another reference. Any thread.
+// Takes another reference to the device. Any thread.
 struct vk_device *vk_device_ref(struct vk_device *device) INF_NODISCARD;
 
 // Returns true if the device is lost, so that nothing can run on it. Any thread.

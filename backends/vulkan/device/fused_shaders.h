@@ -20,7 +20,9 @@ struct vk_fused_shader {
 struct vk_fused_shaders {
     struct inf_mutex mutex; // guards the list
     struct vk_fused_shader *list;
-    atomic_bool trees_off; // true: no shader compiler, or a shader could not be built
+    // True: element-wise trees are not fused, because shaders cannot be compiled or one failed to
+    // build.
+    atomic_bool trees_off;
     // True if a convolution shader with a residual could not be built. From then on, convolutions
     // on this GPU are not fused with residual additions.
     atomic_bool residuals_off;

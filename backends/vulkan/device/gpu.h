@@ -38,15 +38,16 @@ struct vk_gpu {
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t queue_family;
-    uint32_t group_size;     // number of invocations in a work group
-    bool unified;            // true: the host can see the memory of weights and arenas
-    uint32_t local_type;     // memory type of arenas and weights
-    uint32_t host_type;      // memory type of buffers that the host reads and writes
-    uint32_t timestamp_bits; // 0: no timestamps, so no profile
-    bool half_storage;       // true: shaders can read and write 16-bit floats
-    uint64_t largest_heap;   // size of the largest heap in bytes
-    uint64_t memory_bytes;   // limit for all slabs together; UINT64_MAX: no limit
-    bool budget;             // true: the driver reports how much memory may be used
+    uint32_t group_size; // number of invocations in a work group
+    bool unified;        // true: the host can see the memory of weights and arenas
+    uint32_t local_type; // memory type of arenas and weights
+    uint32_t host_type;  // memory type of buffers that the host reads and writes
+    // Number of valid bits in a GPU timestamp; 0: no timestamps, so no profile.
+    uint32_t timestamp_bits;
+    bool half_storage;     // true: shaders can read and write 16-bit floats
+    uint64_t largest_heap; // size of the largest heap in bytes
+    uint64_t memory_bytes; // limit for all slabs together; UINT64_MAX: no limit
+    bool budget;           // true: the driver reports how much memory may be used
     // Host memory is imported in place if its address and size are multiples of this. 0: host
     // memory is never imported.
     VkDeviceSize import_alignment;
@@ -57,7 +58,7 @@ struct vk_gpu {
     // True if convolutions are faster with subgroups of eight (ops/conv_tile.c).
     bool subgroup_tiles;
     uint32_t subgroup_size; // invocations in a subgroup; 0: no subgroup arithmetic
-    bool feedback;          // true: the driver reports which pipelines were in its cache
+    bool feedback;          // true: the driver reports which pipelines came from its cache
     bool texels;            // true: floats are faster to read through texel views than from buffers
     uint64_t backoff_ns;    // usually VK_BACKOFF_NS
     uint64_t hang_ns;       // usually VK_HANG_NS
@@ -80,7 +81,8 @@ struct vk_gpu {
     // The following members are written when a device is lost or created, and are read by any
     // thread.
     atomic_uint losses; // number of losses in a row
-    // Time of inf_clock_ns() at which creation is retried; 0: no device is lost.
+    // The time, as of inf_clock_ns(), at which creation of a device is retried; 0: no device is
+    // lost.
     _Atomic uint64_t retry_at_ns;
 };
 

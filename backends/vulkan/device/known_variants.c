@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growing array of hashes, and its encoding in a file.
+// The set of shader variants whose pipelines are cached: a growing array of hashes, and its
+// encoding in the pipeline cache file.
 #include "backends/vulkan/device/known_variants.h"
 
 #include <stdlib.h>
@@ -47,7 +48,7 @@ void vk_known_variants_add(struct vk_known_variants *known, const struct vk_vari
     known->hashes[known->count++] = hash;
 }
 
-// --- encoding in a file: the count, then the hashes ---
+// --- encoding the set in a file: the number of hashes, then the hashes ---
 
 size_t vk_known_variants_bytes(const struct vk_known_variants *known)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of variants whose pipelines are in the pipeline cache file. The list is stored in front
-// of the driver's data. From it inferd knows which pipelines no earlier start has created, even if
-// the driver does not report this.
+// The set of shader variants whose pipelines are in the pipeline cache file. The set is stored in
+// front of the driver's data. From it inferd knows which pipelines no earlier start has created,
+// even if the driver does not report this.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_KNOWN_VARIANTS_H
 #define INF_BACKENDS_VULKAN_DEVICE_KNOWN_VARIANTS_H
 

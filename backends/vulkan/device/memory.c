@@ -53,7 +53,7 @@ struct vk_slab {
     struct hole *holes;
 };
 
-// --- memory types ---
+// --- choosing the memory types of the GPU ---
 
 // Returns the first memory type that has all flags of `wanted`; UINT32_MAX if there is none.
 static uint32_t find_type(const VkPhysicalDeviceMemoryProperties *memory,
@@ -84,7 +84,7 @@ bool vk_choose_memory_types(struct vk_gpu *gpu)
     return gpu->host_type != UINT32_MAX;
 }
 
-// --- slabs ---
+// --- creating and freeing slabs ---
 
 uint64_t vk_buffer_serial(struct vk_device *device)
 {
@@ -143,7 +143,7 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
     return INF_OK;
 }
 
-// --- memory limits ---
+// --- checking the driver's memory budget and the configured limit ---
 
 // When this percentage of the memory budget is used, a warning is logged. It can be logged again
 // after the use has fallen below the second percentage.
@@ -366,7 +366,7 @@ static enum inf_code alloc_span(struct vk_span *span, struct vk_device *device, 
     if (code == INF_EXHAUSTED && slab_size != size)
         code = slab_create(&slab, device, size, use, err);
     INF_TRY(code);
-    // Cannot fail: the slab has one hole as large as itself.
+    // This cannot fail, because a new slab has one hole as large as itself.
     (void)!slab_alloc_span(slab, size, span);
     inf_mutex_lock(&device->memory_mutex);
     slab->next = device->slabs;
@@ -401,7 +401,7 @@ void vk_span_free(struct vk_device *device, struct vk_span *span)
     struct vk_slab *slab = span->slab;
     struct hole *fresh = calloc(1, sizeof(*fresh));
     if (fresh == NULL)
-        return; // the slab loses these bytes, but nothing breaks: the span stays allocated
+        return; // these bytes stay allocated until the device is destroyed; nothing else breaks
     inf_mutex_lock(&device->memory_mutex);
     struct hole *rest = slab_free_span(slab, span, fresh);
     bool empty = slab->spans == 0;

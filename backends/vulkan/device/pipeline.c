@@ -110,7 +110,8 @@ static bool claim_pipeline(struct vk_device *device, const struct vk_variant *va
     struct vk_pipeline *found = find_pipeline(device, variant);
     while (found != NULL && found->pipeline == VK_NULL_HANDLE && waits) {
         inf_cond_wait(&device->pipeline_made, &device->pipeline_mutex);
-        found = find_pipeline(device, variant); // NULL if the other thread could not create it
+        // Still NULL if the other thread could not create the pipeline.
+        found = find_pipeline(device, variant);
     }
     if (found == NULL && (*fresh = calloc(1, sizeof(**fresh))) != NULL) {
         (*fresh)->variant = *variant;

@@ -10,13 +10,13 @@
 // The most copies in one submission.
 #define COPIES_MAX 64u
 
-// --- copies on the device ---
+// --- recording and running copies between two buffers ---
 
 struct copy {
     VkBuffer to, from;
     VkBufferCopy region;
-    // Host address of the copy. A write copies from here to the staging buffer first; a read copies
-    // from the staging buffer to here last.
+    // Host address of these bytes. A write copies from here to the staging buffer before the GPU
+    // copy; a read copies from the staging buffer to here after it.
     void *bytes;
 };
 
@@ -76,16 +76,16 @@ enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region,
 
 // --- transfers in pieces through the staging buffer ---
 
-// The progress of a list of transfers.
+// How far a list of transfers has been planned.
 struct progress {
     const struct vk_transfer *transfers;
     uint32_t count;
-    uint32_t index; // the first transfer that is not done
-    size_t offset;  // bytes of this transfer that are done
+    uint32_t index; // the first transfer that is not completely planned
+    size_t offset;  // bytes of transfer `index` that are already planned
 };
 
 // Plans the copies for the next piece (one filling of the staging buffer). Each copy is a part of a
-// transfer; the copies follow each other in the staging buffer. Returns their number.
+// transfer; the copies follow each other in the staging buffer. Returns the number of copies.
 static uint32_t plan_piece(struct progress *progress, const struct vk_span *piece, bool down,
                            struct copy *copies)
 {
@@ -112,7 +112,8 @@ static uint32_t plan_piece(struct progress *progress, const struct vk_span *piec
     return count;
 }
 
-// Copies bytes between host memory and mapped device memory; to the device if `down` is true.
+// Copies bytes between host memory and mapped device memory: from the device if `down` is true,
+// otherwise to the device.
 static void copy_bytes(void *bytes, void *seen, size_t size, bool down)
 {
     if (size > 0)

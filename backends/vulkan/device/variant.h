@@ -26,7 +26,7 @@ struct vk_variant {
     uint32_t shader;                      // enum inf_shader_index, or VK_SHADER_FUSED
     uint32_t constants[VK_CONSTANTS_MAX]; // 0 after the last constant in use
     uint32_t halves; // bit i is set if the floats of binding i are 16-bit; see HALVES_CONSTANT
-    uint32_t texels; // 1: floats are read through texel views
+    uint32_t texels; // 1: the shader reads floats through texel views; 0: from buffers
 };
 
 // If a driver has more broken variants than this, its GPU is not used.

@@ -39,8 +39,8 @@ static uint64_t free_spans(struct vk_weights *weights)
     return bytes;
 }
 
-// Adds the size of the weights to the bytes of weights on the device, or subtracts it if `there` is
-// false.
+// Adds the size of the weights to the device's count of weight bytes in device memory, or subtracts
+// it if `there` is false.
 static void count_weights(const struct vk_weights *weights, bool there)
 {
     struct inf_device *base = &weights->device->gpu->base;
@@ -101,7 +101,7 @@ enum inf_code vk_weights_add(struct vk_weights *weights, uint32_t value, void *b
     return INF_OK;
 }
 
-// --- upload ---
+// --- uploading the constants of a program ---
 
 // Frees the host copies of packed constants, because they are now on the device.
 static void free_host_copies(struct vk_weights *weights)
@@ -206,7 +206,7 @@ void vk_weights_release(struct vk_weights *weights, uint64_t submitted)
     inf_mutex_unlock(&device->weights_mutex);
 }
 
-// --- eviction ---
+// --- evicting the constants of idle programs ---
 
 // Returns the weights to evict, those of the idle program that ran longest ago; NULL if no program
 // is idle.

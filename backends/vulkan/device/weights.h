@@ -7,7 +7,7 @@
 
 #include "backends/vulkan/device/memory.h"
 
-// The index of an operand that is not a constant.
+// Stands in place of a constant's index if an operand is not a constant.
 #define VK_CONSTANT_NONE UINT32_MAX
 
 struct vk_constant {
@@ -37,7 +37,7 @@ struct vk_weights {
     uint64_t bytes; // size of all constants on the device
 
     // Guarded by the device's weights_mutex.
-    struct vk_weights *next; // in the device's list
+    struct vk_weights *next; // next entry in the device's list of weights
     enum vk_weights_state state;
     uint32_t users;     // number of runs between vk_weights_acquire() and vk_weights_release()
     uint64_t used_at;   // last use, in ticks of the device's weights_clock

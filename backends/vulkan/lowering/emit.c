@@ -31,7 +31,7 @@ static bool reserve_element(void **array, uint32_t count, uint32_t *capacity, si
     return true;
 }
 
-// Sets the dispatch's bit mask that tells the shader which operands are 16-bit floats.
+// Sets the bit mask of the dispatch that tells the shader which operands are 16-bit floats.
 static void set_halves(struct vk_dispatch *dispatch)
 {
     dispatch->variant.halves = 0;
@@ -148,9 +148,9 @@ static enum inf_code bind_packed(struct vk_lowering *lowering, struct vk_dispatc
                           size_bytes);
     struct vk_operand *operand = &dispatch->operands[dispatch->operand_count++];
     *operand = (struct vk_operand){.value = INF_VALUE_NONE, .size_bytes = size_bytes};
-    // The weights are not packed yet, so assume that they fit into 16 bits, as nearly all do.
-    // Otherwise the pipeline prepared here is not used, and the right one is created with the
-    // program.
+    // The weights are not packed yet, so assume that they fit into 16 bits, as nearly all do. If
+    // they do not fit, the pipeline prepared here is not used, and the right one is created with
+    // the program.
     operand->half = may_narrow && lowering->ahead != NULL;
     if (lowering->list == NULL)
         return INF_OK;

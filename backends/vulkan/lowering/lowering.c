@@ -104,7 +104,7 @@ const float *vk_const_f32(const struct vk_lowering *lowering, uint32_t index)
     return lowering->graph->values[lowering->node->inputs[index]].data->data;
 }
 
-// --- activations ---
+// --- converting activations to shader functions ---
 
 #define ACTIVATION_OF(attrs)                                                                       \
     activation_of((attrs)->activation, (attrs)->activation_alpha, (attrs)->activation_min,         \

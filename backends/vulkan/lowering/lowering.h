@@ -28,14 +28,15 @@ struct vk_operand {
     uint32_t value;    // INF_VALUE_NONE for a constant or scratch memory
     uint32_t constant; // index of the constant in the program's weights
     size_t size_bytes; // number of bytes that are bound
-    bool words;        // true: elements are not floats
+    bool words;        // true: the elements are words that are not floats, such as indices
     bool half;         // true: elements are 16-bit floats
-    bool scratch;      // true: scratch memory between the dispatches of a node
-    size_t offset;     // offset in scratch memory
+    // True: scratch memory, through which the dispatches of one node pass intermediate results.
+    bool scratch;
+    size_t offset; // for scratch memory: offset of the operand in it
     enum vk_texel texel;
 };
 
-// One dispatch. Its last operand is written, all other operands are read.
+// One dispatch of a compute shader. Its last operand is written, all other operands are read.
 struct vk_dispatch {
     struct vk_variant variant;
     uint32_t operand_count;
@@ -44,7 +45,7 @@ struct vk_dispatch {
     // The cost of the dispatch: multiply-adds, or number of elements moved. 0: the number of
     // elements of the operands is used instead.
     uint64_t cost;
-    bool checks; // true: may report an index out of range or a division by 0
+    bool checks; // true: the shader may report an index out of range or a division by 0
     uint32_t push_bytes;
     uint8_t push[VK_PUSH_BYTES_MAX];
     // vk_emit_dispatch() sets the following members.
@@ -54,12 +55,12 @@ struct vk_dispatch {
 
 // The dispatches of a program, and the constants that they read.
 struct vk_dispatch_list {
-    struct vk_device *device; // a counted reference; a GPU that was lost gets another device
+    struct vk_device *device; // a counted reference to the logical device, which a loss may replace
     struct vk_dispatch *dispatches;
     uint32_t count, capacity;
     struct vk_weights weights;
     size_t scratch_bytes; // scratch memory of each slot (concurrent run); see vk_bind_scratch()
-    bool writes_status;   // true: a dispatch may write to its status
+    bool writes_status;   // true: a dispatch may write to its status words
 };
 
 // A node that is being lowered.
@@ -71,7 +72,7 @@ struct vk_lowering {
     struct vk_dispatch_list *list; // NULL: dispatches are only checked, not added
     // If not NULL, pipelines are created on this device ahead of time, and `list` is NULL.
     struct vk_device *ahead;
-    // By value: true if the value is kept in 16 bits, as in struct inf_segment.
+    // Indexed by value: true if the value is kept in 16 bits, as in struct inf_segment.
     const bool *lowered;
     // Residual that a convolution adds to its result; NULL: none.
     const struct vk_residual *residual;
@@ -105,8 +106,8 @@ enum inf_code vk_bind_scratch(struct vk_lowering *lowering, struct vk_dispatch *
                               size_t offset, size_t size_bytes,
                               struct inf_error *err) INF_NODISCARD;
 
-// Writes constant memory of `size_bytes` bytes, which is zeroed before the call. `context` belongs
-// to the caller.
+// A function of the caller that writes the elements of a constant to `bytes`, which are zeroed
+// before the call. `context` belongs to the caller.
 typedef void vk_fill_fn(void *bytes, const void *context);
 
 // Binds constant memory, which `fill` writes, as the next operand.
@@ -173,7 +174,7 @@ const float *vk_const_f32(const struct vk_lowering *lowering, uint32_t index);
 
 // An activation in the form that shaders expect.
 struct vk_activation {
-    uint32_t function; // FN_*
+    uint32_t function; // id of the shader's function, one of FN_* in shaders/constants.h
     float low, high;
     bool prelu; // true: an operand holds one slope for each channel
 };

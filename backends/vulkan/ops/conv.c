@@ -5,7 +5,7 @@
 #include "backends/vulkan/ops/residual.h"
 
 // Writes weights in the layout [tap][input channel of the group][block of four output channels].
-// The innermost row has the blocks of all groups, one group after the other.
+// For each tap and input channel, the blocks of all groups follow each other.
 static void fill_weights(void *bytes, const void *context)
 {
     const struct vk_conv_weights *weights = context;
@@ -213,7 +213,8 @@ enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf
 #define DEPTHWISE_ROWS          2
 #define DEPTHWISE_ROWS_SOFTWARE 4
 
-// Returns true if the shader can have this window size as a specialisation constant.
+// Returns true if the window is square and of a common size, so that the shader can have its size
+// as one specialisation constant.
 static bool is_square(const struct vk_window *window)
 {
     return window->kernel_h == window->kernel_w && window->stride_h == window->stride_w &&

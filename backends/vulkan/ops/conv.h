@@ -13,7 +13,8 @@ struct vk_conv_weights {
     uint32_t taps;
     uint32_t group_in, group_out, groups;
     uint32_t group_blocks; // number of blocks of four output channels
-    // The distance in elements between neighbours in `from`.
+    // The strides of the weights as they are laid out in the graph, in elements: between taps,
+    // between input channels, and between output channels.
     size_t tap_stride, in_stride, out_stride;
 };
 

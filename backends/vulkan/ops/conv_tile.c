@@ -47,7 +47,7 @@ static uint32_t choose_pixels(uint32_t pixels)
     return each;
 }
 
-// The context of fill_tiles().
+// The context of fill_tiles(), which writes the packed weights of a convolution.
 struct tiles {
     const struct vk_conv_weights *weights;
     uint32_t across; // number of channels in a tile

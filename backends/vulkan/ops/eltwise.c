@@ -76,7 +76,7 @@ static uint32_t vectors_of(const struct inf_shape *shape)
     return (uint32_t)((inf_shape_elements(shape) + 3) / 4);
 }
 
-// --- operators of one input ---
+// --- operators of one input: unary functions and clamping ---
 
 static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function, float low,
                                 float high, struct inf_error *err)
@@ -361,7 +361,7 @@ enum inf_code vk_lower_select(struct vk_lowering *lowering, struct inf_error *er
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-// --- cast ---
+// --- operator cast ---
 
 static uint32_t cast_type(enum inf_dtype dtype)
 {

@@ -24,8 +24,8 @@ struct move_push {
 };
 _Static_assert(sizeof(struct move_push) == 112, "as move.comp");
 
-// Adds an outer axis. If the new axis continues the previous one in source and destination, merges
-// the two.
+// Adds an axis outside the axes that were added before. If the new axis continues the previous one
+// in source and destination, merges the two.
 static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
 {
     if (dim == 1)
@@ -157,7 +157,7 @@ enum inf_code vk_lower_slice(struct vk_lowering *lowering, struct inf_error *err
     return emit_input_move(lowering, &move, err);
 }
 
-// --- concat and split ---
+// --- operators concat and split ---
 
 // Describes a copy between a part and a whole along one axis, as in concat and split. The part has
 // size `part`, the whole has size `whole`, and the part begins at index `at` of the whole. `inner`
@@ -211,7 +211,7 @@ enum inf_code vk_lower_split(struct vk_lowering *lowering, struct inf_error *err
     return INF_OK;
 }
 
-// --- operators that repeat elements ---
+// --- operators that repeat elements: tile, broadcast and fill ---
 
 enum inf_code vk_lower_tile(struct vk_lowering *lowering, struct inf_error *err)
 {
@@ -256,7 +256,7 @@ enum inf_code vk_lower_fill(struct vk_lowering *lowering, struct inf_error *err)
     return emit_move(lowering, &move, lowering->node->inputs[1], lowering->node->outputs[0], err);
 }
 
-// --- depth to space and back ---
+// --- operators depth_to_space and space_to_depth ---
 
 // Emits a copy between [n, h, b, w, b, c] and [n, h, w, b, b, c], where b is the block size, and h
 // and w are the size of the image with fewer pixels.

@@ -4,7 +4,7 @@
 
 #include "backends/vulkan/ops/ops.h"
 
-// --- pad ---
+// --- operator pad ---
 
 // The push constants of pad.comp.
 struct padding {
@@ -63,8 +63,9 @@ static enum inf_code pad_value(const struct vk_lowering *lowering, uint32_t *val
     return INF_OK;
 }
 
-// Returns true if the padding can be computed in vectors of four elements, because neighbours
-// always stay together. Sizes are then converted to numbers of vectors.
+// Returns true if the padding can be computed in vectors of four elements, because four
+// neighbouring elements of x are always neighbours in y too. Sizes are then converted to numbers of
+// vectors.
 static bool vectorise_padding(struct padding *padding, enum inf_pad_mode mode)
 {
     uint32_t across = padding->out_dims[0];
@@ -100,7 +101,7 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-// --- gather ---
+// --- operator gather ---
 
 // Returns INF_UNSUPPORTED unless operand 1 has indices of a type that shaders read. Sets *wide if
 // the indices are 64-bit.

@@ -24,7 +24,7 @@ static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *
         *dispatch = shared;
 }
 
-// --- reduce ---
+// --- operator reduce ---
 
 // The push constants of reduce.comp.
 struct reduction {
@@ -36,7 +36,7 @@ struct reduction {
 };
 _Static_assert(sizeof(struct reduction) == 84, "as reduce.comp");
 
-// Adds an outer axis. Returns false if there are too many axes.
+// Adds an axis outside the axes that were added before. Returns false if there are too many axes.
 static bool add_axis(uint32_t *axes, uint32_t *dims, uint32_t *strides, uint32_t dim,
                      uint32_t stride)
 {
@@ -138,7 +138,7 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-// --- arg and softmax: along one axis ---
+// --- operators arg and softmax, which work along one axis ---
 
 // The push constants of arg.comp and softmax.comp: x is [outer, n, inner].
 struct axis_push {
@@ -190,7 +190,7 @@ enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *e
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-// --- batch normalisation ---
+// --- operator batch normalisation ---
 
 enum inf_code vk_lower_batch_norm(struct vk_lowering *lowering, struct inf_error *err)
 {

@@ -62,9 +62,9 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-// --- resize ---
+// --- operator resize ---
 
-// One axis, and the mapping from its positions to positions of the input.
+// One axis of a resize, and the mapping from positions of the output to positions of the input.
 struct scale {
     uint32_t input, output;
     const struct inf_attrs_resize *attrs;

@@ -12,7 +12,7 @@
 struct work {
     struct vk_device *device;
     const struct inf_segment *segment;
-    atomic_uint next; // segment index of the next node to lower
+    atomic_uint next; // index, in the segment's list of nodes, of the next node to lower
 };
 
 static void prepare_step(const struct work *work, uint32_t node)

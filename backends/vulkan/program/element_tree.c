@@ -14,7 +14,7 @@
 #include "backends/vulkan/program/segment.h"
 #include "backends/vulkan/program/tree_shader.h"
 
-// --- finding trees ---
+// --- finding the element-wise tree of a node ---
 
 static struct vk_lowering lowering_without_program(struct vk_gpu *gpu,
                                                    const struct inf_graph *graph, uint32_t node)
@@ -66,7 +66,7 @@ static bool has_member(const struct vk_element_tree *tree, uint32_t node)
     return false;
 }
 
-// Bindings and push constants that are kept free for nodes that are about to be added.
+// Tree nodes and operands for which room must be kept, because the search is about to add them.
 struct reserve {
     uint32_t nodes, values;
 };
@@ -101,7 +101,9 @@ static bool grow_tree(struct vk_element_tree *tree, struct vk_gpu *gpu,
         uint32_t maker = segment->graph->values[lowering.node->inputs[i]].producer;
         struct reserve rest = {reserve.nodes, reserve.values + call.operands - 1 - i};
         if (maker != INF_NODE_NONE && has_member(tree, maker))
-            continue; // the tree already has this node, because its result is read twice
+            // The tree already has this node, because another node of the tree reads its result
+            // too.
+            continue;
         if (maker != INF_NODE_NONE && vk_segment_has_node(segment, maker) &&
             find_next(gpu, segment, maker) == node && grow_tree(tree, gpu, segment, maker, rest))
             continue;
@@ -146,7 +148,7 @@ bool vk_element_tree_find(struct vk_element_tree *tree, struct vk_gpu *gpu,
            tree->node_count > 1;
 }
 
-// --- creating the shaders of trees ---
+// --- compiling the shaders of trees, and emitting their dispatches ---
 
 // Compiles the GLSL source, unless this process has already compiled it. Sets *out_hash to the hash
 // of the source, which identifies the shader.

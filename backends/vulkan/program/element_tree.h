@@ -10,15 +10,18 @@
 // The most nodes in a tree. Each node has two parameters in the push constants.
 #define VK_ELEMENT_TREE_NODES 12
 
-// The most operands from outside the tree. One binding is reserved for the result.
+// The maximum number of operands of a fused group of elementwise nodes (an element tree) that come
+// from outside the group. One binding of the shader is reserved for the result.
 #define VK_ELEMENT_TREE_OPERANDS (VK_BINDINGS_MAX - 1)
 
 struct vk_element_tree {
     uint32_t nodes[VK_ELEMENT_TREE_NODES]; // ordered so that operands are computed first
     uint32_t node_count;
     uint32_t values[VK_ELEMENT_TREE_OPERANDS];
-    uint32_t modes[VK_ELEMENT_TREE_OPERANDS]; // MODE_FLAT, MODE_SCALAR or MODE_ROW
-    uint32_t rows[VK_ELEMENT_TREE_OPERANDS];  // number of vectors in a row
+    // How each operand from outside is broadcast: MODE_FLAT, MODE_SCALAR or MODE_ROW.
+    uint32_t modes[VK_ELEMENT_TREE_OPERANDS];
+    // For MODE_ROW: length of the operand's row, in vectors of four elements.
+    uint32_t rows[VK_ELEMENT_TREE_OPERANDS];
     uint32_t value_count;
 };
 

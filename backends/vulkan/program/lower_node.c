@@ -4,7 +4,7 @@
 
 #include "backends/vulkan/ops/ops.h"
 
-// --- the table: operators that have shaders ---
+// --- the table of lowering functions, by operator ---
 static vk_lower_fn *const lower_functions[INF_OP_COUNT] = {
     [INF_OP_UNARY] = vk_lower_unary,
     [INF_OP_BINARY] = vk_lower_binary,

@@ -14,7 +14,7 @@ struct vk_program {
     const struct inf_graph *graph; // outlives the program
 };
 
-// Functions for struct inf_backend.
+// The functions of struct inf_backend that compile, run and destroy programs.
 enum inf_code vk_program_supports(struct inf_device *device, const struct inf_graph *graph,
                                   uint32_t node, struct inf_error *err);
 enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *device,

@@ -121,7 +121,7 @@ void vk_recording_fini(struct vk_recording *recording, struct vk_device *device)
     free(recording->written);
 }
 
-// --- barriers ---
+// --- deciding where barriers are needed ---
 
 static bool places_overlap(const struct vk_place *a, const struct vk_place *b)
 {
@@ -152,7 +152,7 @@ static void record_barrier(const struct vk_device *device, VkCommandBuffer comma
                                    &memory, 0, NULL, 0, NULL);
 }
 
-// --- recording ---
+// --- recording the command buffers of a slot ---
 
 // The formats of texels, for 32-bit and 16-bit floats.
 static const struct texel {
@@ -164,7 +164,8 @@ static const struct texel {
     [VK_TEXEL_VECTOR] = {4, VK_FORMAT_R32G32B32A32_SFLOAT, VK_FORMAT_R16G16B16A16_SFLOAT},
 };
 
-// Creates a texel view of an operand at its current address, and replaces *view by it.
+// Creates a texel view of an operand at its current address, and stores it in *view in place of the
+// old one.
 static enum inf_code make_view(VkBufferView *view, struct vk_device *device,
                                const struct vk_operand *operand, const struct vk_place *place,
                                struct inf_error *err)

@@ -6,7 +6,7 @@
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// Where an operand is: the buffer, the offset and the size with which a recording binds it.
+// The address of an operand: the buffer, the offset and the size with which a recording binds it.
 struct vk_place {
     uint64_t serial; // serial number of the buffer
     VkBuffer buffer;
@@ -19,27 +19,29 @@ struct vk_place {
 // Consecutive dispatches that are submitted together.
 struct vk_slice {
     VkCommandBuffer commands;
-    uint64_t cost; // total cost of its dispatches
+    uint64_t cost; // total cost of the slice's dispatches, in units of vk_dispatch.cost
 };
 
 struct vk_recording {
     VkDescriptorPool descriptors;
     VkCommandPool pool;
-    struct vk_slice slices[VK_SLICES_MAX]; // a slice that was used once keeps its command buffer
+    // If a new recording has fewer slices, the others keep their command buffers.
+    struct vk_slice slices[VK_SLICES_MAX];
     uint32_t slice_count;
-    uint64_t slice_cost;   // the slice cost for which the recording was cut
+    // The limit on a slice's cost with which the dispatches were cut into slices.
+    uint64_t slice_cost;
     VkDescriptorSet *sets; // one for each dispatch
     // Addresses of the operands that were recorded. Operand i of dispatch d is at index d *
     // VK_BINDINGS_MAX + i.
     struct vk_place *places;
     VkBufferView *views; // same index as `places`; VK_NULL_HANDLE if the buffer itself is read
     uint32_t view_count; // number of entries in `views`
-    // Places that dispatches have accessed since the last barrier; `written` says, for each,
-    // whether it was written.
+    // Operands that dispatches have accessed since the last barrier. written[i] is true if a
+    // dispatch wrote touched[i].
     struct vk_place *touched;
     bool *written;
     struct vk_span status;  // status of each dispatch; see vk_recording_status()
-    struct vk_span scratch; // scratch memory between the dispatches of a node
+    struct vk_span scratch; // scratch memory, through which the dispatches of one node pass results
     VkQueryPool queries;    // unused if the device has no timestamps
     bool recorded, timed;
     uint64_t submitted; // timeline value of the end of the last run; 0: no run yet

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures a round trip without any computation: the same number of bytes through a bare socket.
+// Measures round trips that compute nothing: as many bytes as a request and its answer have,
+// through a bare socket.
 #ifndef INF_CLIENT_INFERCTL_BENCH_COMPARISON_H
 #define INF_CLIENT_INFERCTL_BENCH_COMPARISON_H
 

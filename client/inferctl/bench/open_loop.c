@@ -9,10 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-// The state of one open loop, from its first request to its last answer.
+// One open loop (requests sent by a schedule), from its first request to its last answer.
 struct loop {
     inferd_client *const *clients;
-    size_t client_count, turn; // `turn` is the client that sends the next request
+    size_t client_count, turn; // `turn` is the index of the client that sends the next request
     const inferd_request *request;
     struct pending *pending; // one element for each request
     double *total_ms, *refused_ms;

@@ -30,8 +30,8 @@ struct open_loop_options {
     bool poisson;           // random (exponential) intervals; otherwise all intervals are equal
     unsigned long requests; // 1 or more
     uint64_t seed;
-    // Array of `requests` elements, which receives the milliseconds from the scheduled time to the
-    // refusal of each refused request. NULL: the caller does not want these times.
+    // Array of `requests` elements. For each refused request it receives the milliseconds from the
+    // scheduled time to the refusal. NULL: the caller does not want these times.
     double *refused_ms;
 };
 

@@ -16,8 +16,8 @@ struct bench_loads {
 struct bench_options {
     struct request_options request;
     unsigned long runs, timeout_ms, queue_timeout_ms;
-    // The loads to measure; each becomes a row of the table. `streams` are numbers of requests in
-    // flight (closed loops), `rates` are requests per second (open loops).
+    // The loads to measure; each becomes a row of the printed table. `streams` are numbers of
+    // requests in flight (closed loops), `rates` are requests per second (open loops).
     struct bench_loads streams, rates;
     bool even, all_backends, beside;
     unsigned long connections; // number of connections over which an open loop sends its requests
@@ -29,7 +29,7 @@ struct bench_options {
 // on failure.
 int bench_options_read(struct bench_options *options, const struct arguments *arguments);
 
-// The long options, to be set in struct command.
+// The long options of inferctl bench, for `long_options` of its struct command.
 extern const struct option bench_long_options[];
 #define BENCH_SHORT_OPTIONS REQUEST_SHORT_OPTIONS "n:c:aBD:R:A:C:p:t:q:"
 // clang-format off

@@ -109,9 +109,9 @@ static void write_axes(FILE *file, const struct scale *scale)
     write_label(file, LEFT - 8, TOP - 16, "end", "ms");
 }
 
-// --- curves ---
+// --- curves of latency against throughput ---
 
-// Draws the mark of a point: a disc for a closed loop, a square for an open loop.
+// Draws the mark of a measured point: a disc for a closed loop, a square for an open loop.
 static void write_mark(FILE *file, double x, double y, bool open, const char *colour)
 {
     if (open)
@@ -152,7 +152,7 @@ static void write_ties(FILE *file, const struct scale *scale, const struct plot_
                 to_y(scale, points[i].p99_ms));
 }
 
-// --- labels of loads ---
+// --- labels that name the load of a point ---
 
 #define LETTER_WIDTH 6.6
 #define LINE_HEIGHT  12.0
@@ -226,7 +226,7 @@ static void write_loads(FILE *file, const struct scale *scale, const struct plot
     }
 }
 
-// --- the picture ---
+// --- the whole picture: axes, title, legend and file ---
 
 static FILE *begin_plot(const char *path, const char *title, double height)
 {
@@ -294,7 +294,7 @@ int plot_write(const char *path, const char *title, const struct plot_point *poi
     return end_plot(file, path);
 }
 
-// --- bars ---
+// --- bars of devices ---
 
 #define BAR_HEIGHT 28.0
 #define BAR_LEFT   110.0

@@ -14,12 +14,12 @@ enum kind {
     BYTES // a whole number of bytes; 0: unknown
 };
 
-// The columns in the order of the table.
+// All columns that a table of inferctl bench may have, from left to right.
 static const struct column {
     const char *name;
-    unsigned
-        // Bits of enum bench_part: the tables that have the column, and the rows that fill it.
-        parts;
+    // Bits of enum bench_part: a table that has one of these parts has the column, and a row that
+    // has one of them fills it.
+    unsigned parts;
     enum kind kind;
     size_t offset; // offset in struct bench_row
 } columns[] = {

@@ -14,25 +14,26 @@ enum bench_part {
     BENCH_OPEN = 2,
     BENCH_SOCKET = 4,
     BENCH_ENGINE = 8,
-    BENCH_DEVICES = 16 // one row for each device: its memory, or why it failed
+    BENCH_DEVICES = 16 // columns of a table with one row for each device: memory, and failure
 };
 
-// One row of the table: what was measured under one load.
+// One row of the table of inferctl bench: what was measured under one load.
 struct bench_row {
     const char *model, *device;
     const char *failure; // why the load could not be measured; NULL: it was measured
     int64_t requests;
-    // requests in flight (closed loop) or requests per second (open loop); the other field is 0
+    // The load: requests in flight (closed loop) or requests per second (open loop). The field
+    // that does not apply is 0.
     int64_t streams, rate;
-    int64_t refused;      // only for an open loop
-    int64_t memory_bytes; // 0: unknown
+    int64_t refused;      // number of refused requests; only for an open loop
+    int64_t memory_bytes; // memory that the model needs on the device; 0: unknown
     double per_second;
     struct latency total;
     // Times of a closed loop, in milliseconds: first_ms is the time of the first request, the
     // others are medians over all requests.
     double first_ms, queue_ms, compute_ms, added_ms;
-    double late_ms;              // only for an open loop
-    double socket_ms, engine_ms; // medians
+    double late_ms; // maximum delay between schedule and sending; only for an open loop
+    double socket_ms, engine_ms; // median times of a bare socket and of the engine alone
 };
 
 // Creates an empty table. Bits of enum bench_part in `parts` choose the columns.

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-// A search. `found` is the most similar name so far, or NULL if no name is similar enough.
+// A search for the name most similar to a given one. `found` is the best name so far; NULL: none.
 struct nearest {
     const char *name;
     const char *found;

@@ -18,7 +18,7 @@
 
 #define WARMUP_RUNS 3
 
-// The state of one benchmark.
+// One benchmark: the request that is sent, and the times measured so far.
 struct bench {
     inferd_client *client;
     inferd_client *const *clients; // `client`, and for an open loop further connections
@@ -106,7 +106,7 @@ static bool warm_up(struct bench *bench)
     return true;
 }
 
-// --- adding rows to the table ---
+// --- adding rows to the printed table ---
 
 static unsigned parts_of(const struct bench_options *options)
 {
@@ -204,7 +204,7 @@ static int measure_beside(struct bench *bench, const struct bench_options *optio
     return engine_program_time(&timing, bench->engine_ms);
 }
 
-// --- closed and open loops ---
+// --- measuring closed and open loops ---
 
 // Sends the requests of a closed loop. Returns false and sets bench->err if one fails.
 static bool send_all(struct bench *bench, unsigned long streams, double *elapsed_ms)
@@ -275,7 +275,7 @@ static bool measure_open(struct bench *bench, const struct bench_options *option
     return *code == EXIT_OK;
 }
 
-// Measures each load that the options name, one after the other.
+// Measures the model under each load that the options name, one load after the other.
 static bool measure_all(struct bench *bench, const struct bench_options *options, int *code)
 {
     bool measured = warm_up(bench);
@@ -292,7 +292,7 @@ static int bench_device(struct table *table, inferd_client *const *clients,
                         const inferd_request *request, const struct bench_options *options,
                         struct plot_point *out_point)
 {
-    // The array holds six values for each run.
+    // Room for six times of each run: total, queue, compute, added, engine and socket.
     double *samples = calloc(options->runs, 6 * sizeof *samples);
     if (samples == NULL)
         return command_say(EXIT_FAILED, "no memory for %lu runs", options->runs);

@@ -21,7 +21,7 @@ static double ms_of(uint64_t ns)
     return (double)ns / 1e6;
 }
 
-// --- explain ---
+// --- the verb explain ---
 
 static void add_time(struct table *table, uint64_t ns)
 {
@@ -175,7 +175,7 @@ static int print_explanation(const struct context *context, const inferd_placeme
     return EXIT_OK;
 }
 
-// --- advise ---
+// --- the verb advise ---
 
 // The result of applying one rule of thumb to the model: the rule, the number that was found for
 // this model, and the advice that follows.
@@ -267,7 +267,7 @@ static int print_advice(const struct context *context, const inferd_placement *p
     return EXIT_OK;
 }
 
-// --- the two verbs ---
+// --- running the two verbs ---
 
 static int run_with_placement(const struct context *context, const struct arguments *arguments,
                               int (*show)(const struct context *context,

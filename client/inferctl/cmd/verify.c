@@ -28,7 +28,7 @@
 
 struct options {
     struct request_options request;
-    double tolerance; // accepted difference; negative: choose it by the precision
+    double tolerance; // accepted difference; negative: the default of the precision
 };
 
 // The answer of one device in one precision. There is no result if the device refused the request.
@@ -56,7 +56,7 @@ static void answers_fini(struct answers *answers)
     inferd_environment_free(answers->environment);
 }
 
-// Adds an entry for each precision of a device ("fp32,fp16"), fp32 last.
+// Adds an entry to `answers` for each precision of a device ("fp32,fp16"), fp32 last.
 static void add_device(struct answers *answers, const inferd_device_row *device,
                        const char *precisions)
 {
@@ -124,7 +124,7 @@ static int request_answers(struct answers *answers, inferd_client *client,
             inferd_infer(client, &pinned, &answer->result, &answer->error) == 0)
             continue;
         answer->result = NULL;
-        // The reference device failed, so there is nothing to compare with.
+        // The reference device failed, so there is no answer to compare the others with.
         if (i + 1 == answers->count)
             return command_failed(&answer->error);
     }

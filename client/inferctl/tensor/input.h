@@ -12,12 +12,12 @@
 
 // How a picture is converted to a tensor.
 struct picture_options {
-    // `low` and `high` are set. Otherwise the range is 0:1 for floats, -128:127 for INT8 and 0:255
-    // for other integers.
+    // True: `low` and `high` are set. False: the range is 0:1 for floats, -128:127 for INT8 and
+    // 0:255 for other integers.
     bool has_range;
-    double low, high; // the values of black and white
-    bool bgr;         // the blue channel comes first
-    bool letterbox;   // keep the aspect ratio, with a black border; otherwise stretch
+    double low, high; // the element values for black and white
+    bool bgr;         // the order of channels is blue, green, red; otherwise red, green, blue
+    bool letterbox;   // keep the aspect ratio, with a black border; otherwise stretch the picture
 };
 
 // The inputs of a request. The struct owns the elements of the tensors.

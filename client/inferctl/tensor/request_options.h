@@ -14,7 +14,7 @@ struct request_options {
     struct picture_options picture;
 };
 
-// Entries for the long and short options of a verb.
+// Entries of the options in struct request_options, for the long and short options of a verb.
 #define REQUEST_LONG_OPTIONS                                                                       \
     {"input", required_argument, NULL, 'i'}, {"version", required_argument, NULL, 'v'},            \
         {"device", required_argument, NULL, 'd'}, {"precision", required_argument, NULL, 'P'},     \
@@ -24,7 +24,7 @@ struct request_options {
     }
 #define REQUEST_SHORT_OPTIONS "i:v:d:P:r:"
 
-// The help for these options.
+// The help text for the options in struct request_options.
 #define REQUEST_HELP                                                                               \
     "  -i, --input NAME=FILE  an input from a .npy, JPEG or PNG file; NAME= is optional if\n"      \
     "                         the model has one input. Pictures are resized to the\n"              \
@@ -37,7 +37,7 @@ struct request_options {
     "  -P, --precision P      compute in fp32, fp16, bf16 or int8 if the device supports it\n"
 
 // Handles one option and sets *code: EXIT_OK, or EXIT_USAGE after a message. Returns false if the
-// option is none of these.
+// option is none of those in struct request_options.
 bool request_options_take(struct request_options *options, const struct option_given *given,
                           int *code);
 

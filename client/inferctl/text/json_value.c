@@ -32,7 +32,7 @@ json_t *json_value_text(const char *text)
     json_t *json = json_string(text);
     if (json != NULL)
         return json;
-    // The text is not UTF-8, so replace all characters that are not ASCII.
+    // The text is not UTF-8, so replace all bytes that are not ASCII.
     char *plain = json_value_must(strdup(text));
     for (char *at = plain; *at != '\0'; at++)
         *at = (*at & 0x80) != 0 ? '?' : *at;

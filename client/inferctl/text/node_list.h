@@ -6,7 +6,7 @@
 
 #include "client/inferctl/cli/command.h"
 
-// A zero-initialised list is empty.
+// The nodes of an inspected model. A zero-initialised list is empty.
 struct node_list {
     inferd_node *nodes;
     size_t count, capacity;

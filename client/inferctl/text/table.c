@@ -124,7 +124,7 @@ static void print_aligned(const struct table *table)
         if (width > widths[i % table->column_count])
             widths[i % table->column_count] = width;
     }
-    // The last column is not padded.
+    // The last column is printed without blanks behind its text.
     unsigned last = table->column_count - 1;
     for (unsigned c = 0; c < last; c++)
         print_padded(table->columns[c], widths[c] + 2);

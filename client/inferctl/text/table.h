@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are printed either as an aligned table or as JSON.
+// Tables whose rows are printed either with aligned columns or as JSON.
 #ifndef INF_CLIENT_INFERCTL_TEXT_TABLE_H
 #define INF_CLIENT_INFERCTL_TEXT_TABLE_H
 

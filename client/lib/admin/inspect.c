@@ -62,8 +62,8 @@ static enum inf_code handle_nodes(void *context, const union inf_message *messag
     return INF_OK;
 }
 
-// Fills the inputs of the message and their offsets in the data segment. Returns the size of the
-// data segment.
+// Fills the inputs of an inspect request, and their offsets in the data segment. Returns the size
+// of the data segment.
 static size_t describe_inputs(struct inf_infer_request *infer,
                               const inferd_inspect_request *request)
 {

@@ -10,14 +10,14 @@
 #include "proto/wire/message.h"
 
 // The progress messages of one load or placement, for the application's callback. Set the first
-// three fields; the others begin with zero. If a message arrives while the callback runs, because
-// the callback uses the client, only the newest such message is reported after the callback
+// three fields; the others begin with zero. If messages arrive while the callback runs (because the
+// callback calls functions of the library), only the newest of them is reported after the callback
 // returns.
 struct inf_client_progress {
     inferd_client *client;
     inferd_progress callback; // NULL: progress is not reported
     void *context;
-    bool running; // the callback is running
+    bool running; // true while the callback runs
     bool pending; // `stage` and `percent` have not been passed to the callback yet
     char stage[64];
     unsigned percent;

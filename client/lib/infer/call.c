@@ -68,8 +68,8 @@ void inf_client_call_send(inferd_client *client, struct inf_client_call *call,
     if (inf_client_send_queue_push_request(client, outgoing, header, &err) == INF_OK)
         inf_client_send_queue_flush(client);
     else
-        // End the connection: a part of the request may have been sent, so the stream of bytes is
-        // broken.
+        // End the connection, because some frames of this request may already be queued and others
+        // are missing.
         inf_client_connection_fail(client, &err);
 }
 
@@ -170,7 +170,7 @@ void inf_client_call_table_visit(inferd_client *client,
 static void fail_call(inferd_client *client, struct inf_client_call *call, const void *context)
 {
     inf_client_call_remove(client, call, 0);
-    // The daemon cannot have started a request that it has not received completely.
+    // A request whose frame was not sent completely cannot have been started by the daemon.
     if (call->frame != NULL && call->frame->sent < call->frame->size &&
         inf_client_retry_queue_push(client, call, context, 0))
         return;
@@ -213,7 +213,7 @@ void inf_client_connection_drain(inferd_client *client, uint64_t last_stream)
     inf_client_call_table_visit(client, fail_unstarted_call, NULL);
 }
 
-// --- freeing ---
+// --- freeing calls and their table ---
 
 static void free_call(inferd_client *client, struct inf_client_call *call)
 {
@@ -226,8 +226,8 @@ static void free_call(inferd_client *client, struct inf_client_call *call)
 
 void inf_client_call_table_fini(inferd_client *client)
 {
-    // A call may be in the queue of callbacks, in the table, or in both, but it must be freed only
-    // once.
+    // A call may be in the queue of callbacks, in the table of calls, or in both, but it must be
+    // freed only once.
     for (struct inf_client_call *call = client->calls.ended_head; call != NULL;) {
         struct inf_client_call *next = call->next_ended;
         call->in_ended = false;

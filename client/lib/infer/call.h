@@ -44,46 +44,48 @@ struct inf_client_output_target {
 };
 
 struct inf_client_call {
-    // --- every call ---
+    // --- fields of every call ---
 
-    // Next call in the same list: a bucket of the table, the retry queue, or the list of unused
-    // calls.
+    // Next call in the same list: a bucket of the table of calls, the retry queue, or the list of
+    // unused calls.
     struct inf_client_call *next;
     struct inf_client_call *next_ended; // next call in the queue of callbacks
     // Stream number in the frames of this call. The call gets a new number each time it is sent.
     uint64_t stream;
-    uint64_t handle; // the number that the caller received
+    uint64_t handle; // the number by which the caller can cancel the call
     enum inf_client_call_phase phase;
-    bool in_table;  // the call is in the table, because the daemon has not sent its final answer
+    bool in_table;  // the call is in the table of calls: the daemon's final answer has not arrived
     bool ended;     // the caller has been informed, or the callback is queued
-    bool in_ended;  // the callback is queued
+    bool in_ended;  // the call is in the queue of calls whose callback is to be run
     bool cancelled; // the caller has cancelled the call
     // The callback belongs to a blocking function of the library and only stores the result.
     bool internal_callback;
     uint64_t start_ns;
-    uint64_t deadline_ns; // 0: no deadline
+    uint64_t deadline_ns; // when the caller's timeout passes; 0: no deadline
     uint64_t give_up_ns;  // when to stop waiting for a daemon that hangs; 0: never stop
     inferd_callback callback;
     void *context;
     inferd_result *result;       // NULL: no result yet, or the call failed
     struct inferd_error failure; // valid if there is no result
 
-    // --- only for calls of the phase INF_CLIENT_CALL_CONTROL (questions) ---
+    // --- fields for calls of the phase INF_CLIENT_CALL_CONTROL only (questions) ---
     enum inf_message_kind reply_kind;
     // Called with each decoded answer; NULL: answers are ignored.
     enum inf_code (*on_reply)(void *context, const union inf_message *message, bool final,
                               struct inf_error *err);
     void *reply_context;
 
-    // --- only for inferences ---
+    // --- fields for calls whose answers have data: inferences and the question Metrics ---
     uint8_t *partial; // data of the answer that came in DATA frames, from the data pool; NULL: none
     // Announced size of all data of the answer; 0: no DATA frame has arrived.
     size_t partial_size;
     size_t partial_received; // bytes of `partial` that are filled
-    // bytes of the request's data, which count against the daemon's limit (struct
-    // inf_client_credit)
+
+    // --- fields for inferences only ---
+    // Bytes of the request's data, which count against the limit of data in flight (struct
+    // inf_client_credit).
     size_t data_bytes;
-    // When the retries of inferd_set_retry() end; 0: the call is not retried.
+    // Time at which retries because of inferd_set_retry() end; 0: the call is not retried.
     uint64_t retry_until_ns;
     // While the call is in the retry queue: the time at which the call fails if it was not sent
     // again.
@@ -93,27 +95,27 @@ struct inf_client_call {
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_CLIENT_VERSION_BYTES];
     struct inf_client_outgoing *frame; // the encoded request, on which the call holds one reference
-    // The request must not be sent again, because its order matters and later requests would
+    // True: the request must not be sent again, because its order matters and later requests would
     // overtake it.
     bool no_resend;
     bool default_outputs; // the caller named no outputs
     bool outputs_listed;  // the library listed all outputs, to give them shared memory
     uint32_t attempts;    // how many times the request was sent
-    inferd_memory *input_region, *output_region; // regions of the library; NULL: none
-    inferd_memory **memories;                    // memory of the caller, with one reference each
+    inferd_memory *input_region, *output_region; // shared memory of the library; NULL: none
+    inferd_memory **memories;                    // shared memory of the caller; one reference each
     size_t memory_count, memory_capacity;
-    struct inf_client_output_target *targets; // outputs that arrive through the socket
+    struct inf_client_output_target *targets; // where to copy outputs that come over the socket
     size_t target_count;
     bool without_memory; // some tensors go through the socket because shared memory was refused
 };
 
-// All calls of a client. Zero-initialise, then set ended_tail.
+// All calls of a client. Zero-initialise, then point ended_tail to ended_head.
 struct inf_client_call_table {
-    struct inf_client_call *buckets[INF_CLIENT_BUCKETS]; // by stream number
+    struct inf_client_call *buckets[INF_CLIENT_BUCKETS]; // calls in the table, hashed by stream
     struct inf_client_call *unused;
     struct inf_client_call *ended_head, **ended_tail; // calls whose callback is queued
-    uint32_t open_count;                              // calls in the buckets
-    uint32_t waiting_count;   // inferences whose callback has not been called
+    uint32_t open_count;                              // number of calls in the buckets
+    uint32_t waiting_count;   // number of inferences whose callback has not been called
     uint64_t next_give_up_ns; // no call has an earlier give_up_ns; 0: no call has a give_up_ns
 };
 
@@ -121,13 +123,13 @@ struct inf_client_call_table {
 // inf_client_call_release(). Returns NULL and fills *err if there is no memory.
 struct inf_client_call *inf_client_call_acquire(inferd_client *client, struct inf_error *err);
 
-// Puts the call in the table under a new stream number, queues its frame and writes as much as the
-// socket accepts. The connection fails if only a part of the request could be queued.
+// Puts the call in the table of calls under a new stream number, queues its frame and writes as
+// much as the socket accepts. The connection fails if only a part of the request could be queued.
 void inf_client_call_send(inferd_client *client, struct inf_client_call *call,
                           struct inf_client_outgoing *outgoing, uint16_t method);
 
-// Removes the call from the table when the final answer has arrived. Adds `credit` to the number of
-// requests that the client may send.
+// Removes the call from the table of calls when the final answer has arrived. Adds `credit` to the
+// number of requests that the client may send.
 void inf_client_call_remove(inferd_client *client, struct inf_client_call *call, uint32_t credit);
 
 // Queues the callback with call->result, or with `error` (NULL: call->failure or call->result is
@@ -135,17 +137,19 @@ void inf_client_call_remove(inferd_client *client, struct inf_client_call *call,
 void inf_client_call_end(inferd_client *client, struct inf_client_call *call,
                          const struct inf_error *error, uint32_t retry_after_ms);
 
-// Releases regions, frame and partial data; frees the call itself if it is neither in the table nor
-// in the queue of callbacks. `daemon_done`: the daemon no longer uses the memory.
+// Releases the regions, the frame and the partial data of a call, and frees the call itself if it
+// is neither in the table nor in the queue of callbacks. `daemon_done`: the daemon no longer uses
+// the call's memory.
 void inf_client_call_release(inferd_client *client, struct inf_client_call *call, bool daemon_done);
 
-// Sends CANCEL if the call is in the table.
+// Sends a CANCEL frame for the call, unless its final answer has arrived.
 void inf_client_call_send_cancel(inferd_client *client, struct inf_client_call *call);
 
 // Returns the call on a stream, or NULL if there is none.
 struct inf_client_call *inf_client_call_find(inferd_client *client, uint64_t stream);
 
-// Calls `visit` with each call in the table. `visit` may remove the call from the table.
+// Calls `visit` with each call that waits for its final answer. `visit` may remove the call from
+// the table of calls.
 void inf_client_call_table_visit(inferd_client *client,
                                  void (*visit)(inferd_client *client, struct inf_client_call *call,
                                                const void *context),

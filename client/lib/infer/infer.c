@@ -19,8 +19,8 @@
 #include "client/lib/io/credit.h"
 #include "proto/core/span.h"
 
-// Upper bounds of the encoded metadata: for one tensor without its name (type, shape of rank 8,
-// location), and for the other fields.
+// Upper bounds of the encoded metadata in bytes: for one tensor without its name (type, shape of
+// rank 8, location), and for all fields of a request that are not tensors.
 #define TENSOR_META_BYTES  160u
 #define REQUEST_META_BYTES 256u
 
@@ -189,7 +189,7 @@ enum inf_code inf_client_infer_start(inferd_client *client, const inferd_request
     uint64_t timeout_ns;
     if (request->timeout_ms != 0 &&
         !__builtin_mul_overflow(request->timeout_ms, (uint64_t)1000000, &timeout_ns) &&
-        // A longer timeout, more than 200 years, is treated as no limit.
+        // Treat a longer timeout, more than 200 years, as no limit.
         timeout_ns < UINT64_MAX / 2) {
         call->deadline_ns = start_ns + timeout_ns;
         call->give_up_ns = call->deadline_ns + INF_CLIENT_GRACE_NS;
@@ -223,7 +223,7 @@ enum inf_code inf_client_infer_start(inferd_client *client, const inferd_request
 }
 
 // Fills the data of a frame that is sent again: first the data of the old frame, then the inputs
-// that were in refused regions (sources[i] != NULL).
+// that were in regions refused by the daemon (sources[i] != NULL).
 static void copy_resent_data(const struct inf_infer_request *message,
                              struct inf_client_outgoing *frame,
                              const struct inf_client_outgoing *old,

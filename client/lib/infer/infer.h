@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sending inferences.
+// Sends inferences to the daemon.
 #ifndef INF_CLIENT_LIB_INFER_INFER_H
 #define INF_CLIENT_LIB_INFER_INFER_H
 
@@ -7,7 +7,7 @@
 
 #include "client/lib/infer/call.h"
 
-// The receiver of the answer.
+// What to call when the answer to an inference arrives.
 struct inf_client_infer_target {
     inferd_callback callback;
     void *context;

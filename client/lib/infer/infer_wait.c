@@ -67,7 +67,7 @@ static int infer_once(inferd_client *client, const inferd_request *request, infe
         return inf_client_report_error(err, &error);
     while (!waiter.done && inf_client_event_loop_wait(client, 0))
         ;
-    if (!waiter.done) // not done if a callback has closed the client
+    if (!waiter.done) // no answer has arrived, because a callback has closed the client
         inf_client_report_error(err,
                                 &(struct inf_error){.code = INF_CANCELLED,
                                                     .reason = INF_REASON_BY_CLIENT,

@@ -19,7 +19,7 @@
 
 struct inf_client_metadata_output {
     char name[INF_LIMIT_TENSOR_NAME + 1];
-    size_t bytes; // the largest size seen so far
+    size_t bytes; // the largest size of the output seen so far, in bytes
 };
 
 // What is known about one model. The key is the model's name and the version that requests name
@@ -30,14 +30,14 @@ struct inf_client_metadata {
     char version_asked[INF_CLIENT_VERSION_BYTES];
     char version_got[INF_CLIENT_VERSION_BYTES]; // the version that answered; "": none yet
     inferd_model_info *info; // the daemon's description; NULL: not requested yet, or outdated
-    uint64_t info_ns;        // when the description arrived
+    uint64_t info_ns;        // time at which the description arrived
     bool complete;           // `outputs` has all outputs of the model, in the model's order
     uint32_t count;
     uint32_t capacity;
     struct inf_client_metadata_output *outputs;
 };
 
-// The list of known models. Zero-initialise.
+// The models that the client knows something about. Zero-initialise.
 struct inf_client_metadata_cache {
     struct inf_client_metadata *models; // the most recently used model first
 };
@@ -68,7 +68,7 @@ void inf_client_metadata_clear_outputs(struct inf_client_metadata *metadata);
 void inf_client_metadata_drop_info(struct inf_client_metadata *metadata);
 void inf_client_metadata_cache_drop_infos(struct inf_client_metadata_cache *cache);
 
-// Frees all entries.
+// Frees the entries of all models.
 void inf_client_metadata_cache_fini(struct inf_client_metadata_cache *cache);
 
 #endif

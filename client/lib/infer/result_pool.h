@@ -11,18 +11,19 @@
 
 struct inferd_result {
     inferd_client *client;
-    // links in the list of used results or in the list of unused results
+    // Links of the client's list of results in use, or of its list of unused results.
     inferd_result *next, **link;
     uint8_t *data; // data segment of the answer, from the data pool; NULL: none
     size_t data_size;
     inferd_memory *output_region; // region of the library that holds outputs; NULL: none
     inferd_tensor *outputs;
     size_t output_count, output_capacity;
-    char *text; // holds every string below and the names of the outputs
+    char *text; // one buffer for all strings of the result and the names of its outputs
     size_t text_capacity;
     const char *model_version, *device, *precision, *id;
     inferd_timing timing;
-    unsigned batch_size, padded_size, flags; // as in inferd.h
+    unsigned batch_size, padded_size,
+        flags; // values for the functions of the same name in inferd.h
 };
 
 // The results of a client: those in use, and unused ones kept for reuse. Zero-initialise.

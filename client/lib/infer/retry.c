@@ -19,8 +19,8 @@
 
 #define CONNECT_EVERY_NS ((uint64_t)10 * 1000 * 1000)
 
-// Removes a call from the queue and ends it, with `error` or, if `error` is NULL, with the last
-// failure of the call.
+// Removes a call from the retry queue and ends it, with `error` or, if `error` is NULL, with the
+// last failure of the call.
 static void end_queued(inferd_client *client, struct inf_client_call **place,
                        const struct inf_error *error)
 {

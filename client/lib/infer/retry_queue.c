@@ -24,7 +24,9 @@ bool inf_client_retry_queue_push(inferd_client *client, struct inf_client_call *
     uint64_t now_ns = inf_client_now_ns();
     uint64_t wake_ns = now_ns + (uint64_t)INF_MAX(retry_after_ms, 1u) * 1000000;
     uint64_t until_ns = call->retry_until_ns;
-    if (error->reason == INF_REASON_LOADING && !call->internal_callback) // see retry_wait.c
+    // An asynchronous request waits for its model to load until its deadline. Blocking functions
+    // (with an internal callback) do that in retry_wait.c.
+    if (error->reason == INF_REASON_LOADING && !call->internal_callback)
         until_ns = call->deadline_ns != 0 ? call->deadline_ns : UINT64_MAX;
     if (call->ended || call->cancelled || call->no_resend || call->phase != INF_CLIENT_CALL_INFER ||
         wake_ns >= until_ns || client->closing)

@@ -11,8 +11,8 @@
 
 // Requests that wait to be sent again. Zero-initialise.
 struct inf_client_retry_queue {
-    struct inf_client_call
-        *head; // linked by `next`; at most a few, so that appending may walk the list
+    // List of calls linked by `next`. It is short, so appending may walk to its end.
+    struct inf_client_call *head;
     // How long requests are sent again (inferd_set_retry()); 0: they are not sent again.
     uint64_t limit_ns;
 };
@@ -21,8 +21,8 @@ struct inf_client_retry_queue {
 // sending it again cannot run it twice.
 bool inf_client_retry_is_safe(enum inf_code code, enum inf_reason reason);
 
-// Appends a call that has left the table and was not started. Returns false, and does not change
-// the call, if the call must not be sent again or has no time left.
+// Appends a call that was removed from the table of calls and was not started. Returns false, and
+// does not change the call, if the call must not be sent again or has no time left.
 bool inf_client_retry_queue_push(inferd_client *client, struct inf_client_call *call,
                                  const struct inf_error *error, uint32_t retry_after_ms);
 

@@ -13,7 +13,7 @@
 
 struct inf_client_retry_wait {
     uint64_t start_ns;    // when the caller's call began
-    uint64_t deadline_ns; // deadline of the caller's call; UINT64_MAX: none
+    uint64_t deadline_ns; // when the caller's call must end; UINT64_MAX: no deadline
     bool unsent; // the connection had failed before the last attempt, so that attempt sent nothing
 };
 

@@ -41,7 +41,7 @@ static void lay_out_inputs(struct inf_infer_request *message, const inferd_reque
             continue;
         }
         size_t *end = input->size >= region_from && input->size > 0 ? region_bytes : inline_bytes;
-        // UINT64_MAX stands for the region until its id is known.
+        // Use UINT64_MAX as the id of the region until the region is acquired and its id is known.
         location->region_id = end == region_bytes ? UINT64_MAX : 0;
         *end = inf_size_align(*end, INF_FRAME_DATA_ALIGNMENT);
         location->offset = *end;
@@ -132,7 +132,7 @@ enum inf_code inf_client_tensor_placement_place_outputs(inferd_client *client,
             continue;
         size_t offset = inf_size_align(end, INF_FRAME_DATA_ALIGNMENT);
         end = offset + known->bytes;
-        // UINT64_MAX stands for the region until its id is known.
+        // Use UINT64_MAX as the id of the region until the region is acquired and its id is known.
         output->location = (struct inf_location){true, UINT64_MAX, offset, known->bytes};
     }
     if (end == 0)

@@ -25,7 +25,7 @@ struct inf_client_connection {
     bool greeted;            // HELLO_ACK was received
     bool needs_registration; // regions are not registered with this connection yet
     bool draining;           // GOAWAY was received: the daemon takes no new requests
-    // requests on streams with larger numbers were not started by the daemon; set by GOAWAY
+    // The daemon did not start requests on streams with larger numbers; set when GOAWAY arrives.
     uint64_t last_stream;
     uint64_t next_stream; // the next unused stream number, which is not reset by reconnecting
     uint64_t attempt_ns;  // when the last attempt to connect began, or when the next one may begin

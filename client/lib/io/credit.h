@@ -15,9 +15,9 @@
 
 // What the client may still send. Zero-initialise.
 struct inf_client_credit {
-    uint32_t requests;        // requests that may still be sent
-    uint64_t bytes;           // limit of the data in flight, in bytes; 0: no limit
-    uint64_t bytes_in_flight; // data of the requests that were sent and not answered
+    uint32_t requests;        // number of further requests that may be sent
+    uint64_t bytes;           // the most bytes of data in flight; 0: no limit
+    uint64_t bytes_in_flight; // bytes of data of requests that were sent and are not answered
 };
 
 // Checks whether a request may be sent now. `err` may be NULL.

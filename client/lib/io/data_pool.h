@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-// Buffers of 512 bytes, 1 KiB, ... 1 MiB are kept for reuse.
+// Number of size classes. Buffers of 512 bytes, 1 KiB, ... 1 MiB are kept for reuse.
 #define INF_CLIENT_DATA_CLASSES 12u
-// Limit of the unused bytes in the pool; buffers beyond it are freed. The same limit applies to the
+// The most unused bytes in the pool; buffers beyond it are freed. The same limit applies to the
 // pool of outgoing frames.
 #define INF_CLIENT_POOL_BYTES ((size_t)8 << 20)
 
@@ -24,7 +24,7 @@ void *inf_client_data_pool_alloc(void *pool, size_t size);
 // Gives back a buffer of `size` bytes, the size it was allocated with. NULL data is allowed.
 void inf_client_data_pool_free(void *pool, void *data, size_t size);
 
-// Frees the unused buffers.
+// Frees the unused buffers in the pool.
 void inf_client_data_pool_fini(struct inf_client_data_pool *pool);
 
 #endif

@@ -14,19 +14,19 @@
 #include "proto/wire/message.h"
 
 struct inf_client_outgoing {
-    struct inf_client_outgoing *next; // in the send queue or in the pool
+    struct inf_client_outgoing *next; // link of the send queue or of the pool
     uint8_t *bytes;                   // header, metadata and data of the frame
     size_t capacity;                  // number of bytes for which `bytes` has room
-    size_t size;                      // used bytes
-    size_t sent;                      // bytes that were written to the socket
-    size_t meta_size;                 // bytes of metadata
+    size_t size;                      // number of used bytes of `bytes`
+    size_t sent;                      // number of bytes that were written to the socket
+    size_t meta_size;                 // size of the metadata in bytes
     // A descriptor that is sent with the first byte and then closed; -1: none.
     int fd;
     uint32_t references;
     // A request whose data exceed one frame is sent as several slices. A slice has a header and
     // metadata of its own in `bytes`; its data are those of `whole`, so that nothing is copied.
-    struct inf_client_outgoing
-        *whole;           // the frame whose data this slice sends, with a reference; NULL: none
+    // `whole` holds a reference; NULL: this frame is no slice.
+    struct inf_client_outgoing *whole;
     const uint8_t *slice; // the slice's data, inside whole->bytes
     size_t slice_size;
     size_t whole_bytes; // number of bytes to add to whole->sent when this slice has been sent
@@ -34,7 +34,7 @@ struct inf_client_outgoing {
 
 // Unused frames, kept for reuse. Zero-initialise.
 struct inf_client_outgoing_pool {
-    struct inf_client_outgoing *unused; // linked list
+    struct inf_client_outgoing *unused; // list of unused frames, linked by `next`
     size_t unused_bytes;
 };
 
@@ -62,7 +62,7 @@ size_t inf_client_outgoing_data_size(const struct inf_client_outgoing *outgoing)
 // Returns the address of the first byte after the metadata.
 uint8_t *inf_client_outgoing_data(const struct inf_client_outgoing *outgoing);
 
-// Frees the pool.
+// Frees the unused frames in the client's pool.
 void inf_client_outgoing_pool_fini(inferd_client *client);
 
 #endif

@@ -19,7 +19,7 @@
 #include "client/lib/incoming.h"
 #include "proto/core/span.h"
 
-// limit of one round, so that a round ends even if the daemon never stops sending
+// The most bytes read in one round, so that a round ends even if the daemon never stops sending.
 #define RECEIVE_MAX_BYTES ((size_t)4 << 20)
 
 static void take_frame(inferd_client *client)

@@ -53,8 +53,8 @@ static size_t round_to_class(size_t size)
     return inf_size_align(size, INF_MAX(step, CLASS_MIN_BYTES));
 }
 
-// Subtracts the region from the number and bytes of regions, which are compared with the daemon's
-// limits before a new region is created.
+// Subtracts the region from table->count and from the sum of bytes, which are compared with the
+// daemon's limits before a new region is created.
 static void uncount_region(inferd_memory *memory)
 {
     if (!memory->counted)
@@ -93,7 +93,7 @@ static void retire_region(inferd_memory *memory)
         .type = INF_FRAME_MEM_UNREGISTER,
         .stream_id = client->connection.next_stream++,
     };
-    // Ignored: if there is no memory for the frame, the daemon keeps the region.
+    // Ignore the error: if there is no memory for the frame, the daemon keeps the region mapped.
     struct inf_error ignored;
     memory->release_stream = header.stream_id;
     enum inf_code code = inf_client_send_queue_push_control(
@@ -176,8 +176,8 @@ static enum inf_code send_register(inferd_memory *memory, int fd, struct inf_err
     return INF_OK;
 }
 
-// Puts the region into the table, and registers it with the daemon. `fd` is the region's memfd; the
-// function takes ownership of it.
+// Puts the region into the client's table of regions, and registers it with the daemon. `fd` is the
+// region's memfd; the function takes ownership of it.
 static enum inf_code add_to_table(inferd_memory *memory, int fd, struct inf_error *err)
 {
     inferd_client *client = memory->client;

@@ -14,10 +14,10 @@
 // Tensors of at least this many bytes go through shared memory, because copying them costs more
 // than using a region.
 #define INF_CLIENT_REGION_FROM_BYTES (16u << 10)
-// Limit of idle regions in bytes. Regions beyond it are returned to the system.
+// The most bytes of idle regions that are kept. Regions beyond it are returned to the system.
 #define INF_CLIENT_IDLE_BYTES ((size_t)128 << 20)
-// Only half of the slots are used for live regions; the others are for regions whose release the
-// daemon has not confirmed.
+// Number of entries in the table of regions. Only half of them are used for live regions; the
+// others are for regions whose release the daemon has not confirmed.
 #define INF_CLIENT_REGION_SLOTS 512u
 
 // One region. The caller sees it as inferd_memory. The library has further regions for its own use.
@@ -27,9 +27,9 @@ struct inferd_memory {
     size_t size;     // size in bytes that the caller requested
     size_t capacity; // size of the mapping in bytes
     uint64_t region_id;
-    uint64_t register_stream; // the stream of MEM_REGISTER
-    uint64_t release_stream;  // the stream of MEM_UNREGISTER; 0: the frame has not been sent
-    uint64_t used_at;         // value of the table's use_clock at the last release
+    uint64_t register_stream; // stream number of the frame MEM_REGISTER for this region
+    uint64_t release_stream;  // stream number of the frame MEM_UNREGISTER; 0: not sent yet
+    uint64_t used_at;         // value of inf_client_region_table.use_clock at the last release
     uint32_t references;      // 0: the region is idle
     bool counted;             // the region counts against the daemon's limits
     bool tainted;             // a request ended although the daemon may still write to this region
@@ -42,7 +42,7 @@ struct inferd_memory {
 struct inf_client_region_table {
     inferd_memory *entries[INF_CLIENT_REGION_SLOTS];
     uint32_t slots_used; // all entries from this index on are NULL
-    uint32_t count;      // number and bytes of the registered regions, as the daemon counts them
+    uint32_t count;      // number of registered regions; `bytes` is the sum of their sizes
     uint64_t bytes;
     uint64_t generation; // the generation in the id of the newest region, which makes ids unique
     // Number of regions that became idle so far. It serves as a clock, to find the region that has
@@ -70,7 +70,7 @@ enum inf_code inf_client_region_acquire_optional(inferd_client *client, size_t s
                                                  inferd_memory **memory,
                                                  struct inf_error *err) INF_NODISCARD;
 
-// Adds a reference.
+// Adds a reference to a region.
 void inf_client_region_ref(inferd_memory *memory);
 
 // Releases a reference and sets the pointer to NULL; a NULL region is allowed. If the daemon may
@@ -94,7 +94,7 @@ void inf_client_region_table_reset(inferd_client *client);
 enum inf_code inf_client_region_table_register(inferd_client *client,
                                                struct inf_error *err) INF_NODISCARD;
 
-// Unmaps and frees every region.
+// Unmaps and frees every region of the client.
 void inf_client_region_table_fini(inferd_client *client);
 
 #endif

@@ -25,8 +25,8 @@
 
 #include "client/lib/client.h"
 
-#define SEND_FRAMES 16u // frames in one system call
-// The capacity of a frame without tensors. The longest content of such a frame is a path.
+#define SEND_FRAMES 16u // the most frames that one system call sends
+// The capacity in bytes of a frame without tensors. The longest content of such a frame is a path.
 #define SMALL_FRAME_BYTES (8u << 10)
 
 void inf_client_send_queue_push(inferd_client *client, struct inf_client_outgoing *outgoing,
@@ -38,7 +38,7 @@ void inf_client_send_queue_push(inferd_client *client, struct inf_client_outgoin
     header.fd_count = outgoing->fd >= 0 ? 1 : 0;
     inf_frame_header_encode(&header, outgoing->bytes);
     if (client->output.failed)
-        // the next read from the socket reports the reason of the failure and ends every call
+        // The next read from the socket reports the reason of the failure and ends every call.
         return;
     outgoing->references++;
     *client->output.tail = outgoing;

@@ -14,7 +14,7 @@
 
 struct inf_client_send_queue {
     struct inf_client_outgoing *head, **tail;
-    bool failed; // the socket accepts no further bytes, so new frames are dropped
+    bool failed; // true: the socket accepts no further bytes, so new frames are dropped
 };
 
 // Writes the header before the metadata and appends the frame to the queue. The sizes and the
@@ -22,10 +22,10 @@ struct inf_client_send_queue {
 void inf_client_send_queue_push(inferd_client *client, struct inf_client_outgoing *outgoing,
                                 struct inf_frame_header header);
 
-// Appends a request. If the data of the request exceed one frame, all parts but the last are queued
-// first, in DATA frames.
+// Appends a request. If its data exceed one frame, the first of the data are queued in DATA frames
+// before the REQUEST frame, which has the last of them.
 //
-// INF_EXHAUSTED  there is no memory; a part of the request may have been queued.
+// INF_EXHAUSTED  there is no memory; some of the DATA frames may have been queued.
 enum inf_code inf_client_send_queue_push_request(inferd_client *client,
                                                  struct inf_client_outgoing *outgoing,
                                                  struct inf_frame_header header,
@@ -47,7 +47,7 @@ size_t inf_client_send_queue_request_data_max(const inferd_client *client);
 // Writes as many bytes as the socket accepts. Never blocks.
 void inf_client_send_queue_flush(inferd_client *client);
 
-// Drops all frames and clears `failed`.
+// Drops all queued frames and clears `failed`.
 void inf_client_send_queue_reset(inferd_client *client);
 
 #endif

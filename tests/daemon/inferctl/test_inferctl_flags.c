@@ -81,7 +81,7 @@ Test(inferctl_flags, origins_are_told_and_later_ones_win)
     expect_flag(fixture.socket, "backends", "cpu,ref", "environment");
     expect_flag(fixture.socket, "run_limit_ms", "6000", "argument");
     expect_flag(fixture.socket, "drift_factor", "1.25", "default");
-    // This flag is derived from the fixture's runtime_dir.
+    // The flag `socket` was not set; its value is derived from the fixture's runtime_dir.
     expect_flag(fixture.socket, "socket", fixture.socket, "derived");
     expect_flag(fixture.socket, "admin_socket", fixture.admin_socket, "derived");
     expect_flag(fixture.socket, "cache_dir", "", "derived");

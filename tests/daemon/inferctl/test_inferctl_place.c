@@ -164,7 +164,7 @@ Test(inferctl_place, a_model_moves_to_a_named_device_and_back)
     inf_fixture_stop(&fixture);
 }
 
-// --- precision ---
+// --- placing a model in a precision below fp32 ---
 
 // Writes the model y = x * 80000 * 1e-4 with shape [4]. The intermediate values exceed the range of
 // half precision.
@@ -243,7 +243,7 @@ Test(inferctl_place, half_precision_is_refused_with_what_it_would_do)
     inf_fixture_stop(&fixture);
 }
 
-// --- changes while requests are served ---
+// --- moving models while requests are served ---
 
 // Given a drift_factor so small that each measured run counts as a slowdown, expect that the daemon
 // times the candidate devices again.

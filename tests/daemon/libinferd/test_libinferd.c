@@ -7,7 +7,7 @@
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/daemon/library.h"
 
-#define REGIONS_MOST 1000 // number of regions; more than the daemon allows for one connection
+#define REGIONS_MOST 1000 // more memory regions than the daemon allows for one connection
 
 Test(libinferd, moves_tensors_of_any_size)
 {
@@ -164,7 +164,7 @@ Test(libinferd, takes_large_answers_at_once_in_pieces)
     cr_assert_eq(statistics.resent, 0);
     cr_assert_gt(statistics.bytes_received, 300001 * 16);
     uint64_t received = statistics.bytes_received;
-    inf_library_add(client, 300001); // shared memory is available again here
+    inf_library_add(client, 300001); // this answer comes through shared memory
     inferd_client_statistics(client, &statistics);
     cr_assert_eq(statistics.resent, 0);
     cr_assert_lt(statistics.bytes_received - received, 10000);
@@ -193,7 +193,7 @@ Test(libinferd, sends_large_inputs_in_pieces_where_there_is_no_shared_memory)
     cr_assert_eq(after.succeeded - before.succeeded, 3);
     while (count > 0)
         inferd_memory_free(blocks[--count]);
-    inf_library_add(client, 200001); // shared memory is available again here
+    inf_library_add(client, 200001); // the daemon accepts regions again, so shared memory is used
     inferd_client_statistics(client, &before);
     cr_assert_lt(before.bytes_sent - after.bytes_sent, 100000);
     inferd_close(client);

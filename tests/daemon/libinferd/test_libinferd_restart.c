@@ -160,8 +160,8 @@ static void on_sum(void *context, inferd_result *result, const struct inferd_err
         return;
     const inferd_tensor *y = inferd_result_find(result, "y");
     const float *sums = y->data;
-    // The first element is the number of the request. The last element shows that the whole tensor
-    // arrived.
+    // In an answer, the first element is the number of the request, and the last element shows that
+    // the whole tensor arrived.
     if (sums[y->size / sizeof(float) - 1] == sums[0] + 1)
         looper->answered++;
     inferd_result_free(result);

@@ -174,7 +174,7 @@ Test(libinferd_thread, waits_for_credit_and_for_all_answers)
     inf_fixture_stop(&fixture);
 }
 
-// --- closing clients ---
+// --- closing clients that other threads use ---
 
 static void *wait_long(void *context)
 {

@@ -151,11 +151,12 @@ static void check_header_breaks(const struct inf_frame_header *header, size_t at
 Test(serving_frames, with_impossible_headers_end_the_connection)
 {
     const struct inf_frame_header ping = {.type = INF_FRAME_PING};
-    check_header_breaks(&ping, 16, 0);  // wrong frame type
-    check_header_breaks(&ping, 18, 8);  // wrong flags
-    check_header_breaks(&ping, 22, 1);  // reserved field not 0
-    check_header_breaks(&ping, 17, 1);  // a descriptor with PING
-    check_header_breaks(&ping, 17, 17); // too many descriptors
+    check_header_breaks(&ping, 16, 0); // byte 16, the frame type, is not that of any frame
+    check_header_breaks(&ping, 18, 8); // byte 18 has an invalid flag
+    check_header_breaks(&ping, 22, 1); // byte 22 is reserved and must be 0
+    // byte 17 announces a descriptor, which a PING must not have
+    check_header_breaks(&ping, 17, 1);
+    check_header_breaks(&ping, 17, 17); // byte 17 announces more descriptors than are allowed
     const struct inf_frame_header unknown = {.type = 99, .flags = INF_FRAME_CRITICAL};
     check_header_breaks(&unknown, 99, 0);
     const struct inf_frame_header streamless = {.type = INF_FRAME_REQUEST};

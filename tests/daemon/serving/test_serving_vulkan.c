@@ -160,7 +160,7 @@ Test(serving_vulkan, a_device_lost_time_and_again_is_quarantined)
     stop_server();
 }
 
-// --- tensors that the GPU reads in place ---
+// --- requests whose tensors the GPU reads in place ---
 
 #define ROWS      ((int64_t)1 << 16)
 #define ROW_BYTES ((uint64_t)ROWS * 4 * sizeof(float)) // bytes of one input: 1 MiB
@@ -228,7 +228,7 @@ Test(serving_vulkan, large_inputs_in_regions_are_read_where_they_are)
     stop_server();
 }
 
-// --- daemon without a GPU ---
+// --- starting a daemon on a machine without a GPU ---
 
 // Starts the daemon with its log going to `log`, checks that it serves without a GPU, and stops the
 // daemon.
@@ -291,7 +291,7 @@ Test(serving_vulkan, serves_from_the_cpu_where_there_is_no_loader)
     expect_line(log, "backend left out backend=vulkan reason=\"it finds no device\"");
 }
 
-// --- paths of the Vulkan loader ---
+// --- settings for the paths of the Vulkan loader and drivers ---
 
 // Returns whether a daemon started with these paths of loader and drivers has a GPU. Checks that it
 // serves in any case.

@@ -14,8 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_SKIPPED      77
-#define TIMEOUT_FACTOR    6 // sanitizers slow the tests down
+#define EXIT_SKIPPED 77
+// time limits of tests are multiplied by this, because sanitizers are slow
+#define TIMEOUT_FACTOR    6
 #define TIMEOUT_DEFAULT_S 600
 
 // Symbols that the linker defines for the lists of tests and suites that Test() and TestSuite()

@@ -21,7 +21,7 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 #define EXPORT __attribute__((visibility("default")))
 
-// The layout of the file. The test declares the same struct.
+// The contents of the file that $INF_COUNT_ALLOC names. The test declares the same struct.
 struct counter {
     _Atomic uint64_t calls;
     _Atomic uint64_t fail_at; // number of the call that fails, counted from 1; 0: no call fails

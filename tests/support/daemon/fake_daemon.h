@@ -59,7 +59,7 @@ struct fake_counts *fake_daemon_counts(struct fake_daemon *daemon);
 // connection.
 void fake_daemon_stop(struct fake_daemon *daemon);
 
-// --- for scripts, which run on the daemon's thread ---
+// --- functions that scripts call on the fake daemon's thread ---
 
 // Reads the next frame. Returns false if the client has closed the connection.
 bool fake_read(struct fake_daemon *daemon, struct fake_frame *frame);

@@ -165,7 +165,7 @@ static bool fill_buffer(struct inf_raw *raw)
     return true;
 }
 
-// Passes the received bytes to the assembler. Returns true if a frame is complete.
+// Passes the received bytes to the frame assembler. Returns true if a frame is complete.
 static bool feed_assembler(struct inf_raw *raw)
 {
     struct inf_error err;

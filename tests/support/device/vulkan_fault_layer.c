@@ -24,7 +24,7 @@ static VkDevice any_device;
 
 #define NEXT(name) ((PFN_vk##name)next_device(any_device, "vk" #name))
 
-// --- timing of calls ---
+// --- timing the calls of the driver ---
 
 struct moment {
     uint64_t wall_ns, cpu_ns;
@@ -48,7 +48,7 @@ static void add_time(_Atomic uint64_t *wall_ns, _Atomic uint64_t *cpu_ns, struct
     *cpu_ns += end.cpu_ns - begin.cpu_ns;
 }
 
-// --- intercepted calls ---
+// --- Vulkan calls that this layer intercepts ---
 
 static VKAPI_ATTR VkResult VKAPI_CALL fault_submit(VkQueue queue, uint32_t count,
                                                    const VkSubmitInfo *submits, VkFence fence)
@@ -227,7 +227,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
     return result;
 }
 
-// --- lookup of functions ---
+// --- looking up the functions that this layer intercepts ---
 
 #define HOOK(name, function)                                                                       \
     {                                                                                              \

@@ -21,7 +21,8 @@
 // place of the driver's result.
 struct vulkan_faults {
     _Atomic int32_t create_device, submit, wait, allocate, pipeline;
-    // Pipelines fail only if this word of their specialisation constants has this value.
+    // `pipeline` applies only to pipelines in whose specialisation constants the word with the
+    // number pipeline_word has the value pipeline_value.
     _Atomic uint32_t pipeline_word, pipeline_value;
     // The device has its own memory that the host cannot access. Set this before the device is
     // opened.
@@ -30,7 +31,7 @@ struct vulkan_faults {
     atomic_bool hang;
     // While this is set, creating a device blocks.
     atomic_bool delay_device;
-    // The number of the submission at which the layer sets `raised`; 0: never.
+    // The layer sets `raised` at the submission with this number; 0: never.
     _Atomic uint32_t raise_at;
     atomic_bool raised;
     // Number of calls so far that create a device, submit work, or create pipelines.

@@ -35,7 +35,7 @@ void inf_pb_open(struct inf_pb_writer *writer, uint32_t field);
 // Closes the innermost open message.
 void inf_pb_close(struct inf_pb_writer *writer);
 
-// --- ONNX messages ---
+// --- writing the messages of an ONNX model ---
 
 // Writes ir_version and one opset import.
 void inf_onnx_put_head(struct inf_pb_writer *writer, int64_t opset);

@@ -14,7 +14,7 @@
 
 struct inf_tfjs_case inf_tfjs_case;
 
-// Defined in builds with the address sanitizer.
+// Reports the memory that has leaked so far. Defined only in builds with the address sanitizer.
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
 void inf_tfjs_case_init(void)

@@ -53,7 +53,7 @@ void inf_tfjs_writer_output(struct inf_tfjs_writer *writer, const char *key, con
 // Writes the files and frees the writer.
 void inf_tfjs_writer_end(struct inf_tfjs_writer *writer);
 
-// --- ready-made models ---
+// --- functions that write a whole model ---
 
 // Writes a model that computes y = a + b: a, b FP32 [-1,4]; y FP32 [-1,4].
 void inf_write_add_model(const char *directory);

@@ -32,14 +32,14 @@ static inline void wire_varint(struct wire_bytes *bytes, uint64_t value)
     wire_byte(bytes, (uint8_t)value);
 }
 
-// Appends a varint field.
+// Appends a protobuf field with a varint.
 static inline void wire_number(struct wire_bytes *bytes, uint32_t field, uint64_t value)
 {
     wire_varint(bytes, (uint64_t)field << 3);
     wire_varint(bytes, value);
 }
 
-// Appends a length-delimited field.
+// Appends a length-delimited protobuf field, such as bytes or a sub-message.
 static inline void wire_block(struct wire_bytes *bytes, uint32_t field, const void *data,
                               size_t size)
 {

@@ -54,7 +54,7 @@ struct wire_field {
 void wire_same_fields(const void *got, const void *sent, const struct wire_field *fields,
                       size_t count);
 
-// Asserts that the two entries are equal.
+// Asserts that two descriptions of a tensor in a message are equal.
 void wire_same_entry(const struct inf_tensor_entry *a, const struct inf_tensor_entry *b);
 void wire_same_limits(const struct inf_limits_message *a, const struct inf_limits_message *b);
 

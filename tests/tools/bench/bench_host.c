@@ -14,7 +14,7 @@
 // Columns of the table of times. Each is measured for every run, in us.
 enum column {
     OURS,       // elapsed time outside of the driver's submits and waits
-    SUBMITS,    // in the driver's submits
+    SUBMITS,    // elapsed time in the driver's submits
     OURS_CPU,   // CPU time of the thread, outside of the driver's submits and waits
     SUBMIT_CPU, // CPU time in the driver's submits
     WAIT_CPU,   // CPU time in the driver's waits

@@ -10,7 +10,7 @@
 
 #define PROFILE_RUNS 20u
 
-// --- multiply-adds and bytes of each step ---
+// --- counting the multiply-adds and bytes of each step ---
 
 // Returns the number of multiply-adds of a node that computes products (such as a convolution); 0
 // for other nodes.

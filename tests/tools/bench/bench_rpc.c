@@ -40,7 +40,7 @@ struct options {
     unsigned bytes[LIST_MAX], byte_counts;
 };
 
-// --- the daemon ---
+// --- starting the daemon ---
 
 static void start_daemon(struct rpc_daemon *daemon, const char *path)
 {
@@ -52,7 +52,7 @@ static void start_daemon(struct rpc_daemon *daemon, const char *path)
                      (const char *[]){"--cpu-threads=1", "--connections-per-uid-max=512", NULL});
 }
 
-// --- the library ---
+// --- round trips through libinferd ---
 
 enum place {
     INLINE,
@@ -122,7 +122,7 @@ static void close_caller(void *context)
     free(caller);
 }
 
-// --- the table ---
+// --- printing the table of times ---
 
 // Median times with one client, from which the last lines of output are computed: 1 KiB and 4 MiB
 // of payload.
@@ -239,7 +239,7 @@ static void print_goals(const struct rpc_daemon *daemon, const struct goals *goa
                goals->in_place_4m_us - goals->inline_1k_us);
 }
 
-// --- arguments ---
+// --- parsing the arguments ---
 
 static unsigned parse_list(const char *text, unsigned list[LIST_MAX])
 {

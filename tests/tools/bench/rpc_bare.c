@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// --- server ---
+// --- the server process ---
 
 struct connection {
     int fd;
@@ -55,7 +55,7 @@ static void *serve_pairs(void *context)
             memcpy(&word, bytes + i, sizeof word);
             sum += word;
         }
-        memcpy(bytes, &sum, sizeof sum); // the answer
+        memcpy(bytes, &sum, sizeof sum); // the answer begins with the sum of the payload
         if (!write_all(connection->fd, bytes, RPC_BARE_HEADER_BYTES))
             break;
     }
@@ -113,7 +113,7 @@ void rpc_bare_stop(struct rpc_bare *bare)
     free(bare->pairs);
 }
 
-// --- client ---
+// --- the client's connection and round trips ---
 
 struct client {
     int fd;

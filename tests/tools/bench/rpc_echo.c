@@ -67,7 +67,7 @@ static void *run_worker(void *context)
             memcpy(&word, peer->bytes + i, sizeof word);
             sum += word;
         }
-        memcpy(peer->bytes, &sum, sizeof sum); // the answer
+        memcpy(peer->bytes, &sum, sizeof sum); // the answer begins with the sum of the payload
         pthread_mutex_lock(&echo->mutex);
         push_peer(&echo->done, peer);
         pthread_mutex_unlock(&echo->mutex);

@@ -25,7 +25,7 @@ static struct serving_target chain_target(const struct rpc_daemon *daemon, const
         .socket = daemon->socket, .model = model, .input = "x", .rank = 2, .shape = {rows, width}};
 }
 
-// --- overload ---
+// --- overload: more requests than the device can serve ---
 
 struct burst {
     struct open_loop_result result;
@@ -114,7 +114,7 @@ void serving_show_overload(struct figures *figures, const struct serving_options
     rpc_daemon_stop(&daemon);
 }
 
-// --- fairness ---
+// --- fairness: two users who share the device ---
 
 #define USERS       2
 #define FIRST_UID   40001
@@ -208,7 +208,7 @@ void serving_show_fairness(struct figures *figures, const struct serving_options
     rpc_daemon_stop(&daemon);
 }
 
-// --- batching ---
+// --- batching: many clients that send single rows ---
 
 #define BATCH_WIDTH 1024
 // 32 MiB of constants: a run of a single row is limited by reading them from memory

@@ -55,7 +55,7 @@ struct serving_options {
     bool pinned;
 };
 
-// --- serving_rpc.c ---
+// --- parts that serving_rpc.c measures ---
 
 // Compares round trips through the daemon with round trips over a bare socket, and measures
 // requests per second.
@@ -63,7 +63,7 @@ void serving_show_rpc(struct figures *figures, const struct serving_options *opt
 // Compares real models through the daemon with the engine alone.
 void serving_show_engine(struct figures *figures, const struct serving_options *options);
 
-// --- serving_load.c ---
+// --- parts that serving_load.c measures ---
 
 // Sends three times the load that the device can serve.
 void serving_show_overload(struct figures *figures, const struct serving_options *options);
@@ -72,7 +72,7 @@ void serving_show_fairness(struct figures *figures, const struct serving_options
 // Measures the batching of single rows from many clients.
 void serving_show_batching(struct figures *figures, const struct serving_options *options);
 
-// --- serving_wait.c ---
+// --- parts that serving_wait.c measures ---
 
 // Measures deadlines and cancels while the device is busy.
 void serving_show_deadlines(struct figures *figures, const struct serving_options *options);

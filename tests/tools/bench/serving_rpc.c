@@ -39,7 +39,7 @@ static struct serving_target small_target(const struct rpc_daemon *daemon)
                                    .shape = {SMALL_BYTES / 4}};
 }
 
-// --- round trips compared with bare ones ---
+// --- comparing round trips through the daemon with a bare socket ---
 
 struct rounds {
     double p50[ROUNDS], p99[ROUNDS];
@@ -105,7 +105,7 @@ static void show_null(struct figures *figures, const struct rpc_daemon *daemon,
         figures_add(figures, &lines[i]);
 }
 
-// --- the cost that the daemon adds, and the cost of size ---
+// --- the time that the daemon adds, and the time that large tensors add ---
 
 static void show_pairs(struct figures *figures, const struct rpc_daemon *daemon)
 {
@@ -143,7 +143,7 @@ static void show_pairs(struct figures *figures, const struct rpc_daemon *daemon)
     serving_close(caller);
 }
 
-// --- requests per second ---
+// --- counting requests per second ---
 
 struct pipeline {
     struct serving_caller *caller;
@@ -225,7 +225,7 @@ void serving_show_rpc(struct figures *figures, const struct serving_options *opt
     rpc_daemon_stop(&daemon);
 }
 
-// --- real models ---
+// --- comparing real models through the daemon with the engine alone ---
 
 // A model that is compiled in this process with the options that the daemon uses.
 struct direct {

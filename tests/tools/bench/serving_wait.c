@@ -29,7 +29,7 @@ static void sleep_until(uint64_t at_ns)
         ;
 }
 
-// --- deadlines ---
+// --- deadlines and cancels while the device is busy ---
 
 // Four threads that keep the device busy. Each sends its next request when the last one is
 // answered.
@@ -80,7 +80,7 @@ static void *send_ping(void *context)
 // Sends as many requests as struct pings, but to a thread of this program, which waits in read()
 // and answers at once. This measures the cost of two wake-ups without a daemon.
 struct bare_pings {
-    int there, back;   // eventfds
+    int there, back;   // eventfds that wake the answering thread and the sender
     atomic_bool over;  // the sender has stopped
     atomic_bool ended; // the answering thread has stopped
     size_t count;
@@ -260,7 +260,7 @@ void serving_show_deadlines(struct figures *figures, const struct serving_option
     rpc_daemon_stop(&daemon);
 }
 
-// --- idling ---
+// --- the resources of an idle daemon ---
 
 static long read_status(const char *path, const char *key)
 {

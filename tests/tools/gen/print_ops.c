@@ -19,7 +19,7 @@ static const enum inf_dtype columns[] = {INF_DTYPE_F32, INF_DTYPE_F16, INF_DTYPE
                                          INF_DTYPE_F64, INF_DTYPE_I64, INF_DTYPE_I32,
                                          INF_DTYPE_I8,  INF_DTYPE_U8,  INF_DTYPE_BOOL};
 
-// --- the list ---
+// --- printing the list of operators with their attributes ---
 
 static void print_default(const struct inf_attr_info *attr)
 {
@@ -94,7 +94,7 @@ static void print_op(const struct inf_op_info *info)
     printf("\n");
 }
 
-// --- the matrix ---
+// --- printing which element types each backend supports ---
 
 // Returns the column (element type) of the table to which a node belongs: the type of its first
 // input, or for `select` the type of its second input.

@@ -9,7 +9,7 @@
 
 #include "backends/graph/shape/infer.h"
 
-// --- the recorded call ---
+// --- reading attributes and tensors of the recorded call ---
 
 double kernel_number(const json_t *json)
 {

@@ -35,7 +35,7 @@ double kernel_number(const json_t *json);
 double kernel_attr(const struct kernel_case *call, const char *name);
 // Returns the text attribute `name`; "" if it is absent.
 const char *kernel_text(const struct kernel_case *call, const char *name);
-// Returns true if the attribute is true.
+// Returns the bool attribute `name`; false if it is absent.
 bool kernel_flag(const struct kernel_case *call, const char *name);
 // Reads a list of numbers, flattened; a single number is a list of one. Returns the length; -1 if
 // the attribute is absent or null.

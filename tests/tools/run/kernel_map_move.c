@@ -111,7 +111,7 @@ static void map_reverse(struct kernel_case *call, int unused)
     struct inf_ints *axes = &attrs.reverse.axes;
     uint32_t x = kernel_input(call, "x");
     axes->count = kernel_list(call, "dims", axes->values, INF_LIMIT_RANK);
-    if (axes->count < 0) { // without a list, all axes
+    if (axes->count < 0) { // no list was recorded, so all axes are reversed
         axes->count = kernel_shape(call, x)->rank;
         for (int32_t i = 0; i < axes->count; i++)
             axes->values[i] = i;
@@ -198,7 +198,7 @@ static void map_depth_to_space(struct kernel_case *call, int unused)
     kernel_result(call, kernel_add(call, INF_OP_DEPTH_TO_SPACE, &attrs, kernel_input(call, "x")));
 }
 
-// --- creating data ---
+// --- kernels that create data ---
 
 static void map_fill(struct kernel_case *call, int unused)
 {

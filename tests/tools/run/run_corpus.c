@@ -26,8 +26,9 @@
 struct corpus {
     struct tool_engine engine;
     int64_t dim;
-    unsigned runs;                       // number of runs on random input
-    const char *rank_input, *fill_input; // names before "=", NULL for none
+    unsigned runs; // number of runs on random input
+    // names of the inputs of --rank and --fill; NULL: the option was not given
+    const char *rank_input, *fill_input;
     int32_t rank;
     float fill;
     unsigned models, failed;

@@ -42,7 +42,7 @@ static struct kernel_tally *tally_of(struct judge *judge, const char *kernel)
     return tally;
 }
 
-// --- comparing ---
+// --- comparing outputs with the recorded ones ---
 
 // One output of a run, with the shape that it has after the run.
 struct answer {
@@ -91,7 +91,7 @@ static enum inf_code compare_output(const struct answer *answer, const json_t *r
     return INF_OK;
 }
 
-// --- running ---
+// --- running the graph of a recorded call ---
 
 static enum inf_code judge_outputs(const struct inf_executable *executable,
                                    const struct inf_graph *graph, struct inf_blob *const *blobs,

@@ -40,7 +40,7 @@ static const struct inf_tensor *tensor_of(const struct part *part, uint32_t valu
     return &part->random->values[value].worlds[0];
 }
 
-// --- comparing ---
+// --- comparing outputs with the results of `ref` ---
 
 static double read_element(enum inf_dtype dtype, const void *data, size_t i)
 {
@@ -95,7 +95,7 @@ static enum inf_code compare_output(const struct part *part, uint32_t output,
     return INF_OK;
 }
 
-// --- running ---
+// --- running a graph in one of several ways ---
 
 static enum inf_code judge_outputs(const struct part *part, const struct inf_executable *executable,
                                    struct inf_blob *const *blobs, struct inf_error *err)

@@ -333,7 +333,7 @@ Test(plan, never_overlaps_live_tensors)
     }
 }
 
-// --- placement of tensors in the arena ---
+// --- placing tensors in the arena ---
 
 static bool live_together(const struct inf_arena_item *a, const struct inf_arena_item *b)
 {
@@ -410,8 +410,8 @@ Test(plan, places_tensors_without_number)
     inf_arena_plan_destroy(&plan);
 }
 
-// Two intermediate tensors live at the same time. Each is slightly smaller, or slightly larger,
-// than half of the limit.
+// Given two intermediate tensors that live at the same time, expect a plan if each is slightly
+// smaller than half of the limit, and an error if each is slightly larger.
 Test(plan, refuses_intermediates_beyond_the_limit)
 {
     for (int over = 0; over < 2; over++) {

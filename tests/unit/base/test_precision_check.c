@@ -121,8 +121,8 @@ Test(precision_check, pins_nodes_that_make_or_read_what_does_not_fit)
     cr_expect_eq(report.pinned_nodes, 0u);
 }
 
-// bfloat16 has the range of single precision, but only 8 bits. 1/3 becomes 0.333984375, an error of
-// 6.51e-4.
+// bfloat16 has the range of single precision, but only 8 bits of precision. 1/3 becomes
+// 0.333984375, an error of 6.51e-4.
 Test(precision_check, knows_bfloat16)
 {
     struct inf_precision_report report = judge_in(INF_PRECISION_BF16, 80000, 1e-4f, 1, 0.5f);

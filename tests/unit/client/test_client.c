@@ -140,14 +140,17 @@ Test(client, finds_room_for_large_outputs_once)
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
     inferd_client *client = client_case_connect(daemon);
     struct fake_counts *counts = fake_daemon_counts(daemon);
-    // Refused; then metadata; then 1 MiB is too small; then the answer fits.
+    // The first request is refused, because the output does not fit in a frame. The library asks
+    // for the model's metadata and sends the request again with 1 MiB of memory for the output,
+    // which is too small. The third request has enough memory.
     check_grow(client, 3000001);
     cr_assert_eq(counts->requests, 3u);
     cr_assert_eq(counts->metadata, 1u);
     check_grow(client, 3000001);
     check_grow(client, 2999999);
     cr_assert_eq(counts->requests, 5u, "the size is known now");
-    check_grow(client, 3000002); // one byte too small; then the answer fits
+    // The output is one byte larger than before, so the first request fails and the next succeeds.
+    check_grow(client, 3000002);
     cr_assert_eq(counts->requests, 7u);
     check_grow(client, 10);
     check_grow(client, 0);
@@ -159,7 +162,8 @@ Test(client, finds_room_for_large_outputs_once)
 
 Test(client, finds_room_for_outputs_that_grow)
 {
-    // With answers of at most 32 KiB, small tensors already take every path.
+    // The fake daemon puts at most 32 KiB of data in an answer, so that even outputs of 50 kB do
+    // not fit in a frame.
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.reply_bytes = 32768});
     inferd_client *client = client_case_connect(daemon);
     check_grow(client, 100);
@@ -248,7 +252,7 @@ Test(client, keeps_within_the_daemons_number_of_regions)
     fake_daemon_stop(daemon);
 }
 
-// --- many requests in flight ---
+// --- clients with many requests in flight ---
 
 struct tally {
     unsigned ok, failed;
@@ -510,7 +514,7 @@ Test(client, lets_a_callback_close_the_client)
     fake_daemon_stop(daemon);
 }
 
-// --- reuse of memory ---
+// --- memory that the client reuses ---
 
 Test(client, needs_no_more_memory_after_warming_up)
 {

@@ -7,7 +7,7 @@
 
 #include "tests/support/daemon/client_case.h"
 
-// --- refused requests ---
+// --- requests that the daemon refuses ---
 
 static bool refuse_requests(struct fake_daemon *daemon, const struct fake_frame *frame,
                             void *context)
@@ -164,7 +164,7 @@ static bool say_goodbye(struct fake_daemon *daemon, const struct fake_frame *fra
                   &(union inf_message){.goaway = goaway}, INF_MESSAGE_GOAWAY, NULL, 0);
     }
     if (farewell->count < 3)
-        return false; // the first two requests are answered
+        return false; // the fake daemon answers the first two requests as usual
     fake_refuse(daemon, frame->header.stream_id,
                 &(struct inf_status){.code = INF_UNAVAILABLE,
                                      .reason = INF_REASON_DRAINING,

@@ -6,7 +6,7 @@
 
 #include "tests/support/daemon/client_case.h"
 
-// --- connecting ---
+// --- connecting to a daemon ---
 
 Test(client_connect, says_that_no_daemon_listens)
 {
@@ -105,7 +105,7 @@ Test(client_connect, explains_a_greeting_that_fails)
     check_greeting(HALF_AN_ACK, INFERD_UNAVAILABLE, "DISCONNECT", "closed the connection");
 }
 
-// --- invalid requests ---
+// --- requests that the library refuses as invalid ---
 
 static void check_refused_here(inferd_client *client, const inferd_request *request, int code,
                                const char *reason, const char *text)

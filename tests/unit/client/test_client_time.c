@@ -129,7 +129,7 @@ Test(client_time, goes_to_the_daemon)
     fake_daemon_stop(daemon);
 }
 
-// --- closing frees everything ---
+// --- closing a client frees all of its memory ---
 
 static unsigned open_fds(void)
 {

@@ -192,7 +192,7 @@ Test(fusion, follows_recorded_results)
     // If the pipeline lost its timing race in an earlier run, the result of the second chain's own
     // race is already in the file. Therefore at least one result is changed.
     cr_assert_geq(rewrite_results("pipelines", "chains"), 1u);
-    // The second chain is not part of a pipeline, so its timing race runs.
+    // In this run the second chain is not part of a pipeline, so a timing race for the chain runs.
     (void)run_graph(true, 1, INF_PRECISION_FP32);
     rewrite_results("nodes", "chains");
     outcome = run_graph(true, 1, INF_PRECISION_FP32);

@@ -170,7 +170,7 @@ static void touch_all(const struct inf_simd *simd, size_t count, float *a, float
         a[i] = (float)i - 35;
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
         maps[i](count, a, y);
-    // the last function is 1 / x, and a[0] is -35
+    // y[0] is the result of the last function in `maps`: 1 / x, where x = -35
     cr_assert(count == 36 || isfinite(y[0]));
     y[-1] = 1234;
     simd->clamp(count, a, y, -3, 5);
@@ -221,7 +221,7 @@ Test(simd, sums_of_many_rows_keep_their_precision)
         x[i] = 0.1f;
     for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++) {
         isa->simd->sum_rows(CHANNELS, x, ROWS, CHANNELS, 1.0f / ROWS, y);
-        // With a single running sum in f32, the mean would be wrong by 0.00001.
+        // If the mean were computed with a single running sum in f32, it would be wrong by 0.00001.
         for (size_t i = 0; i < CHANNELS; i++)
             cr_assert_float_eq(y[i], 0.1f, 5e-7f, "%s: %zu: %.9g", isa->name, i, (double)y[i]);
     }

@@ -69,7 +69,7 @@ static double apply_ending(double sum, const float *slope, double min, double ma
     return fmin(fmax(sum, min), max);
 }
 
-// --- products ---
+// --- matrix products ---
 
 struct product {
     size_t pixels, vectors, columns, segments, depth, residual_columns;

@@ -47,7 +47,7 @@ static void end_test(void)
 
 TestSuite(model_race, .init = start_test, .fini = end_test, .timeout = 120);
 
-// --- test models and test devices ---
+// --- making test models and opening test devices ---
 
 static const char *path_of(const char *name)
 {
@@ -98,7 +98,7 @@ static void open_devices(const struct inf_backend *const *backends, uint32_t cou
                  sizeof((const struct inf_backend *const[]){__VA_ARGS__}) /                        \
                      sizeof(struct inf_backend *))
 
-// --- a model store ---
+// --- creating a model store and waiting for its races ---
 
 static struct inf_model_store *make_store(void)
 {
@@ -219,7 +219,7 @@ static void expect_on(const struct inf_served *served, const char *device,
     cr_expect_eq(served->placement.source, source, "%s", served->placement.reason);
 }
 
-// --- timing comparisons of several devices, of which the fastest one serves the model ---
+// --- races between devices: the fastest one serves the model ---
 
 Test(model_race, faulty_devices_lose_in_spite_of_their_priority_and_the_reason_is_recorded)
 {
@@ -343,7 +343,7 @@ Test(model_race, ends_although_requests_are_always_in_flight)
     cr_expect_null(store);
 }
 
-// --- races between precisions ---
+// --- races between precisions on one device ---
 
 // In fp32 the device takes 5 ms longer. Expect that the lower precision wins if its answer is
 // close.
@@ -431,7 +431,7 @@ Test(model_race, a_model_that_is_too_inexact_in_fp16_is_refused_with_its_error)
 {
     OPEN(&inf_half_backend);
     inf_role_enter_loop();
-    make_model("m", (const float[]){1e-8f, 1e8f}, 2); // 1e-8 is 0 in half
+    make_model("m", (const float[]){1e-8f, 1e8f}, 2); // 1e-8 becomes 0 in half precision
     struct inf_model_store *store = make_store();
     struct inf_served *served = load_model(store, "m", true);
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
@@ -445,7 +445,7 @@ Test(model_race, a_model_that_is_too_inexact_in_fp16_is_refused_with_its_error)
     inf_model_store_destroy(&store);
 }
 
-// --- the result guard ---
+// --- the result guard, which repeats overflowed runs in fp32 ---
 
 static void expect_guarded(const struct inf_backend *backend)
 {
@@ -522,7 +522,7 @@ Test(model_race, a_model_with_negligible_outputs_stays_in_fp32)
     inf_model_store_destroy(&store);
 }
 
-// --- the tune database ---
+// --- the tune database, which keeps results of races ---
 
 static size_t read_file(char *text, size_t size)
 {

@@ -6,7 +6,8 @@
 
 static const struct inf_batch_ladder ladder = {
     .count = 4,
-    .rungs = {{1, 1000}, {2, 1400}, {4, 2000}, {8, 3800}}, // time per row: 1000, 700, 500, 475
+    // {rows, ns}: the time per row is 1000, 700, 500 and 475 ns
+    .rungs = {{1, 1000}, {2, 1400}, {4, 2000}, {8, 3800}},
     .bytes = 1,
 };
 
@@ -22,12 +23,12 @@ Test(batch_ladder, chooses_the_rung_with_the_highest_throughput)
 {
     expect_choice(1, 1, 1);
     expect_choice(2, 2, 2);
-    // Three rows padded to a run of four take 667 each, and in a run of two 700 each. Expect the
-    // run of four.
+    // In a run of four rows, one of them padding, three rows take 667 ns each. In a run of two,
+    // each row takes 700 ns. Expect the run of four.
     expect_choice(3, 4, 3);
     expect_choice(4, 4, 4);
-    // Five rows in a run of eight take 760 each, and seven take 543 each, but four rows in a run of
-    // four take only 500 each. Expect the run of four.
+    // In a run of eight rows, five rows take 760 ns each, and seven take 543 ns each. In a run of
+    // four, four rows take only 500 ns each. Expect the run of four.
     expect_choice(5, 4, 4);
     expect_choice(7, 4, 4);
     expect_choice(8, 8, 8);

@@ -41,7 +41,7 @@ static const char *make_directory(const char *model)
     return path;
 }
 
-// y = x - the mean of x over `axis`, for x FP32 [rows,8].
+// Writes a model of y = x - the mean of x over `axis`, for x FP32 [rows,8].
 static void write_centred(const char *model, int64_t rows, int32_t axis)
 {
     struct inf_tfjs_writer *writer = inf_tfjs_writer_begin(make_directory(model));
@@ -103,7 +103,7 @@ Test(batch_trial, a_model_with_independent_rows_gets_a_ladder)
         cr_expect_eq(ladder.rungs[i].rows, 1u << i);
         cr_expect_gt(ladder.rungs[i].run_ns, 0);
     }
-    // Each row has eight floats of input and eight of output.
+    // A row has eight floats of input and eight of output, which is 64 bytes.
     cr_expect_eq(ladder.bytes, 64 * inf_batch_rows_max(&ladder));
 }
 

@@ -33,8 +33,8 @@ Test(batch_wait, waits_for_clients_that_were_just_answered)
     cr_expect_eq(plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 2}, 1001),
                  1550 * US);
     cr_expect_eq(rows_wanted, 8);
-    // One of the six rows of the last run has been followed by a new request (fresh = 1): 3 rows
-    // wait, and 5 more are expected.
+    // The client of one of the six rows of the last run has sent its next row (fresh = 1). 3 rows
+    // wait, so expect that the worker waits for the other 5 rows too.
     cr_expect_gt(
         plan_wait(&wait, (struct inf_batch_waiting){.model = 1, .rows = 3, .fresh = 1}, 1001), 0);
     cr_expect_eq(rows_wanted, 8);

@@ -118,8 +118,8 @@ Test(fair_queue, an_idle_user_neither_gains_nor_loses)
         struct inf_fair_queue_entry *next = run_next(fair_queue, i, MS);
         add_entry(fair_queue, next, 1, 1, INF_PRIORITY_NORMAL, i);
     }
-    // An idle user must not save up device time. With such savings (97 ms), all three entries would
-    // run before the entries of user 1.
+    // Users must not save up device time while they are idle. If user 2 had saved 97 ms, all of its
+    // three entries would run before the entries of user 1.
     for (uint64_t i = 0; i < 3; i++)
         add_entry(fair_queue, &back[i], 2, 2, INF_PRIORITY_NORMAL, 100 + i);
     int of_back = 0;
@@ -138,8 +138,8 @@ Test(fair_queue, charges_the_time_that_was_really_taken)
         add_entry(fair_queue, &a[i], 1, 1, INF_PRIORITY_NORMAL, 1 + i);
     for (uint64_t i = 0; i < 4; i++)
         add_entry(fair_queue, &b[i], 2, 1, INF_PRIORITY_NORMAL, 10 + i);
-    // The entry was expected to take 1 ms and took 3 ms. Expect three entries of the other user
-    // next.
+    // The first entry of user 1 was expected to take 1 ms and took 3 ms. Expect that three entries
+    // of user 2, of 1 ms each, run before the next entry of user 1.
     cr_expect_eq(run_next(fair_queue, 20, 3 * MS), &a[0]);
     for (int i = 0; i < 3; i++)
         cr_expect_eq(run_next(fair_queue, 20, MS), &b[i]);
@@ -157,8 +157,9 @@ Test(fair_queue, urgent_requests_of_a_user_go_first_and_old_ones_become_urgent)
     add_entry(fair_queue, &high, 1, 3, INF_PRIORITY_HIGH, 3);
     cr_expect_eq(run_next(fair_queue, 4, MS), &high);
     cr_expect_eq(run_next(fair_queue, 5, MS), &normal);
-    // After two steps of ageing the entry is as urgent as a new one, and it is older, so it runs
-    // first.
+    // The entry `low` becomes more urgent with every INF_FAIR_QUEUE_AGING_MS. Until two such steps
+    // have passed, the new urgent entry goes first. Then `low` is as urgent and goes first, because
+    // it is older.
     add_entry(fair_queue, &late, 1, 1, INF_PRIORITY_HIGH, 2 * aging);
     cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging), &late);
     cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging + 1), &low);
@@ -193,8 +194,8 @@ Test(fair_queue, estimates_the_time_ahead)
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_HIGH), 0, "they go before");
     for (uint64_t i = 2; i < 6; i++)
         add_entry(fair_queue, &entries[i], 2, 1, INF_PRIORITY_NORMAL, i);
-    // The wait is the two entries of the first user, plus the same time of the other user's
-    // entries, but never more than all entries.
+    // A new entry of a user waits for the user's own entries and for the same time of the other
+    // user's entries, but never for more than all entries.
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_NORMAL), 4 * MS);
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 2, INF_PRIORITY_NORMAL), 6 * MS);
     cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 3, INF_PRIORITY_NORMAL), 0,

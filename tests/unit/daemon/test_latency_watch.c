@@ -8,8 +8,8 @@
 
 static const struct inf_latency_watch_limits limits = {.factor = 1.25, .after_ns = 60 * SECOND};
 
-// Records a full window of runs that take `run_ns` each. The last of them ends at `now_ns`. Returns
-// true if the model is reported as slow.
+// Records INF_LATENCY_WATCH_WINDOW runs that take `run_ns` each. The last of them ends at `now_ns`.
+// Returns true if the model is reported as slow.
 static bool run_window(struct inf_latency_watch *latency_watch, uint64_t run_ns, uint64_t now_ns)
 {
     bool drifted = false;

@@ -16,7 +16,7 @@
 static char root[] = "/tmp/inferd-store-XXXXXX";
 static struct inf_device_list devices;
 
-// --- a model repository ---
+// --- files of a model repository ---
 
 static const char *path_of(const char *name)
 {
@@ -88,7 +88,7 @@ static void end_test(void)
 
 TestSuite(model_store, .init = start_test, .fini = end_test, .timeout = 60);
 
-// --- a model store ---
+// --- creating a model store and waiting for its events ---
 
 static struct inf_model_store *make_store(void)
 {
@@ -169,7 +169,7 @@ static struct inf_model_row row_of(struct inf_model_store *store, const char *na
     return (struct inf_model_row){0};
 }
 
-// --- loading, placing and unloading ---
+// --- loading, placing and unloading models ---
 
 Test(model_store, loaded_model_is_found_and_answers)
 {
@@ -265,7 +265,7 @@ Test(model_store, failed_load_keeps_its_reason)
     cr_expect_eq(end.err.code, INF_NOT_FOUND);
     cr_expect_eq(end.err.reason, INF_REASON_MODEL_NOT_FOUND);
 
-    make_model("broken", KNOWN); // mended
+    make_model("broken", KNOWN); // replaces the broken file by a valid model
     load_model(store, "broken", 5);
     end = next_end(store);
     cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
@@ -306,7 +306,7 @@ Test(model_store, old_version_serves_until_the_new_one_is_warm)
     served = find_model(store, "m");
     cr_expect_str_eq(served->version, "2");
     cr_expect_neq(served, old);
-    cr_expect_str_eq(old->version, "1"); // requests that still run it may finish
+    cr_expect_str_eq(old->version, "1"); // requests that hold the old version may finish on it
     cr_expect_eq(inf_model_graph(old->model)->output_count, 1u);
     inf_served_unref(&old);
     inf_served_unref(&served);
@@ -356,7 +356,7 @@ Test(model_store, the_repository_is_loaded_and_read_again)
     make_version("gone", "1", KNOWN);
     make_model("bad", KNOWN);
     make_file("bad/w.bin", "", 0);
-    make_file("models.json", "[]", 2); // no model
+    make_file("models.json", "[]", 2); // a JSON file in the repository that is no model
     struct inf_model_store *store = make_store();
     struct inf_error err = {0};
     cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
@@ -421,7 +421,8 @@ Test(model_store, a_load_by_path_that_fails_leaves_no_row)
     cr_assert_eq(inf_model_store_load(store, &request, NULL), INF_OK);
     cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
     cr_expect_eq(inf_model_store_list(store, NULL, 0), 0u);
-    // Expect that a model of the repository that failed to load stays in the list with the reason.
+    // Expect that a model of the repository that failed to load stays in the list of models, with
+    // the reason of the failure.
     load_model(store, "absent", 1);
     cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
     cr_expect_eq(row_of(store, "absent").state, INF_MODEL_FAILED);
@@ -515,7 +516,9 @@ Test(model_store, places_models_by_rule_race_memory_or_name)
     devices.devices[devices.count++] = inf_device_ref(more.devices[0]);
     inf_device_list_close(&more);
     make_model("m", KNOWN);
-    expect_placed(INF_PLACE_RACES_AUTO, "", INF_PLACE_RULE); // ref only judges
+    // With RACES_AUTO no race runs, because both devices are `ref`, which only provides the
+    // reference result of a race.
+    expect_placed(INF_PLACE_RACES_AUTO, "", INF_PLACE_RULE);
     expect_placed(INF_PLACE_RACES_ALWAYS, "ref", INF_PLACE_PINNED);
     expect_placed(INF_PLACE_RACES_NEVER, "", INF_PLACE_RULE);
     expect_placed(INF_PLACE_RACES_ALWAYS, "auto", INF_PLACE_RACE);
@@ -556,7 +559,7 @@ Test(model_store, queued_loads_are_limited_and_may_be_abandoned)
     inf_model_store_destroy(&store);
 }
 
-// --- references from many threads ---
+// --- references to a model that many threads take and drop ---
 
 struct user {
     struct inf_served *served; // each thread holds a reference

@@ -54,7 +54,8 @@ static void tell_all(struct inf_notify *notify)
 {
     inf_role_enter_loop();
     inf_notify_ready(notify, "serving");
-    inf_notify_status(notify, "2 models\nREADY=0"); // no assignment of its own
+    // The line break in the text must not begin a second assignment, READY=0.
+    inf_notify_status(notify, "2 models\nREADY=0");
     inf_notify_reloading(notify);
     inf_notify_stopping(notify, "draining");
 }
@@ -197,7 +198,7 @@ Test(notify, a_slow_manager_blocks_nothing_and_gets_the_last_status, .timeout = 
     close(manager);
 }
 
-// --- sockets from systemd ---
+// --- sockets that the daemon inherits from systemd ---
 
 struct passed {
     const char *names; // LISTEN_FDNAMES; NULL: not set

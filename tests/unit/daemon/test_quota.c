@@ -49,7 +49,7 @@ Test(quota, keeps_an_account_while_it_is_referenced)
     inf_quota_refund(again, INF_QUOTA_REQUESTS, 3);
     inf_quota_unref(&again);
     inf_quota_unref(&user);
-    // A new, empty account.
+    // All references to the user's account were dropped. Expect a new, empty account.
     user = inf_quota_open(quota, 7);
     cr_expect_eq(inf_quota_held(user, INF_QUOTA_REQUESTS), 0);
     inf_quota_unref(&user);

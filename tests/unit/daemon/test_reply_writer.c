@@ -194,7 +194,7 @@ Test(writer, ignores_a_disconnected_client)
     cr_expect_not(inf_reply_writer_busy(writer));
 }
 
-// --- tests with many threads ---
+// --- many threads that write to one connection ---
 
 #define WORKERS 3
 #define FRAMES  4000
@@ -265,7 +265,8 @@ Test(writer, never_mixes_frames_of_several_threads)
             cr_assert_eq(inf_output_push(&output, &store, &item, &err), INF_OK);
             own++;
         }
-        // Enter the writer only if frames are queued, as the code of a connection does.
+        // Ask for the right to write to the socket only if frames are queued, as the code of a
+        // connection does.
         bool in = inf_reply_writer_enter_loop(writer);
         if (in && inf_output_flush(&output, &store, ends[0]) == INF_OUTPUT_EMPTY)
             inf_reply_writer_leave_loop(writer);

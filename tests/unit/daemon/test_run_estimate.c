@@ -28,8 +28,8 @@ Test(estimate, follows_the_run_times)
     inf_estimates_note(&estimates, 7, &(struct inf_estimate){.run_ns = 8000, .share_ns = 800});
     cr_expect_eq(inf_estimates_find(&estimates, 7).run_ns, 8000);
     cr_expect_eq(inf_estimates_find(&estimates, 7).share_ns, 800);
-    // One outlier moves the mean by an eighth. After many runs with another time, the mean has that
-    // time, upwards and downwards.
+    // One run with another time moves the estimate by an eighth of the difference. Many runs with
+    // another time move it all the way, upwards and downwards.
     inf_estimates_note(&estimates, 7, &(struct inf_estimate){.run_ns = 16000, .share_ns = 0});
     cr_expect_eq(inf_estimates_find(&estimates, 7).run_ns, 9000);
     cr_expect_eq(inf_estimates_find(&estimates, 7).share_ns, 700);

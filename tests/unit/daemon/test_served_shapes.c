@@ -103,11 +103,11 @@ Test(served_shapes, damaged_lines_are_skipped_and_the_rest_is_kept)
     char *text = read_file(&size);
     char *digit = strstr(text, "1x2");
     cr_assert_not_null(digit);
-    *digit = '9'; // the checksum no longer matches
+    *digit = '9'; // makes the checksum of the line wrong
     write_file(text, size);
     expect_kept(1, "", 1);
     expect_kept(2, "5x6", 1);
-    keep_shapes(3, "7"); // starts a new file
+    keep_shapes(3, "7"); // rewrites the damaged file
     expect_kept(1, "", 0);
     expect_kept(2, "5x6", 0);
     expect_kept(3, "7", 0);
@@ -184,7 +184,7 @@ Test(served_shapes, the_oldest_models_are_replaced)
     inf_served_shapes_close(&seen);
 }
 
-// --- shape sets of one model ---
+// --- the sets of input shapes that one model has served ---
 
 static bool note_shapes(struct inf_served_shape_set *seen, int64_t rows, uint64_t now_ns)
 {

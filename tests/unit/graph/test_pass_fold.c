@@ -6,7 +6,7 @@
 
 #include "tests/unit/graph/pass_kit.h"
 
-// --- fold_constants ---
+// --- the pass fold_constants ---
 
 // The graph is y = reshape(x, shape(x) + [4, -3]), and shape(y). All values except y can be
 // computed in advance.
@@ -70,7 +70,7 @@ Test(fold_constants, a_small_file_makes_no_large_graph)
     inf_graph_destroy(&graph);
 }
 
-// Two windows slide over 1024 constants. One reads 11 elements per result and is folded. The other
+// Two LRN nodes normalise 1024 constants. One reads 11 elements per result and is folded. The other
 // reads millions of elements per result and is not folded.
 Test(fold_constants, a_small_file_makes_no_long_work)
 {
@@ -105,7 +105,7 @@ Test(fold_constants, a_fault_that_folding_reveals_is_named)
     inf_graph_destroy(&graph);
 }
 
-// --- fold_batch_norm ---
+// --- the pass fold_batch_norm ---
 
 // Adds a batch_norm with the scales 4 / sqrt(3 + 1) = 2 and 9 / sqrt(8 + 1) = 3, the means 1 and 2,
 // and the offsets 1 and 1.

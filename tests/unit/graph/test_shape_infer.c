@@ -32,7 +32,7 @@ static const char *infer_value(struct inf_graph *graph, uint32_t value)
 #define INVALID     "INVALID_ARGUMENT"
 #define UNSUPPORTED "UNIMPLEMENTED"
 
-// --- element-wise operators ---
+// --- shapes of element-wise operators ---
 
 // Returns the inferred type and shape of op's result, as text, for two FP32 inputs with these
 // shapes.
@@ -136,7 +136,7 @@ Test(infer, cast_and_arg_have_the_type_they_name)
     cr_assert_str_eq(infer_value(graph, y), INVALID);
 }
 
-// --- reductions ---
+// --- shapes of reductions ---
 
 static const char *infer_reduce(struct inf_shape shape, struct inf_ints axes, bool keep_dims)
 {
@@ -178,7 +178,7 @@ Test(infer, an_extreme_of_nothing_is_refused)
     cr_assert_str_eq(infer_value(graph, y), INVALID);
 }
 
-// --- windows ---
+// --- number of windows along an axis, and their padding ---
 
 struct window_case {
     int64_t input, kernel;
@@ -264,7 +264,7 @@ Test(infer, windows_are_those_of_tensorflow)
     }
 }
 
-// --- convolutions ---
+// --- shapes of convolutions, pooling and matrix products ---
 
 static const char *infer_conv(struct inf_shape x, struct inf_shape filter, int32_t groups)
 {
@@ -506,7 +506,7 @@ Test(infer, batch_norm_and_resize)
     cr_assert_str_eq(infer_value(graph, y), INVALID);
 }
 
-// --- binding input shapes ---
+// --- giving the inputs of a graph concrete shapes ---
 
 Test(infer, bound_shapes_must_fit_what_is_declared)
 {

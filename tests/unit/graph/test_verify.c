@@ -270,7 +270,7 @@ Test(verify, refuses_ports_of_one_name_or_value)
     expect_refused(&sound, "input 'w' is value");
 }
 
-// --- random graphs ---
+// --- verifying random graphs ---
 
 struct random {
     uint64_t state;

@@ -106,7 +106,7 @@ static void close_graph(struct inf_pb_writer *writer)
     inf_pb_close(writer);
 }
 
-// --- deeply nested messages ---
+// --- files with deeply nested messages ---
 
 // Each nesting of a graph in an attribute of a node of a graph adds three levels of messages.
 Test(onnx_bombs, graphs_within_graphs_end)
@@ -131,7 +131,7 @@ Test(onnx_bombs, graphs_within_graphs_end)
     }
 }
 
-// --- repeated messages ---
+// --- files with repeated messages ---
 
 // Protobuf merges repeated messages, and would copy the merged message each time. The importer
 // refuses repeated messages.
@@ -147,7 +147,7 @@ Test(onnx_bombs, a_graph_that_is_there_often_is_not_merged)
     refuse_model(&writer, INF_INVALID, "twice");
 }
 
-// --- counts above the limits ---
+// --- files with more nodes, initialisers, fields or inputs than allowed ---
 
 static void put_empty(struct inf_pb_writer *writer, uint32_t field, size_t count)
 {
@@ -207,7 +207,7 @@ Test(onnx_bombs, functions_are_there_once)
     refuse_model(&writer, INF_INVALID, "'mine::F' is there twice");
 }
 
-// --- models that grow during the import ---
+// --- files whose graph grows during the import ---
 
 // Each function calls the previous one twice, which makes 2^30 nodes.
 Test(onnx_bombs, functions_that_double_end)

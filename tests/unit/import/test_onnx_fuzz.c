@@ -22,7 +22,7 @@ static uint32_t next_below(uint32_t bound)
     return (uint32_t)((z ^ z >> 31) >> 32) % bound;
 }
 
-// --- seed models ---
+// --- seed models, of which changed copies are made ---
 
 static const float numbers[64] = {0.5f, -1, 2, 0.25f};
 static const int64_t image[] = {1, 2, 4, 4};
@@ -217,7 +217,8 @@ static enum inf_code import_bytes(const uint8_t *bytes, size_t size, struct inf_
     struct inf_tally tally = INF_TALLY_INIT;
     const struct inf_onnx_files files = {.place.directory_fd = -1, .tally = &tally};
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
-    // The copy has exactly this size, so that a sanitizer finds a read beyond its end.
+    // realloc() below gives the copy exactly `size` bytes, so that a sanitizer finds a read beyond
+    // its end.
     uint8_t *copy = malloc(size + 1);
     cr_assert_not_null(copy);
     copy = realloc(copy, size > 0 ? size : 1);

@@ -62,11 +62,15 @@ Test(pbwire, malformed_fields_are_refused)
         struct inf_span bytes;
         const char *part;
     } cases[] = {
-        {{(const uint8_t *)"\x00\x01", 2}, "no valid number"}, // field 0
-        {{(const uint8_t *)"\x0b", 1}, "wire type 3"},         // the start of a group
-        {{(const uint8_t *)"\x0c", 1}, "wire type 4"},         // the end of a group
-        {{(const uint8_t *)"\x0f", 1}, "wire type 7"},         // an undefined wire type
-        {{(const uint8_t *)"\x08", 1}, "beyond its message"},  // the value is missing
+        // a tag with field number 0, which is invalid
+        {{(const uint8_t *)"\x00\x01", 2}, "no valid number"},
+        // a tag that starts a group, which is refused
+        {{(const uint8_t *)"\x0b", 1}, "wire type 3"},
+        // a tag that ends a group, which is refused
+        {{(const uint8_t *)"\x0c", 1}, "wire type 4"},
+        {{(const uint8_t *)"\x0f", 1}, "wire type 7"}, // a tag with an undefined wire type
+        // a tag without the value that must follow
+        {{(const uint8_t *)"\x08", 1}, "beyond its message"},
         {{(const uint8_t *)"\x1a\x05"
                            "abcd",
           6},
@@ -77,7 +81,8 @@ Test(pbwire, malformed_fields_are_refused)
          "beyond"},
         {{(const uint8_t *)"\x1d\0\0\0", 4}, "beyond its message"},
         {{(const uint8_t *)"\x19\0\0\0\0\0\0\0", 8}, "beyond its message"},
-        {{(const uint8_t *)"\x80\x80\x80\x80\x10\x01", 6}, "no valid number"}, // field number 2^29
+        // the field number 2^29 is too large
+        {{(const uint8_t *)"\x80\x80\x80\x80\x10\x01", 6}, "no valid number"},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         struct inf_error err = {0};

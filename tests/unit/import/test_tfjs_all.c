@@ -8,8 +8,8 @@
 
 TestSuite(tfjs_all, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 
-// The operators of tfjs-converter 4.22, from python/tensorflowjs/op_list. Each file of that folder
-// is one line here.
+// The operators of tfjs-converter 4.22. Each row has the operators of one file of the converter's
+// folder python/tensorflowjs/op_list.
 static const struct {
     const char *category;
     unsigned count;

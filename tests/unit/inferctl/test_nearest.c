@@ -17,11 +17,11 @@ static const char *find_nearest(const char *name)
 
 Test(nearest, finds_misspelled_names)
 {
-    cr_assert_str_eq(find_nearest("statsu"), "status"); // exchanged
+    cr_assert_str_eq(find_nearest("statsu"), "status"); // two letters are exchanged
     cr_assert_str_eq(find_nearest("modles"), "models");
-    cr_assert_str_eq(find_nearest("device"), "devices"); // left out
-    cr_assert_str_eq(find_nearest("infeer"), "infer");   // added
-    cr_assert_str_eq(find_nearest("bemch"), "bench");    // wrong
+    cr_assert_str_eq(find_nearest("device"), "devices"); // a letter is missing
+    cr_assert_str_eq(find_nearest("infeer"), "infer");   // a letter is added
+    cr_assert_str_eq(find_nearest("bemch"), "bench");    // a letter is wrong
     cr_assert_str_eq(find_nearest("unloda"), "unload");
     cr_assert_str_eq(find_nearest("load"), "load");
 }

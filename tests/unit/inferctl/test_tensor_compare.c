@@ -29,7 +29,8 @@ Test(tensor_compare, finds_the_largest_difference_of_either_kind)
     const float got[COUNT] = {1.5f, 100, 0.25f, 0}, wanted[COUNT] = {1, 101, 0.125f, 0};
     struct tensor_difference difference = compare_arrays(got, wanted, 0.1);
     cr_assert_float_eq(difference.max_abs, 1, 1e-12);
-    cr_assert_float_eq(difference.max_rel, 1, 1e-12); // 0.125 / 0.125
+    // the difference 0.125, relative to the wanted value 0.125
+    cr_assert_float_eq(difference.max_rel, 1, 1e-12);
     cr_assert(difference.same_top);
     cr_assert_not(difference.within); // the difference is 0.5 for a wanted value of 1
     cr_assert(compare_arrays(got, wanted, 0.5).within);

@@ -129,17 +129,17 @@ Test(tensor_text, class_vectors_are_one_row_of_floats)
 {
     float scores[6] = {0};
     inferd_tensor tensor = make_row(INFERD_FP32, scores, sizeof scores);
-    cr_assert(tensor_is_class_vector(&tensor)); // shape [1,6]
+    cr_assert(tensor_is_class_vector(&tensor)); // of shape [1,6]
     tensor.shape[0] = 2;
     tensor.shape[1] = 3;
-    cr_assert_not(tensor_is_class_vector(&tensor)); // shape [2,3]
+    cr_assert_not(tensor_is_class_vector(&tensor)); // of shape [2,3]
     tensor.rank = 1;
     tensor.shape[0] = 6;
-    cr_assert(tensor_is_class_vector(&tensor)); // shape [6]
+    cr_assert(tensor_is_class_vector(&tensor)); // of shape [6]
     tensor = make_row(INFERD_FP32, scores, sizeof scores[0]);
-    cr_assert_not(tensor_is_class_vector(&tensor)); // shape [1,1]
+    cr_assert_not(tensor_is_class_vector(&tensor)); // of shape [1,1]
     tensor = make_row(INFERD_INT32, scores, sizeof scores);
     cr_assert_not(tensor_is_class_vector(&tensor));
     tensor = (inferd_tensor){.dtype = INFERD_FP32, .data = scores, .size = 4};
-    cr_assert_not(tensor_is_class_vector(&tensor)); // shape []
+    cr_assert_not(tensor_is_class_vector(&tensor)); // of shape []
 }

@@ -5,7 +5,7 @@
 
 #include "tests/support/wire/assembly.h"
 
-// --- frames in pieces of any size ---
+// --- frames that arrive in pieces of any size ---
 
 Test(assembler, assembles_byte_by_byte)
 {

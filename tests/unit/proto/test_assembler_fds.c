@@ -21,7 +21,7 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0 || errno != EBADF;
 }
 
-// --- descriptors and the frames that they belong to ---
+// --- which frame each descriptor belongs to ---
 
 Test(assembler_fds, gives_fds_to_the_frame_they_came_with)
 {
@@ -182,7 +182,7 @@ Test(assembler_fds, closes_fds_of_skipped_and_of_unfinished_frames)
     cr_assert_not(is_open(fd));
 }
 
-// --- a real socket ---
+// --- descriptors that arrive over a real socket ---
 
 // Sends the bytes in one sendmsg(), with a descriptor.
 static void send_with_fd(int socket, const uint8_t *bytes, size_t size, int fd)

@@ -38,7 +38,7 @@ Test(inline_data, lies_one_behind_the_other_at_multiples_of_64)
     static struct inf_infer_request request = {.input_count = 6};
     request.inputs[0] = make_entry("a", INF_DTYPE_F32, INF_SHAPE(1, 7)); // 28 bytes
     request.inputs[1] = make_entry("b", INF_DTYPE_U8, INF_SHAPE(64));    // 64 bytes
-    request.inputs[2] = make_entry("c", INF_DTYPE_I64, INF_SHAPE(0, 3)); // none
+    request.inputs[2] = make_entry("c", INF_DTYPE_I64, INF_SHAPE(0, 3)); // 0 bytes
     request.inputs[3] = make_entry("d", INF_DTYPE_F16, (struct inf_shape){0});
     request.inputs[4] = make_placed(9, 3, 100);
     request.inputs[5] = make_entry("e", INF_DTYPE_F64, INF_SHAPE(2));

@@ -56,12 +56,12 @@ static const char *long_text(size_t size)
     return text;
 }
 
-// --- tensors ---
+// --- messages with invalid tensors ---
 
 struct input {
     const char *name;
     const char *datatype;
-    const char *dims; // in the packed encoding
+    const char *dims; // dimensions in protobuf's packed encoding
     size_t dims_size;
 };
 
@@ -233,7 +233,7 @@ Test(message_checks, locations)
                    "output 'y': location names no region_id");
 }
 
-// --- names ---
+// --- messages with invalid names ---
 
 static void refuses_model(const char *name)
 {
@@ -292,7 +292,7 @@ Test(message_checks, versions_ids_devices_and_paths)
     expect_refused(INF_MESSAGE_MODEL_UNLOAD_REQUEST, &bytes, "version 'a/b' is no version");
 }
 
-// --- connection ---
+// --- HELLO, region and metadata messages with invalid fields ---
 
 Test(message_checks, hello)
 {
@@ -349,7 +349,7 @@ Test(message_checks, model_metadata)
     expect_refused(INF_MESSAGE_MODEL_METADATA, &bytes, "input 'x' is unranked, but has a shape");
 }
 
-// --- memory for decoding ---
+// --- the memory that decoding a message may use ---
 
 Test(message_checks, memory_of_unpacking_is_bounded)
 {
@@ -366,7 +366,7 @@ Test(message_checks, memory_of_unpacking_is_bounded)
     cr_assert_leq(bytes.size, INF_LIMIT_META_BYTES);
     refuses_with(INF_MESSAGE_INFER_REQUEST, &bytes, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,
                  "more than 1048576 bytes of memory");
-    // After the failure, the scratch can be used again.
+    // Expect that the memory for decoding can be used again after the failure.
     expect_accepted(INF_MESSAGE_INFER_REQUEST, request_with(&plain));
 }
 
@@ -402,7 +402,7 @@ Test(message_checks, unknown_fields_up_to_the_limit_are_skipped)
                  "too many fields");
 }
 
-// --- encoding ---
+// --- messages that cannot be encoded ---
 
 Test(message_checks, what_cannot_be_encoded)
 {

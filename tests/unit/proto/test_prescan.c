@@ -76,7 +76,7 @@ static void refuses_literal(const ProtobufCMessageDescriptor *descriptor, const 
 #define STATUS (&inference__status__descriptor)
 #define INPUT  (&inference__model_infer_request__infer_input_tensor__descriptor)
 
-// --- attacks, of the size of a full metadata block ---
+// --- attacks of the size of the largest allowed metadata ---
 
 // Writes `levels` nested messages, each in field `field` of the message around it.
 static void put_nest(struct wire_bytes *bytes, uint32_t field, size_t levels)
@@ -313,7 +313,7 @@ Test(prescan, refuses_every_truncation_but_those_between_fields)
     }
 }
 
-// --- names that are quoted in errors ---
+// --- names of fields that are quoted in errors ---
 
 Test(quote, makes_one_line_of_anything)
 {

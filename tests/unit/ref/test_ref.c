@@ -48,7 +48,7 @@ Test(ref, computes_the_activations_of_mobile_networks)
     expect_output(INF_DTYPE_F32, SHAPE(5), F32(0, 0, -0.375f, 0.66666667f, 4));
     run_unary(INF_UNARY_ELU, INF_DTYPE_F32, 3, F32(-1, 0, 2));
     one.attrs.unary.alpha = 2;
-    // the first element is 2 (1/e - 1)
+    // elu(-1) with alpha 2 is 2 (1/e - 1)
     expect_output(INF_DTYPE_F32, SHAPE(3), F32(-1.26424112f, 0, 2));
     run_unary(INF_UNARY_SELU, INF_DTYPE_F32, 2, F32(-1, 1));
     expect_output(INF_DTYPE_F32, SHAPE(2), F32(-1.11133074f, 1.05070099f));
@@ -259,7 +259,7 @@ static void run_reduce(enum inf_reduce_kind kind, struct inf_ints axes, bool kee
 
 Test(ref, reduces_any_axes)
 {
-    const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}; // the elements of [2,2,3]
+    const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}; // a tensor of shape [2,2,3]
     run_reduce(INF_REDUCE_SUM, AXES(0, -1), false);
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 3), x);
     expect_output(INF_DTYPE_F32, SHAPE(2), F32(6 + 24, 15 + 33));
@@ -353,7 +353,7 @@ Test(ref, normalises_without_overflow)
     expect_output(INF_DTYPE_F32, SHAPE(2, 2), F32(0, 102, 10, 104));
 }
 
-// --- compiled programs ---
+// --- compiling and running programs ---
 
 Test(ref, stops_between_steps_when_cancelled)
 {

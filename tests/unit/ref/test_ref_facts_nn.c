@@ -5,24 +5,28 @@
 
 Test(ref, agrees_with_tensorflow_js_on_matmul)
 {
-    begin_case(INF_OP_MATMUL); // recorded BatchMatMul call acb4499273f6b0e8
+    // the BatchMatMul call recorded from TensorFlow.js that has the hash acb4499273f6b0e8
+    begin_case(INF_OP_MATMUL);
     add_input(INF_DTYPE_F32, SHAPE(3, 1), F32(1.12038589f, -0.240771726f, 0.963086903f));
     add_input(INF_DTYPE_F32, SHAPE(1, 3), F32(8.30662441f, -4.73642588f, 3.93410635f));
     expect_output(INF_DTYPE_F32, SHAPE(3, 3),
                   F32(9.30662441f, -5.30662489f, 4.40771723f, -2.00000024f, 1.14039743f,
                       -0.947221577f, 8.00000095f, -4.56158972f, 3.78888631f));
-    begin_case(INF_OP_MATMUL); // recorded BatchMatMul call 5e28745a4ee027e5
+    // the BatchMatMul call recorded from TensorFlow.js that has the hash 5e28745a4ee027e5
+    begin_case(INF_OP_MATMUL);
     one.attrs.matmul.transpose_a = true;
     one.attrs.matmul.transpose_b = true;
     add_input(INF_DTYPE_F32, SHAPE(2, 2), F32(1, 10, 20, 30));
     add_input(INF_DTYPE_F32, SHAPE(3, 2), F32(1, 2, 3, 10, 20, 30));
     expect_output(INF_DTYPE_F32, SHAPE(2, 3), F32(41, 203, 620, 70, 330, 1100));
-    begin_case(INF_OP_MATMUL); // recorded _FusedMatMul call c6dd3732b566b115
+    // the _FusedMatMul call recorded from TensorFlow.js that has the hash c6dd3732b566b115
+    begin_case(INF_OP_MATMUL);
     one.attrs.matmul.activation = INF_ACTIVATION_SIGMOID;
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 3), F32(1, 2, 3, 4, 5, 6));
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 2), F32(0, 1, -3, 2, 2, 1));
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2), F32(0.5f, 0.999664664f, 0.0474258736f, 1));
-    begin_case(INF_OP_MATMUL); // recorded _FusedMatMul call 459f8a7169a151ed
+    // the _FusedMatMul call recorded from TensorFlow.js that has the hash 459f8a7169a151ed
+    begin_case(INF_OP_MATMUL);
     one.attrs.matmul.activation = INF_ACTIVATION_ELU;
     one.attrs.matmul.activation_alpha = 1;
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 3), F32(1, 2, 3, 4, 5, 6));
@@ -33,7 +37,7 @@ Test(ref, agrees_with_tensorflow_js_on_matmul)
 
 Test(ref, agrees_with_tensorflow_js_on_conv2d)
 {
-    begin_case(INF_OP_CONV2D); // recorded Conv2D call 5aed61ae875446d5
+    begin_case(INF_OP_CONV2D); // Conv2D call recorded from TensorFlow.js, hash 5aed61ae875446d5
     one.attrs.conv2d.padding = INF_PADDING_VALID;
     add_input(INF_DTYPE_F32, SHAPE(1, 4, 4, 1),
               F32(0.491982192f, 0.986021817f, 0.727551162f, 0.340506226f, 0.808145106f,
@@ -48,7 +52,7 @@ Test(ref, agrees_with_tensorflow_js_on_conv2d)
                       0.0555584542f, -0.111116908f, 0.014402804f, -0.0288056079f, 0.0189863704f,
                       -0.0379727408f, 0.0208682753f, -0.0417365506f, 0.0141640082f, -0.0283280164f,
                       0.0168587249f, -0.0337174498f));
-    begin_case(INF_OP_CONV2D); // recorded Conv2D call 25c40c07d8108035
+    begin_case(INF_OP_CONV2D); // Conv2D call recorded from TensorFlow.js, hash 25c40c07d8108035
     one.attrs.conv2d.padding = INF_PADDING_SAME;
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 2),
               F32(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
@@ -58,13 +62,14 @@ Test(ref, agrees_with_tensorflow_js_on_conv2d)
     expect_output(INF_DTYPE_F32, SHAPE(1, 3, 3, 1),
                   F32(1.30709863f, 1.30709863f, -0.92814362f, 1.30709863f, 1.30709863f,
                       -0.92814362f, 1.19666433f, 1.19666433f, -0.854765892f));
-    begin_case(INF_OP_CONV2D); // recorded Conv2D call 5772d30422302b98
+    begin_case(INF_OP_CONV2D); // Conv2D call recorded from TensorFlow.js, hash 5772d30422302b98
     add_input(INF_DTYPE_F32, SHAPE(2, 3, 3, 1),
               F32(1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9));
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(-1, 1, -2, 0.5f));
     expect_output(INF_DTYPE_F32, SHAPE(2, 2, 2, 1),
                   F32(-4.5f, -6, -9, -10.5f, -4.5f, -6, -9, -10.5f));
-    begin_case(INF_OP_CONV2D); // recorded FusedConv2D call 4b8fc0875f1e61b6
+    // the FusedConv2D call recorded from TensorFlow.js that has the hash 4b8fc0875f1e61b6
+    begin_case(INF_OP_CONV2D);
     one.attrs.conv2d.activation = INF_ACTIVATION_PRELU;
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 2, 2),
               F32(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16));
@@ -74,7 +79,8 @@ Test(ref, agrees_with_tensorflow_js_on_conv2d)
     expect_output(INF_DTYPE_F32, SHAPE(2, 2, 2, 2),
                   F32(-1.25f, 2, -2.75f, 5, -4.25f, 8, -5.75f, 11, -7.25f, 14, -8.75f, 17, -10.25f,
                       20, -11.75f, 23));
-    begin_case(INF_OP_CONV2D); // recorded FusedConv2D call e206fd63a35d4fe0
+    // the FusedConv2D call recorded from TensorFlow.js that has the hash e206fd63a35d4fe0
+    begin_case(INF_OP_CONV2D);
     one.attrs.conv2d.padding = INF_PADDING_SAME;
     one.attrs.conv2d.activation = INF_ACTIVATION_LEAKY_RELU;
     one.attrs.conv2d.activation_alpha = 0.3f;
@@ -85,7 +91,8 @@ Test(ref, agrees_with_tensorflow_js_on_conv2d)
                   F32(10, 5, 10, 30, 15, 30, 50, 25, 50, 70, 35, 70, 20, 10, 20, 40, 20, 40, 60, 30,
                       60, 80, 40, 80, -3, -1.5f, -3, -9, -4.5f, -9, -15, -7.5f, -15, -21, -10.5f,
                       -21, -6, -3, -6, -12, -6, -12, -18, -9, -18, -24, -12, -24));
-    begin_case(INF_OP_CONV2D); // recorded FusedConv2D call cddcc43dafcea8a7
+    // the FusedConv2D call recorded from TensorFlow.js that has the hash cddcc43dafcea8a7
+    begin_case(INF_OP_CONV2D);
     one.attrs.conv2d.activation = INF_ACTIVATION_ELU;
     one.attrs.conv2d.activation_alpha = 1;
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 2, 2),
@@ -98,7 +105,8 @@ Test(ref, agrees_with_tensorflow_js_on_conv2d)
 
 Test(ref, agrees_with_tensorflow_js_on_depthwise_conv2d)
 {
-    begin_case(INF_OP_DEPTHWISE_CONV2D); // recorded DepthwiseConv2dNative call b46a7617e8523ccb
+    // the DepthwiseConv2dNative call recorded from TensorFlow.js that has the hash b46a7617e8523ccb
+    begin_case(INF_OP_DEPTHWISE_CONV2D);
     one.attrs.depthwise_conv2d.padding = INF_PADDING_SAME;
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 2),
               F32(0.675706983f, 0.758566976f, 0.413529009f, 0.963967025f, 0.217290998f,
@@ -117,7 +125,8 @@ Test(ref, agrees_with_tensorflow_js_on_depthwise_conv2d)
                       0.477041304f, 0.505857825f, 0.393989325f, 0.0746508688f, 0.0633184165f,
                       0.741009772f, 0.411589861f, 0.403195024f, 0.176937521f, 0.602414966f,
                       0.345499128f, 0.226818278f, 0.252651006f, 0.144682556f, 0.213927343f));
-    begin_case(INF_OP_DEPTHWISE_CONV2D); // recorded DepthwiseConv2dNative call 60bfde14958d3b7d
+    // the DepthwiseConv2dNative call recorded from TensorFlow.js that has the hash 60bfde14958d3b7d
+    begin_case(INF_OP_DEPTHWISE_CONV2D);
     one.attrs.depthwise_conv2d.pad_top = 1;
     one.attrs.depthwise_conv2d.pad_bottom = 2;
     one.attrs.depthwise_conv2d.pad_right = 1;
@@ -130,7 +139,8 @@ Test(ref, agrees_with_tensorflow_js_on_depthwise_conv2d)
                   F32(0.826533258f, 0.197560444f, 0.00988981314f, 1.07021606f, 1.03167534f,
                       0.126421571f, 0.67040962f, 0.778863192f, 0.273041248f, 0.116357505f,
                       0.204908282f, 0.106773987f, 0, 0, 0));
-    begin_case(INF_OP_DEPTHWISE_CONV2D); // recorded FusedDepthwiseConv2D call 4f87682764637cb3
+    // the FusedDepthwiseConv2D call recorded from TensorFlow.js that has the hash 4f87682764637cb3
+    begin_case(INF_OP_DEPTHWISE_CONV2D);
     one.attrs.depthwise_conv2d.padding = INF_PADDING_VALID;
     one.attrs.depthwise_conv2d.activation = INF_ACTIVATION_SIGMOID;
     add_input(INF_DTYPE_F32, SHAPE(1, 5, 5, 1),
@@ -145,7 +155,8 @@ Test(ref, agrees_with_tensorflow_js_on_depthwise_conv2d)
     expect_output(INF_DTYPE_F32, SHAPE(1, 3, 3, 1),
                   F32(0.0730996579f, 0.0754466429f, 0.0791420117f, 0.0869306996f, 0.0787393004f,
                       0.04409042f, 0.0356233716f, 0.0311462041f, 0.0504890978f));
-    begin_case(INF_OP_DEPTHWISE_CONV2D); // recorded FusedDepthwiseConv2D call 15a92c396aa6d3e7
+    // the FusedDepthwiseConv2D call recorded from TensorFlow.js that has the hash 15a92c396aa6d3e7
+    begin_case(INF_OP_DEPTHWISE_CONV2D);
     add_input(INF_DTYPE_F32, SHAPE(2, 3, 3, 1),
               F32(1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9));
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 1, 1), F32(-1, 1, -2, 0.5f));
@@ -155,7 +166,8 @@ Test(ref, agrees_with_tensorflow_js_on_depthwise_conv2d)
 
 Test(ref, agrees_with_tensorflow_js_on_conv2d_transpose)
 {
-    begin_case(INF_OP_CONV2D_TRANSPOSE); // recorded Conv2DBackpropInput call debb450afdae7e86
+    // the Conv2DBackpropInput call recorded from TensorFlow.js that has the hash debb450afdae7e86
+    begin_case(INF_OP_CONV2D_TRANSPOSE);
     one.attrs.conv2d_transpose.pad_bottom = 1;
     one.attrs.conv2d_transpose.pad_right = 1;
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1),
@@ -170,7 +182,8 @@ Test(ref, agrees_with_tensorflow_js_on_conv2d_transpose)
                       -0.0241596736f, 0.620182991f, -1.39843512f, 2.79308724f, -2.21107054f,
                       0.681157291f, 2.69299889f, 0.206708536f, 0.240107179f, 0.83959353f,
                       -2.06843686f, 2.07324862f, -2.25701642f));
-    begin_case(INF_OP_CONV2D_TRANSPOSE); // recorded Conv2DBackpropInput call e74b3e5e4a7c444d
+    // the Conv2DBackpropInput call recorded from TensorFlow.js that has the hash e74b3e5e4a7c444d
+    begin_case(INF_OP_CONV2D_TRANSPOSE);
     one.attrs.conv2d_transpose.padding = INF_PADDING_SAME;
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1),
               F32(1.52433062f, -0.770534337f, -0.645623386f, 0.779628873f, 1.58413887f,
@@ -184,7 +197,8 @@ Test(ref, agrees_with_tensorflow_js_on_conv2d_transpose)
                       -0.0241596736f, 0.620182991f, -1.39843512f, 2.79308724f, -2.21107054f,
                       0.681157291f, 2.69299889f, 0.206708536f, 0.240107179f, 0.83959353f,
                       -2.06843686f, 2.07324862f, -2.25701642f));
-    begin_case(INF_OP_CONV2D_TRANSPOSE); // recorded Conv2DBackpropInput call 51e8aa01d911d93a
+    // the Conv2DBackpropInput call recorded from TensorFlow.js that has the hash 51e8aa01d911d93a
+    begin_case(INF_OP_CONV2D_TRANSPOSE);
     one.attrs.conv2d_transpose.stride_h = 2;
     one.attrs.conv2d_transpose.stride_w = 2;
     one.attrs.conv2d_transpose.padding = INF_PADDING_SAME;
@@ -202,7 +216,7 @@ Test(ref, agrees_with_tensorflow_js_on_conv2d_transpose)
 
 Test(ref, agrees_with_tensorflow_js_on_pool2d)
 {
-    begin_case(INF_OP_POOL2D); // recorded AvgPool call ee86056fd74949e7
+    begin_case(INF_OP_POOL2D); // AvgPool call recorded from TensorFlow.js, hash ee86056fd74949e7
     one.attrs.pool2d.kind = INF_POOL_AVERAGE;
     one.attrs.pool2d.kernel_h = 3;
     one.attrs.pool2d.kernel_w = 3;
@@ -211,7 +225,7 @@ Test(ref, agrees_with_tensorflow_js_on_pool2d)
     one.attrs.pool2d.pad_right = 1;
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 1), F32(0, 1, 2, 3, 4, 5, 6, 7, 8));
     expect_output(INF_DTYPE_F32, SHAPE(1, 4, 2, 1), F32(2.5f, 3, 4, 4.5f, 5.5f, 6, 7, 7.5f));
-    begin_case(INF_OP_POOL2D); // recorded AvgPool call 918a7e9b71cbb070
+    begin_case(INF_OP_POOL2D); // AvgPool call recorded from TensorFlow.js, hash 918a7e9b71cbb070
     one.attrs.pool2d.kind = INF_POOL_AVERAGE;
     one.attrs.pool2d.kernel_h = 2;
     one.attrs.pool2d.kernel_w = 2;
@@ -220,14 +234,14 @@ Test(ref, agrees_with_tensorflow_js_on_pool2d)
     add_input(INF_DTYPE_F32, SHAPE(1, 4, 4, 1),
               F32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(2.5f, 4.5f, 10.5f, 12.5f));
-    begin_case(INF_OP_POOL2D); // recorded MaxPool call 8b5a75abbf7f32f6
+    begin_case(INF_OP_POOL2D); // MaxPool call recorded from TensorFlow.js, hash 8b5a75abbf7f32f6
     one.attrs.pool2d.kind = INF_POOL_MAX;
     one.attrs.pool2d.kernel_h = 2;
     one.attrs.pool2d.kernel_w = 2;
     add_input(INF_DTYPE_F32, SHAPE(1, 3, 3, 2),
               F32(1, 99, 2, 88, 3, 77, 4, 66, 5, 55, 6, 44, 7, 33, 9, 22, 8, 11));
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2, 2), F32(5, 99, 6, 88, 9, 66, 9, 55));
-    begin_case(INF_OP_POOL2D); // recorded MaxPool call 3a668703e90f9cac
+    begin_case(INF_OP_POOL2D); // MaxPool call recorded from TensorFlow.js, hash 3a668703e90f9cac
     one.attrs.pool2d.kind = INF_POOL_MAX;
     one.attrs.pool2d.kernel_h = 2;
     one.attrs.pool2d.kernel_w = 2;
@@ -241,7 +255,8 @@ Test(ref, agrees_with_tensorflow_js_on_pool2d)
 
 Test(ref, agrees_with_tensorflow_js_on_resize)
 {
-    begin_case(INF_OP_RESIZE); // recorded ResizeBilinear call 5787ad7c5fe8a012
+    // the ResizeBilinear call recorded from TensorFlow.js that has the hash 5787ad7c5fe8a012
+    begin_case(INF_OP_RESIZE);
     one.attrs.resize.kind = INF_RESIZE_BILINEAR;
     one.attrs.resize.align_corners = true;
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 3),
@@ -257,7 +272,8 @@ Test(ref, agrees_with_tensorflow_js_on_resize)
                       68.5554199f, 97.4964218f, 116.907417f, 83.5902328f, 94.8181f, 113.758484f,
                       98.6250458f, 92.1397858f, 110.609543f, 113.659859f, 89.4614639f, 107.460602f,
                       128.694672f, 86.7831421f, 104.311668f));
-    begin_case(INF_OP_RESIZE); // recorded ResizeBilinear call 189f2ed00d49eef5
+    // the ResizeBilinear call recorded from TensorFlow.js that has the hash 189f2ed00d49eef5
+    begin_case(INF_OP_RESIZE);
     one.attrs.resize.kind = INF_RESIZE_BILINEAR;
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 3),
               F32(115.110298f, 111.909363f, 66.8743362f, 72.0384903f, 81.8663788f, 119.535858f,
@@ -272,7 +288,8 @@ Test(ref, agrees_with_tensorflow_js_on_resize)
                       68.5554199f, 97.4964218f, 116.907417f, 92.6111221f, 93.211113f, 111.869118f,
                       116.666824f, 88.9257965f, 106.830818f, 128.694672f, 86.7831421f, 104.311668f,
                       128.694672f, 86.7831421f, 104.311668f));
-    begin_case(INF_OP_RESIZE); // recorded ResizeNearestNeighbor call 1665efc50bc001af
+    // the ResizeNearestNeighbor call recorded from TensorFlow.js that has the hash 1665efc50bc001af
+    begin_case(INF_OP_RESIZE);
     one.attrs.resize.kind = INF_RESIZE_NEAREST;
     one.attrs.resize.align_corners = true;
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 3),
@@ -288,7 +305,8 @@ Test(ref, agrees_with_tensorflow_js_on_resize)
                       104.379883f, 96.7073364f, 92.6060104f, 104.379883f, 96.7073364f, 92.6060104f,
                       77.6302185f, 68.5579453f, 96.1721268f, 77.6302185f, 68.5579453f, 96.1721268f,
                       77.6302185f, 68.5579453f, 96.1721268f));
-    begin_case(INF_OP_RESIZE); // recorded ResizeNearestNeighbor call 9781a9c772270052
+    // the ResizeNearestNeighbor call recorded from TensorFlow.js that has the hash 9781a9c772270052
+    begin_case(INF_OP_RESIZE);
     one.attrs.resize.kind = INF_RESIZE_NEAREST;
     add_input(INF_DTYPE_F32, SHAPE(1, 2, 2, 3),
               F32(100.268181f, 74.618576f, 81.6211777f, 127.869644f, 85.0583267f, 102.954391f,

@@ -93,7 +93,7 @@ Test(ref, slices_with_strides_of_either_sign)
     run_slice(I32(0, 1), I32(0, 2), I32(1, 1));
     one.attrs.slice.ellipsis_mask = 1;
     expect_output(INF_DTYPE_I32, SHAPE(3, 1), I32(1, 11, 21));
-    run_slice(I32(2, 0), I32(1, 4), I32(1, 1)); // an empty slice
+    run_slice(I32(2, 0), I32(1, 4), I32(1, 1)); // the slice has no element
     expect_output(INF_DTYPE_I32, SHAPE(0, 4), NULL);
 }
 

@@ -45,7 +45,7 @@ Test(ref, conv2d_applies_every_activation)
 {
     static const struct {
         enum inf_activation kind;
-        float wanted[3]; // results for -4, 0.5, 8
+        float wanted[3]; // expected results for the inputs -4, 0.5 and 8
     } cases[] = {
         {INF_ACTIVATION_NONE, {-4, 0.5f, 8}},
         {INF_ACTIVATION_RELU, {0, 0.5f, 8}},
@@ -94,7 +94,7 @@ Test(ref, conv2d_takes_more_channels_than_a_block_and_none_at_all)
     add_input(INF_DTYPE_F32, SHAPE(0, 5, 5, 3), NULL);
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 131), filter);
     expect_output(INF_DTYPE_F32, SHAPE(0, 5, 5, 131), NULL);
-    begin_case(INF_OP_CONV2D); // an empty sum plus the bias
+    begin_case(INF_OP_CONV2D); // x has no channels, so the result is the bias
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 1, 0), NULL);
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 0, 2), NULL);
     add_input(INF_DTYPE_F32, SHAPE(2), F32(3, 4));
@@ -226,14 +226,15 @@ static void run_resize(enum inf_resize_kind kind, bool align_corners, bool half_
 
 Test(ref, resizes_in_three_ways)
 {
-    run_resize(INF_RESIZE_BILINEAR, false, false); // samples at 0, 0.5, 1, 1.5
+    run_resize(INF_RESIZE_BILINEAR, false, false); // reads x at the positions 0, 0.5, 1 and 1.5
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2, 1), F32(10, 20));
     add_list(2, I32(1, 4));
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 15, 20, 20));
-    one.attrs.resize.align_corners = true; // samples at 0, 1/3, 2/3, 1
+    one.attrs.resize.align_corners = true; // reads x at the positions 0, 1/3, 2/3 and 1
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 13.3333333f, 16.6666667f, 20));
     one.attrs.resize.align_corners = false;
-    one.attrs.resize.half_pixel_centers = true; // samples at -0.25, 0.25, 0.75, 1.25
+    // reads x at the positions -0.25, 0.25, 0.75 and 1.25
+    one.attrs.resize.half_pixel_centers = true;
     expect_output(INF_DTYPE_F32, SHAPE(1, 1, 4, 1), F32(10, 12.5f, 17.5f, 20));
     run_resize(INF_RESIZE_BILINEAR, true, false); // the only output column is the first column of x
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(1, 2, 3));
@@ -243,13 +244,13 @@ Test(ref, resizes_in_three_ways)
 
 Test(ref, resizes_to_the_nearest)
 {
-    run_resize(INF_RESIZE_NEAREST, false, false); // samples at 0, 0.75, 1.5, 2.25
+    run_resize(INF_RESIZE_NEAREST, false, false); // reads x at the positions 0, 0.75, 1.5 and 2.25
     add_input(INF_DTYPE_F16, SHAPE(1, 1, 3, 1), U16(1, 2, 3));
     add_list(2, I32(1, 4));
     expect_output(INF_DTYPE_F16, SHAPE(1, 1, 4, 1), U16(1, 1, 2, 3));
-    one.attrs.resize.align_corners = true; // samples at 0, 0.67, 1.33, 2
+    one.attrs.resize.align_corners = true; // reads x at the positions 0, 0.67, 1.33 and 2
     expect_output(INF_DTYPE_F16, SHAPE(1, 1, 4, 1), U16(1, 2, 2, 3));
-    run_resize(INF_RESIZE_NEAREST, false, true); // samples at 0.75, 2.25
+    run_resize(INF_RESIZE_NEAREST, false, true); // reads x at the positions 0.75 and 2.25
     add_input(INF_DTYPE_I32, SHAPE(1, 1, 3, 1), I32(1, 2, 3));
     add_list(2, I32(1, 2));
     expect_output(INF_DTYPE_I32, SHAPE(1, 1, 2, 1), I32(1, 3));

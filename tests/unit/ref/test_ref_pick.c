@@ -55,7 +55,7 @@ Test(ref, cumulates)
     expect_output(INF_DTYPE_F32, SHAPE(2, 3), F32(5, 3, 0, NAN, NAN, 0));
     begin_case(INF_OP_CUMULATE);
     one.attrs.cumulate.kind = INF_CUMULATE_PROD;
-    // the int32 product wraps around
+    // the product in the second column exceeds the range of int32 and wraps around
     add_input(INF_DTYPE_I32, SHAPE(3, 2), I32(2, INT32_MAX, 3, 2, 4, 1));
     expect_output(INF_DTYPE_I32, SHAPE(3, 2), I32(2, INT32_MAX, 6, -2, 24, -2));
     begin_case(INF_OP_CUMULATE);

@@ -78,7 +78,7 @@ Test(vulkan, detects_if_memory_may_be_executable)
     cr_assert(vk_may_execute_memory());
 }
 
-// --- memory allocation ---
+// --- allocating device memory ---
 
 Test(vulkan, copies_between_memory_of_any_kind)
 {
@@ -162,7 +162,7 @@ Test(vulkan, allocates_spans_that_do_not_overlap_and_frees_slabs)
     inf_device_unref(&base);
 }
 
-// --- compiled programs ---
+// --- compiling and running programs ---
 
 Test(vulkan, replays_with_new_values_and_new_bindings)
 {
@@ -231,7 +231,7 @@ Test(vulkan, refuses_bindings_outside_its_memory)
     inf_device_unref(&device);
 }
 
-// --- runs in several threads ---
+// --- compiling and running in many threads at once ---
 
 struct worker {
     struct inf_thread thread;

@@ -86,7 +86,7 @@ Test(vulkan_cache, lists_its_variants)
     vk_known_variants_fini(&read);
 }
 
-// --- the cache folder on disk ---
+// --- using the cache folder on disk ---
 
 static char folder[] = "/tmp/inf-vk-cache-XXXXXX";
 

@@ -56,7 +56,7 @@ static void expect_run_fails(struct inf_device *device, struct negation *negatio
     cr_assert(inf_program_lost(negation->program));
 }
 
-// --- device loss ---
+// --- a driver that reports that the device was lost ---
 
 Test(vulkan_faults, objects_of_a_lost_device_stay_lost)
 {
@@ -72,7 +72,7 @@ Test(vulkan_faults, objects_of_a_lost_device_stay_lost)
     cr_assert_eq(inf_device_health(device), INF_DEVICE_LOST);
     faults->submit = 0;
     expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
-    // No device is created within the next hour, so new programs fail too.
+    // The lost device is created again only after an hour. Until then, new programs fail too.
     cr_assert_eq(negation_init(&early, device, 10, &err), INF_UNAVAILABLE);
     cr_assert_eq(err.reason, INF_REASON_DEVICE_LOST);
     cr_assert_not_null(strstr(err.text, "created again in"), "%s", err.text);
@@ -182,7 +182,7 @@ Test(vulkan_faults, only_users_wait_for_a_device_that_is_being_created)
     inf_device_unref(&device);
 }
 
-// --- submissions that hang ---
+// --- a driver whose submissions hang ---
 
 static void expect_hangs(struct inf_device *device, struct negation *negation)
 {
@@ -219,7 +219,7 @@ Test(vulkan_faults, memory_of_a_hung_device_is_not_freed)
     inf_device_unref(&device);
 }
 
-// --- out of memory ---
+// --- a driver that is out of memory ---
 
 Test(vulkan_faults, exhausted_memory_fails_the_allocation_only)
 {
@@ -236,7 +236,7 @@ Test(vulkan_faults, exhausted_memory_fails_the_allocation_only)
     inf_device_unref(&device);
 }
 
-// --- shader variants that the driver cannot build ---
+// --- a driver that cannot build some shader variants ---
 
 static enum inf_code ask_support(struct inf_device *device, struct inf_error *err)
 {

@@ -51,7 +51,7 @@ static enum inf_code emit_unary(struct inf_layers_scope *scope,
                       err);
 }
 
-// min(max(alpha * x + beta, 0), 1)
+// Adds the hard sigmoid of x: min(max(alpha * x + beta, 0), 1).
 static enum inf_code emit_hard_sigmoid(struct inf_layers_scope *scope,
                                        const struct inf_layers_activation *activation, uint32_t x,
                                        uint32_t *out_value, struct inf_error *err)
@@ -94,7 +94,7 @@ static enum inf_code emit_mish(struct inf_layers_scope *scope,
     return inf_layers_binary(scope, INF_BINARY_MUL, x, y, out_value, err);
 }
 
-// x / 2 * (1 + y)
+// Adds x / 2 * (1 + y), with which all forms of gelu end.
 static enum inf_code emit_gelu_product(struct inf_layers_scope *scope, uint32_t x, uint32_t y,
                                        uint32_t *out_value, struct inf_error *err)
 {
@@ -114,7 +114,7 @@ static enum inf_code emit_gelu(struct inf_layers_scope *scope,
     return emit_gelu_product(scope, x, y, out_value, err);
 }
 
-// Uses tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) instead of erf.
+// Adds the approximation of gelu that uses tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) instead of erf.
 static enum inf_code emit_gelu_tanh(struct inf_layers_scope *scope,
                                     const struct inf_layers_activation *activation, uint32_t x,
                                     uint32_t *out_value, struct inf_error *err)
@@ -229,14 +229,14 @@ enum inf_code inf_layers_finish_activated(struct inf_layers_scope *scope, uint32
     return inf_layers_finish(scope, value, err);
 }
 
-// --- layers ---
+// --- layers that are activations ---
 
 static enum inf_code lower_activation(struct inf_layers_scope *scope, struct inf_error *err)
 {
     return inf_layers_finish_activated(scope, inf_layers_x(scope), err);
 }
 
-// x >= threshold ? x : slope * (x - threshold)
+// Adds nodes that compute x >= threshold ? x : slope * (x - threshold).
 static enum inf_code emit_threshold(struct inf_layers_scope *scope, float threshold, float slope,
                                     uint32_t x, uint32_t *out_value, struct inf_error *err)
 {

@@ -116,7 +116,7 @@ enum inf_code inf_layers_mask_add(struct inf_layers_scope *scope, uint32_t other
     if (axis != INF_LAYERS_MASK_WHOLE)
         INF_TRY(
             inf_layers_expand(scope, other, axis == INF_LAYERS_MASK_VALUES ? 1 : 2, &other, err));
-    // Insert the axis of heads, which all have the same mask.
+    // Insert the axis of attention heads into the mask, which is the same for all heads.
     if (inf_layers_shape_of(scope, other)->rank == 3)
         INF_TRY(inf_layers_expand(scope, other, 1, &other, err));
     if (*mask == INF_VALUE_NONE) {
@@ -196,7 +196,8 @@ static enum inf_code read_mask(struct inf_layers_scope *scope,
                : inf_layers_mask_add(scope, given->value, INF_LAYERS_MASK_WHOLE, mask, err);
 }
 
-// Inputs are query, value, key. The key is the value if it is absent.
+// Lowers Attention. The inputs are query, value and, optionally, key; without a key, the value is
+// the key too.
 static enum inf_code lower_attention(struct inf_layers_scope *scope, struct inf_error *err)
 {
     const struct inf_json *config = &scope->layer->config;
@@ -228,8 +229,8 @@ static enum inf_code lower_attention(struct inf_layers_scope *scope, struct inf_
     return inf_layers_finish(scope, value, err);
 }
 
-// Adds the first rows of a table, one for each time step of x, repeated for the batch. Only the
-// shape of x is used.
+// Lowers PositionEmbedding: the first rows of a table, one row for each time step of x, repeated
+// for the batch. Only the shape of x is used.
 static enum inf_code lower_position(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct inf_build_node slice =

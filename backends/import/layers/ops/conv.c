@@ -127,7 +127,8 @@ static enum inf_padding find_padding(const struct conv *conv)
                                             : INF_PADDING_EXPLICIT;
 }
 
-// Finds the padding before the first element with which no output depends on later inputs.
+// Finds the padding before the first element of a causal convolution, with which no output depends
+// on later inputs.
 static enum inf_code find_causal_padding(struct inf_layers_scope *scope, const struct conv *conv,
                                          int32_t *out_pad, struct inf_error *err)
 {
@@ -205,7 +206,7 @@ static enum inf_code lower_depthwise(struct inf_layers_scope *scope, struct inf_
         inf_build_describe(INF_OP_DEPTHWISE_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_conv(scope, &conv, err));
     INF_TRY(add_picture_input(scope, &conv, &node.inputs[0], err));
-    // Keras 3 gives the weight the same name as in other convolutions.
+    // Keras 3 calls the filter of a depthwise convolution "kernel", as in other convolutions.
     const char *name = "depthwise_kernel";
     if (inf_layers_weights_find(scope->context->weights, scope->prefixes[0], name) == UINT32_MAX &&
         inf_layers_weights_find(scope->context->weights, scope->prefixes[0], "kernel") !=
@@ -218,7 +219,7 @@ static enum inf_code lower_depthwise(struct inf_layers_scope *scope, struct inf_
     return finish_conv(scope, &conv, value, err);
 }
 
-// A depthwise convolution followed by a 1x1 convolution.
+// Lowers SeparableConv: a depthwise convolution followed by a 1x1 convolution.
 static enum inf_code lower_separable(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct conv conv;

@@ -65,7 +65,8 @@ static enum inf_code read_conv_lstm(struct inf_layers_scope *scope, struct conv_
     return INF_OK;
 }
 
-// Adds x [batch,time,...] with channels moved last, or back.
+// Adds a transpose of x [batch,time,...] that moves the channels to the last axis, or from there
+// back to axis 2.
 static enum inf_code convert_layout(struct inf_layers_scope *scope, bool to_last, uint32_t x,
                                     uint32_t *out_value, struct inf_error *err)
 {
@@ -73,7 +74,7 @@ static enum inf_code convert_layout(struct inf_layers_scope *scope, bool to_last
     return inf_layers_transpose(scope, x, to_last ? last : first, out_value, err);
 }
 
-// Adds x [a,b,...] as [a*b,...], with four axes.
+// Adds a reshape of x, which has five axes, from [batch,time,...] to [batch*time,...].
 static enum inf_code join_steps(struct inf_layers_scope *scope, uint32_t x, uint32_t *out_value,
                                 struct inf_error *err)
 {
@@ -86,7 +87,8 @@ static enum inf_code join_steps(struct inf_layers_scope *scope, uint32_t x, uint
     return inf_layers_reshape(scope, x, dims, INF_ARRAY_LENGTH(dims), out_value, err);
 }
 
-// Adds the contribution of all inputs to the gates: [batch,time,h,w,4*filters].
+// Adds the convolution of the inputs of all time steps with the filters of all gates. The result is
+// [batch,time,h,w,4*filters].
 static enum inf_code add_projection(struct inf_layers_scope *scope, const struct conv_lstm *lstm,
                                     uint32_t *out_value, struct inf_error *err)
 {
@@ -128,7 +130,7 @@ static enum inf_code add_split(struct inf_layers_scope *scope, uint32_t x, int32
     return inf_layers_emit_many(scope, &node, out_values, count, err);
 }
 
-// Adds one step. The gates are in, forget, cell, out: c' = forget * c + in * cell, h' = out *
+// Adds one time step. The gates are in, forget, cell, out: c' = forget * c + in * cell, h' = out *
 // activation(c'). `input` is [batch,h,w,4*filters].
 static enum inf_code add_step(struct inf_layers_scope *scope, struct conv_lstm *lstm,
                               uint32_t input, struct inf_error *err)
@@ -155,7 +157,7 @@ static enum inf_code add_step(struct inf_layers_scope *scope, struct conv_lstm *
     return inf_layers_binary(scope, INF_BINARY_MUL, gates[3], carry, &lstm->state, err);
 }
 
-// Adds all steps. Sets outputs[] to their results in the order of computation.
+// Adds all time steps. Sets outputs[] to their results in the order of computation.
 static enum inf_code add_steps(struct inf_layers_scope *scope, struct conv_lstm *lstm,
                                uint32_t *outputs, struct inf_error *err)
 {

@@ -42,7 +42,7 @@ static enum inf_code lower_dense(struct inf_layers_scope *scope, struct inf_erro
     return inf_layers_finish_activated(scope, value, err);
 }
 
-// Sets *out to the shape of one example.
+// Sets *out to the shape of one example of x: all axes except the batch axis.
 static enum inf_code find_example_shape(struct inf_layers_scope *scope, uint32_t x,
                                         struct inf_shape *out, struct inf_error *err)
 {
@@ -54,7 +54,7 @@ static enum inf_code find_example_shape(struct inf_layers_scope *scope, uint32_t
     return INF_OK;
 }
 
-// Merges all axes except the batch axis.
+// Lowers Flatten, which merges all axes except the batch axis.
 static enum inf_code lower_flatten(struct inf_layers_scope *scope, struct inf_error *err)
 {
     bool first;
@@ -185,7 +185,8 @@ static enum inf_code lower_embedding(struct inf_layers_scope *scope, struct inf_
     return inf_layers_finish_masked(scope, value, mask, err);
 }
 
-// Time steps in which all features equal the mask value become zeros and are masked.
+// Lowers Masking: time steps in which all features equal the mask value become zeros and are
+// masked.
 static enum inf_code lower_masking(struct inf_layers_scope *scope, struct inf_error *err)
 {
     float number = 0.0f;
@@ -202,8 +203,8 @@ static enum inf_code lower_masking(struct inf_layers_scope *scope, struct inf_er
     return inf_layers_finish_masked(scope, value, mask, err);
 }
 
-// Lists the sizes of a tensor with its first two axes merged, or with the first two sizes of `like`
-// restored.
+// Lists the sizes of a tensor for a reshape. Either its first two axes are merged, or its first
+// axis is replaced by the first two sizes of `like`.
 static uint32_t list_dims(const struct inf_layers_scope *scope, uint32_t x, const uint32_t *like,
                           struct inf_layers_dim dims[INF_LIMIT_RANK + 1])
 {
@@ -220,7 +221,8 @@ static uint32_t list_dims(const struct inf_layers_scope *scope, uint32_t x, cons
     return count;
 }
 
-// Merges batch and time into one axis and applies the inner layer to the result.
+// Lowers TimeDistributed: merges batch and time into one axis, and applies the inner layer to the
+// result.
 static enum inf_code lower_time_distributed(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct inf_layers_dim dims[INF_LIMIT_RANK + 1];

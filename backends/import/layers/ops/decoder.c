@@ -60,13 +60,14 @@ static enum inf_code add_normalization(const struct decoder *decoder, const char
     return inf_layers_normalize_last(&part, decoder->epsilon, *x, x, err);
 }
 
-// Adds one attention to *x. Its mask combines the call's keyword arguments `padding` and `whole`,
-// the mask of `values`, and a causal mask if `causal` is set.
+// The parameters of add_attention(), which adds one attention to *x. Its mask combines `padding`
+// (or, if the call passes no `padding`, the mask of `values`), `whole`, and a causal mask if
+// `causal` is set.
 struct block {
     const char *attention, *norm;
     const struct inf_layers_tensor *values; // keys and values; NULL: x itself
     const struct inf_layers_tensor *padding, *whole;
-    uint32_t known; // mask of the values
+    uint32_t known; // the mask of `values`
     bool causal;
 };
 

@@ -84,7 +84,8 @@ static enum inf_code lower_resizing(struct inf_layers_scope *scope, struct inf_e
     INF_TRY(inf_layers_bool(&scope->layer->config, "crop_to_aspect_ratio", &cropped, err));
     if (cropped)
         return inf_layers_fail(scope, err, INF_UNSUPPORTED, "has crop_to_aspect_ratio");
-    // Behaves like Keras, because the layer of TensorFlow.js fails in every model.
+    // Resize in the way Keras does, because TensorFlow.js itself fails in every model with this
+    // layer.
     struct inf_attrs_resize how = {
         .kind = kind == 1 ? INF_RESIZE_NEAREST : INF_RESIZE_BILINEAR,
         .half_pixel_centers = true,
@@ -138,7 +139,8 @@ enum {
     COUNT,
 };
 
-// Sets *out to [..., tokens], with 1 at the category and 0 elsewhere.
+// Sets *out to the one-hot encoding of categories, [..., tokens]: 1 at the index of the category
+// and 0 elsewhere.
 static enum inf_code emit_one_hot(struct inf_layers_scope *scope, int32_t tokens, uint32_t x,
                                   uint32_t *out_value, struct inf_error *err)
 {

@@ -70,7 +70,7 @@ static enum inf_code lower_concatenate(struct inf_layers_scope *scope, struct in
     return inf_layers_finish_masked(scope, value, merge_masks(scope), err);
 }
 
-// x / sqrt(max(sum of x^2 along axis, 1e-7))
+// Adds x / sqrt(max(sum of x^2 along axis, 1e-7)), which is x scaled to length 1.
 static enum inf_code normalize_operand(struct inf_layers_scope *scope, int32_t axis,
                                        uint32_t *value, struct inf_error *err)
 {

@@ -5,13 +5,12 @@
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/parts.h"
 
-// Adds a weight [count], or the constant `number` if the layer has no such weight.
+// Adds a constant [count] whose elements are all `number`, in place of the weight `name` that the
+// layer does not have. `count` is the number of channels.
 static enum inf_code add_weight_or_number(struct inf_layers_scope *scope, const char *name,
                                           int64_t count, float number, uint32_t *out_value,
                                           struct inf_error *err)
 {
-    // Without this weight the number of channels must be known; the shape of the moving mean
-    // determines it.
     struct inf_blob *data = inf_blob_create((size_t)count * sizeof number);
     if (data == NULL)
         return inf_layers_fail(scope, err, INF_EXHAUSTED, "no memory for its %s", name);
@@ -45,7 +44,7 @@ static enum inf_code read_norm(struct inf_layers_scope *scope, struct norm *norm
     return INF_OK;
 }
 
-// Adds x with axis `axis` swapped with the last one.
+// Adds a transpose of x that swaps axis `axis` with the last axis.
 static enum inf_code swap_axis(struct inf_layers_scope *scope, int32_t axis, uint32_t *value,
                                struct inf_error *err)
 {
@@ -110,7 +109,7 @@ static enum inf_code add_broadcast_weight(struct inf_layers_scope *scope, const 
     return inf_layers_weight(scope, name, &want, &as, out_value, err);
 }
 
-// Adds kind(value, weight).
+// Adds a binary node of kind `kind` with the operands `value` and a weight of the layer.
 static enum inf_code apply_weight(struct inf_layers_scope *scope, const struct norm *norm,
                                   enum inf_binary_kind kind, const char *name, uint32_t *value,
                                   struct inf_error *err)

@@ -21,7 +21,7 @@ struct rnn {
     uint32_t cell_count;
     bool return_sequences, return_state, backwards;
     int64_t time;
-    bool at_once;      // true: one node is used, not unrolled steps
+    bool at_once;      // true: one RNN node computes all steps; false: the steps are unrolled
     uint32_t mask;     // bool [batch,time], or INF_VALUE_NONE
     uint32_t *outputs; // output [batch,1,units] of each unrolled step, in the order of time
     uint32_t whole;    // output [batch,time,units] of all steps, if at_once is set
@@ -34,7 +34,8 @@ enum {
     BACKWARD,
 };
 
-// Adds the cells of an RNN layer. Cells have their own names; TensorFlow.js numbers them.
+// Adds the cells of an RNN layer that wraps cells. Each cell has a name of its own; TensorFlow.js
+// numbers them.
 static enum inf_code add_wrapped_cells(struct inf_layers_scope *scope, struct rnn *rnn,
                                        struct inf_error *err)
 {
@@ -278,7 +279,7 @@ static enum inf_code add_direction(struct inf_layers_scope *outer,
     const char *name = part->name;
     const char *side = direction == FORWARD ? "forward" : "backward";
     struct inf_layers_scope scope = *outer;
-    // The backward direction has its own layer, or uses the forward layer.
+    // The backward direction has an inner layer of its own, or uses the forward layer too.
     bool is_own = direction == BACKWARD && outer->layer->part_count > 1;
     scope.layer = part;
     scope.prefixes[1] = inf_layers_join(outer, "%s_%s", side, name);
@@ -329,7 +330,8 @@ static enum inf_code read_merge(struct inf_layers_scope *scope, int32_t *out_mod
     static const char *const modes[] = {"concat", "sum", "mul", "ave", NULL};
     struct inf_json member;
     *out_mode = MERGE_CONCAT;
-    // Search for the key directly, because null has a meaning here: two outputs.
+    // Search for the key here, because inf_layers_choice() ignores a null. Null means that the
+    // layer has two outputs, one for each direction.
     for (void *iterator = NULL; inf_json_next(&scope->layer->config, &iterator, &member);)
         if (inf_layers_same_word(member.key, "merge_mode") && inf_json_is_null(&member))
             *out_mode = MERGE_NONE;

@@ -20,7 +20,7 @@ struct rest {
     struct inf_onnx_frame *frame; // the names of the graph or body that contains the If
     struct inf_onnx_node *nodes;
     uint32_t count;
-    const char **outputs; // outputs of the frame that no node before the If computes
+    const char **outputs; // outputs of the frame that the If or a node after it computes
     uint32_t output_count;
 };
 
@@ -31,7 +31,7 @@ static void check_body(struct inf_onnx_scope *s, const struct inf_onnx_body *bod
                        body->graph.output_count, s->output_count);
 }
 
-// --- one branch ---
+// --- lowering one branch ---
 
 // Lowers the nodes after the If into a branch. `values` are the outputs of the If in this branch.
 static void lower_following_nodes(struct inf_onnx_scope *s, const struct rest *rest,
@@ -135,7 +135,7 @@ static void replace_broken_branch(struct inf_onnx_scope *s, struct inf_onnx_capt
     s->b.code = inner.b.code;
 }
 
-// --- both branches ---
+// --- lowering both branches, and adding the BRANCH node ---
 
 // Returns true if an output has different known ranks in the two branches.
 static bool ranks_differ(const struct inf_graph *a, const struct inf_graph *b)
@@ -198,8 +198,8 @@ static bool lower_branches(struct inf_onnx_scope *s, const struct rest *rest, ui
         replace_broken_branch(s, &captures[broken], captures[!broken].graph, reason);
     bool diverge =
         inf_build_ok(&s->b) && rest == NULL && ranks_differ(captures[0].graph, captures[1].graph);
-    // End both captures here, because the list of captured values is complete only after both
-    // branches are lowered.
+    // Add the captured values as inputs to both subgraphs here, because the list of captured values
+    // is complete only after both branches are lowered.
     for (int i = 0; i < 2; i++)
         inf_onnx_capture_end(s, &captures[i]);
     for (int i = 0; i < 2; i++) {
@@ -248,7 +248,7 @@ static void lower_if(struct inf_onnx_scope *s)
             s->lower_rest = lower_rest_in_branches;
         return;
     }
-    // Mark both attributes as used.
+    // Mark both attributes as used, because a node with unused attributes is refused.
     (void)inf_onnx_find_attr(s, "then_branch");
     (void)inf_onnx_find_attr(s, "else_branch");
     if (!inf_onnx_body_read(s, &body, condition != 0 ? "then_branch" : "else_branch"))

@@ -155,7 +155,7 @@ static uint32_t add_convolution(struct inf_onnx_scope *s, uint32_t x, uint32_t f
                        inf_build_rank(&s->b, filter));
     if (groups < 1 || groups > 1 << 24)
         inf_build_fail(&s->b, INF_INVALID, "group is %lld", (long long)groups);
-    // A filter for the depthwise operator must also match the channels of x.
+    // If each group has one channel, the number of groups must match the channels of x.
     if (inf_build_ok(&s->b) && groups > 1 && inf_build_dim(&s->b, filter, 1) == 1 &&
         inf_build_dim(&s->b, x, 1) >= 0 && inf_build_dim(&s->b, x, 1) != groups)
         inf_build_fail(&s->b, INF_INVALID, "group is %lld, x has %lld channels", (long long)groups,

@@ -6,7 +6,7 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// --- n-grams ---
+// --- operator TfIdfVectorizer, which counts n-grams ---
 
 // The n-grams of one length that TfIdfVectorizer counts, stored one after the other.
 struct grams {
@@ -39,7 +39,7 @@ static uint32_t count_grams(struct inf_onnx_scope *s, uint32_t x, const struct g
                             &places, false);
 }
 
-// The attributes of TfIdfVectorizer.
+// The attributes of a TfIdfVectorizer node.
 struct vectorizer {
     int32_t shortest, longest, skips;
     struct inf_build_ints starts, columns, pool;
@@ -132,7 +132,7 @@ static void lower_tfidf(struct inf_onnx_scope *s)
     read_vectorizer(s, &v);
     if (rank != 1 && rank != 2)
         inf_build_fail(&s->b, INF_INVALID, "x has rank %d, wanted 1 or 2", rank);
-    // Begin with zero counts of the right shape.
+    // Start the sum of the counts with zeros of the right shape.
     uint32_t zero = inf_build_binary_number(&s->b, INF_BINARY_MUL,
                                             inf_build_slice(&s->b, x, rank - 1, 0, 1, 1), 0);
     float *none;
@@ -159,7 +159,7 @@ static void lower_tfidf(struct inf_onnx_scope *s)
     s->outputs[0] = weight_counts(s, &v, sum);
 }
 
-// --- columns ---
+// --- operator ArrayFeatureExtractor, which selects columns ---
 
 static void lower_array_feature(struct inf_onnx_scope *s)
 {

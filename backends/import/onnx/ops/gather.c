@@ -112,7 +112,8 @@ static void lower_topk(struct inf_onnx_scope *s)
     node.output_count = 2;
     node.attrs.topk.axis = inf_onnx_attr_int(s, "axis", -1);
     node.attrs.topk.smallest = inf_onnx_attr_int(s, "largest", 1) == 0;
-    (void)inf_onnx_find_attr(s, "sorted"); // if it is 0, any order is allowed
+    // "sorted" is not needed: if it is 0, any order is allowed.
+    (void)inf_onnx_find_attr(s, "sorted");
     inf_build_emit(&s->b, &node, values);
     s->outputs[0] = values[0];
     if (s->output_count > 1)

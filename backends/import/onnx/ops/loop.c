@@ -35,7 +35,8 @@ static struct inf_onnx_stack *make_stacks(struct inf_onnx_scope *s, uint32_t cou
     return stacks;
 }
 
-// Adds a value of one element as a scalar. `value` may be INF_VALUE_NONE.
+// Adds a reshape of `value`, which has one element, to a scalar. Returns `value` itself if it is a
+// scalar or INF_VALUE_NONE.
 static uint32_t make_scalar(struct inf_onnx_scope *s, uint32_t value)
 {
     bool is_one =
@@ -43,7 +44,7 @@ static uint32_t make_scalar(struct inf_onnx_scope *s, uint32_t value)
     return is_one ? value : inf_build_reshape(&s->b, value, NULL, 0);
 }
 
-// --- Loop ---
+// --- operator Loop ---
 
 // Unrolls the loop. If the condition depends on values that are known only at run time, returns
 // false without setting outputs.
@@ -118,7 +119,7 @@ static void lower_loop(struct inf_onnx_scope *s)
     inf_onnx_loop_lower(s, &loop, s->outputs);
 }
 
-// --- Scan ---
+// --- operator Scan ---
 
 // The attributes of a Scan.
 struct scan {
@@ -169,7 +170,7 @@ static void unroll_scan(struct inf_onnx_scope *s, const struct inf_onnx_body *bo
         results[scan->carried + i] = inf_onnx_stack_join(s, &stacks[i], 0);
 }
 
-// Lowers one scan. The inputs are the carried values, then the scan inputs.
+// Lowers a Scan without a batch axis. The inputs are the carried values, then the scan inputs.
 static void lower_one_scan(struct inf_onnx_scope *s, struct inf_onnx_body *body,
                            const struct scan *scan, const uint32_t *values, uint32_t *results)
 {

@@ -44,7 +44,7 @@ static void lower_compare(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_compare(&s->b, (enum inf_compare_kind)s->op->kind, s->inputs[0], b);
 }
 
-// Lowers Max, Min and Sum, which combine one operand after the other.
+// Lowers Max, Min and Sum, which combine the first two operands, then the result with the next one.
 static void lower_chain(struct inf_onnx_scope *s)
 {
     uint32_t y = s->inputs[0];
@@ -158,7 +158,7 @@ static void lower_einsum(struct inf_onnx_scope *s)
                                          s->input_count, s->outputs, s->b.err);
 }
 
-// Adds the elements at one row and column of matrices [..., n, n].
+// Adds nodes that take the element at one row and column of each matrix in x [..., n, n].
 static uint32_t add_element(struct inf_onnx_scope *s, uint32_t x, int32_t rank, int64_t row,
                             int64_t column)
 {
@@ -167,7 +167,7 @@ static uint32_t add_element(struct inf_onnx_scope *s, uint32_t x, int32_t rank, 
     return inf_build_squeeze(&s->b, part, (int64_t[]){rank - 2, rank - 1}, 2);
 }
 
-// Expands small determinants by minors, from the last row up.
+// Lowers Det: expands the determinants of small matrices by minors, from the last row up.
 static void lower_det(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], minors[1 << DET_MAX];

@@ -9,7 +9,7 @@
 // The largest number of elements in a patch. The filter has the square of this number.
 #define PATCH_MAX 1024
 
-// The arrangement of patches in an image, by spatial axis.
+// The arrangement of patches in an image; arrays are indexed by spatial axis.
 struct columns {
     int32_t axes;
     int64_t image[INF_LIMIT_RANK], block[INF_LIMIT_RANK];
@@ -94,8 +94,8 @@ static uint32_t add_placing_filter(struct inf_onnx_scope *s, const struct column
     return inf_build_cast(&s->b, filter, dtype);
 }
 
-// Sums patches [n, c * patch, places] at their positions. This is a transposed convolution of each
-// channel with a filter of ones and zeros.
+// Lowers Col2Im: sums patches [n, c * patch, places] at their positions. This is a transposed
+// convolution of each channel with a filter of ones and zeros.
 static void lower_col2im(struct inf_onnx_scope *s)
 {
     struct columns columns = {0};

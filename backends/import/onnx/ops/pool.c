@@ -132,7 +132,7 @@ static void lower_pool(struct inf_onnx_scope *s)
     bool is_average = s->op->kind == INF_POOL_AVERAGE;
     bool ceil_mode = inf_onnx_attr_int(s, "ceil_mode", 0) != 0;
     bool count_pads = is_average && inf_onnx_attr_int(s, "count_include_pad", 0) != 0;
-    (void)inf_onnx_find_attr(s, "storage_order"); // concerns indices only
+    (void)inf_onnx_find_attr(s, "storage_order"); // affects only the output of indices
     count_pads = count_pads && is_padded(&window);
     if (!inf_build_ok(&s->b))
         return;

@@ -6,7 +6,7 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Reductions that are not in enum inf_reduce_kind.
+// Kinds of reductions that the graph has no operator for; they are built from other reductions.
 enum {
     KIND_L1 = 100,
     KIND_L2,
@@ -15,7 +15,7 @@ enum {
     KIND_SUM_SQUARE,
 };
 
-// Returns the first opset in which the axes are an input.
+// Returns the first opset in which the node's operator takes the axes as an input.
 static int64_t find_axes_input_opset(const struct inf_onnx_scope *s)
 {
     return s->op->kind == INF_REDUCE_SUM ? 13 : 18;
@@ -130,7 +130,8 @@ static void lower_arg(struct inf_onnx_scope *s)
     node.attrs.arg.keep_dims = inf_onnx_attr_int(s, "keepdims", 1) != 0;
     node.attrs.arg.dtype = INF_DTYPE_I64;
     uint32_t y = inf_build_value(&s->b, &node);
-    if (last) // the result is the first one along the reversed axis
+    // `y` is the position of the first extreme in x reversed; the caller wants the last one in x.
+    if (last)
         y = inf_build_sub(&s->b, inf_build_scalar(&s->b, INF_DTYPE_I64, (double)(size - 1)), y);
     s->outputs[0] = y;
 }
@@ -140,7 +141,7 @@ static uint32_t add_softmax(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
 {
     if (s->op->kind < 2)
         return inf_build_softmax(&s->b, x, axis, s->op->kind == 1);
-    // Hardmax: 1 at the first largest element along the axis, 0 elsewhere.
+    // Lower Hardmax: 1 at the first largest element along the axis, 0 elsewhere.
     int32_t rank = inf_build_rank(&s->b, x);
     struct inf_build_node node = inf_build_describe_list(INF_OP_ARG, &x, 1);
     node.attrs.arg.axis = axis;

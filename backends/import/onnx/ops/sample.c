@@ -25,7 +25,7 @@ static int find_text(struct inf_onnx_scope *s, const char *name, const char *con
 
 static void lower_grid_sample(struct inf_onnx_scope *s)
 {
-    // Opset 20 renamed the second name of each pair to the first name.
+    // Each mode has two names: the name since opset 20, and the older one.
     static const char *const modes[] = {"linear",  "bilinear", "nearest",
                                         "nearest", "cubic",    "bicubic"};
     static const enum inf_sample_kind kinds[] = {INF_SAMPLE_LINEAR, INF_SAMPLE_NEAREST,
@@ -44,9 +44,9 @@ static void lower_grid_sample(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
 }
 
-// Adds the coordinates of `size` ([1], i32) pixels along axis `axis` of a tensor of rank `axes`.
-// They are the pixel centres between -1 and 1, or go exactly from -1 to 1. All other axes have size
-// 1.
+// Adds the coordinates of `size` (a value [1], i32) pixels along axis `axis`, as a tensor of rank
+// `axes` whose other axes have size 1. Coordinates run from -1 to 1: from edge to edge, so that
+// pixels are at their centres, or with align_corners from the first pixel to the last.
 static uint32_t add_positions(struct inf_onnx_scope *s, uint32_t size, enum inf_dtype dtype,
                               int32_t axis, int32_t axes)
 {
@@ -69,8 +69,8 @@ static uint32_t add_positions(struct inf_onnx_scope *s, uint32_t size, enum inf_
     return inf_build_reshape(&s->b, at, shape, axes);
 }
 
-// Lowers AffineGrid: multiplies the position of every pixel of y by theta. The last spatial axis
-// comes first.
+// Lowers AffineGrid: multiplies the position of every pixel of y by theta. In positions the
+// coordinate along the last spatial axis comes first.
 static void lower_affine_grid(struct inf_onnx_scope *s)
 {
     uint32_t theta = s->inputs[0], size = inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_I32);
@@ -119,9 +119,9 @@ static void lower_roi_align(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
 }
 
-// --- non-maximum suppression ---
+// --- operator NonMaxSuppression ---
 
-// The scalar inputs of a suppression.
+// The scalar inputs of NonMaxSuppression, as values.
 struct nms {
     uint32_t most, overlap, threshold;
 };
@@ -157,7 +157,7 @@ static uint32_t convert_to_corners(struct inf_onnx_scope *s, uint32_t boxes)
     return inf_build_concat(&s->b, sides, 4, 2);
 }
 
-// Adds one slice of axis 0, without the axis.
+// Adds slice number `index` along axis 0 of x, without that axis.
 static uint32_t take_slice(struct inf_onnx_scope *s, uint32_t x, int64_t index)
 {
     return inf_build_squeeze(&s->b, inf_build_slice(&s->b, x, 0, index, index + 1, 1),
@@ -208,7 +208,7 @@ static void lower_nms(struct inf_onnx_scope *s)
         s->outputs[0] = inf_build_concat(&s->b, rows, count, 0);
 }
 
-// --- windows of signals ---
+// --- window functions for signals ---
 
 // Lowers a window function: one period of a sum of cosines over `size` elements.
 static void lower_window(struct inf_onnx_scope *s)

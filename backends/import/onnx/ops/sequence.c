@@ -23,7 +23,8 @@ static uint32_t *make_list(struct inf_onnx_scope *s, uint32_t count)
     return list;
 }
 
-// Adds a sequence of `values`, a list made by make_list().
+// Adds a sequence of the `count` tensors in `values`, a list made by make_list(). Returns its
+// number.
 static uint32_t add_sequence(struct inf_onnx_scope *s, const uint32_t *values, uint32_t count)
 {
     struct inf_onnx_sequences *all = &s->import->sequences;

@@ -6,7 +6,7 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// --- reshape ---
+// --- operator Reshape ---
 
 // Adds a constant shape in which 0 is replaced by the dimension of x.
 static uint32_t resolve_const_shape(struct inf_onnx_scope *s, uint32_t x,
@@ -86,7 +86,7 @@ static void lower_flatten(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_flatten(&s->b, s->inputs[0], axis);
 }
 
-// --- axes of size 1 ---
+// --- operators that insert or remove axes of size 1 ---
 
 // Reads axes from the attribute (old versions) or the second input (new versions). Converts them to
 // nonnegative axes of x, or of the result if axes are inserted.

@@ -24,7 +24,8 @@ static uint32_t take_part(struct inf_onnx_scope *s, uint32_t x, int32_t part, in
     return inf_build_transpose(&s->b, x, perm, rank - 1);
 }
 
-// Joins parts to y. The last axis of the parts is axis `axis` of y.
+// Joins the real and the imaginary part (if any) to y, as its last axis. The last axis of the parts
+// is axis `axis` of y.
 static uint32_t join_parts(struct inf_onnx_scope *s, const uint32_t *parts, uint32_t count,
                            int32_t axis)
 {
@@ -39,7 +40,7 @@ static uint32_t join_parts(struct inf_onnx_scope *s, const uint32_t *parts, uint
     return inf_build_transpose(&s->b, y, perm, rank);
 }
 
-// Returns the number of parts of x: 1 if it is real, 2 if it is complex.
+// Returns the number of parts of x, the size of its last axis: 1 if x is real, 2 if it is complex.
 static int64_t count_parts(struct inf_onnx_scope *s, uint32_t x)
 {
     int64_t parts = inf_build_known_dim(&s->b, x, -1);
@@ -99,7 +100,7 @@ static void lower_dft(struct inf_onnx_scope *s)
             &s->b, join_parts(s, parts, parts[1] == INF_VALUE_NONE ? 1 : 2, axis), dtype);
 }
 
-// --- short-time transforms ---
+// --- operator STFT, the short-time Fourier transform ---
 
 // Adds filters [length,1,1,2*terms]: the cosines of all terms, then their sines, negated as in
 // e^-it.

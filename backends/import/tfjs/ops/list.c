@@ -32,7 +32,7 @@ static enum inf_code emit_concat(struct inf_tfjs_scope *scope, uint32_t a, uint3
     return emit_node(scope, INF_OP_CONCAT, a, b, out, err);
 }
 
-// A range of the items of a list, which is a tensor whose first axis counts the items.
+// A range of the items of a list. A list is a tensor whose first axis counts the items.
 struct part {
     uint32_t x;
     int64_t begin, end;
@@ -142,7 +142,7 @@ static enum inf_code emit_lengths(struct inf_tfjs_scope *scope, uint32_t list, u
     return emit_node(scope, INF_OP_FILL, count, length, out, err);
 }
 
-// --- TensorList ---
+// --- operators on a TensorList ---
 
 static enum inf_code lower_reserve(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
@@ -177,7 +177,8 @@ static enum inf_code lower_length(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_result(scope, value, err);
 }
 
-// Lowers reading the items at one index or several. The inputs are list, indices.
+// Lowers TensorList operators that read the items at one index or several. The inputs are list,
+// indices.
 static enum inf_code lower_get(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -215,7 +216,7 @@ static enum inf_code lower_pop(struct inf_tfjs_scope *scope, struct inf_error *e
     return emit_part(scope, &last, &values[1], err);
 }
 
-// Lowers a resize: truncates the list, or appends zero items.
+// Lowers TensorListResize: truncates the list, or appends zero items.
 static enum inf_code lower_resize(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t length, kept, missing, dims, shape, zero, zeros, value;
@@ -250,7 +251,7 @@ static enum inf_code lower_list_scatter(struct inf_tfjs_scope *scope, struct inf
     uint32_t length, value;
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, 0, &length, err));
     if (scope->input_count > 3) {
-        // Take the maximum, because a number of -1 means as many items as needed.
+        // Replace a negative number of items by 0: -1 means as many items as needed.
         INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MAX, length, scope->inputs[3], &length, err));
     }
     INF_TRY(emit_list(scope, length, &item, inf_tfjs_input(scope, 0)->dtype, &value, err));
@@ -286,7 +287,7 @@ static enum inf_code lower_list_split(struct inf_tfjs_scope *scope, struct inf_e
     return inf_tfjs_result(scope, value, err);
 }
 
-// --- TensorArray: the handle is the first input, the flow value the last one ---
+// --- operators on a TensorArray: the first input is the handle, the last one the flow value ---
 
 static enum inf_code lower_array(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
@@ -304,7 +305,8 @@ static enum inf_code lower_array(struct inf_tfjs_scope *scope, struct inf_error 
     return emit_list(scope, scope->inputs[0], &item, dtype, &values[1], err);
 }
 
-// Lowers a write. The inputs are handle, index or indices, items, flow.
+// Lowers TensorArray operators that write items. The inputs are handle, index or indices, items,
+// flow.
 static enum inf_code lower_array_write(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     int64_t grows;
@@ -316,7 +318,7 @@ static enum inf_code lower_array_write(struct inf_tfjs_scope *scope, struct inf_
     return inf_tfjs_result(scope, value, err);
 }
 
-// Lowers a read. The inputs are handle, index or indices, flow.
+// Lowers TensorArray operators that read items. The inputs are handle, index or indices, flow.
 static enum inf_code lower_array_read(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -324,7 +326,7 @@ static enum inf_code lower_array_read(struct inf_tfjs_scope *scope, struct inf_e
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Lowers a split. The inputs are handle, tensor, lengths, flow.
+// Lowers TensorArraySplit. The inputs are handle, tensor, lengths, flow.
 static enum inf_code lower_array_split(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;

@@ -24,7 +24,7 @@ static const struct inf_tfjs_table *find_table(const struct inf_tfjs_scope *scop
     return node->table;
 }
 
-// The contents of a table.
+// The keys and values of the hash table that a lookup reads.
 struct contents {
     const struct inf_weight *keys, *values;
     uint32_t count;  // number of keys, including duplicates
@@ -166,7 +166,7 @@ static enum inf_code emit_find(struct inf_tfjs_scope *scope, const struct conten
     return emit_binary_op(scope, INF_OP_RESHAPE, *out_value, shape, out_value, err);
 }
 
-// Lowers a lookup. The inputs are table, keys, default.
+// Lowers LookupTableFind. The inputs are table, keys, default.
 static enum inf_code lower_find(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct contents contents = {.order = NULL};

@@ -131,7 +131,7 @@ static enum inf_code lower_lrn(struct inf_tfjs_scope *scope, struct inf_error *e
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// --- images ---
+// --- operators on images ---
 
 // Reads "bilinear" or "nearest", in upper or lower case.
 static enum inf_code read_method(struct inf_tfjs_scope *scope, const char *key,
@@ -192,7 +192,7 @@ static enum inf_code lower_space_batch(struct inf_tfjs_scope *scope, struct inf_
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// --- filled tensors ---
+// --- operators that create filled tensors ---
 
 // Lowers Ones and Zeros.
 static enum inf_code lower_full(struct inf_tfjs_scope *scope, struct inf_error *err)
