@@ -63,7 +63,7 @@ struct inferd_error {
     // docs/reference/protocol.md.
     char reason[32];
     char text[1024];         // one line, for people
-    uint32_t retry_after_ms; // how long to wait before trying again; 0: unknown
+    uint32_t retry_after_ms; // suggested delay before trying again, in milliseconds; 0: unknown
 };
 
 // Element types of tensors.
@@ -124,6 +124,12 @@ INFERD_API inferd_dtype inferd_dtype_parse(const char *name);
 // /run/inferd/inferd.sock. Blocks until the daemon has answered the greeting, at most 10 s. *client
 // is closed with inferd_close().
 INFERD_API int inferd_connect(inferd_client **client, const char *path, struct inferd_error *err);
+
+// Connects like inferd_connect(), but waits at most `timeout_ms` milliseconds for the daemon's
+// greeting (0: 10 s, as inferd_connect() does). Later questions of this client about models,
+// devices and settings also wait at most that long for their answers.
+INFERD_API int inferd_connect_timeout(inferd_client **client, const char *path, uint64_t timeout_ms,
+                                      struct inferd_error *err);
 
 // Closes the connection and frees the client, its memory and its results. Requests in flight are
 // cancelled, and their callbacks are not called. NULL is allowed.
@@ -210,10 +216,12 @@ typedef struct inferd_statistics {
 INFERD_API void inferd_client_statistics(const inferd_client *client,
                                          inferd_statistics *statistics);
 
-// --- inference ---
+// --- running models (inference) ---
 
 // Tensors of 16 KiB and more are sent through shared memory, smaller tensors through the socket.
 // Tensors in inferd_memory are not copied at all.
+//
+// The names of tensors may have or lack the ":0" that TensorFlow adds, whichever the model has.
 //
 // The library learns how much room the outputs of a model need. The first request with large
 // outputs takes one or two more round trips; the model still runs only once.
@@ -234,7 +242,7 @@ typedef struct inferd_request {
     const char *model;
     const char *version; // NULL: the newest version
     const char *device;  // NULL: the device on which the model is placed
-    const char *id;      // any text, returned with the result; NULL: none
+    const char *id;      // any text, which inferd_result_id() returns; NULL: none
     const inferd_tensor *inputs;
     size_t input_count;
     // The names of the outputs to return. If `memory` and `data` of an output are set, the daemon
@@ -244,8 +252,8 @@ typedef struct inferd_request {
     size_t output_count;
     uint64_t timeout_ms; // from the call to the answer; 0: no timeout
     inferd_priority priority;
-    // NULL: no session. Outputs that belong to a pair of the session are returned only if `outputs`
-    // names them, and need `memory` if they do not fit an answer.
+    // Session of the request; NULL: none. Outputs that belong to a pair of the session are returned
+    // only if `outputs` names them, and need `memory` if they do not fit an answer.
     inferd_session *session;
     uint64_t
         // Requests of this client with the same key are answered in the order in which they were
@@ -312,14 +320,14 @@ INFERD_API int inferd_process(inferd_client *client, struct inferd_error *err);
 // Without a thread, the call processes answers.
 INFERD_API int inferd_wait(inferd_client *client, struct inferd_error *err);
 
-// --- results ---
+// --- results of inferences ---
 
 // Times of one inference in nanoseconds.
 typedef struct inferd_timing {
-    uint64_t queue_ns;   // the request waited in the daemon's queue
-    uint64_t input_ns;   // the daemon prepared the inputs
-    uint64_t compute_ns; // the model ran
-    uint64_t output_ns;  // the daemon wrote the outputs
+    uint64_t queue_ns;   // how long the request waited in the daemon's queue
+    uint64_t input_ns;   // how long the daemon prepared the inputs
+    uint64_t compute_ns; // how long the model ran
+    uint64_t output_ns;  // how long the daemon wrote the outputs
     uint64_t total_ns;   // from the call to the answer, measured by the library
 } inferd_timing;
 
@@ -338,7 +346,7 @@ INFERD_API const char *inferd_result_model_version(const inferd_result *result);
 INFERD_API const char *inferd_result_device(const inferd_result *result);
 // Returns the precision that the answer was computed in: "fp32", "fp16", "bf16" or "int8".
 INFERD_API const char *inferd_result_precision(const inferd_result *result);
-// Returns the id of the request; "": it had none.
+// Returns the id that the request contained; "" if it had none.
 INFERD_API const char *inferd_result_id(const inferd_result *result);
 // Returns the times of the inference.
 INFERD_API inferd_timing inferd_result_timing(const inferd_result *result);
@@ -352,9 +360,9 @@ INFERD_API unsigned inferd_result_padded_size(const inferd_result *result);
 enum inferd_result_flag {
     INFERD_PADDED = 1, // padding rows were added, because the larger batch size is faster
     INFERD_SPLIT = 2,  // the rows were computed in several runs
-    // Computed again in fp32, because the reduced precision gave non-finite values.
+    // The answer was computed again in fp32, because the reduced precision gave non-finite values.
     INFERD_RECOMPUTED = 4,
-    INFERD_MOVED = 8 // computed on another device, because the first device failed
+    INFERD_MOVED = 8 // the request ran on another device, because the first device failed
 };
 // Returns a combination of bits of enum inferd_result_flag. Later daemons may set other bits.
 INFERD_API unsigned inferd_result_flags(const inferd_result *result);
@@ -383,8 +391,8 @@ INFERD_API void inferd_memory_free(inferd_memory *memory);
 
 // --- sessions ---
 
-// A pair consists of an output of a model and an input: the value of the output becomes the input
-// of the session's next request. The value stays in the daemon.
+// A state pair of a session: the value of the output `output` becomes the input `input` of the
+// session's next request. The value stays in the daemon.
 //
 //   inferd_session_state state = {.output = "stateN", .input = "state", .rank = 3,
 //                                 .shape = {2, 1, 128}};
@@ -397,11 +405,11 @@ INFERD_API void inferd_memory_free(inferd_memory *memory);
 // send the input itself.
 typedef struct inferd_session_state {
     const char *output, *input;
-    int rank; // -1: the shape that the model declares, if it is known
+    int rank; // rank of the input; -1: use the shape that the model declares, if it is known
     int64_t shape[INFERD_RANK_MAX];
 } inferd_session_state;
 
-// Opens a session with these pairs. A session without pairs is useful with
+// Opens a session with `count` state pairs. A session without pairs is useful with
 // inferd_tensor.session_tensor. Requests of a session run one after the other, in the order in
 // which they were sent. A request that fails changes nothing in the session. A session ends with
 // its connection. Blocks until the daemon has answered, at most 10 s. The caller closes *session
@@ -428,9 +436,9 @@ INFERD_API void inferd_session_close(inferd_session *session);
 // The inputs and outputs of a model.
 typedef struct inferd_model_info {
     char name[65], version[24];
-    char platform[48]; // the file format
+    char platform[48]; // format of the model file
     size_t input_count, output_count;
-    inferd_tensor *inputs, *outputs; // name, dtype and shape (-1: any size); no data
+    inferd_tensor *inputs, *outputs; // only name, dtype and shape are set; a size of -1: any size
 } inferd_model_info;
 
 // Returns the description of a model. Free it with inferd_model_info_free().
@@ -443,16 +451,17 @@ INFERD_API void inferd_model_info_free(inferd_model_info *info);
 INFERD_API int inferd_model_ready(inferd_client *client, const char *name, const char *version,
                                   bool *ready, struct inferd_error *err);
 
-// One model in the list.
+// One row of the list of models.
 typedef struct inferd_model_row {
     char name[65], version[24];
-    char state[16];    // "UNKNOWN", "LOADING", "READY", "UNLOADING", "UNAVAILABLE"
+    char state[16];    // "LOADING", "WARMING", "READY", "IDLE" or "UNAVAILABLE"
     char reason[256];  // why the model is not ready; "": the model is ready
     char device[32];   // the device on which the model is placed
-    char platform[48]; // the file format
+    char platform[48]; // format of the model file
     uint64_t memory_bytes;
     uint64_t requests; // inferences since the model was loaded
     uint64_t macs;     // multiply-adds of one inference; 0: unknown
+    char labels[256];  // labels of this version, separated by commas
 } inferd_model_row;
 
 // Lists the models of the daemon. The caller frees *rows with free().
@@ -464,9 +473,11 @@ INFERD_API int inferd_models(inferd_client *client, inferd_model_row **rows, siz
 typedef void (*inferd_progress)(void *context, const char *stage, unsigned percent);
 
 // Loads or reloads a model, and blocks until it is ready or has failed, without a limit. `path` is
-// a model file or folder that the daemon can read; if `path` is NULL, the daemon searches its
-// repository. If `device` is NULL, the daemon chooses its default device. `progress` may be NULL.
-// Needs the admin socket.
+// a model file, or a directory laid out as in a repository; if `path` is NULL, the daemon searches
+// its repository. The daemon receives a descriptor of the directory, so that directories that are
+// hidden from it, such as those below /home and /tmp, can be used; but its user must be able to
+// read the files. If `device` is NULL, the daemon chooses its default device. `progress` may be
+// NULL. Needs the admin socket.
 INFERD_API int inferd_load(inferd_client *client, const char *name, const char *path,
                            const char *device, inferd_progress progress, void *context,
                            struct inferd_error *err);
@@ -476,7 +487,7 @@ INFERD_API int inferd_load(inferd_client *client, const char *name, const char *
 INFERD_API int inferd_unload(inferd_client *client, const char *name, const char *version,
                              struct inferd_error *err);
 
-// One device in the list.
+// One row of the list of devices.
 typedef struct inferd_device_row {
     char name[32], backend[16], kind[16], description[128];
     // "ok", "lost" (the driver lost the device), "quarantined" (lost repeatedly)
@@ -530,14 +541,14 @@ typedef struct inferd_server_status {
 // The memory of one device, counted as tf.memory() of TensorFlow.js does.
 typedef struct inferd_memory_row {
     char device[32];
-    unsigned num_tensors;      // constants of the models placed on it
-    unsigned num_data_buffers; // allocations: constants, weights in kernel layouts, arenas
+    unsigned num_tensors;      // number of constants of the models on this device
+    unsigned num_data_buffers; // number of allocations: constants, packs, arenas
     uint64_t num_bytes;        // the sum of constant_bytes, weight_bytes and buffer_bytes
     uint64_t constant_bytes;   // constants in the format of the model file
     uint64_t weight_bytes;     // weights in the layouts that kernels read
     uint64_t buffer_bytes;     // arenas and other buffers
     uint64_t budget_bytes;     // memory of the device; 0: it uses the memory of the host
-    uint64_t peak_bytes;       // the maximum of num_bytes
+    uint64_t peak_bytes;       // the maximum of num_bytes so far
 } inferd_memory_row;
 
 // Memory of the daemon that belongs to no device.
@@ -563,22 +574,104 @@ typedef struct inferd_checks {
     // Answers that the daemon should have checked but did not, because the queue of checks was
     // full.
     uint64_t answers_unchecked;
-    uint64_t
-        models_demoted; // models set to fp32, because a reduced precision gave non-finite values
+    // Number of models set to fp32, because a reduced precision gave non-finite values.
+    uint64_t models_demoted;
 } inferd_checks;
 
 // Copies the results of the daemon's checks to *checks.
 INFERD_API int inferd_status_checks(inferd_client *client, inferd_checks *checks,
                                     struct inferd_error *err);
 
-// --- placement ---
+// Reads the metrics of the daemon as a text in a format: "prometheus" (text format 0.0.4),
+// "openmetrics" (1.0) or "json"; NULL: "prometheus". *text ends with NUL, which *size (may be NULL)
+// does not count. The caller frees *text with free(). On the admin socket the text has the metrics
+// of all models and users; on the data socket, those of the models that the caller's user has used.
+INFERD_API int inferd_metrics(inferd_client *client, const char *format, char **text, size_t *size,
+                              struct inferd_error *err);
+
+// --- requests and connections of the daemon ---
+// On the admin socket these functions see the connections of all users. On the data socket they see
+// only the connections of the caller's user.
+
+// A request in flight.
+typedef struct inferd_request_row {
+    uint64_t client_id; // number of the request's connection, as in inferd_clients()
+    uint64_t stream_id; // number of the request on its connection
+    unsigned uid;
+    int pid;         // process that opened the connection
+    char method[32]; // name of the method, such as "ModelInfer"
+    // Model, version and device. They are empty if the request runs no model, or while its data is
+    // arriving.
+    char model[65], version[65], device[32];
+    // "upload" (its data is arriving), "session" (waits for an earlier request of its session),
+    // "queue" (waits for the device), "run", "load", "wait" (waits for an event), or "ending"
+    // (answered, but not finished in the daemon).
+    char phase[16];
+    char id[72];         // id that the client gave the request, cut to 64 bytes
+    uint64_t age_ns;     // time since the daemon accepted the request
+    uint64_t data_bytes; // bytes of data that the daemon received with the request
+    unsigned rows;       // rows that the daemon can batch with other requests; 0: none
+} inferd_request_row;
+
+// Lists the requests in flight, oldest first. The caller frees *rows with free(). The list is
+// bounded: *left_out is the number of requests that the daemon left out. `left_out` may be NULL.
+INFERD_API int inferd_requests(inferd_client *client, inferd_request_row **rows, size_t *count,
+                               size_t *left_out, struct inferd_error *err);
+
+// A connection to the daemon.
+typedef struct inferd_client_row {
+    uint64_t client_id; // number of the connection; not reused while the daemon runs
+    unsigned uid;
+    int pid;       // process that opened the connection
+    char name[72]; // name that the client sent in its greeting, cut to 64 bytes
+    char role[16]; // "client", or "admin" on the admin socket
+    unsigned in_flight, regions, sessions;
+    uint64_t age_ns;       // time since the client connected
+    uint64_t requests;     // number of requests since the client connected
+    uint64_t data_bytes;   // bytes of data of these requests
+    uint64_t unread_bytes; // bytes of replies that the client has not read
+    uint64_t region_bytes; // bytes of shared memory that the client registered
+} inferd_client_row;
+
+// Lists the connections, oldest first. The caller frees *rows with free(). *left_out is the number
+// of connections that the daemon left out. `left_out` may be NULL.
+INFERD_API int inferd_clients(inferd_client *client, inferd_client_row **rows, size_t *count,
+                              size_t *left_out, struct inferd_error *err);
+
+// Reads a report of the daemon as a JSON text that ends with NUL. *size is its length without the
+// NUL; `size` may be NULL. The caller frees *text with free(). Topics:
+//   "slow"  a list of inferences: first those that took longer than the daemon's setting slow_ms,
+//           newest first, then the slowest inferences of each model; times are in nanoseconds
+INFERD_API int inferd_report(inferd_client *client, const char *topic, char **text, size_t *size,
+                             struct inferd_error *err);
+
+// Reads the events after the event number `after` (0: all that the daemon remembers) as a JSON text
+// that ends with NUL: an object with "events", a list; "last", the value of `after` for the next
+// call; and "lost", the number of events after `after` that the daemon has forgotten. If `wait` is
+// true and there is no event after `after`, blocks until one occurs, without a time limit. The
+// caller frees *text with free().
+INFERD_API int inferd_event_log(inferd_client *client, uint64_t after, bool wait, char **text,
+                                struct inferd_error *err);
+
+// Cancels a request that inferd_requests() lists, of any connection. The client that sent the
+// request gets the error INFERD_CANCELLED, with the reason BY_ADMIN if the caller uses the admin
+// socket.
+INFERD_API int inferd_cancel_request(inferd_client *client, uint64_t client_id, uint64_t stream_id,
+                                     struct inferd_error *err);
+
+// Closes a connection that inferd_clients() lists, except the caller's own. The requests of the
+// connection are cancelled. The client is not prevented from reconnecting.
+INFERD_API int inferd_disconnect_client(inferd_client *client, uint64_t client_id,
+                                        struct inferd_error *err);
+
+// --- placement: where the daemon runs a model, and why ---
 
 // A device that the daemon considered when it chose where to run a model.
 typedef struct inferd_candidate {
     char device[32], backend[16], kind[16], precision[8];
     char verdict[16];   // "chosen", "slower", "wrong", "refused", "left out", "not asked"
     char reason[192];   // why the daemon did not choose this device
-    unsigned runs;      // timed runs
+    unsigned runs;      // number of timed runs
     uint64_t prior_ns;  // run time expected from the speed of the device; 0: unknown
     uint64_t first_ns;  // time of the first run, which includes compilation; 0: not measured
     uint64_t median_ns; // median time of a run; 0: not measured
@@ -590,8 +683,8 @@ typedef struct inferd_candidate {
 // computes its nodes.
 typedef struct inferd_declined {
     char op[32];
-    unsigned nodes;  // how many nodes of the model use it
-    char device[32]; // where they run instead
+    unsigned nodes;  // how many nodes of the model use this operator
+    char device[32]; // the device that runs these nodes instead
     char reason[192];
 } inferd_declined;
 
@@ -607,7 +700,7 @@ typedef struct inferd_setting {
 typedef struct inferd_placement {
     char name[65], version[24], device[32], backend[16], precision[8];
     char precision_reason[192]; // why the daemon chose this precision
-    char policy[16];            // "latency", "throughput", "stability", "memory"
+    char policy[16];            // goal: "latency", "throughput", "stability" or "memory"
     // How the device was chosen: "pinned", "rule", "race" (a timing comparison of devices),
     // "memory" (the result of a timing comparison at an earlier start of the daemon).
     char source[16];
@@ -616,8 +709,8 @@ typedef struct inferd_placement {
     char rule_device[32], rule_reason[192];
     uint64_t macs;        // multiply-adds of one inference
     uint64_t const_bytes; // bytes of the model's constants
-    unsigned steps;       // steps of the compiled program
-    unsigned interpreted; // nodes that run one by one, because their shapes depend on values
+    unsigned steps;       // number of steps of the compiled program
+    unsigned interpreted; // number of nodes run one by one, because their shapes depend on values
     // Counts of nodes whose inputs have fewer than 128 elements (WebGL) and fewer than 1000
     // elements (WebGPU): TensorFlow.js would run these nodes on the CPU.
     unsigned small_ops_webgl, small_ops_webgpu;
@@ -677,10 +770,10 @@ typedef struct inferd_node {
     char inputs[256];  // shapes of all inputs, separated by commas
     uint64_t start_ns; // nanoseconds from the start of the run to the start of the node
     uint64_t time_ns;
-    uint64_t macs;      // multiply-adds
-    uint64_t bytes;     // bytes of the outputs
-    uint64_t nan_count; // elements of the output that are NaN
-    uint64_t inf_count; // elements of the output that are infinite
+    uint64_t macs;      // number of multiply-adds that the node computes
+    uint64_t bytes;     // size of the node's outputs in bytes
+    uint64_t nan_count; // number of elements of the outputs that are NaN
+    uint64_t inf_count; // number of elements of the outputs that are infinite
     double min, max;    // minimum and maximum of the finite elements
     double max_abs; // only in mode "diff": the largest absolute difference between the two devices
     double max_rel; // only in mode "diff": the largest relative difference between the two devices
@@ -716,7 +809,7 @@ INFERD_API int inferd_inspect(inferd_client *client, const inferd_inspect_reques
                               inferd_node_callback callback, void *context,
                               struct inferd_error *err);
 
-// --- environment ---
+// --- facts about the machine, and flags of the daemon ---
 
 // A fact that the daemon found out about the machine, such as "cpu.isa" with the value "avx2 fma".
 typedef struct inferd_host_fact {
@@ -730,8 +823,8 @@ typedef struct inferd_flag {
     // The source of the value: "default", "facts" (detected on the machine), "derived" (computed
     // from other flags), "file", "drop-in", "environment", "argument" or "admin".
     char origin[16];
-    char stability[16]; // "public", "internal"
-    bool live;          // inferd_flag_set() can change it
+    char stability[16]; // "public": the flag stays as it is; "internal": any version may change it
+    bool live;          // true: inferd_flag_set() can change the flag while the daemon runs
     char allowed[128];  // the allowed values
     char help[192];
 } inferd_flag;

@@ -9,10 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/base/clock.h"
 #include "backends/base/thread.h"
 #include "backends/registry.h"
 #include "backends/storage/build_id.h"
+#include "daemon/config/reread.h"
 #include "daemon/model/devices.h"
+#include "daemon/model/repository_watch.h"
 #include "daemon/server.h"
 #include "daemon/service/environment.h"
 #include "daemon/store/store.h"
@@ -24,7 +27,7 @@ static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
 struct daemon {
     struct inf_daemon_options options;
-    const struct inf_log *log; // where log messages go; belongs to the log writer in the options
+    const struct inf_log *log; // the target of log messages; part of options.log_writer
     // Version and build; saved measurements are valid for one build only.
     char build[32 + INF_BUILD_ID_TEXT];
     struct inf_device_list devices;
@@ -34,6 +37,11 @@ struct daemon {
     struct inf_notify *notify;
     struct inf_server *server;
     struct event *signals[SIGNALS];
+    struct inf_config_reread *reread;
+    struct event *reread_event;         // fires when the configuration was read again
+    struct inf_repository_watch *watch; // NULL: the repository is not watched
+    struct event *idle_event;           // fires when the next check for idle models is due
+    struct event *watch_event;          // fires when the files of a model changed
     bool draining;
 };
 
@@ -48,10 +56,37 @@ static void notify_serving(struct daemon *daemon,
     tell(daemon->notify, status);
 }
 
+// Unloads idle models, and sets the timer to the time at which the next loaded model becomes idle.
+static void unload_idle(struct daemon *daemon) INF_ON_LOOP
+{
+    uint64_t now_ns = inf_clock_ns();
+    uint64_t next_ns = inf_model_store_unload_idle(daemon->store, now_ns);
+    inf_server_watch_models(daemon->server);
+    if (next_ns == UINT64_MAX) {
+        (void)event_del(daemon->idle_event);
+        return;
+    }
+    uint64_t wait_ms = next_ns > now_ns ? (next_ns - now_ns) / INF_NS_PER_MS + 1 : 1;
+    const struct timeval wait = {.tv_sec = (time_t)(wait_ms / 1000),
+                                 .tv_usec = (suseconds_t)(wait_ms % 1000 * 1000)};
+    // If there is no memory for the timer, idle models stay loaded until the next load ends.
+    (void)event_add(daemon->idle_event, &wait);
+}
+
+static void on_idle(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    inf_role_enter_loop();
+    unload_idle(context);
+}
+
 static void on_loaded(void *context, const struct inf_load_event *event)
 {
     inf_role_enter_loop();
     struct daemon *daemon = context;
+    if (event->final && !daemon->draining)
+        unload_idle(daemon);
     if (event->final && !daemon->draining)
         notify_serving(daemon, inf_notify_status);
 }
@@ -68,14 +103,14 @@ static uint64_t log_lines_dropped(void *context)
     return inf_log_writer_dropped(daemon->options.log_writer);
 }
 
-// Returns whether the daemon is healthy, that is, no run exceeds its time limit, so that the
-// watchdog of systemd may be notified. The event loop itself works, because it makes this call.
+// Returns whether the daemon is healthy, that is, every run ends or reacts to its cancellation, so
+// that the watchdog of systemd may be notified. The event loop itself works, because it makes this
+// call.
 static bool is_healthy(void *context)
 {
     inf_role_enter_loop();
     const struct daemon *daemon = context;
-    uint64_t limit_ns = (uint64_t)daemon->options.config->run_limit_ms * 1000000u;
-    return daemon->server == NULL || inf_server_longest_run_ns(daemon->server) < limit_ns;
+    return daemon->server == NULL || !inf_server_is_stuck(daemon->server);
 }
 
 static void drain_server(struct daemon *daemon) INF_ON_LOOP
@@ -90,16 +125,34 @@ static void drain_server(struct daemon *daemon) INF_ON_LOOP
             inf_server_in_flight(daemon->server), inf_server_connections(daemon->server),
             daemon->options.config->drain_timeout_ms);
     inf_notify_stopping(daemon->notify, "draining");
+    inf_model_store_cancel_loads(daemon->store);
     inf_server_drain(daemon->server);
 }
 
-static void reload_repository(struct daemon *daemon) INF_ON_LOOP
+static void begin_reload(struct daemon *daemon) INF_ON_LOOP
 {
     struct inf_error err = {0};
     if (daemon->draining)
         return;
-    inf_log(daemon->log, INF_LOG_NOTICE, "reading the repository again");
+    inf_log(daemon->log, INF_LOG_NOTICE, "reading the configuration and the repository again");
     inf_notify_reloading(daemon->notify);
+    if (inf_config_reread_start(daemon->reread, &err) == INF_OK)
+        return;
+    inf_log(daemon->log, INF_LOG_ERROR, "configuration not read error=\"%s\"", err.text);
+    notify_serving(daemon, inf_notify_ready);
+}
+
+// Continues a reload after the configuration was read.
+static void finish_reload(struct daemon *daemon) INF_ON_LOOP
+{
+    const struct inf_config *config;
+    struct inf_error err = {0};
+    if (!inf_config_reread_finish(daemon->reread, &config, &err) || daemon->draining)
+        return;
+    if (config != NULL)
+        inf_server_apply_config(daemon->server, config);
+    else
+        inf_log(daemon->log, INF_LOG_ERROR, "configuration not applied error=\"%s\"", err.text);
     if (inf_model_store_load_all(daemon->store, &err) != INF_OK)
         inf_log(daemon->log, INF_LOG_ERROR, "repository not read reason=\"%s\"", err.text);
     notify_serving(daemon, inf_notify_ready);
@@ -111,12 +164,47 @@ static void on_signal(evutil_socket_t number, short events, void *context)
     inf_role_enter_loop();
     struct daemon *daemon = context;
     if (number == SIGHUP)
-        reload_repository(daemon);
+        begin_reload(daemon);
     else
         drain_server(daemon);
 }
 
+static void on_config_read(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    inf_role_enter_loop();
+    finish_reload(context);
+}
+
+static void on_repository_changed(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    inf_role_enter_loop();
+    struct daemon *daemon = context;
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    while (inf_repository_watch_next(daemon->watch, name))
+        if (!daemon->draining)
+            inf_model_store_refresh(daemon->store, name, !daemon->options.config->load_all);
+}
+
 // --- opening devices, store and server ---
+
+// Logs a warning if the reference device is the only one, although the configuration did not ask
+// for that, because it is up to a hundred times slower than the cpu device.
+static void warn_if_slow(const struct daemon *daemon)
+{
+    const struct inf_config *config = daemon->options.config;
+    bool chosen = config->backends[0] != '\0' || config->devices[0] != '\0' ||
+                  config->devices_denied[0] != '\0';
+    if (chosen || daemon->devices.count != 1 ||
+        strcmp(inf_device_info(daemon->devices.devices[0])->name, "ref") != 0)
+        return;
+    inf_log(daemon->log, INF_LOG_WARNING,
+            "only the slow reference device is available: the other backends did not start, see "
+            "inferctl backends; if they are not listed, build with XNNPACK or Vulkan");
+}
 
 static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) INF_MAY_BLOCK
 {
@@ -139,6 +227,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         &daemon->devices,
         &(struct inf_allow_rules){.allowed = config->devices, .denied = config->devices_denied},
         daemon->log);
+    warn_if_slow(daemon);
     enum inf_place_races races = INF_PLACE_RACES_AUTO;
     enum inf_power power = INF_POWER_ANY;
     // Parsing cannot fail here, because inf_config_read() validated the text.
@@ -149,12 +238,16 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
     snprintf(daemon->build, sizeof daemon->build, "%.31s %s", daemon->options.version, build);
     const struct inf_model_store_options store = {
         .repository = config->repository[0] != '\0' ? config->repository : NULL,
+        .ready_file = config->ready_file,
+        .model_bytes_max = config->model_bytes_max,
         .devices = &daemon->devices,
         .default_device = config->device,
         .rules = {.races = races, .tolerance = config->race_tolerance, .power = power},
         .cache_directory = options.cache_directory,
         .version = daemon->build,
         .batch_rows_max = config->batch_rows_max,
+        .load_limit_ms = config->load_limit_ms,
+        .arena_bytes_per_uid_max = config->arena_bytes_per_uid_max,
         .log = daemon->log,
     };
     INF_TRY(inf_model_store_create(&daemon->store, &store, err));
@@ -175,9 +268,44 @@ static enum inf_code open_loop(struct daemon *daemon, struct inf_error *err)
         if (daemon->signals[i] == NULL || event_add(daemon->signals[i], NULL) != 0)
             return inf_fail(err, INF_EXHAUSTED, "no event for a signal");
     }
+    INF_TRY(
+        inf_config_reread_create(&daemon->reread, daemon->options.argc, daemon->options.argv, err));
+    daemon->reread_event = event_new(daemon->base, inf_config_reread_fd(daemon->reread),
+                                     EV_READ | EV_PERSIST, on_config_read, daemon);
+    if (daemon->reread_event == NULL || event_add(daemon->reread_event, NULL) != 0)
+        return inf_fail(err, INF_EXHAUSTED, "no event for the configuration");
+    daemon->idle_event = evtimer_new(daemon->base, on_idle, daemon);
+    if (daemon->idle_event == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no event for idle models");
     const struct inf_notify_options options = {
         .base = daemon->base, .healthy = is_healthy, .context = daemon};
     return inf_notify_create(&daemon->notify, &options, err);
+}
+
+// Starts watching the repository. If the watch cannot be created, logs a warning and succeeds: the
+// daemon then serves without a watch.
+static enum inf_code open_watch(struct daemon *daemon, struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_config *config = daemon->options.config;
+    struct inf_error why = {0};
+    if (config->repository[0] == '\0' || strcmp(config->watch, "never") == 0)
+        return INF_OK;
+    const struct inf_repository_watch_options options = {.repository = config->repository,
+                                                         .poll = strcmp(config->watch, "poll") == 0,
+                                                         .poll_ms = config->watch_poll_ms,
+                                                         .settle_ms = config->watch_settle_ms,
+                                                         .log = daemon->log};
+    if (inf_repository_watch_create(&daemon->watch, &options, &why) != INF_OK) {
+        inf_log(daemon->log, INF_LOG_WARNING,
+                "changes of the repository are not noticed; reload after them reason=\"%s\"",
+                why.text);
+        return INF_OK;
+    }
+    daemon->watch_event = event_new(daemon->base, inf_repository_watch_fd(daemon->watch),
+                                    EV_READ | EV_PERSIST, on_repository_changed, daemon);
+    if (daemon->watch_event == NULL || event_add(daemon->watch_event, NULL) != 0)
+        return inf_fail(err, INF_EXHAUSTED, "no event for the repository");
+    return INF_OK;
 }
 
 static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
@@ -204,8 +332,8 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
     return inf_server_create(&daemon->server, &options, err);
 }
 
-// Runs the loop until it is asked to end, with its own sleeping strategy. event_base_dispatch()
-// would sleep in every iteration.
+// Runs the event loop until the daemon ends. Does not use event_base_dispatch(), which would sleep
+// in every iteration; inf_server_poll() decides whether to sleep or to poll.
 static void run_loop(struct daemon *daemon) INF_ON_LOOP
 {
     int ended;
@@ -221,7 +349,7 @@ static void run_loop(struct daemon *daemon) INF_ON_LOOP
         inf_log(daemon->log, INF_LOG_ERROR, "the event loop failed, stopping");
 }
 
-// Serves until the server is drained.
+// Runs the server until a signal ends it and all requests in flight are answered.
 static enum inf_code run_server(struct daemon *daemon, struct inf_error *err)
 {
     inf_role_enter_loop();
@@ -250,24 +378,25 @@ static enum inf_exit_code explain_failure(const struct daemon *daemon, enum inf_
     inf_log(daemon->log, INF_LOG_ERROR, "not started: %s", err->text);
     if (code == INF_EXISTS)
         return INF_EXIT_RUNS;
-    // An unknown backend or device name counts as a configuration error, although it is found only
-    // after the devices are opened.
+    // An unknown name of a backend or device is a mistake in the configuration, although it is
+    // found only after the devices are opened.
     return engine && (code == INF_INVALID || code == INF_NOT_FOUND) ? INF_EXIT_CONFIG
                                                                     : INF_EXIT_START;
 }
 
-static enum inf_exit_code run_daemon(struct daemon *daemon)
+static enum inf_exit_code run_daemon(struct daemon *daemon, struct inf_error *err)
 {
-    struct inf_error err = {0};
-    enum inf_code code = open_engine(daemon, &err);
+    enum inf_code code = open_engine(daemon, err);
     if (code != INF_OK)
-        return explain_failure(daemon, code, true, &err);
-    code = open_loop(daemon, &err);
+        return explain_failure(daemon, code, true, err);
+    code = open_loop(daemon, err);
     if (code == INF_OK)
-        code = open_server(daemon, &err);
+        code = open_watch(daemon, err);
     if (code == INF_OK)
-        code = run_server(daemon, &err);
-    return explain_failure(daemon, code, false, &err);
+        code = open_server(daemon, err);
+    if (code == INF_OK)
+        code = run_server(daemon, err);
+    return explain_failure(daemon, code, false, err);
 }
 
 // Blocks signals, because a signal that arrives during the shutdown must not interrupt it.
@@ -289,19 +418,27 @@ static void close_all(struct daemon *daemon)
         if (daemon->signals[i] != NULL)
             event_free(daemon->signals[i]);
     }
+    if (daemon->reread_event != NULL)
+        event_free(daemon->reread_event);
+    inf_config_reread_destroy(&daemon->reread);
+    if (daemon->idle_event != NULL)
+        event_free(daemon->idle_event);
+    if (daemon->watch_event != NULL)
+        event_free(daemon->watch_event);
+    inf_repository_watch_destroy(&daemon->watch);
     inf_model_store_destroy(&daemon->store);
     if (daemon->base != NULL)
         event_base_free(daemon->base);
     inf_device_list_close(&daemon->devices);
 }
 
-enum inf_exit_code inf_daemon_run(const struct inf_daemon_options *options)
+enum inf_exit_code inf_daemon_run(const struct inf_daemon_options *options, struct inf_error *err)
 {
     struct daemon daemon = {
         .options = *options,
         .log = inf_log_writer_log(options->log_writer),
     };
-    enum inf_exit_code code = run_daemon(&daemon);
+    enum inf_exit_code code = run_daemon(&daemon, err);
     close_all(&daemon);
     return code;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon as a whole: creates its parts, runs the loop until a signal ends it, and destroys the
-// parts in reverse order.
+// The daemon as a whole: opens devices, model store and server, runs the loop until a signal ends
+// it, and closes them in reverse order.
 #ifndef INF_DAEMON_DAEMON_H
 #define INF_DAEMON_DAEMON_H
 
@@ -17,13 +17,18 @@ enum inf_exit_code {
 };
 
 struct inf_daemon_options {
-    struct inf_config *config; // the daemon may change it while it runs
+    struct inf_config *config; // the daemon changes it when an admin sets a flag
     struct inf_log_writer *log_writer;
     const char *version;
+    // The arguments of the process, which are read again with the configuration.
+    int argc;
+    char **argv;
 };
 
-// Serves until SIGTERM or SIGINT arrives, drains, and returns the exit code. Errors are logged.
-// SIGHUP makes the daemon read the repository again. Everything in `options` outlives the call.
-enum inf_exit_code inf_daemon_run(const struct inf_daemon_options *options) INF_MAY_BLOCK;
+// Serves until SIGTERM or SIGINT arrives, drains, and returns the exit code. Errors are logged,
+// and *err is the reason if the daemon could not start. SIGHUP makes the daemon read the
+// configuration and the repository again. Everything in `options` outlives the call.
+enum inf_exit_code inf_daemon_run(const struct inf_daemon_options *options,
+                                  struct inf_error *err) INF_MAY_BLOCK;
 
 #endif

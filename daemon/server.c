@@ -3,9 +3,9 @@
 // libevent that is not about one connection is in this file. Draining goes through the states
 // RUNNING, DRAINING (requests finish), FLUSHING (replies are written) and DRAINED.
 //
-// Resuming to accept and ending must work even if memory is exhausted. They depend on two timers
-// that are registered with libevent at start and never removed, because setting a timerfd allocates
-// nothing, while event_add() may fail for a timer.
+// The server must be able to accept clients again and to end even if memory is exhausted. Both use
+// timerfds that are registered with libevent at start and never removed, because setting a timerfd
+// allocates nothing, while event_add() may fail for a timer of libevent.
 //
 // The loop may poll instead of sleeping: between an answer and the next request of a client
 // (spin_wait), and while a result is about to arrive (inf_service_poll()).
@@ -27,6 +27,7 @@
 #include "daemon/connection/connection.h"
 #include "daemon/output/reply_writer.h"
 #include "daemon/resource/quota.h"
+#include "daemon/service/events.h"
 #include "daemon/system/listener.h"
 
 // The highest number of clients accepted per wake-up, so that a flood of new clients does not
@@ -34,9 +35,9 @@
 #define ACCEPTS_PER_TURN 64
 // How long the server stops accepting clients after it ran out of descriptors.
 #define ACCEPT_PAUSE_MS 100
-// Bytes of unused buffers that are kept for later frames.
+// The most bytes of unused frame buffers that the buffer pool keeps for later frames.
 #define POOL_KEPT_BYTES ((size_t)64 << 20)
-// How long writing replies may take after the last request is answered.
+// How long writing replies may take after the last request is answered, while the server drains.
 #define FLUSH_MS 1000
 // How often the loop checks whether draining is complete.
 #define DRAIN_TICK_MS 10
@@ -49,7 +50,7 @@ enum server_state {
     SERVER_DRAINED,
 };
 
-#define LISTENERS_MAX 8 // limit of listening sockets
+#define LISTENERS_MAX 8 // the most listening sockets of one server
 
 // A listening socket and its libevent event.
 struct server_listener {
@@ -72,22 +73,22 @@ struct inf_server {
     struct inf_connections *connections;
     uint32_t listener_count;
     struct server_listener listeners[LISTENERS_MAX];
-    int pause_fd, drain_fd;         // timers of pause_event and drain_event
+    int pause_fd, drain_fd;         // timerfds that pause_event and drain_event watch
     bool accepting_paused;          // no client is accepted until the timer pause_fd fires
-    struct event *pause_event;      // ends the pause in accepting
-    struct event *finished_event;   // an inference has finished
-    struct event *returned_event;   // a worker returned a writer with unwritten bytes
-    struct event *deadline_event;   // a deadline has passed
-    struct event *load_event;       // a model load has an event
-    struct event *drain_event;      // the next check whether draining is complete
+    struct event *pause_event;      // fires when the server may accept clients again
+    struct event *finished_event;   // fires when an inference has finished
+    struct event *returned_event;   // fires when a worker could not write its whole reply
+    struct event *deadline_event;   // fires when the deadline of a call has passed
+    struct event *load_event;       // fires when the loader reports progress or a result
+    struct event *drain_event;      // fires when to check again whether draining is complete
     uint64_t drain_end_ns;          // time at which the current phase of a drain ends
     struct inf_spin_wait spin_wait; // polling between an answer and the next request
-    // Numbers of accepted and answered requests at the previous iteration of the loop.
+    // Numbers of accepted and of answered requests at the previous call of inf_server_poll().
     uint64_t accepted_before, answered_before;
     uint64_t busy_ns; // time at which the last request arrived or was answered
 };
 
-// --- timers that need no allocation ---
+// --- one-shot timers on timerfds, which need no allocation ---
 
 // Sets a timer that fires once. This cannot fail, because the descriptor is a timer and the time is
 // valid.
@@ -135,9 +136,19 @@ void inf_server_drain(struct inf_server *server)
     inf_service_drain(server->service);
     inf_connections_drain(server->connections, (uint64_t)ms * INF_NS_PER_MS);
     inf_connections_flush(server->connections);
-    // Only schedule the check, because drained() must be called from the event loop and not from
-    // inside this call.
+    // Do not call options.drained() inside this call, even if nothing is in flight: only schedule
+    // the check, which calls it from the event loop.
     schedule_check(server);
+}
+
+void inf_server_apply_config(struct inf_server *server, const struct inf_config *next)
+{
+    inf_service_apply_config(server->service, next);
+}
+
+void inf_server_watch_models(struct inf_server *server)
+{
+    inf_service_watch_models(server->service);
 }
 
 void inf_server_stop(struct inf_server *server)
@@ -185,8 +196,8 @@ static void on_drain_tick(evutil_socket_t fd, short what, void *context)
 
 // --- accepting clients ---
 
-// Accepts on all listeners again. If libevent cannot watch a listener, it is retried after another
-// pause.
+// Accepts on all listeners again after a pause. If libevent cannot watch a listener, starts another
+// pause and retries then.
 static void on_pause_over(evutil_socket_t fd, short what, void *context)
 {
     (void)what;
@@ -225,7 +236,8 @@ static void accept_client(struct inf_server *server, const struct server_listene
         return;
     }
     bool trusted = who.uid == 0 || who.uid == geteuid() || who.in_group;
-    const struct inf_peer peer = {.fd = fd, .uid = who.uid, .admin = listener->admin && trusted};
+    const struct inf_peer peer = {
+        .fd = fd, .uid = who.uid, .pid = who.pid, .admin = listener->admin && trusted};
     if (inf_connections_add(server->connections, &peer, &err) != INF_OK)
         inf_log(server->options.log, INF_LOG_DEBUG, "client refused uid=%u error=\"%s\"",
                 (unsigned)who.uid, err.text);
@@ -269,8 +281,8 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
     handle_finished(context);
 }
 
-// Returns true if the loop should poll, because the next request is likely to arrive sooner than a
-// sleeping thread could be woken.
+// Returns true if the loop should poll, because a client that was just answered is likely to send
+// its next request sooner than a sleeping thread could be woken.
 static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_LOOP
 {
     const struct inf_counters *counters = &server->counters;
@@ -298,8 +310,8 @@ bool inf_server_poll(struct inf_server *server)
         return false;
     if (inf_spin_wait_yield())
         return true;
-    // Sleep instead of polling, because another thread needs this processor. The loop will still be
-    // woken quickly, because the kernel scheduler favours a thread that slept.
+    // Sleep instead of polling, because another thread needs this processor. This delays little:
+    // the kernel scheduler quickly wakes up a thread that slept.
     server->spin_wait.last_short = false;
     if (inf_service_stop_polling(server->service))
         handle_finished(server);
@@ -513,9 +525,9 @@ enum inf_code inf_server_start(struct inf_server *server, struct inf_error *err)
     return INF_OK;
 }
 
-uint64_t inf_server_longest_run_ns(struct inf_server *server)
+bool inf_server_is_stuck(struct inf_server *server)
 {
-    return inf_service_longest_run_ns(server->service);
+    return inf_service_is_stuck(server->service);
 }
 
 uint32_t inf_server_connections(const struct inf_server *server)

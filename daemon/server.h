@@ -13,7 +13,7 @@ struct event_base;
 struct inf_environment;
 struct inf_server;
 
-// All objects that the pointers refer to outlive the server.
+// What the server needs from the daemon. All objects that the pointers refer to outlive the server.
 struct inf_server_options {
     struct event_base *base;
     const struct inf_config *config;
@@ -21,7 +21,7 @@ struct inf_server_options {
     struct inf_environment *environment;
     const struct inf_device_list *devices;
     const struct inf_log *log;
-    const char *version; // of the daemon: "0.1.0"
+    const char *version; // version of the daemon, such as "0.1.0"
 
     // Inherited listening sockets, which the server owns and closes. If there is no data or no
     // admin socket among them, the server creates the one that the configuration names.
@@ -54,22 +54,27 @@ enum inf_code inf_server_start(struct inf_server *server,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Starts draining: refuses new connections and requests, and sends GOAWAY to every client. Requests
-// in flight may finish within config->drain_timeout_ms; the rest are answered CANCELLED/SHUTDOWN.
-// Then drained() is called. Further calls do nothing.
+// in flight may finish within config->drain_timeout_ms; after that, unfinished requests are
+// answered with CANCELLED/SHUTDOWN. Then drained() is called. Further calls do nothing.
 void inf_server_drain(struct inf_server *server) INF_ON_LOOP;
 
 // Stops serving like inf_server_drain(), but without a timeout: requests in flight are answered
 // with CANCELLED/SHUTDOWN at once.
 void inf_server_stop(struct inf_server *server) INF_ON_LOOP;
 
-// Must be called before each iteration of the loop. Collects finished inferences if polling for
-// them pays. Returns true if the function must be called again soon; then the iteration must not
-// sleep.
+// Applies a configuration that was read again, see inf_service_apply_config().
+void inf_server_apply_config(struct inf_server *server, const struct inf_config *next) INF_ON_LOOP;
+
+// Adds an event for each model that was unloaded while it was idle since the last call.
+void inf_server_watch_models(struct inf_server *server) INF_ON_LOOP;
+
+// Must be called before each iteration of the loop. Polls for finished inferences, if that is
+// likely to save time. Returns true if the function must be called again soon; then the iteration
+// must not sleep.
 bool inf_server_poll(struct inf_server *server) INF_ON_LOOP;
 
-// Returns how long the longest current run has taken so far, in nanoseconds; 0 if every worker is
-// idle. Used by the watchdog.
-uint64_t inf_server_longest_run_ns(struct inf_server *server) INF_ON_LOOP;
+// Returns true if a run ignores its cancellation, so that a worker is lost. Used by the watchdog.
+bool inf_server_is_stuck(struct inf_server *server) INF_ON_LOOP;
 
 // Returns the number of open connections.
 uint32_t inf_server_connections(const struct inf_server *server) INF_ON_LOOP;

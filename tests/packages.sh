@@ -2,11 +2,12 @@
 
 packages_build="gcc libc6-dev meson ninja-build pkg-config python3 git
     libevent-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libsystemd-dev
-    libjansson-dev libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libspng-dev libturbojpeg0-dev
-    libvulkan-dev glslc spirv-tools libshaderc-dev glslang-dev"
+    libjansson-dev zlib1g-dev libnghttp2-dev libxnnpack-dev libpthreadpool-dev libcpuinfo-dev
+    libspng-dev libturbojpeg0-dev libvulkan-dev glslc spirv-tools libshaderc-dev glslang-dev"
 packages_check="libcriterion-dev clang libclang-rt-14-dev llvm clang-format-14 clang-format systemd
-    man-db mesa-vulkan-drivers vulkan-validationlayers procps python3-numpy libonnx-testdata
-    xz-utils gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
+    man-db ccache lld mesa-vulkan-drivers vulkan-validationlayers procps python3-numpy
+    python3-grpcio curl
+    libonnx-testdata xz-utils gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 packages_fetch="npm"
 
 # install_missing PACKAGE... - installs those that are not installed yet.

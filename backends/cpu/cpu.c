@@ -30,8 +30,8 @@ static void describe_device(struct inf_device_info *info, const struct inf_cpu_d
     const char *processor = package != NULL && package->name[0] != '\0' ? package->name : "CPU";
     info->kind = INF_DEVICE_CPU;
     info->priority = CPU_PRIORITY;
-    info->slots = device->pools.slots;
-    info->threads = device->pools.threads;
+    info->slots = device->cores.slots;
+    info->threads = device->cores.threads;
     info->host_memory = true;
     info->fewer_threads = true;
     if (device->isa->nn->gemm_bf16 != NULL)
@@ -60,7 +60,7 @@ static void cpu_close(struct inf_device *base)
     struct inf_cpu_device *device = (struct inf_cpu_device *)base;
     inf_cpu_race_results_close(&device->race_results);
     inf_cpu_packs_fini(&device->packs);
-    inf_cpu_pools_fini(&device->pools);
+    inf_cpu_core_set_fini(&device->cores);
     free(device);
 }
 
@@ -77,12 +77,14 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
     device->isa = isa;
     device->bf16_dot = inf_round_bf16_is_faster(isa->nn);
-    enum inf_code code = inf_cpu_pools_init(&device->pools, options->slots, options->threads, err);
+    enum inf_code code =
+        inf_cpu_core_set_init(&device->cores, options->slots, options->threads, err);
     if (code != INF_OK) {
         free(device);
         return code;
     }
-    inf_cpu_packs_init(&device->packs, device->isa->nn);
+    device->wake_ns = inf_cpu_device_measure_wake_ns(device);
+    inf_cpu_packs_init(&device->packs, device->isa);
     describe_device(&device->base.info, device);
     if (options->kernel_races)
         code = inf_cpu_race_results_open(&device->race_results, options->cache_directory,
@@ -92,7 +94,7 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
         return code;
     }
     inf_log(options->log, INF_LOG_DEBUG, "cpu device opened slots=%u threads=%u what=\"%s\"",
-            device->pools.slots, device->pools.threads, device->base.info.description);
+            device->cores.slots, device->cores.threads, device->base.info.description);
     *out_device = &device->base;
     return INF_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of all kernels of the cpu device, by family. The first row that supports a node
-// computes it, unless a timing comparison of the candidates chooses another row.
+// The table of all kernels of the cpu device, by family. The first kernel that supports a node
+// computes it, unless a timing comparison of the candidates chooses another one.
 #include "backends/cpu/core/kernel.h"
 
 static const struct {
@@ -10,6 +10,9 @@ static const struct {
     {"native_conv", inf_cpu_gemm_kernels},
     {"native_depthwise", inf_cpu_depthwise_kernels},
     {"xnn_conv", inf_cpu_conv_kernels},
+    {"winograd_f2", inf_cpu_winograd_2_kernels},
+    {"winograd_f4", inf_cpu_winograd_4_kernels},
+    {"winograd_f6", inf_cpu_winograd_6_kernels},
     {"native_dense", inf_cpu_dense_kernels},
     {"xnn_matmul", inf_cpu_matmul_kernels},
     {"native_matmul", inf_cpu_product_kernels},
@@ -65,7 +68,7 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
     enum inf_code code = INF_OK;
     for (size_t family = 0; family < INF_ARRAY_LENGTH(families); family++) {
         for (const struct inf_cpu_kernel *row = families[family].rows; row->create != NULL; row++) {
-            if (row->op != node->op)
+            if (row->op != node->op || row->needs_race)
                 continue;
             // If no kernel supports the node, `err` keeps the reason that the first kernel gave.
             enum inf_code answer = row->supports(graph, node, code == INF_OK ? err : NULL);

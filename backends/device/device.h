@@ -12,17 +12,19 @@
 #include "backends/base/log.h"
 #include "backends/base/precision.h"
 #include "backends/base/role.h"
+#include "backends/device/run_step.h"
 #include "backends/graph/graph.h"
+#include "backends/graph/readers.h"
 
 struct inf_backend;
 struct inf_device;
 struct inf_buffer;
 struct inf_program;
 
-// Kind of hardware.
+// The kind of hardware on which a device computes.
 enum inf_device_kind {
     INF_DEVICE_HOST, // plain host code (the reference device `ref`)
-    INF_DEVICE_CPU,  // host cores, optimised
+    INF_DEVICE_CPU,  // optimised code on the cores of the host
     INF_DEVICE_GPU,  // a discrete or integrated GPU
     // A GPU interface that computes on the CPU (lavapipe); never preferred over cpu.
     INF_DEVICE_SOFTWARE,
@@ -31,7 +33,7 @@ enum inf_device_kind {
 // Properties of one device. They do not change after the device was opened.
 struct inf_device_info {
     char name[32];        // unique in the daemon: "cpu", "ref", "vulkan0"
-    char backend[16];     // "cpu", "ref", "vulkan"
+    char backend[16];     // name of the backend: "cpu", "ref" or "vulkan"
     char description[96]; // for users: names of the processor or GPU and of the driver
     // Identifies the device and the build of its driver. Used as the key of measurements; if it is
     // "", `description` is used.
@@ -77,7 +79,7 @@ struct inf_device_held {
     uint32_t buffers; // number of allocations that contain the constants
 };
 
-// Memory in use.
+// The memory in use on one device.
 struct inf_device_memory {
     uint64_t weight_bytes; // packed or uploaded weights of all programs
     uint64_t buffer_bytes; // buffers allocated through inf_buffer_alloc()
@@ -115,11 +117,11 @@ const struct inf_device_info *inf_device_info(const struct inf_device *device);
 enum inf_code inf_device_supports(struct inf_device *device, const struct inf_graph *graph,
                                   uint32_t node, struct inf_error *err) INF_NODISCARD;
 
-// --- buffers ---
+// --- buffers: memory of a device ---
 
 enum inf_buffer_usage {
-    INF_BUFFER_ARENA,   // intermediates
-    INF_BUFFER_STAGING, // transfers between host and device
+    INF_BUFFER_ARENA,   // for intermediate tensors of runs
+    INF_BUFFER_STAGING, // for transfers between host and device
 };
 
 // Allocates device memory. The caller frees *out_buffer before the device's last reference is
@@ -152,27 +154,29 @@ bool inf_buffer_lost(const struct inf_buffer *buffer);
 // Frees the buffer. No run may use it. NULL is allowed.
 void inf_buffer_free(struct inf_buffer **buffer);
 
-// --- programs ---
+// --- programs: compiled segments of a plan ---
 
 // Consecutive steps of a plan that one device runs. Read during compilation only.
 struct inf_segment {
-    const struct inf_graph *graph; // shapes known; outlives the program
+    const struct inf_graph *graph; // all shapes are known; must outlive the program
     const uint32_t *nodes;         // indices of the nodes to run, ascending
     uint32_t node_count;
-    // By node of the graph: the only node that reads its first output, or INF_NODE_NONE if there is
-    // none or more than one (inf_graph_sole_readers()). For fusion; NULL if not known.
-    const uint32_t *readers;
+    // For each node of the graph, the nodes that read its first output (inf_graph_list_readers()).
+    // For fusion; NULL if not known.
+    const struct inf_readers *readers;
     uint32_t slots; // number of concurrent runs, each in its own slot
     // The precision of products and of values stored between steps; the device must offer it. Sums
     // and bound values are always fp32. AUTO means FP32.
     enum inf_precision precision;
-    const bool *pinned; // by node of the graph: true if computed in fp32; NULL: no node is pinned
-    // By value: true if it is bound as 16-bit floats of `precision`, which is possible because only
-    // devices with the same memory access it. NULL: no value is. Its storage has the size of 32-bit
-    // floats.
+    const bool *pinned; // pinned[n]: node n of the graph stays in fp32; NULL: no node is pinned
+    // lowered[v]: the memory of value v holds 16-bit floats of `precision`, which is possible
+    // because only devices with the same memory access it. The memory still has room for 32-bit
+    // floats. NULL: no value is lowered.
     const bool *lowered;
     uint32_t threads; // threads of each run; 0: all threads of the device
     bool by_rule;     // true: choose kernels without measuring, because a run waits for the program
+    // Checked between nodes while the segment is compiled; NULL: not cancellable.
+    const atomic_bool *cancelled;
 };
 
 // Measures which kernels suit the segment best, if the device chooses by measurement. Call it
@@ -199,17 +203,18 @@ struct inf_binding {
 
 // One run of a program.
 struct inf_run {
-    const struct inf_binding
-        *bindings;                // by value index; set for every operand that is not a constant
+    // bindings[v] is the memory of value v; set for every operand that is not a constant
+    const struct inf_binding *bindings;
     uint32_t slot;                // below segment.slots; concurrent runs have different slots
     const atomic_bool *cancelled; // checked between steps; NULL: the run cannot be cancelled
     bool profile;                 // true: keep times for inf_program_profile()
     // Set to true if the device stored a non-finite value in less than fp32; not every device
     // checks this. NULL if the caller does not need it.
     atomic_bool *overflowed;
+    struct inf_run_step *step; // receives the name of each node before it is computed; may be NULL
 };
 
-// A point on the device's timeline, such as the end of a submitted run.
+// The number of a submission on a device, such as a run. Devices finish submissions in this order.
 struct inf_ticket {
     uint64_t value;
 };
@@ -220,6 +225,7 @@ struct inf_ticket {
 //
 // INF_UNSUPPORTED  a node that the device cannot compute, or a precision that it does not offer.
 // INF_EXHAUSTED    memory.
+// INF_CANCELLED    *segment->cancelled became true.
 enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_device *device,
                                   const struct inf_segment *segment, uint32_t flags,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
@@ -242,16 +248,16 @@ enum inf_code inf_program_run(struct inf_program *program, const struct inf_run 
                               struct inf_ticket *out_ticket,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Waits until the ticket is reached, at most `timeout_ns`.
+// Waits until the device has finished the submission that `ticket` names, at most `timeout_ns`.
 //
-// INF_DEADLINE     the ticket was not reached in time.
+// INF_DEADLINE     the device did not finish in time.
 // INF_UNAVAILABLE  (DEVICE_LOST)
 enum inf_code inf_device_wait(struct inf_device *device, struct inf_ticket ticket,
                               uint64_t timeout_ns,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Checks the result of a run for errors that the device found, and sets *run->overflowed. Call it
-// after the ticket was reached and before the next run of the slot. Never blocks.
+// after inf_device_wait() for the run and before the next run of the slot. Never blocks.
 //
 // INF_INVALID  as inf_program_run(); the outputs are undefined.
 enum inf_code inf_program_finish(struct inf_program *program, const struct inf_run *run,
@@ -286,7 +292,7 @@ uint64_t inf_program_scratch_bytes(const struct inf_program *program);
 struct inf_blob_form *inf_program_packed_form(const struct inf_program *program, uint32_t node,
                                               uint32_t input);
 
-// Returns the memory in use. Any thread.
+// Returns the memory in use on the device. Any thread.
 struct inf_device_memory inf_device_memory(struct inf_device *device);
 
 // Adds to the memory that is held for the device; see struct inf_device_held. Any thread.

@@ -21,7 +21,7 @@ const struct inf_graph *inf_executable_graph(const struct inf_executable *execut
     return executable->graph;
 }
 
-// --- the planned part ---
+// --- the graph, plan and devices of an executable ---
 
 static const struct inf_executable *planned_part(const struct inf_executable *executable)
 {
@@ -58,7 +58,7 @@ enum inf_precision inf_executable_precision(const struct inf_executable *executa
     return executable->ops->precision(executable);
 }
 
-// --- constants and memory ---
+// --- adding up constants and memory ---
 
 enum inf_code inf_executable_list_constants(const struct inf_executable *executable,
                                             struct inf_constants *constants, struct inf_error *err)
@@ -98,14 +98,16 @@ bool inf_executable_lost(const struct inf_executable *executable)
     return executable->ops->lost(executable);
 }
 
-// --- running ---
+// --- running, and reading results and profiles ---
 
 enum inf_code inf_executable_run(struct inf_executable *executable,
                                  const struct inf_execution *execution, struct inf_error *err)
 {
     inf_role_check_may_block();
     assert(execution->outputs != NULL);
-    return executable->ops->run(executable, execution, err);
+    enum inf_code code = executable->ops->run(executable, execution, err);
+    inf_run_step_clear(execution->step);
+    return code;
 }
 
 bool inf_executable_result(const struct inf_executable *executable, uint32_t slot, uint32_t output,

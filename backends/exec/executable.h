@@ -37,7 +37,7 @@ uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executabl
 // Returns the precision: fp32 unless at least one node is computed in a lower precision.
 enum inf_precision inf_executable_precision(const struct inf_executable *executable);
 
-// Memory of an executable.
+// The memory that an executable uses.
 struct inf_executable_memory {
     uint64_t const_bytes;  // constants whose bytes are needed by runs or compilation
     uint64_t weight_bytes; // packed or uploaded weights that are not shared
@@ -53,8 +53,8 @@ enum inf_code inf_executable_memory(const struct inf_executable *executable,
                                     struct inf_executable_memory *memory,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Adds the executable's weight_bytes and buffer_bytes to *memory. For executables that contain
-// others.
+// Adds the executable's weight_bytes and buffer_bytes to *memory. Executables that contain others
+// call it for each of these.
 void inf_executable_add_own_memory(const struct inf_executable *executable,
                                    struct inf_executable_memory *memory);
 
@@ -72,18 +72,21 @@ bool inf_executable_lost(const struct inf_executable *executable);
 
 // One run: memory for every input and output of the graph.
 struct inf_execution {
-    // By input index: the bytes of the input, followed by INF_BLOB_SLACK_BYTES readable bytes.
+    // inputs[i]: the bytes of input i, followed by INF_BLOB_SLACK_BYTES readable bytes.
     const void *const *inputs;
-    // By input index: a mapping that contains the input, so that the device may read it in place.
+    // mappings[i]: a mapping that contains input i, so that the device may read the input in place.
     // NULL: no input is mapped.
     struct inf_mapping *const *mappings;
-    // By output index: memory for the output; NULL if the output is not wanted or its size is not
-    // known yet.
+    // outputs[i]: memory for output i; NULL if the output is not wanted or its size is not known
+    // yet.
     void *const *outputs;
     uint32_t slot;
     const atomic_bool *cancelled; // checked between steps; NULL: the run cannot be cancelled
     bool profile;
     atomic_bool *overflowed; // set to true if a lower precision stored NaN or infinity; may be NULL
+    // Receives the name of each node before it is computed, and is cleared when the run ends; may
+    // be NULL.
+    struct inf_run_step *step;
 };
 
 // Runs on the calling thread and returns when all outputs of known size are written. Allocates
@@ -115,7 +118,7 @@ void inf_executable_drop_results(struct inf_executable *executable, uint32_t slo
 struct inf_node_profile {
     uint32_t node; // index in inf_executable_graph()
     uint64_t time_ns;
-    const char *kernel; // static
+    const char *kernel; // name of the kernel that computed the node; static
     const char *device; // name of the device; valid as long as the executable
 };
 

@@ -26,20 +26,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/cancel.h"
 #include "backends/base/sorted.h"
 #include "backends/exec/arena_plan.h"
 #include "backends/graph/readers.h"
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
-#define ARENA_ALIGNMENT 64 // minimum; devices may require more
+// least alignment of tensors in the arena, in bytes; devices may require more
+#define ARENA_ALIGNMENT 64
 #define STEP_NONE       UINT32_MAX
 
-// Values that share storage. The class is identified by its root, the value that a step computes.
+// Values that share the same bytes. Their root, the value that a step computes, identifies the
+// class.
 struct storage_class {
     struct inf_storage storage;
-    // The lifetime, from the step that writes the class (STEP_NONE: no step) to the last step that
-    // accesses it, and the size including slack.
+    // The size including slack, and the lifetime: from the step that writes the values of the class
+    // (STEP_NONE: no step writes them) to the last step that accesses them.
     struct inf_arena_item item;
 };
 
@@ -49,11 +52,11 @@ struct planner {
     uint32_t device_count;
     const struct inf_run_options *options;
     struct inf_plan *plan;
-    uint32_t *root; // by value: root of its class; becomes plan->roots
+    uint32_t *root; // root[v]: the value that stands for all values that share bytes with value v
     // Indexed by value; only the entry of a class's root is used, that is, of the value that
     // stands for all values that share its bytes.
     struct storage_class *classes;
-    uint32_t *step_devices; // by step
+    uint32_t *step_devices; // indexed by step: the device that runs it
 };
 
 // Returns true if the node's output has the bytes of its first input.
@@ -72,7 +75,8 @@ static bool is_rename(const struct inf_graph *graph, const struct inf_node *node
     }
 }
 
-// Finds the root of each value, and lists the other nodes as steps.
+// Finds the root of each value, the value whose bytes it shares, and lists as steps the nodes that
+// compute new bytes.
 static void find_classes(struct planner *planner)
 {
     const struct inf_graph *graph = planner->graph;
@@ -80,7 +84,7 @@ static void find_classes(struct planner *planner)
         planner->root[v] = v;
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const struct inf_node *node = &graph->nodes[n];
-        // Nodes are in order, so the root of the input is already known.
+        // Nodes are in an order in which the root of the input is already known.
         if (is_rename(graph, node))
             planner->root[node->outputs[0]] = planner->root[node->inputs[0]];
         else
@@ -197,6 +201,7 @@ struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
                                                                             : INF_PRECISION_FP32,
         .pinned = plan->pinned,
         .threads = segment->device == 0 ? options->threads : 0,
+        .cancelled = options->cancelled,
     };
 }
 
@@ -291,7 +296,7 @@ static enum inf_code place_classes(struct planner *planner, struct inf_error *er
                             value->name, inf_shape_print(&value->shape, shape),
                             inf_dtype_name(value->dtype));
         }
-        // A value that lives only within one fused step has no storage.
+        // A storage class that is written and read only within one fused step needs no storage.
         if (class->item.first_step != STEP_NONE)
             class->storage.place = INF_PLACE_ARENA;
     }
@@ -342,7 +347,8 @@ static enum inf_code find_live_max(struct planner *planner, struct storage_class
                                    uint32_t count, struct inf_error *err)
 {
     struct inf_plan *plan = planner->plan;
-    // Bytes whose lifetime begins at a step, and bytes whose lifetime ended before it.
+    // Two arrays in one allocation: born[s] counts the bytes whose lifetime begins at step s, and
+    // ended[s] the bytes whose last step is s - 1.
     size_t *born = calloc(2 * ((size_t)plan->step_count + 2), sizeof *born);
     if (born == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to plan %u steps", plan->step_count);
@@ -392,7 +398,7 @@ static uint32_t list_classes(struct planner *planner, enum inf_place place,
     return count;
 }
 
-// Places `count` storage classes in the arena. Sets *bytes to the size of the arena so far.
+// Places `count` storage classes in the arena, and sets *bytes to the size of the arena so far.
 static enum inf_code place_some(struct planner *planner, struct inf_arena_plan *arena,
                                 struct storage_class **classes, uint32_t count, size_t *bytes,
                                 struct inf_error *err)
@@ -408,7 +414,8 @@ static enum inf_code place_some(struct planner *planner, struct inf_arena_plan *
     return INF_OK;
 }
 
-// Intermediates come first. Outputs get arena space only for runs that do not want them.
+// Places all storage classes in the arena, intermediates first. Outputs get arena space for runs
+// in which the caller does not want them.
 static enum inf_code place_all(struct planner *planner, struct storage_class **order,
                                struct inf_error *err)
 {
@@ -435,7 +442,7 @@ static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
     return code;
 }
 
-// Fills plan->pinned from the hashes in the run options.
+// Marks in plan->pinned the nodes whose hashes are in the run options. These nodes stay in fp32.
 static enum inf_code find_pinned_nodes(struct planner *planner, struct inf_error *err)
 {
     const struct inf_graph *graph = planner->graph;
@@ -455,15 +462,25 @@ static enum inf_code find_pinned_nodes(struct planner *planner, struct inf_error
     return INF_OK;
 }
 
+static enum inf_code check_cancelled(const struct planner *planner, struct inf_error *err)
+{
+    if (inf_is_cancelled(planner->options->cancelled))
+        return inf_fail(err, INF_CANCELLED, "cancelled while %u nodes were planned",
+                        planner->graph->node_count);
+    return INF_OK;
+}
+
 static enum inf_code build_plan(struct planner *planner, struct inf_error *err) INF_MAY_BLOCK
 {
     INF_TRY(find_pinned_nodes(planner, err));
     find_classes(planner);
-    inf_graph_sole_readers(planner->graph, planner->plan->readers);
+    inf_graph_list_readers(planner->graph, planner->plan->readers);
     INF_TRY(assign_devices(planner, err));
     cut_segments(planner);
     choose_kernels(planner);
+    INF_TRY(check_cancelled(planner, err));
     find_lifetimes(planner);
+    INF_TRY(check_cancelled(planner, err));
     INF_TRY(place_classes(planner, err));
     pad_classes(planner);
     INF_TRY(place_arena(planner, err));
@@ -472,7 +489,7 @@ static enum inf_code build_plan(struct planner *planner, struct inf_error *err) 
     return INF_OK;
 }
 
-// Allocates the tables. The caller frees all of them, even after a failure.
+// Allocates the planner's arrays. The caller frees all of them, even after a failure.
 static bool alloc_tables(struct planner *planner)
 {
     size_t values = (size_t)planner->graph->value_count + 1;

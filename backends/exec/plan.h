@@ -27,7 +27,7 @@ struct inf_storage {
 // Consecutive steps on one device.
 struct inf_plan_segment {
     uint32_t device; // index into the devices given to inf_plan_build()
-    uint32_t first;  // index into inf_plan.steps
+    uint32_t first;  // index into inf_plan.steps of the segment's first step
     uint32_t count;
 };
 
@@ -36,12 +36,12 @@ struct inf_plan {
     uint32_t step_count;
     struct inf_plan_segment *segments;
     uint32_t segment_count;
-    struct inf_storage *storage; // by value index
-    uint32_t *roots;             // by value index: the value whose bytes it shares; usually itself
+    struct inf_storage *storage; // indexed by value
+    uint32_t *roots;             // roots[v]: the value whose bytes value v shares; usually v
     uint32_t value_count;
-    bool *pinned;          // by node: true if it is computed in fp32; NULL: no node is pinned
-    uint32_t *readers;     // by node: the only node that reads its first output, or INF_NODE_NONE
-    size_t arena_bytes;    // for the intermediates of one slot
+    bool *pinned;                // pinned[n]: node n is computed in fp32; NULL: no node is pinned
+    struct inf_readers *readers; // for each node, the nodes that read its first output
+    size_t arena_bytes;          // size of the arena for the intermediates of one slot
     size_t live_max_bytes; // largest sum of bytes alive at one step: lower bound of arena_bytes
     size_t memory_bytes;   // arena_bytes plus space for outputs that a run does not want
     // Graph outputs whose bytes are elsewhere (in a constant, an input or another output) and must

@@ -4,12 +4,13 @@
 #ifndef INF_BACKENDS_EXEC_RUN_OPTIONS_H
 #define INF_BACKENDS_EXEC_RUN_OPTIONS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "backends/base/precision.h"
 
-// All zero: fp32, all threads, no pinned nodes.
+// Options of an executable. A zeroed struct means: fp32, all threads, no pinned nodes.
 struct inf_run_options {
     enum inf_precision precision; // precision of nodes on devices that support it; AUTO: fp32
     // Threads of runs on the first device; 0: all threads of the device.
@@ -18,13 +19,22 @@ struct inf_run_options {
     // Borrowed.
     const uint64_t *pinned;
     uint32_t pinned_count;
+    // Read between the steps of a compilation; if the flag is true, the compilation fails with
+    // INF_CANCELLED. The caller keeps the flag until the compilation returns. NULL: the compilation
+    // cannot be cancelled.
+    const atomic_bool *cancelled;
+    // The user whose request needs the executable, plus 1; 0: the daemon itself, without a bound.
+    // Only for compilations.
+    uint64_t user;
+    // Bytes that the buffers of the executable may have; 0: no bound.
+    uint64_t buffer_bytes_max;
 };
 
 // Returns `options` with AUTO replaced by FP32, because executables treat AUTO as FP32.
 struct inf_run_options inf_run_options_resolve(struct inf_run_options options);
 
-// Returns true if precision and threads are equal; pinned nodes are not compared. AUTO differs from
-// FP32, so call inf_run_options_resolve() first if either may be AUTO.
+// Returns true if precision and threads are equal; the other members are not compared. AUTO
+// differs from FP32, so call inf_run_options_resolve() first if either may be AUTO.
 bool inf_run_options_equal(const struct inf_run_options *a, const struct inf_run_options *b);
 
 #endif

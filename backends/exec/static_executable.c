@@ -6,13 +6,14 @@
 #include "backends/exec/static_executable.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "backends/exec/static_run.h"
 #include "proto/core/span.h"
 
-// Marks the values that are stored in 16 bits. These values stay in the first device's arena, and
-// no pinned node computes them.
+// Marks the values that are stored as 16-bit floats: values that are in the first device's arena
+// and that no pinned node computes.
 static enum inf_code find_lowered_values(struct inf_static_executable *executable,
                                          struct inf_error *err)
 {
@@ -53,7 +54,8 @@ static enum inf_code compile_segments(struct inf_static_executable *executable,
     return INF_OK;
 }
 
-// Lists the values that are in the memory of inputs and outputs, which differs from run to run.
+// Lists the values that are in the caller's memory, which may be elsewhere in each run: those in
+// the memory of the graph's inputs and outputs.
 static enum inf_code list_bound_values(struct inf_static_executable *executable,
                                        struct inf_error *err)
 {
@@ -78,7 +80,13 @@ static enum inf_code alloc_buffer(struct inf_static_executable *executable,
                                   size_t size_bytes, enum inf_buffer_usage usage,
                                   struct inf_error *err)
 {
+    uint64_t most = executable->options.buffer_bytes_max;
     executable->buffer_bytes += size_bytes;
+    if (most != 0 && executable->buffer_bytes > most)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                               "the intermediate results of these shapes take more than %" PRIu64
+                               " bytes (arena_bytes_per_uid_max)",
+                               most);
     return inf_buffer_alloc(buffer, device, size_bytes, usage, err);
 }
 
@@ -115,7 +123,8 @@ static enum inf_code init_slot(struct inf_static_executable *executable, struct 
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u inputs", executable->input_count);
     for (uint32_t v = 0; v < graph->value_count; v++)
         slot->bindings[v] = inf_static_run_place(executable, slot, v);
-    // A renamed constant has no bytes of its own: it uses the binding of the original.
+    // A constant with another shape (the result of a reshape, for example) has no bytes of its own:
+    // it uses the binding of the original.
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const struct inf_node *node = &graph->nodes[n];
         if (plan->storage[node->outputs[0]].place == INF_PLACE_CONST)
@@ -136,8 +145,8 @@ static void destroy_plan(struct inf_static_executable *executable)
     inf_plan_destroy(&executable->plan);
 }
 
-// Returns true if a device no longer supports a node that the plan gave it. A driver may find only
-// during compilation that it cannot build a shader.
+// Returns true if a device no longer supports a node that the plan assigned to it. A driver may
+// find only during compilation that it cannot build a shader.
 static bool is_outdated(const struct inf_static_executable *executable)
 {
     const struct inf_plan *plan = executable->plan;
@@ -156,8 +165,8 @@ static bool is_outdated(const struct inf_static_executable *executable)
 static enum inf_code plan_and_compile(struct inf_static_executable *executable,
                                       struct inf_error *err)
 {
-    // Retry once even if every node is still supported, because the failure may have disabled a
-    // fusion.
+    // Retry once even if every node is still supported, because the failure may have made the
+    // device disable a fusion.
     for (bool again = true;; again = false) {
         INF_TRY(inf_plan_build(&executable->plan, executable->base.graph, executable->devices,
                                executable->device_count, &executable->options, err));
@@ -171,7 +180,7 @@ static enum inf_code plan_and_compile(struct inf_static_executable *executable,
     }
 }
 
-// --- constants ---
+// --- listing how runs use constants ---
 
 // Lists how the nodes of a segment use their constants.
 static enum inf_code list_segment_constants(const struct inf_static_executable *executable,
@@ -224,7 +233,7 @@ static void add_own_memory(const struct inf_executable *base, struct inf_executa
     }
 }
 
-// --- runs ---
+// --- running the programs of all segments ---
 
 static bool is_lost(const struct inf_executable *base)
 {
@@ -270,9 +279,13 @@ static enum inf_code run_segments(struct inf_executable *base,
                           .slot = execution->slot,
                           .cancelled = execution->cancelled,
                           .profile = execution->profile,
-                          .overflowed = execution->overflowed};
+                          .overflowed = execution->overflowed,
+                          .step = execution->step};
     for (uint32_t i = 0; i < plan->segment_count; i++) {
         struct inf_ticket ticket;
+        // A device that submits its work at once does not set the later nodes of the segment.
+        inf_run_step_set(execution->step,
+                         base->graph->nodes[plan->steps[plan->segments[i].first]].name);
         INF_TRY(inf_program_run(executable->programs[i], &run, &ticket, err));
         INF_TRY(inf_device_wait(executable->devices[plan->segments[i].device], ticket, UINT64_MAX,
                                 err));
@@ -282,7 +295,7 @@ static enum inf_code run_segments(struct inf_executable *base,
     return INF_OK;
 }
 
-// --- creation and destruction ---
+// --- creating and destroying a static executable ---
 
 static const struct inf_executable *planned_self(const struct inf_executable *base)
 {
@@ -356,8 +369,10 @@ static enum inf_code build_executable(struct inf_static_executable *executable,
         executable->devices[executable->device_count++] = inf_device_ref(devices[i]);
     executable->slot_count = inf_device_info(devices[0])->slots;
     INF_TRY(plan_and_compile(executable, err));
-    executable->options.pinned = NULL; // borrowed for this call only; the plan has its own list
+    // The pinned nodes were borrowed for this call only; the plan has its own list.
+    executable->options.pinned = NULL;
     executable->options.pinned_count = 0;
+    executable->options.cancelled = NULL; // likewise
     INF_TRY(list_bound_values(executable, err));
     executable->slots = calloc(executable->slot_count, sizeof *executable->slots);
     if (executable->slots == NULL)

@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lists for each node the nodes that read its output.
 #ifndef INF_BACKENDS_GRAPH_READERS_H
 #define INF_BACKENDS_GRAPH_READERS_H
 
 #include "backends/graph/graph.h"
 
-// Sets readers[n] to the only node that reads the first output of node n. readers[n] is
-// INF_NODE_NONE if no node or several nodes read that output, or if it is an output of the graph. A
-// node that reads the output twice counts once. `readers` must have room for all nodes. Takes one
+// The most readers of one output that are listed. More are only counted as "more".
+#define INF_READERS_MAX 2
+
+// The nodes that read the first output of one node.
+struct inf_readers {
+    // Number of these nodes; INF_READERS_MAX + 1 if there are more, or if the output is an output
+    // of the graph. A node that reads the output twice counts once.
+    uint32_t count;
+    uint32_t nodes[INF_READERS_MAX]; // ascending; valid if count <= INF_READERS_MAX
+};
+
+// Fills readers[n] for each node n of the graph. `readers` must have room for all nodes. Takes one
 // pass over the graph.
-void inf_graph_sole_readers(const struct inf_graph *graph, uint32_t *readers);
+void inf_graph_list_readers(const struct inf_graph *graph, struct inf_readers *readers);
+
+// Returns the only reader; INF_NODE_NONE if there is none or more than one.
+static inline uint32_t inf_readers_sole(const struct inf_readers *readers)
+{
+    return readers->count == 1 ? readers->nodes[0] : INF_NODE_NONE;
+}
 
 #endif

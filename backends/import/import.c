@@ -15,10 +15,13 @@
 #include "backends/import/onnx/onnx.h"
 #include "backends/import/onnx/proto.h"
 #include "backends/import/tfjs/tfjs.h"
+#include "backends/import/tflite/model.h"
+#include "backends/import/tflite/tflite.h"
 #include "backends/storage/file.h"
 #include "proto/core/limits.h"
 
-#define KNOWN_FORMATS "known formats: TensorFlow.js graph and layers models (model.json), ONNX"
+#define KNOWN_FORMATS                                                                              \
+    "known formats: TensorFlow.js graph and layers models (model.json), ONNX, TFLite"
 
 // The first bytes of a file, enough to recognise its format.
 struct beginning {
@@ -53,7 +56,6 @@ static enum inf_code fail_unknown(const struct beginning *beginning, const char 
         size_t offset;
         const char *mark, *format;
     } others[] = {
-        {4, "TFL3", "a TFLite model"},
         {0, "GGUF", "a GGUF model"},
         {0, "PK\003\004", "a zip archive"},
         {0, "\211HDF", "an HDF5 (Keras) model"},
@@ -101,12 +103,13 @@ static void read_producer(struct inf_model_info *info, const struct inf_json *do
 static enum inf_code import_document(struct inf_graph **out_graph, struct inf_model_info *info,
                                      const struct inf_json *document,
                                      const struct inf_shard_place *place, struct inf_tally *tally,
-                                     bool is_layers, FILE *report, struct inf_error *err)
+                                     bool is_layers, const struct inf_import_options *options,
+                                     struct inf_error *err)
 {
     if (is_layers)
-        INF_TRY(inf_layers_import(out_graph, document, place, tally, report, err));
+        INF_TRY(inf_layers_import(out_graph, document, place, tally, options, err));
     else
-        INF_TRY(inf_tfjs_import(out_graph, document, place, tally, report, err));
+        INF_TRY(inf_tfjs_import(out_graph, document, place, tally, options, err));
     if (info == NULL)
         return INF_OK;
     *info = (struct inf_model_info){.file_bytes = tally->bytes, .content_hash = tally->hash};
@@ -132,8 +135,8 @@ static struct inf_shard_place place_beside(int directory_fd, const char *name)
 }
 
 static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_info *info,
-                                 int directory_fd, const char *name, FILE *report,
-                                 struct inf_error *err)
+                                 int directory_fd, const char *name,
+                                 const struct inf_import_options *options, struct inf_error *err)
 {
     INF_CLEANUP(free_text) char *text = NULL;
     INF_CLEANUP(inf_json_destroy) struct json_t *root = NULL;
@@ -148,7 +151,7 @@ static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_
     struct inf_json document = inf_json_root(root);
     bool is_layers = false;
     INF_TRY(check_document(&document, name, &is_layers, err));
-    return import_document(out_graph, info, &document, &place, &tally, is_layers, report, err);
+    return import_document(out_graph, info, &document, &place, &tally, is_layers, options, err);
 }
 
 static enum inf_code import_onnx(struct inf_graph **out_graph, struct inf_model_info *info,
@@ -175,6 +178,28 @@ static enum inf_code import_onnx(struct inf_graph **out_graph, struct inf_model_
     return INF_OK;
 }
 
+static enum inf_code import_tflite(struct inf_graph **out_graph, struct inf_model_info *info,
+                                   int directory_fd, const char *name,
+                                   const struct inf_import_options *options, struct inf_error *err)
+{
+    INF_CLEANUP(free_text) char *data = NULL;
+    size_t size;
+    char producer[64];
+    struct inf_tally tally = INF_TALLY_INIT;
+    INF_TRY(inf_file_read_all(&data, &size, directory_fd, name, INF_LIMIT_MODEL_TFLITE_BYTES, err));
+    inf_tally_add(&tally, data, size);
+    struct inf_span bytes = {(const uint8_t *)data, size};
+    enum inf_code code = inf_tflite_import(out_graph, producer, bytes, options, err);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "model '%s'", name);
+    if (info == NULL)
+        return INF_OK;
+    *info = (struct inf_model_info){
+        .format = "tflite", .file_bytes = tally.bytes, .content_hash = tally.hash};
+    snprintf(info->producer, sizeof info->producer, "%s", producer);
+    return INF_OK;
+}
+
 enum inf_code inf_model_import(struct inf_graph **out_graph, struct inf_model_info *info,
                                int directory_fd, const char *name, struct inf_error *err)
 {
@@ -185,15 +210,18 @@ enum inf_code inf_model_import_with(struct inf_graph **out_graph, struct inf_mod
                                     int directory_fd, const char *name,
                                     const struct inf_import_options *options, struct inf_error *err)
 {
+    static const struct inf_import_options defaults;
     struct beginning beginning;
     inf_role_check_may_block();
     INF_TRY(read_beginning(&beginning, directory_fd, name, err));
     if (is_json(&beginning))
         return import_json(out_graph, info, directory_fd, name,
-                           options != NULL ? options->report : NULL, err);
+                           options != NULL ? options : &defaults, err);
     if (inf_onnx_looks_like((struct inf_span){beginning.bytes, beginning.size})) {
         struct inf_shard_place place = place_beside(directory_fd, name);
         return import_onnx(out_graph, info, &place, name, options, err);
     }
+    if (inf_tflite_looks_like((struct inf_span){beginning.bytes, beginning.size}))
+        return import_tflite(out_graph, info, directory_fd, name, options, err);
     return fail_unknown(&beginning, name, err);
 }

@@ -14,7 +14,7 @@
 // So most of the time is spent on candidates that are close, and a slow device costs a few runs
 // only. The candidate with the lowest median wins. Medians closer than INF_RACE_TIE count as equal,
 // and then the order before the race decides, so that noise does not change the choice from start
-// to start.
+// to start. More threads must gain INF_RACE_THREADS_GAIN.
 //
 // With an idle gate, a run waits until no request is served, and a request cancels the run. A
 // cancelled run is not counted.
@@ -36,7 +36,7 @@
 // would exceed the budget.
 #define HOST_MACS_PER_S 200000000u
 
-// The state of a candidate during a race.
+// The state of one candidate (a device with a precision and a number of threads) during a race.
 struct lane {
     struct inf_race_entry *entry;
     struct inf_executable *executable;
@@ -50,8 +50,8 @@ struct runner {
     struct inf_model *model;
     const struct inf_shape *shapes;
     uint64_t budget_ns;
-    // no idle time was found, or every pause between requests was too short for a run, so the race
-    // continues in small pieces while requests are served
+    // true: the race continues with a pause after each run while requests are served, because no
+    // idle time was found or every pause between requests was too short for a run
     bool restless;
     struct lane lanes[INF_RACE_ENTRIES];
 };
@@ -66,7 +66,7 @@ const char *inf_race_verdict_name(enum inf_race_verdict verdict)
     return (size_t)verdict < INF_ARRAY_LENGTH(verdict_names) ? verdict_names[verdict] : "unknown";
 }
 
-// --- running ---
+// --- running candidates while no request is served ---
 
 static void refuse_entry(struct lane *lane, enum inf_race_verdict verdict, const char *why)
 {
@@ -123,7 +123,8 @@ static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, u
     }
 }
 
-// Returns the reason why timing a compiled candidate would be useless; NULL if there is none.
+// Returns the reason why timing a compiled candidate would be useless: it computes everything in
+// fp32 although a lower precision was requested, or it is too slow. NULL if there is none.
 static const char *find_futility(const struct runner *runner, const struct lane *lane)
 {
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
@@ -179,7 +180,7 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
     return INF_OK;
 }
 
-// --- comparing results ---
+// --- comparing the results of candidates with the reference ---
 
 static void judge_lane(struct lane *lane, const struct lane *judge, double tolerance)
 {
@@ -216,7 +217,7 @@ static void check_answers(struct runner *runner)
     }
 }
 
-// --- rounds ---
+// --- rounds of timed runs, and the choice of the winner ---
 
 static int compare_ns(const void *a, const void *b)
 {
@@ -332,6 +333,29 @@ static double score_entry(const struct inf_race_entry *entry, enum inf_race_goal
                                       : median_ns;
 }
 
+static uint32_t count_threads(const struct inf_race_entry *entry)
+{
+    return entry->options.threads > 0 ? entry->options.threads
+                                      : inf_device_info(entry->device)->threads;
+}
+
+// Returns true if `entry` should win over `best`, which is earlier in the list. A later candidate
+// must be better by more than INF_RACE_TIE, so equal candidates keep their order. More threads must
+// gain INF_RACE_THREADS_GAIN, and fewer threads may lose it.
+static bool is_better(const struct inf_race_entry *entry, const struct inf_race_entry *best,
+                      enum inf_race_goal aim)
+{
+    double factor = 1 - INF_RACE_TIE;
+    if (entry->device == best->device && entry->options.precision == best->options.precision) {
+        uint32_t threads = count_threads(entry), best_threads = count_threads(best);
+        if (threads > best_threads)
+            factor = 1 - INF_RACE_THREADS_GAIN;
+        else if (threads < best_threads)
+            factor = 1 / (1 - INF_RACE_THREADS_GAIN);
+    }
+    return score_entry(entry, aim) < score_entry(best, aim) * factor;
+}
+
 static enum inf_code choose_winner(struct runner *runner, struct inf_error *err)
 {
     struct inf_race *race = runner->race;
@@ -345,10 +369,7 @@ static enum inf_code choose_winner(struct runner *runner, struct inf_error *err)
         if (!lane->racing)
             continue;
         lane->entry->verdict = INF_RACE_SLOWER;
-        // A later candidate must be better by more than INF_RACE_TIE, so equal candidates keep
-        // their order.
-        if (best == NULL || score_entry(lane->entry, race->aim) <
-                                score_entry(best->entry, race->aim) * (1 - INF_RACE_TIE))
+        if (best == NULL || is_better(lane->entry, best->entry, race->aim))
             best = lane;
     }
     if (best == NULL)

@@ -13,10 +13,10 @@
 // precisions or numbers of threads.
 #define INF_RACE_ENTRIES 32u
 
-// Maximum number of nodes that a stored decision keeps in fp32.
+// A race's decision is stored with the hashes of at most this many nodes that must stay in fp32.
 #define INF_RACE_PINS 64u
 
-// Minimum and maximum number of timed runs of one candidate in a race.
+// The smallest and the largest number of timed runs of one candidate in a race.
 #define INF_RACE_RUNS_MIN 5u
 #define INF_RACE_RUNS_MAX 50u
 
@@ -27,7 +27,12 @@
 // the candidates before the race then decides.
 #define INF_RACE_TIE 0.05
 
-// A candidate within this factor of the best does not drop out early.
+// Of two candidates that differ only in the number of threads, the one with more threads must take
+// less time by this fraction, because its further cores could run other requests.
+#define INF_RACE_THREADS_GAIN 0.1
+
+// In each round the slower half of the candidates drops out, except candidates within this factor
+// of the best one.
 #define INF_RACE_KEEP 1.1
 
 // The criterion that decides a race.
@@ -42,7 +47,7 @@ enum inf_race_verdict {
     INF_RACE_SLOWER,
     INF_RACE_WRONG,    // its result is too far from the reference
     INF_RACE_REFUSED,  // it cannot compile or run the model
-    INF_RACE_LEFT_OUT, // too slow to run at all
+    INF_RACE_LEFT_OUT, // it was expected to be so slow that it was not timed
 };
 
 // Returns the name of a verdict, such as "chosen". The text is static.
@@ -67,9 +72,10 @@ struct inf_race_entry {
 };
 
 struct inf_race {
-    struct inf_race_entry entries[INF_RACE_ENTRIES]; // in the order before the race
+    // the candidates, in the order of preference before the race
+    struct inf_race_entry entries[INF_RACE_ENTRIES];
     uint32_t count;
-    uint32_t chosen; // index of the winner
+    uint32_t chosen; // index in `entries` of the winner
     enum inf_race_goal aim;
     double tolerance; // default tolerance of the candidates; 0: INF_RACE_TOLERANCE
     // inf_node_hash() of the nodes that stay in fp32 with the winner's options. The race itself

@@ -8,7 +8,10 @@
 #include "backends/base/log.h"
 #include "backends/place/race.h"
 
-// Maximum number of decisions. When the limit is reached, the oldest decision is replaced.
+// Room for a stored reason.
+#define INF_TUNE_REASON 96
+
+// Maximum number of stored race results. When it is reached, a new one replaces the oldest one.
 #define INF_TUNE_RECORDS 1024u
 
 struct inf_tune;
@@ -20,9 +23,11 @@ struct inf_tune_entry {
     enum inf_race_verdict verdict;
     uint32_t runs;
     uint64_t first_ns, median_ns, memory_bytes;
+    // Why the candidate may not be chosen, cut to the first characters; "": there is no reason.
+    char why[INF_TUNE_REASON];
 };
 
-// The decision of one race.
+// The result of one race: the chosen candidate, and what was measured for each candidate.
 struct inf_tune_record {
     uint64_t key; // from inf_tune_key()
     struct inf_tune_entry entries[INF_RACE_ENTRIES];
@@ -32,9 +37,9 @@ struct inf_tune_record {
     uint32_t pin_count;
 };
 
-// Returns the key of a decision. The key is a hash of the model's bytes, the shapes of its `count`
-// inputs, the candidates with their drivers (UUID and build, for GPUs) and modes, the criterion,
-// and the version or build of inferd.
+// Returns the key under which the result of a race is stored. The key is a hash of the model's
+// bytes, the shapes of its `count` inputs, the candidates with their drivers (UUID and build, for
+// GPUs), precisions and threads, the criterion, and the version or build of inferd.
 uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uint32_t count,
                       const struct inf_race *race, const char *version);
 

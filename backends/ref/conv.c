@@ -15,7 +15,7 @@ struct conv {
     struct inf_window height, width;
     struct inf_ref_activation activation;
     size_t x_channels, y_channels;
-    size_t group_in, group_out; // conv2d: channels of one group
+    size_t group_in, group_out; // number of input and output channels of one group of a conv2d
 };
 
 static struct conv prepare_conv(const struct inf_ref_call *call, uint32_t bias_index)
@@ -174,39 +174,37 @@ static void transposed_place(const struct conv *conv, const struct place *at)
                     finish_element(conv, transposed_sum(conv, at, channel), channel));
 }
 
-static void each_place(const struct conv *conv,
-                       void (*compute)(const struct conv *conv, const struct place *at))
+static enum inf_code each_place(const struct inf_ref_call *call, const struct conv *conv,
+                                void (*compute)(const struct conv *conv, const struct place *at),
+                                struct inf_error *err)
 {
     const int64_t *dims = conv->y->shape->dims;
     for (int64_t image = 0; image < dims[0]; image++)
         for (int64_t row = 0; row < dims[1]; row++)
-            for (int64_t column = 0; column < dims[2]; column++)
+            for (int64_t column = 0; column < dims[2]; column++) {
+                INF_TRY(inf_ref_check_cancelled(call, err));
                 compute(conv, &(struct place){(size_t)image, row, column});
+            }
+    return INF_OK;
 }
 
 enum inf_code inf_ref_conv2d(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     struct conv conv = prepare_conv(call, 2);
     size_t groups = (size_t)call->node->attrs.conv2d.groups;
     conv.group_in = conv.x_channels / groups;
     conv.group_out = conv.y_channels / groups;
-    each_place(&conv, conv_place);
-    return INF_OK;
+    return each_place(call, &conv, conv_place, err);
 }
 
 enum inf_code inf_ref_depthwise_conv2d(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     struct conv conv = prepare_conv(call, 2);
-    each_place(&conv, depthwise_place);
-    return INF_OK;
+    return each_place(call, &conv, depthwise_place, err);
 }
 
 enum inf_code inf_ref_conv2d_transpose(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     struct conv conv = prepare_conv(call, 3);
-    each_place(&conv, transposed_place);
-    return INF_OK;
+    return each_place(call, &conv, transposed_place, err);
 }

@@ -5,6 +5,7 @@
 #ifndef INF_BACKENDS_REF_KERNELS_H
 #define INF_BACKENDS_REF_KERNELS_H
 
+#include "backends/base/cancel.h"
 #include "backends/graph/graph.h"
 #include "backends/ref/element.h"
 
@@ -14,6 +15,7 @@ struct inf_ref_call {
     const struct inf_node *node;
     const struct inf_ref_tensor *inputs;  // node->input_count elements
     const struct inf_ref_tensor *outputs; // node->output_count elements
+    const atomic_bool *cancelled; // polled by kernels that may run long; NULL: not cancellable
 };
 
 // The kernel of one operator.
@@ -78,6 +80,18 @@ static inline bool inf_ref_index_ok(int64_t *index, int64_t bound, bool from_end
     if (from_end && *index < 0)
         *index += bound;
     return *index >= 0 && *index < bound;
+}
+
+// Fails if the run was cancelled. Kernels whose work grows faster than their operands call it in an
+// outer loop, because one of them may take minutes.
+//
+// INF_CANCELLED
+static inline enum inf_code inf_ref_check_cancelled(const struct inf_ref_call *call,
+                                                    struct inf_error *err)
+{
+    if (inf_is_cancelled(call->cancelled))
+        return inf_fail(err, INF_CANCELLED, "cancelled while it was computed");
+    return INF_OK;
 }
 
 // Returns an axis attribute as 0..rank-1. A negative axis counts from the end.

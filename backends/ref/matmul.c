@@ -61,17 +61,18 @@ static void row_block(const struct matmul *mm, size_t a_at, size_t b_at, size_t 
 
 enum inf_code inf_ref_matmul(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     struct matmul mm = prepare_matmul(call);
     struct inf_ref_walk walk;
     size_t matrices = inf_ref_walk_matrices(&walk, mm.y->shape, mm.a->shape, mm.b->shape);
     for (size_t i = 0; i < matrices; i++, inf_ref_walk_next(&walk)) {
         size_t a_at = (size_t)walk.offsets[0] * mm.m * mm.k;
         size_t b_at = (size_t)walk.offsets[1] * mm.k * mm.n;
-        for (size_t row = 0; row < mm.m; row++)
+        for (size_t row = 0; row < mm.m; row++) {
+            INF_TRY(inf_ref_check_cancelled(call, err));
             for (size_t first = 0; first < mm.n; first += BLOCK)
                 row_block(&mm, a_at + row * mm.a_row, b_at, (i * mm.m + row) * mm.n, first,
                           INF_MIN((size_t)BLOCK, mm.n - first));
+        }
     }
     return INF_OK;
 }

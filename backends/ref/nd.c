@@ -91,7 +91,6 @@ static size_t channels_of(const struct inf_ref_tensor *tensor)
 
 enum inf_code inf_ref_conv_nd(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_ref_tensor *x = &call->inputs[0], *filter = &call->inputs[1];
     const struct inf_ref_tensor *y = &call->outputs[0];
     size_t groups = (size_t)call->node->attrs.conv_nd.groups;
@@ -100,6 +99,7 @@ enum inf_code inf_ref_conv_nd(const struct inf_ref_call *call, struct inf_error 
     struct inf_ref_walk walk;
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         size_t channel = (size_t)walk.index[walk.rank - 1];
         size_t base = (size_t)walk.index[0] * picture_size(x) + channel / (out / groups) * in;
         double sum = inf_ref_has_input(call, 2) ? inf_ref_get(&call->inputs[2], channel) : 0;
@@ -117,7 +117,6 @@ enum inf_code inf_ref_conv_nd(const struct inf_ref_call *call, struct inf_error 
 
 enum inf_code inf_ref_conv_nd_transpose(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_ref_tensor *x = &call->inputs[0], *filter = &call->inputs[1];
     const struct inf_ref_tensor *y = &call->outputs[0];
     size_t groups = (size_t)call->node->attrs.conv_nd_transpose.groups;
@@ -126,6 +125,7 @@ enum inf_code inf_ref_conv_nd_transpose(const struct inf_ref_call *call, struct 
     struct inf_ref_walk walk;
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         size_t channel = (size_t)walk.index[walk.rank - 1], first = channel / out * (in / groups);
         size_t base = (size_t)walk.index[0] * picture_size(x);
         double sum = inf_ref_has_input(call, 3) ? inf_ref_get(&call->inputs[3], channel) : 0;
@@ -141,7 +141,7 @@ enum inf_code inf_ref_conv_nd_transpose(const struct inf_ref_call *call, struct 
     return INF_OK;
 }
 
-// --- pooling ---
+// --- pool_nd ---
 
 // The sum, count and maximum over the elements of one pooling window that were visited so far.
 struct pooled {
@@ -225,12 +225,12 @@ static void put_pooled(const struct inf_ref_call *call, size_t i, const struct p
 
 enum inf_code inf_ref_pool_nd(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_ref_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     struct taps taps = taps_of(call, x);
     struct inf_ref_walk walk;
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         size_t base = (size_t)walk.index[0] * picture_size(x) + (size_t)walk.index[walk.rank - 1];
         struct pooled pooled = {0};
         do {
@@ -243,11 +243,10 @@ enum inf_code inf_ref_pool_nd(const struct inf_ref_call *call, struct inf_error 
     return INF_OK;
 }
 
-// --- dilation ---
+// --- dilation2d ---
 
 enum inf_code inf_ref_dilation2d(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_ref_tensor *x = &call->inputs[0], *filter = &call->inputs[1];
     const struct inf_ref_tensor *y = &call->outputs[0];
     struct taps taps = {.axes = 2};
@@ -258,6 +257,7 @@ enum inf_code inf_ref_dilation2d(const struct inf_ref_call *call, struct inf_err
     struct inf_ref_walk walk;
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         size_t channel = (size_t)walk.index[3];
         size_t base = (size_t)walk.index[0] * picture_size(x) + channel;
         double largest = is_float ? -INFINITY : (double)inf_ref_int_min(y->dtype);

@@ -89,9 +89,11 @@ static void put_back(struct nms *nms, const struct candidate *candidate)
     nms->candidate_count++;
 }
 
-static void select_boxes(struct nms *nms)
+static enum inf_code select_boxes(struct nms *nms, const struct inf_ref_call *call,
+                                  struct inf_error *err)
 {
     while (nms->selected_count < nms->selected_max && nms->candidate_count > 0) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         struct candidate candidate = nms->candidates[--nms->candidate_count];
         double score = candidate.score;
         if (score < nms->score_threshold)
@@ -105,6 +107,7 @@ static void select_boxes(struct nms *nms)
             put_back(nms, &candidate);
         }
     }
+    return INF_OK;
 }
 
 static double read_scalar(const struct inf_ref_call *call, uint32_t input)
@@ -139,8 +142,7 @@ static enum inf_code begin_nms(struct nms *nms, const struct inf_ref_call *call,
                 (struct candidate){.score = score, .box = (uint32_t)i};
     }
     qsort(nms->candidates, nms->candidate_count, sizeof *nms->candidates, worst_first);
-    select_boxes(nms);
-    return INF_OK;
+    return select_boxes(nms, call, err);
 }
 
 static void end_nms(struct nms *nms)

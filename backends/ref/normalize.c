@@ -6,11 +6,11 @@
 
 enum inf_code inf_ref_lrn(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_attrs_lrn *attrs = &call->node->attrs.lrn;
     const struct inf_ref_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     int64_t channels = x->shape->dims[x->shape->rank - 1];
     for (size_t i = 0; i < y->count; i++) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         int64_t channel = (int64_t)i % channels;
         int64_t first = INF_MAX(channel - attrs->before, (int64_t)0);
         int64_t last = INF_MIN(channel + attrs->after, channels - 1);
@@ -74,7 +74,7 @@ enum inf_code inf_ref_normalize(const struct inf_ref_call *call, struct inf_erro
     return INF_OK;
 }
 
-// --- quantisation ---
+// --- quantize and dequantize ---
 
 // Returns the index in `parameter` (a scale or zero point) of the element that applies to element
 // `i` of x.

@@ -33,7 +33,7 @@ static enum inf_code no_picture(int64_t index, size_t at, int64_t pictures, stru
                     index, at, pictures);
 }
 
-// --- crop_and_resize ---
+// --- the crop_and_resize operator ---
 
 // Returns the position of element `i` of `output` along an axis of `input` elements, between the
 // fractions `from` and `to` of the axis.
@@ -69,6 +69,7 @@ enum inf_code inf_ref_crop_and_resize(const struct inf_ref_call *call, struct in
     struct inf_ref_walk walk;
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         size_t box = (size_t)walk.index[0];
         int64_t image = inf_ref_index(&call->inputs[2], box);
         if (image < 0 || image >= in[0])
@@ -88,7 +89,7 @@ enum inf_code inf_ref_crop_and_resize(const struct inf_ref_call *call, struct in
     return INF_OK;
 }
 
-// --- roi_align ---
+// --- the roi_align operator ---
 
 // One region of a picture, which roi_align divides into bins (one bin per output element).
 struct region {
@@ -178,6 +179,7 @@ enum inf_code inf_ref_roi_align(const struct inf_ref_call *call, struct inf_erro
     inf_ref_walk_init(&walk, y->shape);
     size_t each = inf_ref_extent(y->shape, 1, 4);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         if (i % each == 0)
             INF_TRY(read_region(call, i / each, &region, err));
         bool empty = region.x->shape->dims[1] == 0 || region.x->shape->dims[2] == 0;
@@ -187,7 +189,7 @@ enum inf_code inf_ref_roi_align(const struct inf_ref_call *call, struct inf_erro
     return INF_OK;
 }
 
-// --- grid_sample ---
+// --- the grid_sample operator ---
 
 // Reflects the coordinate `at` at the bounds `low` and `high` until it lies in [low, high].
 static double reflect_coordinate(double at, double low, double high)
@@ -216,7 +218,8 @@ static double place_coordinate(const struct inf_attrs_grid_sample *attrs, double
     return attrs->border == INF_BORDER_REFLECT ? reflect_coordinate(result, low, high) : result;
 }
 
-// Applies the border mode to an index. Returns false if it remains outside.
+// Applies the border mode to an index of a row or column. Returns false if the index is still
+// outside the picture.
 static bool bring_inside(const struct inf_attrs_grid_sample *attrs, int64_t *index, int64_t size)
 {
     if (*index >= 0 && *index < size)
@@ -261,7 +264,6 @@ static double grid_value(const struct inf_attrs_grid_sample *attrs, const struct
 
 enum inf_code inf_ref_grid_sample(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_attrs_grid_sample *attrs = &call->node->attrs.grid_sample;
     const struct inf_ref_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     size_t channels = (size_t)y->shape->dims[3];
@@ -269,6 +271,7 @@ enum inf_code inf_ref_grid_sample(const struct inf_ref_call *call, struct inf_er
     struct inf_ref_walk walk;
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         size_t at = i / channels * 2;
         double column =
             place_coordinate(attrs, inf_ref_get(&call->inputs[1], at), x->shape->dims[2]);
@@ -279,7 +282,7 @@ enum inf_code inf_ref_grid_sample(const struct inf_ref_call *call, struct inf_er
     return INF_OK;
 }
 
-// --- image_transform ---
+// --- the image_transform operator ---
 
 // Applies TensorFlow's fill modes to a coordinate along an axis of `size` pixels. As in TensorFlow,
 // the period of wrapping is one pixel less than `size`.
@@ -337,12 +340,12 @@ static double transform_point(const struct inf_attrs_image_transform *attrs,
 
 enum inf_code inf_ref_image_transform(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_ref_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const struct inf_ref_tensor *transforms = &call->inputs[1];
     struct inf_ref_walk walk;
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         size_t row = transforms->shape->dims[0] == 1 ? 0 : (size_t)walk.index[0];
         double t[8];
         for (size_t j = 0; j < 8; j++)

@@ -46,7 +46,6 @@ static double pool_window(const struct inf_ref_tensor *x, const struct inf_attrs
 
 enum inf_code inf_ref_pool2d(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_ref_tensor *x = &call->inputs[0];
     const struct inf_ref_tensor *y = &call->outputs[0];
     struct inf_window height, width;
@@ -56,6 +55,7 @@ enum inf_code inf_ref_pool2d(const struct inf_ref_call *call, struct inf_error *
     walk.strides[0][0] = x->shape->dims[1] * x->shape->dims[2] * x->shape->dims[3];
     walk.strides[0][3] = 1;
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         struct stretch rows = is_inside(&height, walk.index[1]);
         struct stretch columns = is_inside(&width, walk.index[2]);
         inf_ref_put(

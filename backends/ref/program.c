@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "backends/base/cancel.h"
 #include "backends/base/clock.h"
 #include "backends/ref/dynamic.h"
 #include "backends/ref/kernels.h"
@@ -57,7 +58,7 @@ static struct inf_ref_tensor *fill_call(struct inf_ref_call *call, struct inf_re
     return tensors;
 }
 
-// --- compiling ---
+// --- compiling a segment to a list of kernel calls ---
 
 static enum inf_code no_memory(struct inf_error *err)
 {
@@ -130,7 +131,7 @@ void inf_ref_program_destroy(struct inf_program *base)
     free(program);
 }
 
-// --- running ---
+// --- running the kernel calls of a program ---
 
 static void *bound_data(const struct inf_binding *binding)
 {
@@ -167,16 +168,12 @@ static enum inf_code compute_call(const struct inf_ref_call *call, struct inf_er
 static enum inf_code run_step(struct slot *slot, uint32_t step, struct inf_ref_tensor **tensors,
                               const struct inf_run *run, struct inf_error *err)
 {
-    const struct inf_ref_call *call = &slot->calls[step];
+    struct inf_ref_call *call = &slot->calls[step];
     size_t operands = (size_t)call->node->input_count + call->node->output_count;
     INF_TRY(bind_call(*tensors, operands, run, err));
     *tensors += operands;
+    call->cancelled = run->cancelled;
     return compute_call(call, err);
-}
-
-static bool is_cancelled(const struct inf_run *run)
-{
-    return run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed);
 }
 
 enum inf_code inf_ref_program_run(struct inf_program *base, const struct inf_run *run,
@@ -187,10 +184,11 @@ enum inf_code inf_ref_program_run(struct inf_program *base, const struct inf_run
     struct inf_ref_tensor *tensors = slot->tensors;
     slot->profiled = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
-        if (is_cancelled(run))
+        if (inf_is_cancelled(run->cancelled))
             return inf_fail(err, INF_CANCELLED, "cancelled before step %u of %u", i + 1,
                             program->step_count);
         uint64_t start_ns = run->profile ? inf_clock_ns() : 0;
+        inf_run_step_set(run->step, slot->calls[i].node->name);
         INF_TRY(run_step(slot, i, &tensors, run, err));
         if (!run->profile)
             continue;
@@ -248,7 +246,7 @@ enum inf_code inf_ref_program_supports(struct inf_device *device, const struct i
     return INF_OK;
 }
 
-// --- single nodes ---
+// --- computing single nodes for constant folding and the interpreter ---
 
 // Fills `call` for a node whose inputs are all constants. The caller frees *tensors.
 static enum inf_code prepare_call(struct inf_ref_call *call, struct inf_ref_tensor **tensors,

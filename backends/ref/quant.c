@@ -38,8 +38,8 @@ static void put_byte(const struct inf_ref_tensor *y, size_t at, int32_t value)
         ((uint8_t *)y->data)[at] = (uint8_t)value;
 }
 
-// Rounds `value`, a quotient of f32, adds the zero point and clamps the result. NaN becomes the
-// minimum.
+// Rounds a quotient to an integer, adds the zero point and clamps the result to min..max. NaN
+// becomes `min`.
 static int32_t round_to_byte(float value, int32_t zero, int32_t min, int32_t max)
 {
     float low = (float)(min - zero);
@@ -87,13 +87,13 @@ static void finish_element(const struct ending *ending, uint32_t sum, size_t cha
     put_byte(ending->y, at, round_to_byte(value, ending->zero, ending->min, ending->max));
 }
 
-// --- convolutions ---
+// --- qconv2d ---
 
 struct conv {
     const struct inf_ref_tensor *x, *filter;
     struct inf_window height, width;
     int32_t x_zero;
-    size_t group_in, group_out; // channels of one group
+    size_t group_in, group_out; // number of input and output channels of one group
 };
 
 static uint32_t place_sum(const struct conv *conv, size_t image, const int64_t *place,
@@ -125,7 +125,6 @@ static uint32_t place_sum(const struct conv *conv, size_t image, const int64_t *
 
 enum inf_code inf_ref_qconv2d(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_attrs_qconv2d *attrs = &call->node->attrs.qconv2d;
     const int64_t *dims = call->outputs[0].shape->dims;
     struct ending ending = ending_of(call, attrs->min, attrs->max);
@@ -137,6 +136,7 @@ enum inf_code inf_ref_qconv2d(const struct inf_ref_call *call, struct inf_error 
     inf_node_windows(call->graph, call->node, &conv.height, &conv.width);
     size_t channels = (size_t)dims[3];
     for (size_t at = 0; at < ending.y->count; at++) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         size_t channel = at % channels;
         size_t pixel = at / channels;
         const int64_t place[] = {(int64_t)(pixel / (size_t)dims[2] % (size_t)dims[1]),
@@ -148,11 +148,10 @@ enum inf_code inf_ref_qconv2d(const struct inf_ref_call *call, struct inf_error 
     return INF_OK;
 }
 
-// --- matrix products ---
+// --- qmatmul ---
 
 enum inf_code inf_ref_qmatmul(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_attrs_qmatmul *attrs = &call->node->attrs.qmatmul;
     const struct inf_ref_tensor *a = &call->inputs[0];
     const struct inf_ref_tensor *b = &call->inputs[1];
@@ -168,6 +167,7 @@ enum inf_code inf_ref_qmatmul(const struct inf_ref_call *call, struct inf_error 
     size_t matrices = inf_ref_walk_matrices(&walk, shape, a->shape, b->shape);
     for (size_t i = 0; i < matrices; i++, inf_ref_walk_next(&walk)) {
         for (size_t at = 0; at < m * n; at++) {
+            INF_TRY(inf_ref_check_cancelled(call, err));
             size_t a_at = (size_t)walk.offsets[0] * m * depth + at / n * depth;
             size_t b_at = (size_t)walk.offsets[1] * depth * n + at % n * column;
             int32_t b_zero = zero_at(call, 4, at % n);
@@ -181,12 +181,52 @@ enum inf_code inf_ref_qmatmul(const struct inf_ref_call *call, struct inf_error 
     return INF_OK;
 }
 
-// --- element-wise operators ---
+// --- qbinary and lookup ---
 
 static float number_at(const struct inf_ref_call *call, uint32_t index, size_t i)
 {
     float scale = ((const float *)call->inputs[2 + index].data)[0];
     return (float)(byte_at(&call->inputs[index], i) - zero_at(call, 5 + index, 0)) * scale;
+}
+
+// Computes one element in integers, as the attribute `integer` says. a and b are bytes minus their
+// zero points. Returns the element minus the zero point of y, before it is clamped.
+static int32_t compute_in_integers(const struct inf_ref_call *call,
+                                   const struct inf_qsum_factors *factors, int32_t a, int32_t b)
+{
+    const float *a_scale = call->inputs[2].data;
+    const float *b_scale = call->inputs[3].data;
+    const float *y_scale = call->inputs[4].data;
+    if (call->node->attrs.qbinary.kind != INF_BINARY_MUL)
+        return (a * factors->a + b * factors->b + (1 << (factors->shift - 1))) >> factors->shift;
+    float scaled = (float)(a * b) * (*a_scale * *b_scale / *y_scale);
+    return (int32_t)nearbyintf(fminf(fmaxf(scaled, -512), 512));
+}
+
+// Computes the operator with the attribute `integer`. Returns false if the scales do not allow it.
+static bool run_in_integers(const struct inf_ref_call *call, int32_t min, int32_t max)
+{
+    const struct inf_ref_tensor *y = &call->outputs[0];
+    enum inf_binary_kind kind = call->node->attrs.qbinary.kind;
+    float b_scale = ((const float *)call->inputs[3].data)[0];
+    struct inf_qsum_factors factors = {0};
+    if (kind != INF_BINARY_MUL &&
+        !inf_qsum_factors(((const float *)call->inputs[2].data)[0],
+                          kind == INF_BINARY_SUB ? -b_scale : b_scale,
+                          ((const float *)call->inputs[4].data)[0], &factors))
+        return false;
+    int32_t zero = zero_at(call, 7, 0);
+    struct inf_ref_walk walk;
+    inf_ref_walk_init(&walk, y->shape);
+    inf_ref_walk_broadcast(&walk, 0, call->inputs[0].shape);
+    inf_ref_walk_broadcast(&walk, 1, call->inputs[1].shape);
+    for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        int32_t a = byte_at(&call->inputs[0], (size_t)walk.offsets[0]) - zero_at(call, 5, 0);
+        int32_t b = byte_at(&call->inputs[1], (size_t)walk.offsets[1]) - zero_at(call, 6, 0);
+        int32_t value = compute_in_integers(call, &factors, a, b) + zero;
+        put_byte(y, i, INF_MAX(INF_MIN(value, max), min));
+    }
+    return true;
 }
 
 enum inf_code inf_ref_qbinary(const struct inf_ref_call *call, struct inf_error *err)
@@ -199,6 +239,8 @@ enum inf_code inf_ref_qbinary(const struct inf_ref_call *call, struct inf_error 
     int32_t min = attrs->min;
     int32_t max = attrs->max;
     cut_bounds(y->dtype, &min, &max);
+    if (attrs->integer && run_in_integers(call, min, max))
+        return INF_OK;
     struct inf_ref_walk walk;
     inf_ref_walk_init(&walk, y->shape);
     inf_ref_walk_broadcast(&walk, 0, call->inputs[0].shape);

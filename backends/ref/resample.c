@@ -6,8 +6,8 @@
 #include "backends/ref/kernels.h"
 #include "backends/ref/sample.h"
 
-// Where one element of y lies along one axis of x: the elements of x from `first` on contribute to
-// it (taps), and the other members give their weights.
+// The place along one axis of x from which one element of y is interpolated. `taps` elements of x
+// contribute to it, from element `first` on; the other members determine their weights.
 struct position {
     int64_t first, taps; // taps may be outside of x
     double fraction;     // distance from tap -first of the filter's window to the position
@@ -39,7 +39,8 @@ static double source_coordinate(const struct inf_ref_call *call, int32_t axis, i
     double scale =
         inf_ref_has_input(call, 2) ? inf_ref_get(&call->inputs[2], (size_t)axis) : output / input;
     double half_pixel = (at + 0.5) / scale - 0.5;
-    double length = inf_ref_has_input(call, 2) ? input * scale : output; // not rounded
+    // The length of y along this axis as the model's scale gives it; the size of y is rounded.
+    double length = inf_ref_has_input(call, 2) ? input * scale : output;
     switch (call->node->attrs.resample.coordinates) {
     case INF_COORDINATES_HALF_PIXEL_SYMMETRIC:
         return input / 2 * (1 - output / (scale * input)) + half_pixel;
@@ -77,7 +78,7 @@ static double round_coordinate(enum inf_rounding rounding, double at)
     }
 }
 
-// Returns the weight of tap `tap` (from 0) of a position; the tap may be outside of x.
+// Returns the weight of tap `tap` (counted from 0) of a position; the tap may be outside of x.
 static double filter_weight(const struct inf_attrs_resample *attrs, const struct position *position,
                             int64_t tap)
 {
@@ -152,17 +153,17 @@ static double sum_taps(const struct resample *resample, int32_t axis, size_t bas
 
 enum inf_code inf_ref_resample(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_ref_tensor *y = &call->outputs[0];
     struct resample resample = {.attrs = &call->node->attrs.resample, .x = &call->inputs[0]};
     inf_shape_strides(resample.x->shape, resample.strides);
     struct inf_ref_walk walk;
     inf_ref_walk_init(&walk, y->shape);
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
         bool outside = false;
         for (int32_t axis = 0; axis < walk.rank; axis++) {
-            // The walk is in row-major order, so the positions of most axes are unchanged. Compute
-            // only the changed ones.
+            // The walk is in row-major order, so from one element to the next most axes keep their
+            // position. Compute only the positions that changed.
             bool moved = i == 0 || axis == walk.rank - 1 || walk.index[axis + 1] == 0;
             if (moved)
                 settle_weights(call, &resample, axis, walk.index[axis]);

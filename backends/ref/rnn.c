@@ -31,8 +31,8 @@ struct sequence {
     size_t state_at;
 };
 
-// Element offsets for one time step: x_at of its input, y_at of its hidden state, and before_at of
-// the hidden state of the previous step in `before`.
+// Positions of elements for one time step: x_at of its input, y_at of its hidden state, and
+// before_at of the hidden state of the previous step in the tensor `before`.
 struct step {
     size_t x_at, y_at;
     // tensor with the hidden state of the previous step; NULL if that state is all zeros
@@ -188,7 +188,7 @@ static void start_state(const struct sequence *sequence, enum input input,
                         : 0);
 }
 
-static void run_sequence(const struct sequence *sequence)
+static enum inf_code run_sequence(const struct sequence *sequence, struct inf_error *err)
 {
     bool reverse = sequence->attrs->direction == INF_DIRECTION_REVERSE || sequence->direction == 1;
     struct step step = {0};
@@ -199,6 +199,7 @@ static void run_sequence(const struct sequence *sequence)
         start_state(sequence, CELL, sequence->cell);
     for (size_t i = 0; i < sequence->steps; i++) {
         bool counts = i < sequence->length;
+        INF_TRY(inf_ref_check_cancelled(sequence->call, err));
         size_t t = reverse && counts ? sequence->length - 1 - i : i;
         step.x_at = (t * sequence->batches + sequence->batch) * sequence->inputs;
         step.y_at = ((t * sequence->directions + sequence->direction) * sequence->batches +
@@ -220,6 +221,7 @@ static void run_sequence(const struct sequence *sequence)
     }
     for (size_t j = 0; j < sequence->hidden; j++)
         inf_ref_put(sequence->last, sequence->state_at + j, before_value(&step, j));
+    return INF_OK;
 }
 
 static void choose_activations(struct sequence *sequence)
@@ -238,7 +240,6 @@ static void choose_activations(struct sequence *sequence)
 
 enum inf_code inf_ref_rnn(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const int64_t *x = call->inputs[X].shape->dims, *y = call->outputs[0].shape->dims;
     struct sequence sequence = {
         .call = call,
@@ -262,7 +263,7 @@ enum inf_code inf_ref_rnn(const struct inf_ref_call *call, struct inf_error *err
                 int64_t length = inf_ref_index(&call->inputs[LENGTHS], sequence.batch);
                 sequence.length = length < 0 ? 0 : INF_MIN((size_t)length, sequence.steps);
             }
-            run_sequence(&sequence);
+            INF_TRY(run_sequence(&sequence, err));
         }
     }
     return INF_OK;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes hashes, and checksums at the end of lines.
+// Computes FNV-1a hashes, chooses the places of records in an array, and adds and checks the
+// checksums at the end of lines.
 #include "backends/storage/record.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-// The number of characters in a checksum: " ", 16 digits, "\n".
+// Length of the checksum at the end of a line: a blank, 16 hexadecimal digits, and the line end.
 #define SEAL_CHARS 18
 
 uint64_t inf_record_hash(uint64_t hash, const void *data, size_t size)
@@ -20,6 +22,26 @@ uint64_t inf_record_hash(uint64_t hash, const void *data, size_t size)
 uint64_t inf_record_hash_text(uint64_t hash, const char *text)
 {
     return inf_record_hash(hash, text, strlen(text) + 1);
+}
+
+uint64_t inf_record_hash_shapes(uint64_t hash, const struct inf_shape *shapes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        hash = inf_record_hash(hash, &shapes[i].rank, sizeof shapes[i].rank);
+        hash =
+            inf_record_hash(hash, shapes[i].dims, (size_t)shapes[i].rank * sizeof *shapes[i].dims);
+    }
+    return hash;
+}
+
+uint32_t inf_record_place(struct inf_record_places *places, uint32_t capacity)
+{
+    assert(places->count <= capacity && places->next < capacity);
+    if (places->count < capacity)
+        return places->count++;
+    uint32_t oldest = places->next;
+    places->next = (oldest + 1) % capacity;
+    return oldest;
 }
 
 size_t inf_record_seal(char *line, size_t size, size_t capacity)

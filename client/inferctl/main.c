@@ -8,11 +8,13 @@
 #include "client/inferctl/cli/nearest.h"
 
 static const struct command *const commands[] = {
-    &command_status, &command_backends, &command_devices, &command_memory,  &command_models,
-    &command_check,  &command_inspect,  &command_load,    &command_unload,  &command_infer,
-    &command_verify, &command_bench,    &command_limits,  &command_explain, &command_advise,
-    &command_place,  &command_warm,     &command_env,     &command_flags,   &command_profile,
-    &command_debug,  &command_diff,
+    &command_status,  &command_backends, &command_devices,    &command_memory,  &command_models,
+    &command_check,   &command_inspect,  &command_load,       &command_unload,  &command_infer,
+    &command_verify,  &command_bench,    &command_limits,     &command_explain, &command_advise,
+    &command_place,   &command_warm,     &command_env,        &command_flags,   &command_profile,
+    &command_debug,   &command_diff,     &command_metrics,    &command_health,  &command_requests,
+    &command_clients, &command_cancel,   &command_disconnect, &command_slow,    &command_events,
+    &command_wait,    &command_top,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
@@ -21,7 +23,7 @@ static int print_usage(FILE *out, int code)
 {
     fputs("usage: inferctl [--socket PATH] [-o table|json] VERB ...\n\n", out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs(
         "\n"
         "  --socket PATH    the daemon's socket (default: $INFERD_SOCKET, else\n"

@@ -56,18 +56,21 @@ struct inf_client_sessions {
 
 // Options that inferd_set_run_options() sets and that each later request contains. Zero-initialise.
 struct inf_client_run_options {
-    char precision[16], mode[16]; // "": as the model's placement says
+    char precision[16], mode[16]; // "": what the placement of the model says
     uint64_t queue_timeout_ns;    // nanoseconds; 0: no queue timeout
 };
 
 struct inferd_client {
     struct inf_client_lock *lock; // NULL: the client has no background thread
-    // functions of the library that are running, nested calls included, over all threads
+    // Number of functions of the library that are running, nested calls included, over all threads.
     uint32_t depth;
-    bool closing; // inferd_close() was called
+    bool closing; // true: inferd_close() was called
     // The fields memory_bytes and in_flight are computed only when the caller reads the statistics.
     inferd_statistics statistics;
+    struct inferd_error no_error; // code INFERD_OK; passed to callbacks of calls that succeeded
     struct inf_client_run_options options;
+    // How many nanoseconds a question waits for its answer, unless its kind needs longer.
+    uint64_t answer_ns;
     struct inf_client_connection connection;
     struct inf_client_credit credit;
     struct inf_client_call_table calls;
@@ -80,7 +83,7 @@ struct inferd_client {
     struct inf_client_metadata_cache metadata;
     struct inf_client_result_pool results;
     struct inf_client_sessions sessions;
-    // `message` and `control` are members of the client, because they are too large for the stack.
+    // `message` and `control` are members of the client because they are too large for the stack.
     struct inf_scratch *scratch; // memory for encoding and decoding
     union inf_message message;   // the message that was decoded last, or an inference to be encoded
     union inf_message control;   // any other message to be encoded

@@ -30,6 +30,7 @@ static const char *find_socket_path(const char *path)
 static enum inf_code exchange_greeting(inferd_client *client, const char *path, uint64_t until_ns,
                                        struct inf_error *err)
 {
+    uint64_t begin_ns = inf_client_now_ns();
     INF_TRY(inf_client_connection_send_hello(client, err));
     inf_client_send_queue_flush(client);
     while (!client->connection.greeted && inf_client_event_loop_wait(client, until_ns))
@@ -40,12 +41,18 @@ static enum inf_code exchange_greeting(inferd_client *client, const char *path, 
     }
     if (!client->connection.greeted)
         return inf_fail(err, INF_DEADLINE,
-                        "the process that listens on '%s' has not answered in %u s", path,
-                        (unsigned)(INF_CLIENT_ANSWER_NS / 1000000000));
+                        "the process that listens on '%s' has not answered in %.1f s", path,
+                        (double)(inf_client_now_ns() - begin_ns) / 1e9);
     return INF_OK;
 }
 
 int inferd_connect(inferd_client **out_client, const char *path, struct inferd_error *err)
+{
+    return inferd_connect_timeout(out_client, path, 0, err);
+}
+
+int inferd_connect_timeout(inferd_client **out_client, const char *path, uint64_t timeout_ms,
+                           struct inferd_error *err)
 {
     struct inf_error error = {.code = INF_OK};
     inferd_client *client = NULL;
@@ -57,7 +64,9 @@ int inferd_connect(inferd_client **out_client, const char *path, struct inferd_e
     path = find_socket_path(path);
     if (inf_client_create(&client, path, &error) != INF_OK)
         return inf_client_report_error(err, &error);
-    uint64_t until_ns = inf_client_now_ns() + INF_CLIENT_ANSWER_NS;
+    client->answer_ns =
+        timeout_ms == 0 ? INF_CLIENT_ANSWER_NS : INF_MIN(timeout_ms, UINT32_MAX) * 1000000;
+    uint64_t until_ns = inf_client_now_ns() + client->answer_ns;
     enum inf_code code = inf_client_connection_open(client, path, until_ns, &error);
     if (code == INF_OK)
         code = exchange_greeting(client, path, until_ns, &error);
@@ -77,8 +86,8 @@ static enum inf_code connect_once(inferd_client *client, uint64_t until_ns, stru
     client->connection.attempt_ns = inf_client_now_ns();
     INF_TRY(inf_client_connection_open(client, client->connection.path, until_ns, err));
     INF_TRY(exchange_greeting(client, client->connection.path, until_ns, err));
-    // A round of the event loop that connected again may have registered the regions already,
-    // before it sent queued requests again.
+    // A round of the event loop that reconnected may already have registered the shared-memory
+    // regions, before it sent queued requests again.
     bool registered = !client->connection.needs_registration;
     client->connection.needs_registration = false;
     return registered ? INF_OK : inf_client_region_table_register(client, err);

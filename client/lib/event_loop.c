@@ -19,7 +19,6 @@
 
 bool inf_client_event_loop_dispatch(inferd_client *client)
 {
-    static const struct inferd_error no_error = {.code = INFERD_OK};
     bool any = false;
     while (client->calls.ended_head != NULL && !client->closing) {
         struct inf_client_call *call = client->calls.ended_head;
@@ -39,7 +38,7 @@ bool inf_client_event_loop_dispatch(inferd_client *client)
             else
                 client->statistics.failed++;
         }
-        // a copy, because the callback may reuse the call for another request
+        // Copy the error of the call, because the callback may reuse the call for another request.
         struct inferd_error failure;
         if (result == NULL)
             failure = call->failure;
@@ -47,15 +46,15 @@ bool inf_client_event_loop_dispatch(inferd_client *client)
         if (!call->in_table)
             inf_client_call_recycle(client, call);
         unsigned depth = internal_callback ? 0 : inf_client_lock_begin_callback(client);
-        callback(context, result, result == NULL ? &failure : &no_error);
+        callback(context, result, result == NULL ? &failure : &client->no_error);
         if (!internal_callback)
             inf_client_lock_end_callback(client, depth);
     }
     return any;
 }
 
-// Ends calls whose give_up_ns has passed, because the daemon hangs. Such a call
-// stays in the table of calls until the daemon answers, so that its memory is not reused.
+// Ends calls whose give_up_ns has passed, because the daemon seems to hang. Such a call stays in
+// the table of calls until the daemon answers, so that its memory is not reused.
 static void end_hung_calls(inferd_client *client)
 {
     if (client->calls.next_give_up_ns == 0)

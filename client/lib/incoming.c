@@ -40,6 +40,9 @@ static bool handle_control_answer(inferd_client *client, struct inf_client_call 
         return true;
     }
     struct inf_error failure = {.code = INF_OK};
+    if (kind == INF_MESSAGE_METRICS_REPLY)
+        client->message.metrics_reply.text =
+            (struct inf_span){frame->data, frame->header.data_bytes};
     if (call->on_reply != NULL)
         (void)call->on_reply(call->reply_context, &client->message, true, &failure);
     inf_client_call_remove(client, call, 1);
@@ -72,6 +75,13 @@ static bool handle_call_failure(inferd_client *client, struct inf_client_call *c
     return true;
 }
 
+// Returns whether the answer of a call may have data.
+static bool takes_data(const struct inf_client_call *call)
+{
+    return call->phase == INF_CLIENT_CALL_INFER || (call->phase == INF_CLIENT_CALL_CONTROL &&
+                                                    call->reply_kind == INF_MESSAGE_METRICS_REPLY);
+}
+
 // Handles a DATA frame: a part of an answer's data, sent before the answer.
 static bool handle_data(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
@@ -82,8 +92,7 @@ static bool handle_data(inferd_client *client, struct inf_frame *frame, struct i
     if (decode_message(client, INF_MESSAGE_DATA, frame, err) != INF_OK)
         return false;
     uint64_t total = client->message.data.total_bytes;
-    if (call == NULL || call->phase != INF_CLIENT_CALL_INFER || total == 0 ||
-        total > INF_LIMIT_STREAM_DATA_BYTES ||
+    if (call == NULL || !takes_data(call) || total == 0 || total > INF_LIMIT_STREAM_DATA_BYTES ||
         (call->partial_size != 0 && call->partial_size != total) ||
         !inf_range_ok(call->partial_received, frame->header.data_bytes, total)) {
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
@@ -94,7 +103,7 @@ static bool handle_data(inferd_client *client, struct inf_frame *frame, struct i
     if (call->partial_size == 0)
         call->partial = inf_client_data_pool_alloc(&client->data_pool, INF_MAX((size_t)total, 1));
     call->partial_size = (size_t)total;
-    // If the allocation of `partial` failed, the data is dropped here, and join_data() fails later.
+    // If there was no memory for `partial`, the data is dropped here, and join_data() fails later.
     if (call->partial != NULL && frame->data != NULL)
         memcpy(call->partial + call->partial_received, frame->data, frame->header.data_bytes);
     call->partial_received += frame->header.data_bytes;
@@ -138,7 +147,7 @@ static bool handle_response(inferd_client *client, struct inf_frame *frame, stru
             inf_client_region_handle_reply(client, frame, &refusal))
             return true;
         if (client->connection.draining && frame->header.stream_id > client->connection.last_stream)
-            return true; // the request was not started, because GOAWAY has ended the call
+            return true; // the request was not started: the handling of GOAWAY has ended the call
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
                         "an answer on stream %llu, which is not open",
                         (unsigned long long)frame->header.stream_id);
@@ -293,7 +302,7 @@ static bool handle_frame(inferd_client *client, struct inf_frame *frame, struct 
                         inf_frame_type_name(type));
         return false;
     default:
-        // Ignore a frame of a later version; the assembler refuses critical frames.
+        // Ignore a frame whose type only later versions know; the assembler refuses critical ones.
         return true;
     }
 }

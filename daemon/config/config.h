@@ -12,10 +12,10 @@
 #include "proto/core/limits.h"
 #include "proto/core/status.h"
 
-// The default path of the file. A missing file is an error only if --config names it.
+// The default path of the configuration file. A missing file is an error only if --config names it.
 #define INF_CONFIG_FILE "/etc/inferd/inferd.conf"
 
-// Settings from the environment: "name=value,name=value".
+// Environment variable with settings: "name=value,name=value".
 #define INF_CONFIG_VARIABLE "INFERD_FLAGS"
 
 // Buffer sizes for the text value of a flag and for a path, including the final NUL byte.
@@ -36,33 +36,39 @@ enum inf_origin {
     // The configured value is 0 (automatic), and the daemon chose the value from the host's
     // hardware.
     INF_ORIGIN_HOST,
-    INF_ORIGIN_DERIVED, // computed from the value of another flag
+    INF_ORIGIN_DERIVED, // the daemon computed the value from another flag
     INF_ORIGIN_FILE,
     INF_ORIGIN_DROP_IN,
     INF_ORIGIN_ENVIRONMENT,
     INF_ORIGIN_ARGUMENT,
-    INF_ORIGIN_MODEL, // the settings file of a model
-    INF_ORIGIN_ADMIN, // inferctl flags set, or inferctl place
+    INF_ORIGIN_MODEL, // the settings file of a model sets the value for this model
+    INF_ORIGIN_ADMIN, // an admin used inferctl flags set or inferctl place
 };
 
-// All flags. flags.def has the name, default, range and help of each; inferd.8 lists them (a test
-// compares).
+// The values of all flags of the daemon. flags.def has the name, default, range and help of each;
+// a test checks that the manual page inferd.8 lists the same flags.
 struct inf_config {
     char repository[INF_CONFIG_TEXT]; // directory of models; "": none
+    char watch[INF_CONFIG_TEXT];      // how the repository is watched: "auto", "poll" or "never"
+    uint32_t watch_settle_ms;         // time without changes after which a changed model is loaded
+    uint32_t watch_poll_ms;           // interval at which files are checked if inotify is not used
+    // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
+    uint64_t model_bytes_max;
+    char ready_file[INF_CONFIG_TEXT]; // file that marks a complete model directory; "": none
     char cache_dir[INF_CONFIG_TEXT];  // compiled code and measurements for the next start; "": none
-    // Directory of both sockets; if set, the run is private, that is, it ignores the system-wide
-    // files.
+    // Directory of both sockets; "": none. If it is set, the run is private: the daemon ignores the
+    // system-wide configuration file, model repository and cache.
     char runtime_dir[INF_CONFIG_TEXT];
-    char socket[INF_CONFIG_TEXT];         // data socket, 0660
-    char admin_socket[INF_CONFIG_TEXT];   // admin socket, 0600
-    char admin_group[INF_CONFIG_TEXT];    // "": only the daemon's user and root are admins
-    char backends[INF_CONFIG_TEXT];       // comma-separated; "": all
-    char device[INF_CONFIG_TEXT];         // default device; "auto"
-    char devices[INF_CONFIG_TEXT];        // comma-separated; "": all
-    char devices_denied[INF_CONFIG_TEXT]; // comma-separated; "": none
-    char power[INF_CONFIG_TEXT];          // "any", "low", "high"
-    char race[INF_CONFIG_TEXT];           // "auto", "always", "never"
-    // Largest allowed error of a candidate's outputs, compared with the reference device.
+    char socket[INF_CONFIG_TEXT];         // path of the data socket, created with mode 0660
+    char admin_socket[INF_CONFIG_TEXT];   // path of the admin socket, created with mode 0600
+    char admin_group[INF_CONFIG_TEXT];    // group of admins; "": only root and the daemon's user
+    char backends[INF_CONFIG_TEXT];       // names of enabled backends, with commas; "": all
+    char device[INF_CONFIG_TEXT];         // default device of models; "auto": the daemon chooses
+    char devices[INF_CONFIG_TEXT];        // names of the devices to use, with commas; "": all
+    char devices_denied[INF_CONFIG_TEXT]; // names of devices not to use, with commas; "": none
+    char power[INF_CONFIG_TEXT]; // preferred GPUs: "any"; "low": integrated; "high": discrete
+    char race[INF_CONFIG_TEXT];  // whether devices race for a model: "auto", "always", "never"
+    // Largest allowed difference between the outputs of a racing device and the reference device.
     double race_tolerance;
     // A model is reported as slow if its median run time exceeds its best median times this factor;
     // 0: never.
@@ -72,17 +78,18 @@ struct inf_config {
     // Number of concurrent runs on the CPU; 0: chosen automatically.
     uint32_t cpu_slots;
     uint32_t cpu_threads;              // number of CPU threads; 0: chosen automatically
-    char cpu_isa_max[INF_CONFIG_TEXT]; // best instruction set for native kernels of cpu; "auto"
-    // A GPU plan runs steps on fewer elements than this on the CPU; 0: no such limit.
+    char cpu_isa_max[INF_CONFIG_TEXT]; // highest ISA level for native kernels of cpu; "auto"
+    // Steps of a GPU plan run on the CPU if their tensors are in host memory and have fewer
+    // elements than this; 0: no step does.
     uint32_t gpu_handoff_elements;
     uint64_t gpu_memory_bytes;            // memory limit of each GPU; 0: what its driver allows
-    char vulkan_loader[INF_CONFIG_TEXT];  // path of the loader library; "": that of the system
-    char vulkan_drivers[INF_CONFIG_TEXT]; // manifests, separated by colons; "": all
-    uint32_t connections_max;             // number of connections that may be open at once
+    char vulkan_loader[INF_CONFIG_TEXT];  // path of libvulkan.so; "": the one of the system
+    char vulkan_drivers[INF_CONFIG_TEXT]; // driver manifests, separated by colons; "": all
+    uint32_t connections_max;             // the most connections that may be open at once
     // Limits of one connection:
-    uint32_t requests_per_connection_max;      // requests in flight
-    uint64_t request_bytes_per_connection_max; // inline bytes of the requests in flight
-    uint64_t reply_bytes_soft_max; // unread replies above which nothing is read from the client
+    uint32_t requests_per_connection_max;      // the most requests in flight on it
+    uint64_t request_bytes_per_connection_max; // the most bytes of inline data in these requests
+    uint64_t reply_bytes_soft_max; // unread reply bytes above which the daemon reads no requests
     // How long unread replies may exceed reply_bytes_soft_max before the daemon disconnects the
     // client.
     uint32_t reply_soft_ms;
@@ -93,22 +100,29 @@ struct inf_config {
     uint32_t direct_reply_bytes;
     // Limits of one user, over all connections with the same uid:
     uint32_t connections_per_uid_max;
-    uint32_t fds_per_uid_max;           // connections, and descriptors received with frames
-    uint32_t device_ms_per_uid_max;     // device time per second; 0: no limit
-    uint32_t requests_per_uid_max;      // requests in flight
-    uint64_t request_bytes_per_uid_max; // inline bytes of the requests in flight
+    uint32_t fds_per_uid_max;           // the most connections plus received descriptors
+    uint32_t device_ms_per_uid_max;     // device milliseconds per second; 0: no limit
+    uint32_t requests_per_uid_max;      // the most requests of the user in flight
+    uint64_t request_bytes_per_uid_max; // the most bytes of inline data in requests in flight
     uint32_t regions_per_uid_max;
     uint64_t region_bytes_per_uid_max;
-    // Bytes of the tensors that the daemon keeps in the user's sessions.
+    // Bytes that the daemon allocates by writing outputs to regions that it made (MEM_ALLOC).
+    uint64_t region_alloc_bytes_per_uid_max;
+    // Bytes of the executables that the user's requests make for shapes that no load prepared.
+    uint64_t arena_bytes_per_uid_max;
+    // The most bytes of tensors that the daemon keeps in the user's sessions.
     uint64_t session_bytes_per_uid_max;
-    uint32_t queue_requests_max; // number of queued requests per device
-    uint64_t queue_bytes_max;    // inline bytes queued per device
+    uint32_t queue_requests_max; // the most queued requests per device
+    uint64_t queue_bytes_max;    // the most bytes of inline data in queued requests, per device
     uint32_t batch_rows_max; // rows of different requests that may run in one batch; 1: no batches
     uint32_t drain_timeout_ms;       // time that requests in flight get after SIGTERM
-    uint32_t run_limit_ms;           // a run that takes longer counts as hung
+    uint32_t load_limit_ms;          // a load that takes longer is cancelled
+    uint32_t run_limit_ms;           // a run that takes longer is cancelled
+    uint32_t run_grace_ms;           // a cancelled run that takes this much longer is stuck
+    uint32_t slow_ms;                // a request that takes this long is logged as slow; 0: never
     char log_level[INF_CONFIG_TEXT]; // "error", "warning", "notice", "info", "debug"
-    bool load_all;                   // load everything in the repository at start
-    bool help, version, check;       // set on the command line only
+    bool load_all;                   // load all models of the repository at start
+    bool help, version, check;       // --help, --version and --check are given as arguments
     uint8_t origins[INF_FLAG_COUNT]; // enum inf_origin of each flag
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bookkeeping of calls. A call has three owners in turn: first the connection (linked in its
-// list), then the scheduler or a worker (reached through the service), and at the end again the
-// connection, which releases the call. `answered` changes from false to true exactly once. If the
-// connection abandons a call while a worker runs it, the worker returns the call with connection ==
-// NULL.
+// The bookkeeping of calls. A call has three owners in turn: first the connection (which links it
+// in `connection->calls`), then the scheduler or a worker (reached through the service), and at the
+// end again the connection, which frees the call. `answered` changes from false to true exactly
+// once. If the connection abandons a call while a worker runs it, call->connection is NULL when the
+// worker returns the call.
 #include "daemon/connection/call.h"
 
 #include <assert.h>
@@ -117,10 +117,13 @@ static void abandon_call(struct inf_connection *connection, struct inf_call *cal
     inf_connection_unlink_call(connection, call);
     if (answer)
         inf_connection_mark_answered(connection, call);
+    const struct inf_request_end end = inf_service_end_of(connection->set->options.service, call);
     if (!inf_connection_withdraw_call(connection, call))
         call->connection = NULL;
     if (!answer)
         return;
+    const struct inf_error gone = {.code = INF_CANCELLED, .reason = INF_REASON_DISCONNECT};
+    inf_service_count_failure(connection->set->options.service, &end, &gone);
     counters->requests_in_flight--;
     counters->requests_failed++;
 }

@@ -2,7 +2,7 @@
 // The set of all connections: accepts, drains and shuts down clients. The other files of this
 // folder implement one connection, from top to bottom: io (callbacks), frame (state machine),
 // request, hello, region_frame (frame types), finished (results), end_call, flush, fail, reply,
-// close, watch, upload, call, order.
+// close, watch, upload, call, order. The file activity lists all connections and requests.
 #include "daemon/connection/connection.h"
 
 #include <assert.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "daemon/connection/activity.h"
 #include "daemon/connection/close.h"
 #include "daemon/connection/end_call.h"
 #include "daemon/connection/io.h"
@@ -50,11 +51,13 @@ enum inf_code inf_connections_create(struct inf_connections **out_connections,
     if (set == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for connections");
     enum inf_code code = init_set(set, options, err);
-    if (code == INF_OK)
-        *out_connections = set;
-    else
+    if (code != INF_OK) {
         free_set(set);
-    return code;
+        return code;
+    }
+    inf_connections_publish(set);
+    *out_connections = set;
+    return INF_OK;
 }
 
 void inf_connections_destroy(struct inf_connections **connections)
@@ -96,7 +99,7 @@ void inf_connections_shut_down(struct inf_connections *connections)
             if (!call->answered)
                 inf_connection_end_call(connection, call, INF_CALL_END_SHUTDOWN);
         }
-        // Drop the uploads without a reply, because their REQUEST frames have not arrived.
+        // Drop the uploads without a reply: the requests that they belong to have not arrived.
         inf_connection_drop_uploads(connection);
     }
 }
@@ -182,6 +185,7 @@ static enum inf_code init_connection(struct inf_connection *connection, struct i
     connection->reading = true;
     connection->fd = peer->fd;
     connection->uid = peer->uid;
+    connection->pid = peer->pid;
     connection->admin = peer->admin;
     connection->opened_ns = inf_clock_ns();
     const struct inf_assembler_limits limits = {.meta_bytes = INF_LIMIT_META_BYTES,
@@ -274,6 +278,7 @@ enum inf_code inf_connections_add(struct inf_connections *connections, const str
     connections->all = connection;
     connections->options.counters->connections++;
     connections->options.counters->connections_total++;
+    connection->id = connections->options.counters->connections_total;
     inf_connection_watch(connection);
     return INF_OK;
 }

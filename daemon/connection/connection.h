@@ -37,30 +37,32 @@ struct inf_connections_options {
     const struct inf_config *config;
 };
 
-// Creates an empty set. The caller destroys *out_connections.
+// Creates a set of connections that contains none yet. The caller destroys *out_connections.
 enum inf_code inf_connections_create(struct inf_connections **out_connections,
                                      const struct inf_connections_options *options,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Closes every connection and frees the set. NULL is allowed.
+// Closes every connection, and frees *connections. NULL is allowed.
 void inf_connections_destroy(struct inf_connections **connections) INF_ON_LOOP;
 
 // A client that has just been accepted.
 struct inf_peer {
-    int fd; // non-blocking
+    int fd; // socket of the client, non-blocking
     uid_t uid;
+    pid_t pid;
     bool admin;
 };
 
 // Adds a client. On failure the client receives the reason, and the descriptor is closed.
 //
 // INF_EXHAUSTED  (QUOTA_REQUESTS) too many connections in total or for this user; (HOST_OOM)
-// INF_UNAVAILABLE  (DRAINING)
+//                  memory is exhausted.
+// INF_UNAVAILABLE  (DRAINING) the daemon shuts down.
 enum inf_code inf_connections_add(struct inf_connections *connections, const struct inf_peer *peer,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Collects the calls that are done and sends the replies that are still missing. Also continues
-// writing on connections on which a worker could not write everything.
+// Takes the calls that workers have finished, and sends the replies that the workers did not send.
+// Also continues writing on connections on which a worker could not write everything.
 void inf_connections_take_done(struct inf_connections *connections) INF_ON_LOOP;
 
 // Answers a call whose deadline has passed.
@@ -83,8 +85,8 @@ bool inf_connections_idle(const struct inf_connections *connections) INF_ON_LOOP
 // of descriptors that the client sent can block the loop.
 void inf_connections_close_socket(struct inf_connections *connections, int fd) INF_ON_LOOP;
 
-// Writes the frames that the functions above queued, and frees closed connections. Every callback
-// of libevent must call this function at its end.
+// Writes the frames that are queued on all connections, and frees closed connections. Every
+// callback of libevent must call this function at its end.
 void inf_connections_flush(struct inf_connections *connections) INF_ON_LOOP;
 
 #endif

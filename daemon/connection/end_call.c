@@ -12,6 +12,11 @@ static void explain_end(struct inf_fault *fault, enum inf_call_end end, bool que
     if (end == INF_CALL_END_CANCEL)
         inf_fail_reason(&fault->err, INF_CANCELLED, INF_REASON_BY_CLIENT,
                         "cancelled by the client");
+    else if (end == INF_CALL_END_ADMIN)
+        inf_fail_reason(&fault->err, INF_CANCELLED, INF_REASON_BY_ADMIN, "cancelled by an admin");
+    else if (end == INF_CALL_END_USER)
+        inf_fail_reason(&fault->err, INF_CANCELLED, INF_REASON_BY_CLIENT,
+                        "cancelled by another client of the same user");
     else if (end == INF_CALL_END_SHUTDOWN)
         inf_fail_reason(&fault->err, INF_CANCELLED, INF_REASON_SHUTDOWN,
                         "the daemon shuts down and had no more time");
@@ -37,14 +42,16 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
     inf_connection_unlink_call(connection, call);
     if (answer)
         inf_connection_mark_answered(connection, call);
+    const struct inf_request_end ended = inf_service_end_of(set->options.service, call);
     bool freed = inf_connection_withdraw_call(connection, call);
-    // A worker returns the call later. Until then the call stays in the list of the connection.
+    // A worker still runs the call and returns it later. Until then the call stays linked.
     if (!freed)
         inf_connection_link_call(connection, call);
     if (!answer)
         return;
     inf_fault_init(&set->fault);
     explain_end(&set->fault, end, freed);
+    inf_service_count_failure(set->options.service, &ended, &set->fault.err);
     inf_connection_answer(connection, &reply, NULL, &set->fault);
     inf_connection_report_released(connection);
 }

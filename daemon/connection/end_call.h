@@ -7,8 +7,10 @@
 
 // Why a call ends before it is done.
 enum inf_call_end {
-    INF_CALL_END_CANCEL,   // the client cancelled it
-    INF_CALL_END_DEADLINE, // its deadline passed
+    INF_CALL_END_CANCEL,   // the client cancelled the call
+    INF_CALL_END_ADMIN,    // an admin cancelled the call
+    INF_CALL_END_USER,     // another connection of the same user cancelled the call
+    INF_CALL_END_DEADLINE, // the deadline of the call passed
     INF_CALL_END_SHUTDOWN, // the daemon stops
 };
 

@@ -6,9 +6,10 @@
 #include "daemon/connection/call.h"
 #include "daemon/connection/close.h"
 #include "daemon/connection/end_call.h"
+#include "daemon/connection/flush.h"
 #include "daemon/connection/reply.h"
 
-// Sends the result of a finished call.
+// Sends the result of a finished call to the client, as the final reply.
 static void answer_done(struct inf_connection *connection, struct inf_call *call) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
@@ -17,10 +18,17 @@ static void answer_done(struct inf_connection *connection, struct inf_call *call
     struct inf_answer answer;
     inf_fault_init(&set->fault);
     enum inf_code code = inf_service_result(set->options.service, call, &answer, &set->fault);
+    if (code != INF_OK) {
+        const struct inf_request_end end = inf_service_end_of(set->options.service, call);
+        inf_service_count_failure(set->options.service, &end, &set->fault.err);
+    } else {
+        inf_service_count_answer(set->options.service, call);
+    }
     inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &set->fault);
 }
 
-// Answers a call that is done, unless it was answered before, and releases it.
+// Handles a call that a worker has finished: sends the reply, unless the worker or the loop already
+// did, and frees the call.
 static void finish_call(struct inf_connections *connections, struct inf_call *call) INF_ON_LOOP
 {
     struct inf_connection *connection = call->connection;
@@ -35,6 +43,7 @@ static void finish_call(struct inf_connections *connections, struct inf_call *ca
     if (by_worker) {
         counters->requests_in_flight--;
         counters->requests_ok++;
+        inf_service_count_answer(connections->options.service, call);
         inf_service_note_answered(connections->options.service, call);
     } else if (answer) {
         answer_done(connection, call);
@@ -70,11 +79,29 @@ void inf_connections_take_done(struct inf_connections *connections)
         resume_writing(connections, &rest);
 }
 
+void inf_connections_answer_waits(struct inf_connections *connections)
+{
+    struct inf_call *call;
+    while ((call = inf_service_next_wait(connections->options.service)) != NULL) {
+        struct inf_connection *connection = call->connection;
+        const struct inf_reply reply = {.stream_id = call->stream_id, .method = call->method};
+        struct inf_answer answer;
+        inf_fault_init(&connections->fault);
+        enum inf_code code = inf_service_wait_result(connections->options.service, call, &answer,
+                                                     &connections->fault);
+        inf_connection_unlink_call(connection, call);
+        inf_connection_mark_answered(connection, call);
+        inf_connection_answer(connection, &reply, &answer,
+                              code == INF_OK ? NULL : &connections->fault);
+        inf_connection_release_call(connections, call);
+    }
+}
+
 void inf_connections_expire(struct inf_connections *connections, struct inf_call *call)
 {
     (void)connections;
-    // `connection` is never NULL here, because closing a connection withdraws its calls together
-    // with their deadlines.
+    // The call still has a connection, because closing a connection also removes the deadlines of
+    // its calls.
     assert(call->connection != NULL && !call->answered);
     inf_connection_end_call(call->connection, call, INF_CALL_END_DEADLINE);
 }

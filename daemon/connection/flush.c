@@ -55,7 +55,8 @@ void inf_connection_flush(struct inf_connection *connection)
     bool open = connection->state <= INF_CONNECTION_OPEN;
     uint64_t bytes = inf_connection_waiting_bytes(connection);
     if (open && bytes > config->reply_bytes_hard_max) {
-        // The call marks the connection, so that the next inf_connections_flush() handles it again.
+        // This call also marks the connection as dirty, so that the next inf_connections_flush()
+        // writes the ERROR frame.
         inf_connection_end_slow_reader(connection);
         return;
     }
@@ -73,6 +74,7 @@ void inf_connection_flush(struct inf_connection *connection)
 
 void inf_connections_flush(struct inf_connections *connections)
 {
+    inf_connections_answer_waits(connections);
     while (connections->dirty != NULL) {
         struct inf_connection *connection = connections->dirty;
         connections->dirty = connection->next_dirty;

@@ -15,8 +15,8 @@ enum inf_code inf_connection_refuse_frame(const struct inf_frame *frame, const c
                            inf_frame_type_name(frame->header.type), wanted);
 }
 
-// Returns the limit to grant to a client: the value in its HELLO frame, but at most `most`. If
-// HELLO names no value (0), returns `usual`.
+// Returns the limit to grant to a client: `wanted`, the value in its HELLO frame, but at most
+// `most`. If HELLO asks for no value (0), returns the default `usual`.
 static uint32_t choose_limit(uint32_t wanted, uint32_t usual, uint32_t most)
 {
     if (wanted == 0)
@@ -81,6 +81,7 @@ static void accept_hello(struct inf_connection *connection) INF_ON_LOOP
         .stream_bytes = INF_LIMIT_STREAM_DATA_BYTES,
     };
     connection->credit_bytes = set->options.config->request_bytes_per_connection_max;
+    connection->name = inf_quote(set->message.hello.client_name);
     connection->reply_bytes_max = connection->limits.data_bytes;
     if (takes_pieces)
         connection->reply_bytes_max =

@@ -17,8 +17,22 @@
 #include "daemon/connection/reply.h"
 #include "daemon/connection/upload.h"
 
-// Fails if the request must not be handled; `fault` gives the reason. For a request with an upload,
-// the credit was already checked when the upload began.
+// Fails if descriptors came with a request for which there is no use: only an admin who loads a
+// model sends one, that of the model's directory.
+static enum inf_code check_fds(const struct inf_connection *connection,
+                               const struct inf_frame *frame, struct inf_error *err)
+{
+    bool is_load = frame->header.method == INF_METHOD_REPOSITORY_MODEL_LOAD && connection->admin;
+    if (frame->fd_count <= (is_load ? 1u : 0u))
+        return INF_OK;
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                           "%s: %" PRIu32 " file descriptors came, wanted %s",
+                           inf_method_name(frame->header.method), frame->fd_count,
+                           is_load ? "at most 1" : "none");
+}
+
+// Checks that a request may be handled; if not, `fault` gives the reason. For a request whose data
+// was uploaded in advance, the credit was already checked when the upload began.
 static enum inf_code admit_request(struct inf_connection *connection, const struct inf_frame *frame,
                                    struct inf_upload *upload, struct inf_fault *fault)
 {
@@ -42,6 +56,7 @@ static enum inf_code admit_request(struct inf_connection *connection, const stru
                                "%" PRIu64 " bytes of data came, %" PRIu64 " were announced",
                                upload->got_bytes, upload->total_bytes);
     }
+    INF_TRY(check_fds(connection, frame, &fault->err));
     if (connection->set->draining)
         return inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_DRAINING,
                                "the daemon shuts down and takes no more requests");
@@ -55,7 +70,7 @@ static bool changes_limits(uint16_t method)
     return method == INF_METHOD_SERVER_LIMITS || method == INF_METHOD_FLAG_SET;
 }
 
-// Fails if the user has used up its device time.
+// Fails if the user has used up the device time that the rate limit grants.
 static enum inf_code check_device_time(struct inf_connection *connection,
                                        struct inf_fault *fault) INF_ON_LOOP
 {
@@ -68,9 +83,9 @@ static enum inf_code check_device_time(struct inf_connection *connection,
     return code;
 }
 
-// Charges the user for a request and passes it to the service. If the request becomes a call, the
-// charge stays; otherwise it is refunded. `paid` means that the user was already charged when the
-// data was uploaded.
+// Charges the user for a request and passes it to the service. If the request becomes a call, it
+// stays charged until its reply; otherwise it is refunded here. `paid` means that the user was
+// already charged when the data was uploaded.
 static enum inf_code handle_charged(struct inf_connection *connection, struct inf_request *request,
                                     bool paid, struct inf_answer *answer,
                                     struct inf_fault *fault) INF_ON_LOOP
@@ -78,7 +93,7 @@ static enum inf_code handle_charged(struct inf_connection *connection, struct in
     uint64_t bytes = request->data_bytes;
     // Do not charge for requests that change limits, so that an admin can raise a limit that is too
     // low.
-    if (changes_limits(request->method) && !paid)
+    if (connection->admin && changes_limits(request->method) && !paid)
         return inf_service_handle(connection->set->options.service, request, answer, fault);
     enum inf_code code = paid ? INF_OK : inf_connection_charge(connection, bytes, &fault->err);
     if (code != INF_OK) {
@@ -100,8 +115,8 @@ static enum inf_code handle_charged(struct inf_connection *connection, struct in
     return code;
 }
 
-// Passes a request whose data was uploaded in DATA frames to the service, like handle_charged(),
-// and then releases the upload.
+// Passes a request whose data was uploaded in DATA frames to the service, and then releases the
+// upload. The user was charged for the data when the upload began.
 static enum inf_code handle_uploaded(struct inf_connection *connection, struct inf_request *request,
                                      struct inf_upload *upload, struct inf_answer *answer,
                                      struct inf_fault *fault) INF_ON_LOOP
@@ -144,13 +159,16 @@ static enum inf_code try_request(struct inf_connection *connection, struct inf_f
                                   .meta = frame->meta,
                                   .data = frame->data,
                                   .data_bytes = frame->header.data_bytes,
+                                  .directory_fd = frame->fd_count > 0 ? frame->fds[0] : -1,
                                   .regions = &connection->regions,
                                   .sessions = &connection->sessions,
                                   .uid = connection->uid,
+                                  .pid = connection->pid,
                                   .admin = connection->admin,
                                   .reply_bytes_max = (uint32_t)connection->reply_bytes_max,
                                   .writer =
                                       answers_directly(connection) ? connection->writer : NULL,
+                                  .client_id = connection->id,
                                   .stream_id = frame->header.stream_id,
                                   .frame_bytes_max = connection->limits.data_bytes};
     INF_TRY(admit_request(connection, frame, upload, fault));
@@ -191,6 +209,8 @@ void inf_connection_take_request(struct inf_connection *connection, struct inf_f
     connection->last_stream = INF_MAX(connection->last_stream, frame->header.stream_id);
     counters->requests_accepted++;
     counters->requests_in_flight++;
+    connection->requests++;
+    connection->data_bytes += frame->header.data_bytes;
 
     struct inf_answer answer = {.call = NULL};
     inf_fault_init(&set->fault);
@@ -209,11 +229,14 @@ void inf_connection_take_request(struct inf_connection *connection, struct inf_f
         connection->in_flight++;
         inf_connection_link_call(connection, answer.call);
     } else {
+        if (code != INF_OK)
+            inf_service_count_refusal(set->options.service, frame->header.method, connection->uid,
+                                      &set->fault);
         answer_at_once(connection, frame, &answer, code == INF_OK ? NULL : &set->fault);
         if (code == INF_OK && changes_limits(frame->header.method))
             inf_connections_adjust_credit(set);
     }
-    // There is no memory to record the order key, so replies could leave in the wrong order.
+    // If there is no memory to record the order key, replies could leave in the wrong order.
     if (!in_order)
         inf_connection_close(connection);
     else
@@ -235,8 +258,8 @@ void inf_connection_take_cancel(struct inf_connection *connection, const struct 
         inf_connection_end_call(connection, call, INF_CALL_END_CANCEL);
 }
 
-// Adds the data of a frame to an upload, or refuses the upload if `err` holds an error or the data
-// cannot be added. On failure the connection must end.
+// Adds the data of a DATA frame to an upload. If `err` holds an error or the data cannot be added,
+// refuses the upload instead. If this function fails, the caller must end the connection.
 static enum inf_code add_or_refuse(struct inf_connection *connection, const struct inf_frame *frame,
                                    struct inf_upload *upload, uint64_t total_bytes,
                                    struct inf_error *err) INF_ON_LOOP
@@ -266,8 +289,9 @@ void inf_connection_take_data(struct inf_connection *connection, struct inf_fram
         return;
     }
     struct inf_upload *upload = inf_connection_find_upload(connection, frame->header.stream_id);
-    // Ignore further data of a cancelled stream, because the client sent it before it learnt of the
-    // cancellation.
+    connection->data_bytes += frame->header.data_bytes;
+    // Ignore data of a stream that was cancelled or answered: the client sent this frame before it
+    // learnt that.
     if (upload == NULL && frame->header.stream_id <= connection->last_stream)
         return;
     enum inf_code code = INF_OK;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one connection, and of the set of all connections; for the files of this folder
-// only.
+// The fields of one connection, and of the set of all connections. Only the files of this folder
+// include this header.
 #ifndef INF_DAEMON_CONNECTION_STATE_H
 #define INF_DAEMON_CONNECTION_STATE_H
 
 #include "daemon/connection/connection.h"
 #include "daemon/output/output_queue.h"
 #include "daemon/output/reply_writer.h"
+#include "proto/core/utf8.h"
 #include "proto/wire/assembler.h"
 
 struct event;
@@ -30,10 +31,10 @@ enum inf_connection_state {
     INF_CONNECTION_OVER,    // closed; freed by the next inf_connections_flush()
 };
 
-// Buckets of the table of uploads.
+// Number of buckets of the hash table with the uploads of one connection.
 #define INF_CONNECTION_UPLOAD_BUCKETS 64u
 
-// The error with which the REQUEST of a refused upload is answered.
+// Why an upload is refused. The client gets this error as the answer to its REQUEST frame.
 struct inf_upload_refusal {
     enum inf_code code;
     enum inf_reason reason;
@@ -43,9 +44,9 @@ struct inf_upload_refusal {
     char text[200];
 };
 
-// Data of a request whose REQUEST frame has not arrived.
+// An upload: data of a request whose REQUEST frame has not arrived.
 struct inf_upload {
-    struct inf_upload *older, *newer; // in the order of their last DATA frames
+    struct inf_upload *older, *newer; // all uploads of a connection, by their last DATA frames
     struct inf_upload *next;          // next upload in the same hash bucket
     uint64_t stream_id;
     uint8_t *data; // uploaded bytes, in a buffer of the buffer pool; NULL: the upload is refused
@@ -56,19 +57,24 @@ struct inf_upload {
 
 struct inf_connection {
     struct inf_connections *set;
-    struct inf_connection *previous, *next; // in set->all
-    struct inf_connection *next_dirty;      // in set->dirty
-    struct inf_connection *next_over;       // in set->over
+    struct inf_connection *previous, *next; // links of the list set->all
+    struct inf_connection *next_dirty;      // link of the list set->dirty
+    struct inf_connection *next_over;       // link of the list set->over
     bool dirty;
     enum inf_connection_state state;
     int fd; // the client's socket; `writer` closes it
     struct inf_reply_writer *writer;
     uid_t uid;
-    struct inf_quota_user *user; // the connection holds one reference
-    // True while the socket counts against the user's descriptor limit and the writer will not
-    // close the socket yet.
+    pid_t pid;                   // of the client when it connected; used in log lines only
+    struct inf_quota_user *user; // the user who pays for this connection; one reference
+    // True if the connection must refund the socket to the user's descriptor quota. Becomes false
+    // when `writer` takes over closing the socket, which refunds it.
     bool socket_charged;
     bool admin;
+    uint64_t id;            // number by which clients name this connection; not reused
+    struct inf_quoted name; // name of the client, from its HELLO frame
+    uint64_t requests;      // number of REQUEST frames so far
+    uint64_t data_bytes;    // bytes of data in all REQUEST and DATA frames so far
 
     struct event *read_event, *write_event, *timer_event;
     bool reading;      // whether read_event is registered with libevent
@@ -82,26 +88,26 @@ struct inf_connection {
     uint64_t opened_ns;
     // When the first byte of the frame being assembled arrived; 0: no frame is being assembled.
     uint64_t frame_since_ns;
-    // Since when the unread replies exceed the soft limit; 0: they are below the limit.
+    // Time at which the unread replies grew above the soft limit; 0: they are below the limit.
     uint64_t soft_since_ns;
 
     struct inf_call *calls; // calls in flight, and answered calls that a worker still holds
-    uint32_t in_flight;     // calls that are not answered
-    struct inf_ordered *first_ordered, *last_ordered; // in the order of the requests
-    uint32_t stashed; // number of replies that wait for earlier ones with the same key
+    uint32_t in_flight;     // number of calls without an answer
+    struct inf_ordered *first_ordered, *last_ordered; // unanswered requests with an order key
+    uint32_t stashed; // number of replies that wait for earlier replies with the same order key
     uint64_t stashed_bytes;
     uint64_t last_stream;
     struct inf_upload *oldest_upload, *newest_upload; // ordered by their last DATA frames
     struct inf_upload *upload_buckets[INF_CONNECTION_UPLOAD_BUCKETS];
     uint32_t upload_count;    // includes refused uploads; at most streams_granted
-    uint64_t bytes_in_flight; // data of uploads and of unanswered requests
-    uint64_t credit_bytes;    // limit of bytes_in_flight
+    uint64_t bytes_in_flight; // bytes of data in uploads and unanswered requests
+    uint64_t credit_bytes;    // the most bytes_in_flight that the client may cause
     uint32_t violations;      // number of consecutive requests beyond the credit
-    // Limit of the reply data in bytes, summed over all frames of the reply.
+    // The most bytes of data in one reply, summed over all its frames.
     uint64_t reply_bytes_max;
     struct inf_limits_message limits; // credit and size limits that currently apply to this client
-    uint32_t
-        streams_granted; // granted at HELLO; limits.streams is lower if an admin lowered the limit
+    // Requests in flight that HELLO granted; limits.streams is lower if an admin lowered the limit.
+    uint32_t streams_granted;
 };
 
 #define INF_CONNECTION_READ_BYTES (64u << 10)
@@ -119,7 +125,7 @@ struct inf_connections {
     union inf_message message; // the message that is being decoded or encoded
     struct inf_fault fault;
     uint8_t read_buffer[INF_CONNECTION_READ_BYTES];
-    // Head of the frame that is being queued.
+    // Header and metadata of the frame that is being queued.
     uint8_t head[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES];
 };
 

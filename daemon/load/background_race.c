@@ -27,10 +27,11 @@ struct runner {
     struct inf_model *model; // copy of the served model
     struct inf_shape *shapes;
     struct inf_race race;
-    struct inf_precision_report reports[INF_PRECISIONS]; // all 0: this precision was not checked
+    // Results of the precision checks, indexed by precision; all 0: this precision was not checked.
+    struct inf_precision_report reports[INF_PRECISIONS];
 };
 
-// --- choosing the precisions that may take part ---
+// --- choosing the precisions that may take part in the race ---
 
 struct precision_job {
     struct runner *runner;
@@ -68,7 +69,8 @@ static bool is_candidate(const struct inf_race *race, enum inf_precision precisi
     return false;
 }
 
-// Returns the largest allowed difference between outputs in this precision and outputs in fp32.
+// Returns the largest difference from fp32 that the outputs of a candidate in this precision may
+// have.
 static double find_tolerance(const struct inf_race *race, enum inf_precision precision)
 {
     double tolerance = race->tolerance > 0 ? race->tolerance : INF_RACE_TOLERANCE;
@@ -105,16 +107,19 @@ static enum inf_code check_precision(struct runner *runner, enum inf_precision p
 
 // --- running the race ---
 
-static enum inf_code copy_model(struct runner *runner, const struct inf_served *base,
+static enum inf_code copy_model(struct runner *runner, const struct inf_load_job *job,
                                 struct inf_error *err) INF_MAY_BLOCK
 {
+    const struct inf_served *base = job->base;
     const struct inf_load_options *options = runner->options;
     struct inf_graph *graph = NULL;
-    const struct inf_pass_options passes = {.evaluator = options->evaluator};
+    const struct inf_pass_options passes = {.evaluator = options->evaluator,
+                                            .cancelled = &job->cancelled};
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(options->devices, hosts, INF_MODEL_HOSTS);
     INF_TRY(inf_model_copy_graph(base->model, &graph, err));
     INF_TRY(inf_model_create(&runner->model, &graph, hosts, host_count, &passes, err));
+    inf_model_set_cancelled(runner->model, &job->cancelled);
     const struct inf_graph *copy = inf_model_graph(runner->model);
     runner->shapes = calloc((size_t)copy->input_count + 1, sizeof *runner->shapes);
     if (runner->shapes == NULL)
@@ -137,11 +142,11 @@ static void reset_entries(struct inf_race *race)
     }
 }
 
-static enum inf_code run_race(struct runner *runner, const struct inf_served *base,
+static enum inf_code run_race(struct runner *runner, const struct inf_load_job *job,
                               struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_race *race = &runner->race;
-    INF_TRY(copy_model(runner, base, err));
+    INF_TRY(copy_model(runner, job, err));
     for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++)
         if (is_candidate(race, p))
             INF_TRY(check_precision(runner, p, err));
@@ -157,7 +162,6 @@ enum inf_code inf_background_race_run(struct inf_load_job *job,
                                       const struct inf_load_options *options, struct inf_error *err)
 {
     _Static_assert(INF_RACE_PINS == INF_PRECISION_PINS_MAX, "the pins of a report fit into a race");
-    const struct inf_served *base = job->base;
     struct runner *runner = calloc(1, sizeof *runner);
     struct inf_place_decision *decision = calloc(1, sizeof *decision);
     if (runner == NULL || decision == NULL) {
@@ -170,7 +174,7 @@ enum inf_code inf_background_race_run(struct inf_load_job *job,
     runner->race.idle_gate = options->idle_gate;
     runner->race.tolerance = job->race.tolerance;
     reset_entries(&runner->race);
-    enum inf_code code = run_race(runner, base, err);
+    enum inf_code code = run_race(runner, job, err);
     if (code == INF_OK) {
         decision->key = job->race.placement.key;
         decision->race = runner->race;

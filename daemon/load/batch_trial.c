@@ -10,8 +10,8 @@
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
 
-// A row count is timed by its fastest run of up to RUNS_MAX. No further run starts after RUNS_MS
-// milliseconds.
+// The run time of a row count is that of the fastest of up to RUNS_MAX runs. No run starts later
+// than RUNS_MS milliseconds after the first one.
 #define RUNS_MAX 5
 #define RUNS_MS  50u
 // If a run with one row takes longer than this, no batches are measured, because the runs would
@@ -24,14 +24,16 @@
 // the time per row at the previous, smaller row count.
 #define PAYS_PERCENT 90u
 
-// The model that is measured.
+// The model whose batch ladder is measured, and the time at which the measurement began.
 struct measured {
     struct inf_served *served;
+    const atomic_bool *cancelled; // ends the trial
     uint64_t begin_ns;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
 };
 
-// Returns true if exactly the first dimension of a shape is open.
+// Returns true if the first dimension of a shape is open (its size is left to the request) and all
+// others are fixed.
 static bool is_first_dimension_open(const struct inf_shape *shape)
 {
     if (shape->rank < 1 || shape->dims[0] != INF_DIM_UNKNOWN)
@@ -53,7 +55,7 @@ static bool may_batch(const struct inf_graph *graph)
     return open;
 }
 
-// --- rows of test values ---
+// --- filling inputs with rows of test values ---
 
 // Returns a pseudo-random number for one element of one row of an input. The number depends only on
 // its arguments, so a row has the same values in every batch.
@@ -79,20 +81,20 @@ static void fill_row(uint8_t *row, size_t size_bytes, enum inf_dtype dtype, uint
             ((double *)row)[i] = (double)value / 2147483648.0 - 1.0;
         else if (dtype == INF_DTYPE_F16 || dtype == INF_DTYPE_BF16)
             ((uint16_t *)row)[i] =
-                (value & 1) != 0 ? 0x3f00 : 0x3400; // a fraction in fp16 and in bf16
+                (value & 1) != 0 ? 0x3f00 : 0x3400; // fp16: 1.75 or 0.25; bf16: 0.5 or 2^-23
         else
             row[i * element_bytes] = value & 1;
     }
 }
 
-// Returns the bytes of one row of a value that has `rows` rows.
+// Returns the bytes of one row of a value (an edge of the graph) that has `rows` rows.
 static size_t row_bytes(const struct inf_graph *graph, const struct inf_port *port, uint32_t rows)
 {
     const struct inf_value *value = &graph->values[port->value];
     return inf_shape_elements(&value->shape) / rows * inf_dtype_size(value->dtype);
 }
 
-// Fills the rows of every input with the values of rows first, first + 1 ...
+// Fills all inputs of a trial run: row i of the batch gets the test values of row `first` + i.
 static void fill_rows(const struct inf_trial_run *trial, const struct inf_graph *graph,
                       uint32_t rows, uint32_t first)
 {
@@ -111,7 +113,7 @@ struct rung {
     uint32_t rows;
     struct inf_executable *executable;
     struct inf_trial_run trial;
-    uint64_t bytes; // bytes of all inputs and outputs
+    uint64_t bytes; // size of all inputs and outputs of one run
 };
 
 // Returns true if every output has as many rows as the inputs.
@@ -165,14 +167,16 @@ static bool acquire_rung(struct measured *measured, struct rung *rung, uint32_t 
     return false;
 }
 
-// Stores the shortest time of a few runs in *best_ns. Returns false if a run fails.
-static bool time_run(const struct rung *rung, uint64_t *best_ns)
+// Runs the model a few times and stores the shortest run time in *best_ns. Returns false if a run
+// fails.
+static bool time_run(const struct measured *measured, const struct rung *rung, uint64_t *best_ns)
 {
     uint64_t all_ns = 0;
     *best_ns = UINT64_MAX;
     for (int i = 0; i < RUNS_MAX && all_ns < RUNS_MS * INF_NS_PER_MS; i++) {
         uint64_t took_ns;
-        if (inf_trial_run_execute(&rung->trial, rung->executable, &took_ns, NULL) != INF_OK)
+        if (inf_trial_run_execute_cancellable(&rung->trial, rung->executable, measured->cancelled,
+                                              &took_ns, NULL) != INF_OK)
             return false;
         *best_ns = INF_MIN(*best_ns, took_ns);
         all_ns += took_ns;
@@ -181,7 +185,8 @@ static bool time_run(const struct rung *rung, uint64_t *best_ns)
     return true;
 }
 
-// Returns true if row `row` of the last batch has the same result as a run with this row alone.
+// Runs the model with row `row` alone. Returns true if the result is the same as that of this row
+// in the last batch.
 static bool is_same_alone(const struct rung *rung, const struct rung *single, uint32_t row)
 {
     const struct inf_graph *graph = inf_executable_graph(single->executable);
@@ -207,8 +212,8 @@ static void add_rung(struct inf_batch_ladder *ladder, const struct rung *rung, u
     ladder->bytes = rung->bytes;
 }
 
-// Measures runs with this number of rows, and adds the row count to the ladder. Returns false if
-// the time per row does not shrink enough for the batch to pay.
+// Measures runs with this number of rows, and adds the row count to the ladder if the time per row
+// shrinks enough and no row has another result than alone. Returns false if it is not added.
 static bool try_rung(struct measured *measured, const struct rung *single, uint32_t rows)
 {
     struct inf_batch_ladder *ladder = &measured->served->ladder;
@@ -218,7 +223,7 @@ static bool try_rung(struct measured *measured, const struct rung *single, uint3
     if (single->bytes * rows > INF_BATCH_BYTES_MAX || !acquire_rung(measured, &rung, rows))
         return false;
     fill_rows(&rung.trial, inf_executable_graph(rung.executable), rows, 0);
-    bool pays = time_run(&rung, &run_ns) &&
+    bool pays = time_run(measured, &rung, &run_ns) &&
                 run_ns * below->rows * 100 <= below->run_ns * rows * PAYS_PERCENT &&
                 is_same_alone(&rung, single, 0) && is_same_alone(&rung, single, rows - 1);
     if (pays)
@@ -238,9 +243,11 @@ static void log_ladder(const struct inf_served *served, const struct inf_log *lo
             served->ladder.rungs[0].run_ns / 1000);
 }
 
-void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const struct inf_log *log)
+void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const atomic_bool *cancelled,
+                         const struct inf_log *log)
 {
-    struct measured measured = {.served = served, .begin_ns = inf_clock_ns()};
+    struct measured measured = {
+        .served = served, .cancelled = cancelled, .begin_ns = inf_clock_ns()};
     struct inf_batch_ladder *ladder = &served->ladder;
     struct rung single;
     uint64_t run_ns;
@@ -249,7 +256,7 @@ void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const str
         !acquire_rung(&measured, &single, 1))
         return;
     fill_rows(&single.trial, inf_executable_graph(single.executable), 1, 0);
-    if (time_run(&single, &run_ns) && run_ns < SINGLE_MS_MAX * INF_NS_PER_MS) {
+    if (time_run(&measured, &single, &run_ns) && run_ns < SINGLE_MS_MAX * INF_NS_PER_MS) {
         add_rung(ladder, &single, run_ns);
         for (uint32_t rows = 2; rows <= INF_MIN(rows_max, INF_BATCH_ROWS_MAX); rows *= 2)
             if (inf_clock_ns() - measured.begin_ns > INF_BATCH_TRIAL_MS * INF_NS_PER_MS ||

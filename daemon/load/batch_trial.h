@@ -13,7 +13,8 @@
 // than on the previous rung. The ladder ends at the first row count that fails. If the first
 // failure is at 2 rows, there is no ladder. Running is necessary because the graph does not show
 // whether a model treats its rows independently. Takes little more than INF_BATCH_TRIAL_MS at most.
-void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max,
+// *cancelled ends the trial early.
+void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const atomic_bool *cancelled,
                          const struct inf_log *log) INF_MAY_BLOCK;
 
 // After this many milliseconds no further row count is tried.

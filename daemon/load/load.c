@@ -11,6 +11,7 @@
 
 #include "backends/import/import.h"
 #include "backends/registry.h"
+#include "daemon/load/model_check.h"
 #include "daemon/load/warm_up.h"
 #include "daemon/model/devices.h"
 
@@ -24,7 +25,7 @@ struct load {
     struct inf_device *pinned; // the device that the settings name, borrowed; NULL: choose the best
     struct inf_graph *graph;
     struct inf_model_info info;
-    // Name of the platform that the compiled model depends on, as in struct inf_served.
+    // Format of the model file, such as "inferd_tfjs_graph_model".
     char platform[40];
     struct inf_served *served;
 };
@@ -34,7 +35,7 @@ static void report_stage(const struct load *load, const char *stage, uint32_t pe
     load->progress->report(load->progress->context, load->location.version, stage, percent);
 }
 
-// Compiles the model for the additional devices that its settings name.
+// Compiles the model for its replicas, the additional devices that its settings name.
 static enum inf_code warm_up_replicas(struct load *load, const struct inf_warm_plan *plan,
                                       struct inf_error *err)
 {
@@ -80,24 +81,66 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     snprintf(served->platform, sizeof served->platform, "%s", load->platform);
     served->content_hash = load->info.content_hash;
     report_stage(load, "optimise", INF_LOAD_PERCENT_OPTIMISE);
-    const struct inf_pass_options passes = {.evaluator = load->options->evaluator};
+    const struct inf_pass_options passes = {.evaluator = load->options->evaluator,
+                                            .cancelled = &load->job->cancelled};
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
     INF_TRY(inf_model_create(&served->model, &load->graph, hosts, host_count, &passes, err));
-    INF_TRY(warm_up_model(load, err));
+    inf_model_set_arena_budget(served->model, load->options->arena_budget);
+    // While the model is not served, only this job compiles it.
+    inf_model_set_cancelled(served->model, &load->job->cancelled);
+    enum inf_code code = warm_up_model(load, err);
+    // The check is in the directory of the model. It is not run if the model is a single file, or
+    // if the model is only placed again and its directory is not open.
+    if (code == INF_OK && load->location.has_directory)
+        code = inf_model_check_run(served, load->location.directory_fd, &load->job->cancelled,
+                                   load->options->log, err);
+    inf_model_set_cancelled(served->model, NULL);
+    INF_TRY(code);
+    // A compilation that failed may be no failure of the load, but a cancellation is one.
+    INF_TRY(inf_load_job_check(load->job, err));
     inf_model_allow_eviction(served->model);
     return INF_OK;
 }
 
+// Sets job->model.versions to the versions of the model that are to be served. If the settings file
+// cannot be read, that is the highest version, whose load then fails with the reason.
+static void find_versions(struct load *load) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = load->options;
+    struct inf_version_list present;
+    struct inf_model_config config;
+    int config_fd;
+    if (inf_version_list_read(&present, &config_fd, options->repository, load->job->name,
+                              options->ready_file, NULL) != INF_OK)
+        return;
+    inf_model_config_init(&config);
+    if (config_fd >= 0 && inf_model_config_read(&config, config_fd, "model.conf", NULL) != INF_OK)
+        inf_model_config_init(&config);
+    inf_versions_choose(&load->job->model.versions, config.versions, config.labels, &present);
+}
+
 static enum inf_code locate_model(struct load *load, struct inf_error *err)
 {
-    const struct inf_load_job *job = load->job;
+    struct inf_load_job *job = load->job;
+    if (job->model.directory_fd >= 0)
+        return inf_model_locate_at(&load->location, job->model.directory_fd, job->model.path,
+                                   job->name, err);
     if (job->model.path[0] != '\0')
         return inf_model_locate_path(&load->location, job->model.path, err);
     if (load->options->repository == NULL)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
                                "model '%s': there is no repository", job->name);
-    return inf_model_locate(&load->location, load->options->repository, job->name, err);
+    const char *version = job->pin;
+    const struct inf_model_versions *versions = &job->model.versions;
+    if (version[0] == '\0') {
+        find_versions(load);
+        version = versions->count > 0 ? versions->versions[0] : "";
+    }
+    const struct inf_model_wanted wanted = {.version = version,
+                                            .ready_file = load->options->ready_file};
+    return inf_model_locate_version(&load->location, load->options->repository, job->name, &wanted,
+                                    err);
 }
 
 // Copies the graph of the served model and compiles it separately. The copy cannot share
@@ -117,7 +160,9 @@ static enum inf_code copy_base(struct load *load, struct inf_error *err)
 
 static enum inf_code read_model(struct load *load, struct inf_error *err)
 {
-    const struct inf_import_options import = {.evaluator = inf_registry_evaluator()};
+    const struct inf_import_options import = {.evaluator = inf_registry_evaluator(),
+                                              .signature = load->config.signature,
+                                              .cancelled = &load->job->cancelled};
     report_stage(load, "read", INF_LOAD_PERCENT_READ);
     INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
                                   load->location.file, &import, err));
@@ -147,7 +192,8 @@ static enum inf_code read_config(struct load *load, struct inf_error *err)
                                    job->model.rules.power, &load->allow, &load->pinned, err);
 }
 
-// Sets job->model.unchanged if the file and its settings equal those of the served model.
+// Compares the file that was found with the served model. If file and settings are unchanged, sets
+// job->model.unchanged. If only the settings changed, the load takes the graph of the served model.
 static void compare_known(struct load *load)
 {
     struct inf_load_job *job = load->job;
@@ -171,6 +217,14 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     if (job->model.unchanged)
         return INF_OK;
     INF_TRY(read_config(load, err));
+    // If only the settings `versions` or `labels` changed, the loaded version stays as it is.
+    job->model.unchanged = job->base != NULL && job->base == job->model.known &&
+                           inf_model_config_loads_same(&load->config, &job->base->config);
+    if (job->model.unchanged)
+        return INF_OK;
+    // Another signature of the same file is another graph.
+    if (job->base != NULL && strcmp(job->base->config.signature, load->config.signature) != 0)
+        inf_served_unref(&job->base);
     if (job->base != NULL)
         INF_TRY(copy_base(load, err));
     else

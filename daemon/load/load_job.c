@@ -4,14 +4,42 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "backends/base/cancel.h"
 
 struct inf_load_job *inf_load_job_create(enum inf_load_job_kind kind)
 {
     assert(kind < INF_LOAD_JOB_KINDS);
     struct inf_load_job *job = calloc(1, sizeof *job);
-    if (job != NULL)
-        job->kind = kind;
+    if (job == NULL)
+        return NULL;
+    job->kind = kind;
+    if (kind == INF_LOAD_JOB_MODEL)
+        job->model.directory_fd = -1;
     return job;
+}
+
+void inf_load_job_cancel(struct inf_load_job *job, enum inf_load_stop why)
+{
+    enum inf_load_stop none = INF_LOAD_STOP_NONE;
+    atomic_compare_exchange_strong(&job->stop, &none, why);
+    atomic_store(&job->cancelled, true);
+}
+
+enum inf_code inf_load_job_check(const struct inf_load_job *job, struct inf_error *err)
+{
+    if (!inf_is_cancelled(&job->cancelled))
+        return INF_OK;
+    if (atomic_load(&job->stop) == INF_LOAD_STOP_LIMIT)
+        return inf_fail_reason(err, INF_DEADLINE, INF_REASON_IN_EXEC,
+                               "model '%s': the load took longer than load_limit_ms allows",
+                               job->name);
+    if (atomic_load(&job->stop) == INF_LOAD_STOP_SHUTDOWN)
+        return inf_fail_reason(err, INF_CANCELLED, INF_REASON_SHUTDOWN,
+                               "model '%s': the daemon shuts down", job->name);
+    return inf_fail_reason(err, INF_CANCELLED, INF_REASON_BY_ADMIN,
+                           "model '%s' was unloaded while it was loading", job->name);
 }
 
 void inf_load_job_destroy(struct inf_load_job **job)
@@ -25,6 +53,8 @@ void inf_load_job_destroy(struct inf_load_job **job)
         inf_served_unref(&self->model.served);
         inf_served_unref(&self->model.known);
         free(self->model.decision);
+        if (self->model.directory_fd >= 0)
+            close(self->model.directory_fd);
         break;
     case INF_LOAD_JOB_SCAN:
         free(self->scan.names);
@@ -54,7 +84,7 @@ void inf_load_message_destroy(struct inf_load_message **message)
     struct inf_load_job *job = (*message)->job;
     free((*message)->event.rows);
     if (job != NULL)
-        // The call also frees the message, because it is embedded in the job.
+        // This call also frees the final message, because the message is embedded in the job.
         inf_load_job_destroy(&job);
     else
         free(*message);

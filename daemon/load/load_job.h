@@ -3,68 +3,80 @@
 #ifndef INF_DAEMON_LOAD_LOAD_JOB_H
 #define INF_DAEMON_LOAD_LOAD_JOB_H
 
+#include <stdatomic.h>
+
 #include "backends/base/idle_gate.h"
 #include "daemon/load/inspect.h"
 #include "daemon/load/served.h"
+#include "daemon/model/precision_results.h"
+#include "daemon/model/versions.h"
 
-// Something that happened on the loader thread.
+// A progress report or a result, sent by the loader thread about one job.
 struct inf_load_event {
-    uint64_t token;       // token of the job
+    uint64_t token;       // inf_load_job.token of the job that this event is about
     bool final;           // true: the job has ended; false: the event only reports progress
-    const char *stage;    // progress: "read", "optimise", "compile", "warm-up" or "nodes"; static
-    uint32_t percent;     // progress
+    const char *stage;    // "read", "optimise", "compile", "warm-up" or "nodes"; static
+    uint32_t percent;     // how much of the job is done
     struct inf_error err; // if `final`: INF_OK, or the reason why the job failed
     char name[INF_LIMIT_MODEL_NAME + 1];
+    char pin[INF_VERSION_TEXT]; // inf_load_job.pin of the job
     char version[INF_VERSION_TEXT];
-    // Rows of an inspection, which the receiver frees with free(); NULL: none.
+    // A report about some nodes of an inspected model, which the receiver frees with free(); NULL:
+    // none.
     struct inf_inspect_rows *rows;
 };
 
-// A message from the loader.
+// A message from the loader thread to the loop.
 struct inf_load_message {
-    struct inf_load_message *next; // in the loader's queue
+    struct inf_load_message *next; // link of the loader's message queue
     struct inf_load_event event;
     struct inf_load_job *job; // if `final`: the job with its outcome; otherwise NULL
 };
 
 // Loads a model from its file, or places a model again that is already served.
 struct inf_load_model_job {
-    char path[4096]; // of the model file; "": find it in the repository by name
+    // Path of the model file; "": find it in the repository by name. With a directory descriptor:
+    // name of the file in the directory; "": the directory is laid out as in a repository.
+    char path[4096];
+    int directory_fd; // a descriptor that an admin sent; owned; -1: none
     // Device for models whose settings name no device; borrowed. If NULL, the loader chooses the
     // best one.
     struct inf_device *default_device;
-    struct inf_model_config config; // the settings that admins set
-    bool config_complete;           // `config` has all settings, so the settings file is not read
-    bool precision_requested; // this job sets the precision; if false, `base` keeps its precision
-    struct inf_place_rules rules; // for choosing a device
+    struct inf_model_config config; // settings that admins set for this model
+    bool config_complete;           // true: `config` has all settings, so no file is read
+    bool precision_requested;       // true: decide about the precision; false: keep that of `base`
+    struct inf_place_rules rules;   // rules for choosing a device for the model
     // Result of an earlier race, which the placement uses instead of choosing again; owned. NULL:
     // none.
     struct inf_place_decision *decision;
-    char shapes[INF_SERVED_SHAPES_TEXT]; // shapes served before, in the order of the inputs; ""
-    // The served version. If its file is unchanged, the load is skipped. NULL: load always.
+    // Input shapes with which clients ran the model, to be compiled too; "": none.
+    char shapes[INF_SERVED_SHAPES_TEXT];
+    // The version that is served at present. If its file is unchanged, the load is skipped. NULL:
+    // always load.
     struct inf_served *known;
 
-    // The members below are the outcome of the job.
-    bool unchanged;            // `known` is still up to date
-    struct inf_served *served; // one reference; NULL on failure, or if unchanged
+    // The members below are the outcome of the job, which the loader sets.
+    struct inf_model_versions versions; // the versions to serve; only set if `pin` is ""
+    bool unchanged;                     // `known` is still up to date
+    struct inf_served *served; // the loaded model, one reference; NULL: failed, or unchanged
 };
 
 // Lists the models of the repository.
 struct inf_load_scan_job {
-    struct inf_model_names *names; // outcome; NULL on failure
+    struct inf_model_names *names; // outcome of the scan; NULL on failure
 };
 
-// Races (times against each other) the candidates of a placement of `base`.
+// Races the candidates in a placement of `base`, that is, times them against each other.
 struct inf_load_race_job {
     struct inf_placement placement; // present placement of `base`
     // Allowed error of a candidate's outputs, as in struct inf_place_rules.
     double tolerance;
-    struct inf_place_decision *decision; // outcome; owned; NULL on failure
+    struct inf_place_decision *decision; // outcome of the race; owned; NULL on failure
 };
 
 // Adds the decision of a race to the tune database, the file of race results on disk.
 struct inf_load_save_decision_job {
-    struct inf_place_decision *decision; // owned
+    struct inf_place_decision *decision; // the decision to save; owned by the job
 };
 
 // Saves the shapes with which clients ran `base`, so that the next start compiles them in advance.
@@ -73,15 +85,15 @@ struct inf_load_save_shapes_job {
     char shapes[INF_SERVED_SHAPES_TEXT];
 };
 
-// Inspects `base` node by node.
+// Inspects the served model `base` node by node.
 struct inf_load_inspect_job {
-    struct inf_inspect_request *request; // owned
+    struct inf_inspect_request *request; // what to inspect; owned by the job
 };
 
-// Compiles `base` for further shapes.
+// Compiles the served model `base` for further shapes.
 struct inf_load_precompile_job {
-    struct inf_device *device;           // borrowed from the device list
-    char shapes[INF_SERVED_SHAPES_TEXT]; // sets by input name; "": the model's own
+    struct inf_device *device;           // device to compile for; borrowed from the device list
+    char shapes[INF_SERVED_SHAPES_TEXT]; // sets of "NAME=SHAPE"; "": the model's own shapes
 };
 
 enum inf_load_job_kind {
@@ -95,14 +107,25 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_KINDS,
 };
 
-// A job for the loader, which also carries its outcome. The sender creates the job; the final
-// message returns the job to the sender.
+// Why a job was cancelled.
+enum inf_load_stop {
+    INF_LOAD_STOP_NONE,     // it was not
+    INF_LOAD_STOP_LIMIT,    // its time is up
+    INF_LOAD_STOP_UNLOADED, // its model was unloaded
+    INF_LOAD_STOP_SHUTDOWN, // the daemon ends
+};
+
+// A job for the loader, which also carries its outcome. The sender creates the job. When the job is
+// done, the loader's final message returns it to the sender.
 struct inf_load_job {
-    struct inf_load_job *next; // in the loader's queue
+    struct inf_load_job *next; // link of the loader's job queue
     enum inf_load_job_kind kind;
     uint64_t token;      // chosen by the sender; the loader copies it into every event of this job
     uint64_t generation; // not used by the loader: lets the sender recognise outdated jobs
     char name[INF_LIMIT_MODEL_NAME + 1];
+    // "": the job is about the default version. Otherwise the number of the further version that
+    // the job is about.
+    char pin[INF_VERSION_TEXT];
     // The served model that the job is about; one reference. For INF_LOAD_JOB_MODEL: if it is not
     // NULL, this model is placed again without reading its file; if NULL, the file is read.
     struct inf_served *base;
@@ -116,21 +139,30 @@ struct inf_load_job {
         struct inf_load_precompile_job precompile;
     };
 
+    // Checked between the steps of the job. Only inf_load_job_cancel() sets the two members.
+    atomic_bool cancelled;
+    _Atomic enum inf_load_stop stop;
+
     struct inf_load_message message; // the final message; embedded, so that sending it cannot fail
-    char version[INF_VERSION_TEXT];  // outcome: of the model; "" if it was not found
+    char version[INF_VERSION_TEXT];  // outcome: version of the model; "" if it was not found
 };
 
-// Options of all jobs of one loader.
+// What a loader needs for all its jobs.
 struct inf_load_options {
     const char *repository; // directory of the models; NULL: none; outlives the loader
+    const char *ready_file; // file that a complete model directory has; "": none
     const struct inf_device_list *devices; // all devices; outlives the loader
-    struct inf_place_options place;        // used by the loader thread only
+    struct inf_place_options place;        // options for placing models; for the loader thread only
     const struct inf_evaluator *evaluator;
     // Makes races wait until the daemon is idle; outlives the loader.
     struct inf_idle_gate *idle_gate;
     // Input shapes with which each model was run before; used by the loader thread only.
     struct inf_served_shapes *served_shapes;
-    uint32_t batch_rows_max; // rows that one run may batch; 1: no batches
+    // Results of earlier precision checks; used by the loader thread only. NULL: none are kept.
+    struct inf_precision_results *precision_results;
+    uint32_t batch_rows_max; // the most rows that one run may batch; 1: no batches
+    // Bounds the executables that requests make; outlives every model.
+    struct inf_arena_budget *arena_budget;
     const struct inf_log *log;
 };
 
@@ -140,9 +172,18 @@ struct inf_load_progress_sink {
     void *context;
 };
 
-// Creates a zeroed job of this kind. The caller owns the job until it is submitted. NULL without
-// memory.
+// Creates a zeroed job of this kind. The caller owns the job until it is submitted. Returns NULL if
+// memory is exhausted.
 struct inf_load_job *inf_load_job_create(enum inf_load_job_kind kind) INF_NODISCARD;
+
+// Cancels a job that is queued or running: it ends at its next step with INF_CANCELLED. The first
+// reason counts. Any thread; the job must not be freed meanwhile.
+void inf_load_job_cancel(struct inf_load_job *job, enum inf_load_stop why);
+
+// If the job was cancelled, fills in an error that gives the reason and returns its code; INF_OK
+// otherwise.
+enum inf_code inf_load_job_check(const struct inf_load_job *job,
+                                 struct inf_error *err) INF_NODISCARD;
 
 // Frees a job that was never submitted, together with everything that the job owns. NULL is
 // allowed.

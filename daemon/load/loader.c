@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loader thread: two queues and a dispatch table.
 //
-//   loop    --inf_loader_submit()-->  jobs      --> loader thread
-//   anyone  --last reference------->  retired   --> loader thread
-//   loop    <--inf_loader_receive()-- messages  <-- loader thread   (announced by an eventfd)
+//   loop        --inf_loader_submit()-->  jobs      --> loader thread
+//   any thread  --last reference------->  retired   --> loader thread
+//   loop        <--inf_loader_receive()-- messages  <-- loader thread   (announced by an eventfd)
 //
 // One mutex guards all three lists. Nothing is computed while a thread holds it, so no thread waits
-// long for it. Retired models are freed before jobs are run, because the next load may need their
-// memory. A job contains its own final message, so reporting an outcome allocates nothing and
-// cannot fail. A second loader with low priority runs the races. It posts its messages to the first
-// loader (`reports_to`), so that the loop reads only one queue. The kinds of jobs are implemented
-// in load.c, background_race.c, inspect.c and precompile.c.
+// long for it. Retired models, which have no reference left, are freed before jobs are run, because
+// the next load may need their memory. A job contains its own final message, so reporting an
+// outcome allocates nothing and cannot fail. A second loader with low priority runs the races. It
+// posts its messages to the first loader (`reports_to`), so that the loop reads only one queue. The
+// kinds of jobs are implemented in load.c, background_race.c, inspect.c and precompile.c.
 #include "daemon/load/loader.h"
 
 #include <assert.h>
@@ -25,18 +25,22 @@
 #include "backends/base/thread.h"
 #include "daemon/load/background_race.h"
 #include "daemon/load/load.h"
+#include "daemon/load/load_limit.h"
 #include "daemon/load/precompile.h"
 
 struct inf_loader {
     struct inf_loader_options options;
     struct inf_thread thread;
     int fd; // eventfd that is readable while messages are queued
+    struct inf_load_limit limit;
+    _Atomic uint32_t limit_ms;
 
-    struct inf_mutex mutex; // guards the lists and `stopping`
-    // Signalled when a job or a retired model is queued, or `stopping` is set.
+    struct inf_mutex mutex; // guards `stopping` and the lists of jobs, models and messages
+    // Signalled when a job or a model to be freed is queued, or `stopping` is set.
     struct inf_cond wanted;
     bool stopping;
     struct inf_load_job *jobs, **jobs_tail;
+    struct inf_load_job *running; // the job that the thread runs; NULL: none
     struct inf_load_message *messages, **messages_tail;
     struct inf_served *retired; // models to be freed, in any order
 };
@@ -51,15 +55,15 @@ static void retire_model(struct inf_served *served)
     inf_mutex_lock(&loader->mutex);
     served->next = loader->retired;
     loader->retired = served;
-    // Signal under the mutex: inf_loader_destroy() may be waiting for this last model, and frees
-    // the loader afterwards.
+    // Signal while holding the mutex: inf_loader_destroy() may be waiting for this last model, and
+    // frees the loader as soon as it gets the mutex.
     inf_cond_signal(&loader->wanted);
     inf_mutex_unlock(&loader->mutex);
 }
 
 // --- messages to the loop ---
 
-// Appends a message and makes the eventfd readable.
+// Appends a message to the list that the loop reads, and makes the eventfd readable.
 static void post_message(struct inf_loader *from, struct inf_load_message *message)
 {
     struct inf_loader *loader = from->options.reports_to != NULL ? from->options.reports_to : from;
@@ -74,8 +78,8 @@ static void post_message(struct inf_loader *from, struct inf_load_message *messa
 
 struct inf_load_message *inf_loader_receive(struct inf_loader *loader)
 {
-    // Clear the eventfd before reading the list. If a message is posted in between, the only effect
-    // is one superfluous wake-up.
+    // Clear the eventfd before reading the list of messages. If a message is posted in between, the
+    // only effect is one superfluous wake-up.
     uint64_t count;
     while (read(loader->fd, &count, sizeof count) < 0 && errno == EINTR)
         ;
@@ -109,11 +113,12 @@ static void report_progress(void *context, const char *version, const char *stag
     message->event =
         (struct inf_load_event){.token = listener->job->token, .stage = stage, .percent = percent};
     snprintf(message->event.name, sizeof message->event.name, "%s", listener->job->name);
+    snprintf(message->event.pin, sizeof message->event.pin, "%s", listener->job->pin);
     snprintf(message->event.version, sizeof message->event.version, "%s", version);
     post_message(listener->loader, message);
 }
 
-// --- one function per kind of job ---
+// --- running a job: one function per kind ---
 
 static void log_outcome(const struct inf_loader *loader, const struct inf_load_job *job,
                         uint64_t start_ns)
@@ -138,18 +143,33 @@ static void log_outcome(const struct inf_loader *loader, const struct inf_load_j
             (unsigned long long)(memory.packing_ns / 1000));
 }
 
+// If the job failed because it was cancelled, puts the reason before the text that says how far the
+// job came.
+static void explain_cancellation(const struct inf_load_job *job, struct inf_error *err)
+{
+    struct inf_error reason = {0};
+    if (err->code != INF_CANCELLED || inf_load_job_check(job, &reason) == INF_OK)
+        return;
+    err->code = reason.code;
+    err->reason = reason.reason;
+    (void)inf_error_prefix(err, reason.code, "%.200s", reason.text);
+}
+
 static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct inf_error *err = &job->message.event.err;
     struct listener listener = {loader, job};
     const struct inf_load_progress_sink progress = {report_progress, &listener};
     uint64_t start_ns = inf_clock_ns();
-    // On success, clear `err`, because it may still hold the error of a warm-up attempt that was
-    // given up.
+    // On success, clear `err`: it may still hold the error of a warm-up on another device, which
+    // was given up.
     if (inf_load_model(job, &loader->options.load, &progress, err) == INF_OK)
         *err = (struct inf_error){0};
+    else
+        explain_cancellation(job, err);
     if (job->model.served != NULL) {
         job->model.served->loader = loader;
+        job->model.served->load_ns = inf_clock_ns() - start_ns;
         job->model.served->retire = retire_model;
     }
     log_outcome(loader, job, start_ns);
@@ -193,20 +213,21 @@ static void run_save_shapes_job(struct inf_loader *loader, struct inf_load_job *
                            job->save_shapes.shapes);
 }
 
-// Posts a part of an inspection report to the loop.
+// Posts one report about some nodes of an inspected model to the loop.
 static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
     const struct listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL) {
-        // No memory for the message, so these rows are lost; the client notices by the number of
-        // nodes.
+        // There is no memory for the message, so the report about these nodes is lost. The client
+        // notices that nodes are missing.
         free(rows);
         return;
     }
     message->event = (struct inf_load_event){
         .token = listener->job->token, .stage = "nodes", .percent = percent, .rows = rows};
     snprintf(message->event.name, sizeof message->event.name, "%s", listener->job->name);
+    snprintf(message->event.pin, sizeof message->event.pin, "%s", listener->job->pin);
     post_message(listener->loader, message);
 }
 
@@ -224,25 +245,36 @@ static void run_precompile_job(struct inf_loader *loader, struct inf_load_job *j
     struct inf_error err = {0};
     struct listener listener = {loader, job};
     const struct inf_load_progress_sink progress = {report_progress, &listener};
-    if (inf_precompile_run(job, &progress, &err) != INF_OK)
+    if (inf_precompile_run(job, &progress, &err) != INF_OK) {
+        explain_cancellation(job, &err);
         job->message.event.err = err;
+    }
 }
 
 static const struct {
     void (*run)(struct inf_loader *loader, struct inf_load_job *job);
-    bool on_base; // the job needs job->base, and its events report the version of that model
-    bool saves;   // the job only saves results; it runs even if the loader is stopping
+    bool on_base; // jobs of this kind need job->base, and their events report its version
+    bool saves;   // jobs of this kind save results; they run even if the loader is stopping
+    bool limited; // the time of the job is limited
 } job_kinds[] = {
-    [INF_LOAD_JOB_MODEL] = {.run = run_model_job},
+    [INF_LOAD_JOB_MODEL] = {.run = run_model_job, .limited = true},
     [INF_LOAD_JOB_SCAN] = {.run = run_scan_job},
     [INF_LOAD_JOB_RACE] = {.run = run_race_job, .on_base = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.run = run_save_decision_job, .saves = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.run = run_save_shapes_job, .saves = true},
     [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
-    [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true},
+    [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true, .limited = true},
 };
 _Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS,
                "every kind of job has a function");
+
+// Marks that the running job is over, so that no other thread can cancel it.
+static void forget_running(struct inf_loader *loader)
+{
+    inf_mutex_lock(&loader->mutex);
+    loader->running = NULL;
+    inf_mutex_unlock(&loader->mutex);
+}
 
 // Runs a job and posts its outcome. The final message returns the job to the sender.
 static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
@@ -250,11 +282,21 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
     assert(job->kind < INF_LOAD_JOB_KINDS);
     if (job_kinds[job->kind].on_base)
         snprintf(job->version, sizeof job->version, "%s", job->base->version);
-    job_kinds[job->kind].run(loader, job);
     struct inf_load_event *event = &job->message.event;
+    uint32_t limit_ms = atomic_load(&loader->limit_ms);
+    bool limited = job_kinds[job->kind].limited && limit_ms > 0;
+    if (limited)
+        inf_load_limit_begin(&loader->limit, job, limit_ms);
+    // A job that was cancelled in the queue only reports that.
+    if (inf_load_job_check(job, &event->err) == INF_OK)
+        job_kinds[job->kind].run(loader, job);
+    if (limited)
+        inf_load_limit_end(&loader->limit);
+    forget_running(loader);
     event->token = job->token;
     event->final = true;
     snprintf(event->name, sizeof event->name, "%s", job->name);
+    snprintf(event->pin, sizeof event->pin, "%s", job->pin);
     snprintf(event->version, sizeof event->version, "%s", job->version);
     job->message.job = job;
     post_message(loader, &job->message);
@@ -262,7 +304,7 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
 
 // --- the loader thread ---
 
-// Saves the shapes that a model served, if they changed since the last save.
+// Saves the input shapes with which clients ran a model, if they changed since the last save.
 static void save_shapes(struct inf_loader *loader, const struct inf_served *served) INF_MAY_BLOCK
 {
     char text[INF_SERVED_SHAPES_TEXT];
@@ -271,7 +313,7 @@ static void save_shapes(struct inf_loader *loader, const struct inf_served *serv
                                inf_served_shapes_print(&served->shapes, text));
 }
 
-// Frees a list of models without references.
+// Frees a list of models that have no references left.
 static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
 {
     while (retired != NULL) {
@@ -284,8 +326,8 @@ static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
     }
 }
 
-// Waits for work. Takes all models that are to be freed, or if there are none, one job. Returns
-// false if the loader is stopping and there is nothing to free.
+// Waits until there is a model to free or a job. Takes all models that are to be freed, or if there
+// are none, one job. Returns false if the loader is stopping and there is nothing to free.
 static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
                       struct inf_served **retired)
 {
@@ -300,6 +342,7 @@ static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
         loader->jobs = (*job)->next;
         if (loader->jobs == NULL)
             loader->jobs_tail = &loader->jobs;
+        loader->running = *job;
     }
     inf_mutex_unlock(&loader->mutex);
     return *job != NULL || *retired != NULL;
@@ -345,13 +388,15 @@ enum inf_code inf_loader_create(struct inf_loader **out_loader,
     inf_mutex_init(&loader->mutex);
     inf_cond_init(&loader->wanted);
     loader->options = *options;
+    atomic_init(&loader->limit_ms, options->limit_ms);
     loader->jobs_tail = &loader->jobs;
     loader->messages_tail = &loader->messages;
     loader->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    enum inf_code code =
-        loader->fd < 0
-            ? inf_fail(err, INF_EXHAUSTED, "eventfd: %s", strerror(errno))
-            : inf_thread_start(&loader->thread, "inferd-loader", run_loader, loader, err);
+    enum inf_code code = loader->fd < 0
+                             ? inf_fail(err, INF_EXHAUSTED, "eventfd: %s", strerror(errno))
+                             : inf_load_limit_init(&loader->limit, err);
+    if (code == INF_OK)
+        code = inf_thread_start(&loader->thread, "inferd-loader", run_loader, loader, err);
     if (code != INF_OK) {
         inf_loader_destroy(&loader);
         return code;
@@ -365,11 +410,13 @@ void inf_loader_destroy(struct inf_loader **loader)
     struct inf_loader *self = *loader;
     if (self == NULL)
         return;
+    inf_loader_cancel(self, NULL, INF_LOAD_STOP_SHUTDOWN);
     inf_mutex_lock(&self->mutex);
     self->stopping = true;
     inf_cond_signal(&self->wanted);
     inf_mutex_unlock(&self->mutex);
     inf_thread_join(&self->thread);
+    inf_load_limit_fini(&self->limit);
     if (self->fd >= 0)
         close(self->fd);
     inf_cond_fini(&self->wanted);
@@ -386,4 +433,25 @@ void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job)
     loader->jobs_tail = &job->next;
     inf_cond_signal(&loader->wanted);
     inf_mutex_unlock(&loader->mutex);
+}
+
+static bool is_about(const struct inf_load_job *job, const char *name)
+{
+    return !job_kinds[job->kind].saves && (name == NULL || strcmp(job->name, name) == 0);
+}
+
+void inf_loader_cancel(struct inf_loader *loader, const char *name, enum inf_load_stop why)
+{
+    inf_mutex_lock(&loader->mutex);
+    for (struct inf_load_job *job = loader->jobs; job != NULL; job = job->next)
+        if (is_about(job, name))
+            inf_load_job_cancel(job, why);
+    if (loader->running != NULL && is_about(loader->running, name))
+        inf_load_job_cancel(loader->running, why);
+    inf_mutex_unlock(&loader->mutex);
+}
+
+void inf_loader_set_limit(struct inf_loader *loader, uint32_t limit_ms)
+{
+    atomic_store(&loader->limit_ms, limit_ms);
 }

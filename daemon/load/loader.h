@@ -13,24 +13,34 @@ struct inf_loader_options {
     struct inf_load_options load;
     // Loader that receives the messages, and outlives this one; NULL: this loader itself.
     struct inf_loader *reports_to;
+    uint32_t limit_ms; // time of each job (inf_loader_set_limit()); 0: no limit
     // The thread yields the CPU to all other threads (inf_thread_set_background()).
     bool low_priority;
 };
 
-// Starts the thread. The caller destroys *out_loader.
+// Starts the loader thread. The caller destroys *out_loader.
 enum inf_code inf_loader_create(struct inf_loader **out_loader,
                                 const struct inf_loader_options *options,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Waits for the running job, drops queued jobs and messages, frees every model without references,
-// and stops the thread. Queued jobs that only save results still run before. NULL is allowed.
+// Cancels the running job, and waits until it ends at its next step. Drops queued jobs and
+// messages, frees every model without references, and stops the thread. Queued jobs that only
+// save results still run before. NULL is allowed.
 void inf_loader_destroy(struct inf_loader **loader);
 
 // Queues a job from inf_load_job_create(), whose outcome fields are zero. The loader takes
 // ownership of the job. Never blocks.
 void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job);
 
-// Returns a descriptor that is readable while messages are queued.
+// Cancels the queued and running jobs about the model `name`; NULL: about all models. Jobs that
+// only save results are not cancelled. Never blocks: a running job ends at its next step, and
+// its final message follows as always.
+void inf_loader_cancel(struct inf_loader *loader, const char *name, enum inf_load_stop why);
+
+// Changes the time limit of later jobs: a load or compilation that takes longer is cancelled.
+void inf_loader_set_limit(struct inf_loader *loader, uint32_t limit_ms);
+
+// Returns an eventfd that is readable while messages for the loop are queued.
 int inf_loader_fd(const struct inf_loader *loader);
 
 // Removes and returns the oldest message, which the caller destroys; NULL if the queue is empty.

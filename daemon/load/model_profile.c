@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks over the plan of an executable, and counts the steps, the small nodes, and the nodes that
-// run on another device.
+// Walks over the plan of an executable, and counts the steps, the small nodes, the nodes that run
+// on another device, and their multiply-adds.
 #include "daemon/load/model_profile.h"
 
 #include <stdio.h>
@@ -8,6 +8,11 @@
 
 #include "backends/place/prior.h"
 #include "proto/core/span.h"
+
+// The name of the reference device.
+#define REF "ref"
+// A model is slow if more than one of this many multiply-adds runs on the reference device.
+#define SLOW_SHARE 100u
 
 // Returns the number of elements of the node's largest input that is not constant. Returns
 // UINT64_MAX if the size of an input is not known before the run.
@@ -82,9 +87,29 @@ void inf_model_profile_read(struct inf_model_profile *facts,
             info != inf_device_info(device) ? find_host(info, hosts, host_count) : NULL;
         for (uint32_t i = 0; i < segment->count; i++) {
             uint32_t node = plan->steps[segment->first + i];
+            uint64_t macs = inf_node_macs(graph, &graph->nodes[node]);
             count_step(facts, graph, &graph->nodes[node]);
+            facts->planned_macs += macs;
+            facts->ref_macs += host != NULL && strcmp(info->name, REF) == 0 ? macs : 0;
             if (host != NULL)
                 note_declined(facts, graph, node, device, host);
         }
     }
+}
+
+bool inf_model_profile_is_slow(const struct inf_model_profile *facts, char *text, size_t size_bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    if (facts->ref_macs <= facts->planned_macs / SLOW_SHARE)
+        return false;
+    for (uint32_t i = 0; i < facts->declined_count && used + 1 < size_bytes; i++) {
+        const struct inf_declined *declined = &facts->declined[i];
+        if (strcmp(inf_device_info(declined->device)->name, REF) != 0)
+            continue;
+        int length = snprintf(text + used, size_bytes - used, "%s%u %s: %s", used > 0 ? "; " : "",
+                              declined->nodes, declined->op, declined->reason);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    return true;
 }

@@ -65,7 +65,7 @@ static struct inf_device *choose_candidate(struct inf_placement *placement,
     return placement->race.entries[chosen].device;
 }
 
-// --- speeds of the devices ---
+// --- measuring the speeds of the devices ---
 
 static void learn_speed(const struct inf_place_options *options, uint32_t index) INF_MAY_BLOCK
 {
@@ -103,10 +103,10 @@ static uint64_t predict_ns(const struct inf_place_options *options, const struct
     return 0;
 }
 
-// --- choice by the prior, a prediction from measured device speeds ---
+// --- choosing by the prior, a prediction from measured device speeds ---
 
-// Returns the work (operations and bytes) of one run of the model at these shapes. Parts that are
-// not known are 0.
+// Returns the work of one run of the model at these shapes: multiply-adds, bytes of constants, and
+// steps. Multiply-adds are 0 if `shapes` is NULL or does not fit.
 static struct inf_speed_work estimate_work(struct inf_model *model, const struct inf_shape *shapes)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
@@ -137,8 +137,8 @@ static bool may_try(const struct inf_place_subject *subject, enum inf_precision 
     return subject->precision == INF_PRECISION_AUTO || subject->precision == precision;
 }
 
-// Adds one candidate for each precision of a device, and one with a single thread, which may be
-// faster for small models.
+// Adds the candidates of one device: one for each precision, and in fp32 one with 1, 2, 4 ...
+// threads, because small models gain nothing from more.
 static void add_device(struct inf_placement *placement, const struct inf_place_options *options,
                        const struct inf_place_subject *subject, struct inf_device *device,
                        const struct inf_speed_work *work)
@@ -150,12 +150,12 @@ static void add_device(struct inf_placement *placement, const struct inf_place_o
                                        .verdict = INF_RACE_LEFT_OUT,
                                        .judges = subject->precision > INF_PRECISION_FP32};
     add_candidate(placement, &candidate, prior_ns);
-    if (info->fewer_threads && info->threads > 1 && subject->policy != INF_PLACE_MEMORY &&
-        !candidate.judges) {
-        candidate.options.threads = 1;
+    bool fewer = info->fewer_threads && subject->policy != INF_PLACE_MEMORY && !candidate.judges;
+    for (uint32_t threads = 1; fewer && threads < info->threads; threads *= 2) {
+        candidate.options.threads = threads;
         add_candidate(placement, &candidate, 0);
-        candidate.options.threads = 0;
     }
+    candidate.options.threads = 0;
     candidate.judges = false;
     for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++) {
         if ((info->precisions & INF_PRECISION_BIT(p)) == 0 || !may_try(subject, p))
@@ -169,8 +169,8 @@ static void add_device(struct inf_placement *placement, const struct inf_place_o
     }
 }
 
-// Returns the first candidate that may be chosen: one in the precision that the settings name, or
-// else one in fp32.
+// Returns the index of the first candidate that may be chosen; 0 if there is none. A candidate that
+// only judges the answers of the others may not be chosen.
 static uint32_t find_first_eligible(const struct inf_placement *placement)
 {
     for (uint32_t i = 0; i < placement->race.count; i++)
@@ -202,8 +202,8 @@ static uint32_t list_allowed(struct inf_device *devices[INF_PLACE_DEVICES],
     return count;
 }
 
-// Lists the candidates, ordered by predicted run time with the fastest first, and chooses the
-// first.
+// Lists the candidates, ordered by predicted run time with the fastest first, and chooses the first
+// one. No run is measured.
 static void apply_rule(struct inf_placement *placement, const struct inf_place_options *options,
                        const struct inf_place_subject *subject) INF_MAY_BLOCK
 {
@@ -231,7 +231,7 @@ static void apply_rule(struct inf_placement *placement, const struct inf_place_o
     choose_candidate(placement, INF_PLACE_RULE, first, prior.reason);
 }
 
-// --- choices without a measurement ---
+// --- choosing a candidate without measuring it ---
 
 static struct inf_device *choose_only(struct inf_placement *placement, enum inf_place_source source,
                                       uint32_t chosen, const char *reason)
@@ -248,8 +248,8 @@ static struct inf_device *choose_pinned(struct inf_placement *placement,
     for (uint32_t i = placement->race.count; i-- > 0;)
         if (placement->race.entries[i].device == device && !placement->race.entries[i].judges)
             chosen = i;
-    // Find the candidate with the required precision. If the device does not offer this precision,
-    // there is none; another function then refuses the model or falls back to fp32.
+    // No candidate on this device may be chosen: take one that is not eligible. Another function
+    // refuses the model or falls back to fp32 if the device does not offer the precision.
     for (uint32_t i = 0; i < placement->race.count && chosen == placement->race.count; i++)
         if (placement->race.entries[i].device == device)
             chosen = i;
@@ -269,7 +269,7 @@ static struct inf_device *prefer_stable(struct inf_placement *placement)
     return placement->rule;
 }
 
-// --- choice by a race ---
+// --- choosing a candidate by a race ---
 
 // Returns true if a race can change the choice. The reference device `ref` does not count, because
 // it only checks results and is never the fastest.
@@ -283,9 +283,9 @@ static bool is_race_useful(const struct inf_race *race, enum inf_place_races rac
     return rivals >= 2 && races != INF_PLACE_RACES_NEVER;
 }
 
-// Restores the result of an earlier race, together with the nodes that it pinned to fp32. The key
-// of the race covers the candidates in their order, so the saved entries correspond to the present
-// ones.
+// Restores the result of an earlier race, together with the nodes that it pinned to fp32. The tune
+// database is searched by a key that covers the candidates in their order, so the saved entries
+// correspond to the present ones.
 static bool restore_race(struct inf_placement *placement, const struct inf_tune *tune,
                          struct inf_model *model)
 {
@@ -304,6 +304,7 @@ static bool restore_race(struct inf_placement *placement, const struct inf_tune 
         entry->first_ns = kept->first_ns;
         entry->median_ns = kept->median_ns;
         entry->memory_bytes = kept->memory_bytes;
+        snprintf(entry->why, sizeof entry->why, "%s", kept->why);
     }
     memcpy(placement->race.pins, record->pins, sizeof record->pins);
     placement->race.pin_count = record->pin_count;

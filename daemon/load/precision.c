@@ -4,22 +4,24 @@
 // enough, because many networks give the same answer for all noise. The worse result counts.
 #include "daemon/load/precision.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/clock.h"
 #include "proto/core/span.h"
 
-// Kinds of test inputs, all with values between 0 and 1. Noise alone proves little, because many
-// networks give the same answer for all noise.
+// Kinds of inputs for the precision check, with values between 0 and 1. Noise alone proves little,
+// because many networks give the same answer for all noise.
 enum look {
     LOOK_NOISE,   // uniform noise, as in races
     LOOK_PICTURE, // a bright ellipse with rows of strokes on a dark background, and a little noise
     LOOK_COUNT
 };
 
-// Returns the brightness of element `i` of a picture in layout [n,h,w,c] or [n,c,h,w].
+// Returns the brightness of element `i` of a test picture in layout [n,h,w,c] or [n,c,h,w].
 static float find_brightness(const struct inf_shape *shape, size_t i)
 {
     bool planes = shape->dims[1] <= 4 && shape->dims[3] > 4;
@@ -35,7 +37,7 @@ static float find_brightness(const struct inf_shape *shape, size_t i)
     return stroke ? ground : 0.65f + 0.2f * x;
 }
 
-// Creates an input: values between 0 and 1 for floats, and 0 for other types.
+// Creates a test input: values between 0 and 1 for floats, and 0 for other types.
 static struct inf_blob *make_input(const struct inf_value *value, enum look look)
 {
     size_t bytes;
@@ -94,8 +96,8 @@ static bool has_pin(const struct inf_precision_report *report, uint64_t pin)
     return false;
 }
 
-// Merges two reports that both admit the precision: keeps the larger error, and the nodes that
-// either report pins to fp32.
+// Merges two reports of a precision check that both admit the precision: keeps the larger error,
+// and the nodes that either report pins to fp32.
 static void merge_reports(struct inf_precision_report *report, struct inf_precision_report *other)
 {
     struct inf_precision_report *more = other->error > report->error ? other : report;
@@ -130,26 +132,63 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
     return INF_OK;
 }
 
-// Evaluates a precision and describes the result in one line. Returns true if the model may compute
-// in this precision.
-static bool evaluate_precision(struct inf_precision_report *report, enum inf_precision precision,
-                               struct inf_model *model, const struct inf_shape *shapes, char *text,
-                               size_t size) INF_MAY_BLOCK
+// Checks a precision and fills *result, except for its key. Returns false if the check failed for
+// a reason that may pass, such as memory, so that the result must not be remembered.
+static bool check_precision(struct inf_precision_result *result,
+                            const struct inf_precision_question *question,
+                            enum inf_precision precision) INF_MAY_BLOCK
 {
+    struct inf_precision_report report;
     struct inf_error why = {0};
-    if (shapes == NULL) {
-        snprintf(text, size, "its shapes are not known");
-        return false;
+    uint64_t begin_ns = inf_clock_ns();
+    inf_log(question->log, INF_LOG_INFO, "precision check begins name=%s precision=%s",
+            question->name, inf_precision_name(precision));
+    enum inf_code code =
+        inf_precision_evaluate(&report, precision, question->model, question->shapes, &why);
+    if (code == INF_OK) {
+        inf_precision_print(&report, result->text, sizeof result->text);
+        result->admissible = report.admissible;
+        result->pin_count = INF_MIN(report.pinned_nodes, INF_PRECISION_PINS_MAX);
+        memcpy(result->pins, report.pins, result->pin_count * sizeof *result->pins);
+    } else {
+        snprintf(result->text, sizeof result->text, "%.180s", why.text);
     }
-    if (inf_precision_evaluate(report, precision, model, shapes, &why) != INF_OK) {
-        snprintf(text, size, "%.180s", why.text);
-        return false;
-    }
-    inf_precision_print(report, text, size);
-    return report->admissible;
+    inf_log(question->log, INF_LOG_INFO,
+            "precision checked name=%s precision=%s ms=%" PRIu64 " allowed=%s result=\"%s\"",
+            question->name, inf_precision_name(precision),
+            (inf_clock_ns() - begin_ns) / INF_NS_PER_MS, result->admissible ? "yes" : "no",
+            result->text);
+    return code == INF_OK || code == INF_UNSUPPORTED;
 }
 
-// --- precisions that devices offer ---
+_Static_assert(INF_PRECISION_PINS_MAX == INF_PRECISION_RESULT_PINS,
+               "a result has room for all pins");
+
+// Fills *result with the result of an earlier check or, if there is none, of a new check, which is
+// then remembered.
+static void find_result(struct inf_precision_result *result,
+                        const struct inf_precision_question *question,
+                        enum inf_precision precision) INF_MAY_BLOCK
+{
+    *result = (struct inf_precision_result){0};
+    if (question->shapes == NULL) {
+        snprintf(result->text, sizeof result->text, "its shapes are not known");
+        return;
+    }
+    result->key = inf_precision_results_key(question->content_hash, question->shapes,
+                                            question->input_count, precision, question->version);
+    const struct inf_precision_result *known =
+        question->results != NULL ? inf_precision_results_find(question->results, result->key)
+                                  : NULL;
+    if (known != NULL) {
+        *result = *known;
+        return;
+    }
+    if (check_precision(result, question, precision) && question->results != NULL)
+        inf_precision_results_add(question->results, result);
+}
+
+// --- which precisions the devices offer ---
 
 static bool offers_precision(const struct inf_device *device, enum inf_precision precision)
 {
@@ -195,32 +234,33 @@ static enum inf_code refuse_precision(enum inf_precision wanted,
                            inf_precision_name(wanted), known, would);
 }
 
-// --- choosing the precision ---
+// --- choosing the precision of a model ---
 
-static enum inf_code
-decide_named(enum inf_precision wanted, struct inf_model *model, const struct inf_shape *shapes,
-             const struct inf_device_list *devices, const struct inf_device *device,
-             char reason[INF_PRECISION_REASON], struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code decide_named(const struct inf_precision_question *question,
+                                  char reason[INF_PRECISION_REASON],
+                                  struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_precision_report report;
-    char would[INF_PRECISION_REASON];
-    bool admissible = evaluate_precision(&report, wanted, model, shapes, would, sizeof would);
-    if (device != NULL ? !offers_precision(device, wanted) : !any_offers_precision(devices, wanted))
-        return refuse_precision(wanted, devices, device, would, err);
-    if (!admissible)
+    struct inf_precision_result result;
+    enum inf_precision wanted = question->wanted;
+    const struct inf_device *device = question->device;
+    find_result(&result, question, wanted);
+    if (device != NULL ? !offers_precision(device, wanted)
+                       : !any_offers_precision(question->devices, wanted))
+        return refuse_precision(wanted, question->devices, device, result.text, err);
+    if (!result.admissible)
         return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_FEATURE,
                                "precision %s: this model must not: %s", inf_precision_name(wanted),
-                               would);
-    snprintf(reason, INF_PRECISION_REASON, "it was named; %.200s", would);
-    return inf_model_pin(model, wanted, report.pins, report.pinned_nodes, err);
+                               result.text);
+    snprintf(reason, INF_PRECISION_REASON, "it was named; %.200s", result.text);
+    return inf_model_pin(question->model, wanted, result.pins, result.pin_count, err);
 }
 
-static void decide_auto(struct inf_model *model, const struct inf_shape *shapes,
-                        const struct inf_device_list *devices,
+static void decide_auto(const struct inf_precision_question *question,
                         char reason[INF_PRECISION_REASON]) INF_MAY_BLOCK
 {
-    struct inf_precision_report report;
-    char known[96] = "", would[INF_PRECISION_REASON];
+    const struct inf_device_list *devices = question->devices;
+    struct inf_precision_result result;
+    char known[96] = "";
     bool offered = false;
     for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++)
         offered |= any_offers_precision(devices, p);
@@ -229,22 +269,19 @@ static void decide_auto(struct inf_model *model, const struct inf_shape *shapes,
         snprintf(reason, INF_PRECISION_REASON, "less is tried in a race (%.64s)", known);
         return;
     }
-    (void)evaluate_precision(&report, INF_PRECISION_FP16, model, shapes, would, sizeof would);
-    snprintf(reason, INF_PRECISION_REASON, "%.64s: fp32 only; in fp16: %.160s", known, would);
+    find_result(&result, question, INF_PRECISION_FP16);
+    snprintf(reason, INF_PRECISION_REASON, "%.64s: fp32 only; in fp16: %.160s", known, result.text);
 }
 
-enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *model,
-                                   const struct inf_shape *shapes,
-                                   const struct inf_device_list *devices,
-                                   const struct inf_device *device,
+enum inf_code inf_precision_decide(const struct inf_precision_question *question,
                                    char reason[INF_PRECISION_REASON], struct inf_error *err)
 {
-    if (wanted > INF_PRECISION_FP32)
-        return decide_named(wanted, model, shapes, devices, device, reason, err);
-    if (wanted == INF_PRECISION_FP32)
+    if (question->wanted > INF_PRECISION_FP32)
+        return decide_named(question, reason, err);
+    if (question->wanted == INF_PRECISION_FP32)
         snprintf(reason, INF_PRECISION_REASON, "it was named");
     else
-        decide_auto(model, shapes, devices, reason);
+        decide_auto(question, reason);
     return INF_OK;
 }
 

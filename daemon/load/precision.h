@@ -8,30 +8,44 @@
 #include "backends/precision/precision_check.h"
 #include "backends/registry.h"
 #include "daemon/load/placement.h"
+#include "daemon/model/precision_results.h"
 
 // Buffer size for the text that explains a choice of precision.
 #define INF_PRECISION_REASON 256
 
-// Evaluates how much the outputs of the model would change in `precision` at `shapes`. Runs the
-// model on the reference kernels with noise between 0 and 1, and, if the model takes pictures, also
-// with a synthetic picture. The report describes the worse of the two.
+// Evaluates how much the outputs of the model would change if it computed in `precision` at
+// `shapes`. Runs the model on the reference kernels with noise between 0 and 1, and, if the model
+// takes pictures, also with a synthetic picture. The report describes the worse of the two runs.
 //
-// INF_UNSUPPORTED  this cannot be evaluated; the text gives the reason.
+// INF_UNSUPPORTED  the change cannot be evaluated; the text gives the reason.
 enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
                                      enum inf_precision precision, struct inf_model *model,
                                      const struct inf_shape *shapes,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Decides whether the precision `wanted` is used on `device`, or on any device if `device` is NULL.
-// If `wanted` is less than fp32, the values of the model are checked at `shapes` (NULL: not known),
-// and nodes that must stay in fp32 are pinned. `reason` receives an explanation.
+// A model whose precision is to be decided.
+struct inf_precision_question {
+    enum inf_precision wanted;
+    struct inf_model *model;
+    const struct inf_shape *shapes; // of its inputs; NULL: not known
+    uint32_t input_count;
+    const struct inf_device_list *devices;
+    const struct inf_device *device;       // the device that will run it; NULL: any
+    struct inf_precision_results *results; // of earlier checks; NULL: none are kept
+    uint64_t content_hash;                 // hash of the model's bytes, for `results`
+    const char *version;                   // version or build of inferd, for `results`
+    const char *name;                      // of the model, for log lines
+    const struct inf_log *log;
+};
+
+// Decides whether the wanted precision is used. If it is less than fp32, the values of the model
+// are checked, unless the result of an earlier check of the same model is known, and nodes that
+// must stay in fp32 are pinned. A check takes seconds; its begin and its end are logged. `reason`
+// receives an explanation.
 //
 // INF_PRECONDITION  a precision below fp32 was named and is not available; the text says why, and
 //                   which precision the model would use otherwise.
-enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *model,
-                                   const struct inf_shape *shapes,
-                                   const struct inf_device_list *devices,
-                                   const struct inf_device *device,
+enum inf_code inf_precision_decide(const struct inf_precision_question *question,
                                    char reason[INF_PRECISION_REASON],
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

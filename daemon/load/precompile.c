@@ -21,8 +21,10 @@ enum inf_code inf_precompile_run(const struct inf_load_job *job,
     for (uint32_t i = 0; i < plan.count; i++) {
         struct inf_executable *executable;
         progress->report(progress->context, job->base->version, "compile", i * 100 / plan.count);
-        INF_TRY(inf_model_acquire(model, job->precompile.device, inf_warm_plan_set(&plan, i),
-                                  &executable, err));
+        struct inf_run_options options = inf_model_default_options(model, job->precompile.device);
+        options.cancelled = &job->cancelled;
+        INF_TRY(inf_model_acquire_with(model, job->precompile.device, &options,
+                                       inf_warm_plan_set(&plan, i), &executable, err));
         inf_model_release(model, &executable);
     }
     return INF_OK;

@@ -30,18 +30,18 @@ struct inf_served;
 
 // Results of the shadow checks of one model (daemon/schedule/shadow.h).
 struct inf_shadow_notes {
-    // Requests to this model so far, from which the sample to check is chosen; only the loop uses
-    // it.
+    // Number of requests to this model so far, by which the requests to check are chosen; only the
+    // loop uses it.
     uint64_t requests;
     _Atomic uint64_t checked, drifted, dropped;
-    char alarm
-        // Describes the first answer that differed too much from the reference device; not changed
-        // after `drifted` is set.
-        [INF_SHADOW_TEXT];
+    // Describes the first answer that differed too much from the reference device; not changed
+    // after `drifted` is set.
+    char alarm[INF_SHADOW_TEXT];
 };
 
-// One version of one model, ready to run. Immutable except for the counters. Shared by reference:
-// the store holds one reference, and every request in flight holds another.
+// One version of one model, ready to run. Immutable except for its counters and the fields marked
+// "only the loop". Shared by reference: the store holds one reference, and every request in flight
+// holds another.
 struct inf_served {
     _Atomic uint32_t references;
     void (*retire)(struct inf_served *served); // called when the last reference is dropped
@@ -50,7 +50,7 @@ struct inf_served {
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
     char platform[40];              // format of the model file, such as "inferd_tfjs_graph_model"
-    struct inf_model *model;        // one reference
+    struct inf_model *model;        // graph and executables of the model; one reference
     struct inf_device *device;      // runs the model unless a request names another; one reference
     struct inf_placement placement; // why the model runs on `device`
     struct inf_model_config config; // the settings that the model was loaded with
@@ -69,18 +69,24 @@ struct inf_served {
     _Atomic uint64_t request_count; // requests that were answered successfully (status OK)
     _Atomic uint64_t recomputed;    // number of answers that were computed again in fp32
     struct inf_shadow_notes shadow;
-    bool demoted; // the model was moved to fp32 after wrong answers; only the loop uses it
+    // Shortens the search for the model's counters (daemon/observe/metrics.h); only the loop uses
+    // it.
+    uint64_t metrics_handle;
+    uint64_t load_ns; // time that loading the model took
+    uint64_t used_ns; // time of the last request or, if later, of the end of the load; loop only
+    bool demoted;     // the model was moved to fp32 after wrong answers; only the loop uses it
     struct inf_latency_watch latency_watch; // only the loop uses it
     struct inf_served_shape_set shapes;     // shapes of recent requests; only the loop uses it
     // Shapes with which races run the model, one per input; NULL: not known.
     struct inf_shape *first_shapes;
 };
 
-// Takes another reference. May be called on any thread.
+// Takes another reference to a model. May be called on any thread.
 struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
 
 // Drops a reference and sets the pointer to NULL. Dropping the last reference passes the model to
-// the loader thread, which frees it, so this function never blocks. Any thread. NULL is allowed.
+// the loader thread, which frees it, so this function never blocks. Any thread may call it. NULL is
+// allowed.
 void inf_served_unref(struct inf_served **served);
 
 // Frees a model that has no references left, and sets the pointer to NULL. NULL is allowed.

@@ -27,7 +27,8 @@ static bool has_known_sizes(const struct inf_graph *graph)
 
 // Runs the executable once on inputs of zeros, before any other thread uses it. Does nothing if the
 // size of an output depends on input values, because zeros are then not a useful input.
-static enum inf_code run_on_zeros(struct inf_executable *executable,
+static enum inf_code run_on_zeros(const struct inf_warm_up *warm_up,
+                                  struct inf_executable *executable,
                                   struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_trial_run trial = {0};
@@ -36,7 +37,8 @@ static enum inf_code run_on_zeros(struct inf_executable *executable,
         return INF_OK;
     enum inf_code code = inf_trial_run_init(&trial, graph, err);
     if (code == INF_OK)
-        code = inf_trial_run_execute(&trial, executable, NULL, err);
+        code = inf_trial_run_execute_cancellable(&trial, executable, &warm_up->job->cancelled, NULL,
+                                                 err);
     inf_trial_run_fini(&trial);
     return code;
 }
@@ -55,7 +57,21 @@ static uint32_t batch_rows_max(const struct inf_warm_up *warm_up)
                     : INF_MIN(own, warm_up->options->batch_rows_max);
 }
 
-// Compiles the model for the first set of shapes, and runs it once unless the settings forbid that.
+// Logs a warning if a noticeable part of the model runs on the reference device.
+static void warn_if_slow(const struct inf_warm_up *warm_up)
+{
+    const struct inf_served *served = warm_up->served;
+    const struct inf_model_profile *facts = &served->profile;
+    char text[400];
+    if (inf_model_profile_is_slow(facts, text, sizeof text))
+        inf_log(warm_up->options->log, INF_LOG_WARNING,
+                "model slow name=%s device=%s on_ref=%.0f%% reason=\"%s\"", served->name,
+                inf_device_info(served->device)->name,
+                100.0 * (double)facts->ref_macs / (double)facts->planned_macs, text);
+}
+
+// Compiles the model for the first shape set of the warm plan, and runs it once unless the settings
+// forbid that.
 static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
                                        struct inf_error *err)
 {
@@ -74,11 +90,14 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
                  inf_device_info(served->device)->name);
     served->warm_precision = inf_executable_precision(executable);
     inf_model_profile_read(&served->profile, executable, served->device, hosts, host_count);
+    warn_if_slow(warm_up);
     report_stage(warm_up, "warm-up", INF_LOAD_PERCENT_WARM_UP);
-    enum inf_code code = warm_up->served->config.warmup ? run_on_zeros(executable, err) : INF_OK;
+    enum inf_code code =
+        warm_up->served->config.warmup ? run_on_zeros(warm_up, executable, err) : INF_OK;
     inf_model_release(served->model, &executable);
     if (code == INF_OK && warm_up->served->config.warmup)
-        inf_batch_trial_run(served, batch_rows_max(warm_up), warm_up->options->log);
+        inf_batch_trial_run(served, batch_rows_max(warm_up), &warm_up->job->cancelled,
+                            warm_up->options->log);
     return code;
 }
 
@@ -120,7 +139,7 @@ static void place_model(struct inf_warm_up *warm_up, const struct inf_shape *sha
                 served->placement.reason);
 }
 
-// Removes the model from its device.
+// Removes the model from the device that it was placed on, before it is placed again.
 static void unplace_model(struct inf_served *served)
 {
     inf_model_charge(served->model, NULL);
@@ -154,7 +173,7 @@ static enum inf_code warm_up_on_working_device(struct inf_warm_up *warm_up,
     return code;
 }
 
-// Decides about the precision, or keeps an earlier decision.
+// Decides in which precision the model computes, or keeps the decision of an earlier load.
 static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
                                       struct inf_error *err) INF_MAY_BLOCK
 {
@@ -164,28 +183,41 @@ static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct 
     (void)inf_precision_parse(warm_up->served->config.precision, &served->precision);
     if (job->model.precision_requested ||
         (served->precision > INF_PRECISION_FP32 && job->model.decision == NULL))
-        return inf_precision_decide(served->precision, served->model, shapes,
-                                    warm_up->options->devices, warm_up->pinned,
-                                    served->precision_reason, err);
+        return inf_precision_decide(
+            &(struct inf_precision_question){.wanted = served->precision,
+                                             .model = served->model,
+                                             .shapes = shapes,
+                                             .input_count =
+                                                 inf_model_graph(served->model)->input_count,
+                                             .devices = warm_up->options->devices,
+                                             .device = warm_up->pinned,
+                                             .results = warm_up->options->precision_results,
+                                             .content_hash = served->content_hash,
+                                             .version = warm_up->options->place.version,
+                                             .name = served->name,
+                                             .log = warm_up->options->log},
+            served->precision_reason, err);
     snprintf(served->precision_reason, sizeof served->precision_reason, "%s",
              job->base != NULL ? job->base->precision_reason : "less was not asked for");
     return INF_OK;
 }
 
-// Compiles the model for one more set of shapes, and runs it once unless the settings forbid that.
+// Compiles the model for shape set `index` of the warm plan, and runs it once unless the settings
+// forbid that.
 static enum inf_code warm_up_set(struct inf_warm_up *warm_up, uint32_t index, struct inf_error *err)
 {
     struct inf_served *served = warm_up->served;
     struct inf_executable *executable;
     INF_TRY(inf_model_acquire(served->model, served->device,
                               inf_warm_plan_set(&warm_up->plan, index), &executable, err));
-    enum inf_code code = warm_up->served->config.warmup ? run_on_zeros(executable, err) : INF_OK;
+    enum inf_code code =
+        warm_up->served->config.warmup ? run_on_zeros(warm_up, executable, err) : INF_OK;
     inf_model_release(served->model, &executable);
     return code;
 }
 
-// Warms the model up for the sets after the first. Sets that the settings name must work; others
-// are dropped if they fail.
+// Compiles and runs the model for the shape sets after the first. Sets that the settings name must
+// work; a set of earlier requests that fails is only logged.
 static enum inf_code warm_up_others(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     for (uint32_t i = 1; i < warm_up->plan.count; i++) {
@@ -193,7 +225,7 @@ static enum inf_code warm_up_others(struct inf_warm_up *warm_up, struct inf_erro
         enum inf_code code = warm_up_set(warm_up, i, &why);
         if (code == INF_OK)
             continue;
-        if (i < warm_up->plan.given) {
+        if (i < warm_up->plan.given || code == INF_CANCELLED) {
             if (err != NULL)
                 *err = why;
             return code;
@@ -233,7 +265,7 @@ static enum inf_code place_by_first_set(struct inf_warm_up *warm_up, struct inf_
     return INF_OK;
 }
 
-// Warms the model up for all sets of the plan.
+// Chooses the device of the model, and compiles and runs the model for all shape sets of the plan.
 static enum inf_code warm_up_planned(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     if (warm_up->plan.count == 0)
@@ -267,7 +299,8 @@ enum inf_code inf_warm_up_run(struct inf_warm_up *warm_up, struct inf_error *err
     INF_TRY(inf_warm_plan_make(&warm_up->plan, graph, given, seen, err));
     INF_TRY(place_by_first_set(warm_up, err));
     enum inf_code code = warm_up_planned(warm_up, &why);
-    if (code != INF_OK && warm_up->plan.seen > 0 && warm_up->plan.given == 0) {
+    if (code != INF_OK && code != INF_CANCELLED && warm_up->plan.seen > 0 &&
+        warm_up->plan.given == 0) {
         inf_log(warm_up->options->log, INF_LOG_WARNING,
                 "model not warmed up for shapes it served name=%s reason=\"%s\"",
                 warm_up->job->name, why.text);
@@ -278,7 +311,7 @@ enum inf_code inf_warm_up_run(struct inf_warm_up *warm_up, struct inf_error *err
         INF_TRY(place_by_first_set(warm_up, err));
         code = warm_up_planned(warm_up, &why);
     }
-    if (code != INF_OK && warm_up->plan.guessed && code != INF_EXHAUSTED) {
+    if (code != INF_OK && warm_up->plan.guessed && code != INF_EXHAUSTED && code != INF_CANCELLED) {
         inf_log(warm_up->options->log, INF_LOG_INFO, "model not warmed up name=%s reason=\"%s\"",
                 warm_up->job->name, why.text);
         code = INF_OK;

@@ -13,6 +13,7 @@
 #include "daemon/config/file.h"
 #include "daemon/model/shapes.h"
 #include "daemon/model/state_pairs.h"
+#include "daemon/model/versions.h"
 #include "proto/core/span.h"
 
 static const struct inf_flag flags[INF_MODEL_FLAG_COUNT] = {
@@ -72,8 +73,8 @@ enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_mod
                                    const char *value, struct inf_error *err)
 {
     char wanted[INF_FLAG_WANTED_SIZE];
-    // Reset the origin, so that a list that an admin sets replaces the old list instead of
-    // extending it.
+    // Forget where the old value came from, so that a list that an admin sets replaces the old list
+    // instead of extending it.
     config->origins[id] = INF_ORIGIN_DEFAULT;
     if (inf_flag_list_set(&inf_model_flags, config, &flags[id], value, INF_ORIGIN_ADMIN, wanted))
         return INF_OK;
@@ -89,7 +90,8 @@ void inf_model_config_take_asked(struct inf_model_config *config,
         char wanted[INF_FLAG_WANTED_SIZE];
         if (from->origins[i] != INF_ORIGIN_ADMIN)
             continue;
-        // Reset the origin, so that the next source replaces a list value instead of adding to it.
+        // Forget where the old value came from, so that a list that an admin set replaces the list
+        // of the settings file instead of extending it.
         config->origins[i] = INF_ORIGIN_DEFAULT;
         bool sound =
             inf_flag_list_set(&inf_model_flags, config, &flags[i],
@@ -103,4 +105,17 @@ enum inf_origin inf_model_config_origin(const struct inf_model_config *config,
                                         enum inf_model_flag_id id)
 {
     return (enum inf_origin)config->origins[id];
+}
+
+bool inf_model_config_loads_same(const struct inf_model_config *a, const struct inf_model_config *b)
+{
+    for (size_t i = 0; i < INF_MODEL_FLAG_COUNT; i++) {
+        char text[2][INF_CONFIG_TEXT];
+        if (i == INF_MODEL_FLAG_ID_versions || i == INF_MODEL_FLAG_ID_labels)
+            continue;
+        if (strcmp(inf_flag_print(a, &flags[i], text[0]), inf_flag_print(b, &flags[i], text[1])) !=
+            0)
+            return false;
+    }
+    return true;
 }

@@ -38,31 +38,42 @@ struct inf_model_config {
     bool remember_shapes;
     uint32_t batch_rows_max;
     char session_pairs[INF_CONFIG_TEXT];
+    char signature[INF_CONFIG_TEXT];
     uint32_t shadow_interval;
+    uint32_t slow_ms;
+    uint32_t idle_unload_ms;
+    bool pinned;
+    char versions[INF_CONFIG_TEXT];
+    char labels[INF_CONFIG_TEXT];
     uint8_t origins[INF_MODEL_FLAG_COUNT]; // enum inf_origin of each flag
 };
 
 // The flags of struct inf_model_config, indexed by enum inf_model_flag_id. Static.
 extern const struct inf_flag_list inf_model_flags;
 
-// Sets all flags to their defaults.
+// Sets all flags of `config` to their defaults.
 void inf_model_config_init(struct inf_model_config *config);
 
 // Reads the settings file of a model. Takes ownership of `fd`. `name` is for error texts.
 //
-// INF_INVALID  a line is not a setting; the text gives the line and what was wanted.
+// INF_INVALID  a line is not a setting; the text gives the line and what is allowed.
 enum inf_code inf_model_config_read(struct inf_model_config *config, int fd, const char *name,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Sets a flag that an admin requests.
 //
-// INF_INVALID  (BAD_PARAMETER) the value is not allowed; the text says what was wanted.
+// INF_INVALID  (BAD_PARAMETER) the value is not allowed; the text says what is allowed.
 enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_model_flag_id id,
                                    const char *value, struct inf_error *err) INF_NODISCARD;
 
-// Copies those flags from `from` that an admin set.
+// Copies the values of those flags that an admin set in `from`.
 void inf_model_config_take_asked(struct inf_model_config *config,
                                  const struct inf_model_config *from);
+
+// Returns true if `a` and `b` are equal except for the settings `versions` and `labels`, which take
+// effect without loading the model again.
+bool inf_model_config_loads_same(const struct inf_model_config *a,
+                                 const struct inf_model_config *b);
 
 // Returns where the value of a flag came from.
 enum inf_origin inf_model_config_origin(const struct inf_model_config *config,

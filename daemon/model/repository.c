@@ -14,47 +14,52 @@
 #include <unistd.h>
 
 #include "backends/storage/file.h"
+#include "daemon/model/fingerprint.h"
 #include "proto/wire/message.h"
 
 #define CONFIG_FILE   "model.conf"
 #define CONFIG_SUFFIX ".conf"
-// Only this many bytes at the beginning of a JSON file are searched for MODEL_KEY. Weights in the
-// same file come later.
+// Number of bytes at the beginning of a JSON file in which MODEL_KEY is searched. A file with
+// weights has them after the key, so the search need not read them.
 #define GLANCE_BYTES (64u << 10)
 #define MODEL_KEY    "\"modelTopology\""
-// The suffix of a foreign model format that users often put here. The daemon cannot read it, so the
-// error text mentions it.
-#define FOREIGN_SUFFIX ".tflite"
 
 // The file formats of models, with the names by which they are recognised.
 static const struct {
-    const char *name; // a file with this name takes precedence in a directory
+    const char *name; // standard name; such a file takes precedence in a directory
     const char *suffix;
-    // Search the beginning of the file for MODEL_KEY, because JSON files that are no models have
-    // the same suffix.
+    // True: a file is a model only if its beginning contains MODEL_KEY, because other JSON files
+    // have the same suffix.
     bool glance;
-} kinds[] = {{"model.json", ".json", true}, {"model.onnx", ".onnx", false}};
-#define KINDS        INF_ARRAY_LENGTH(kinds)
-#define SUFFIX_CHARS 5
+} kinds[] = {{"model.json", ".json", true},
+             {"model.onnx", ".onnx", false},
+             {"model.tflite", ".tflite", false}};
+#define KINDS INF_ARRAY_LENGTH(kinds)
+// Length of the longest suffix.
+#define SUFFIX_CHARS_MAX 7
+// The names of kinds[], for messages.
+#define WANTED_NAMES "model.json, model.onnx or model.tflite"
 
-// --- parsing names ---
+// --- parsing names of files and versions ---
 
-// Returns the index in kinds[] of the format that a file name has; KINDS if no model has such a
-// name.
+// Returns the index in kinds[] of the format that a file name stands for; KINDS if it stands for
+// none.
 static size_t find_kind(const char *name)
 {
-    size_t length = strlen(name), kind = 0;
-    while (kind < KINDS && (length <= SUFFIX_CHARS ||
-                            strcmp(name + length - SUFFIX_CHARS, kinds[kind].suffix) != 0))
-        kind++;
-    return kind;
+    size_t length = strlen(name);
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        size_t suffix = strlen(kinds[kind].suffix);
+        if (length > suffix && strcmp(name + length - suffix, kinds[kind].suffix) == 0)
+            return kind;
+    }
+    return KINDS;
 }
 
 // Parses the name of a version's directory. Returns false if it is not a number.
 static bool parse_version(const char *name, uint64_t *out_version)
 {
     size_t digits = strspn(name, "0123456789");
-    if (digits == 0 || digits > 18 || name[digits] != '\0')
+    if (digits == 0 || digits > INF_VERSION_DIGITS || name[digits] != '\0')
         return false;
     *out_version = strtoull(name, NULL, 10);
     return true;
@@ -122,9 +127,6 @@ static const char *explain_entry(int directory_fd, const char *name)
 {
     struct stat status;
     uint64_t number;
-    size_t length = strlen(name), suffix = strlen(FOREIGN_SUFFIX);
-    if (length > suffix && strcmp(name + length - suffix, FOREIGN_SUFFIX) == 0)
-        return "a TensorFlow Lite model, which inferd does not read";
     if ((find_kind(name) == KINDS && !parse_version(name, &number)) ||
         fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return NULL;
@@ -146,24 +148,6 @@ static bool is_model_file(int directory_fd, const char *name)
     return !kinds[kind].glance || holds_model(directory_fd, name);
 }
 
-// Returns a number that changes when the file is replaced or written to.
-static uint64_t make_stamp(int directory_fd, const char *name)
-{
-    struct stat status;
-    if (fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-        return 0;
-    const uint64_t facts[] = {(uint64_t)status.st_dev, (uint64_t)status.st_ino,
-                              (uint64_t)status.st_size, (uint64_t)status.st_mtim.tv_sec,
-                              (uint64_t)status.st_mtim.tv_nsec};
-    uint64_t stamp = 0;
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(facts); i++)
-        stamp = (stamp ^ facts[i]) *
-                // Multiplying by an odd factor modulo 2^64 maps different numbers to different
-                // results, so no information is lost.
-                0x9e3779b97f4a7c15u;
-    return stamp | 1;
-}
-
 // Opens the settings file `name` in `directory_fd`, if it exists.
 static enum inf_code take_config(struct inf_model_location *location, int directory_fd,
                                  const char *name, struct inf_error *err)
@@ -174,7 +158,7 @@ static enum inf_code take_config(struct inf_model_location *location, int direct
         inf_file_open_beneath(&location->config_fd, &size, directory_fd, name, &why);
     if (code == INF_OK) {
         snprintf(location->config_file, sizeof location->config_file, "%s", name);
-        location->config_stamp = make_stamp(directory_fd, name);
+        location->config_stamp = inf_fingerprint_entry(directory_fd, name);
         return INF_OK;
     }
     location->config_fd = -1;
@@ -185,7 +169,7 @@ static enum inf_code take_config(struct inf_model_location *location, int direct
     return code;
 }
 
-// Opens NAME.conf next to the model file NAME.json.
+// Opens the settings file of the model file `file`: NAME.conf for NAME.json or NAME.onnx.
 static enum inf_code take_sibling_config(struct inf_model_location *location, const char *file,
                                          struct inf_error *err)
 {
@@ -196,7 +180,7 @@ static enum inf_code take_sibling_config(struct inf_model_location *location, co
     return take_config(location, location->directory_fd, name, err);
 }
 
-// Records the file `name` in location->directory_fd as version `version`.
+// Records in `location` that the model is the file `name` in location->directory_fd.
 static enum inf_code take_file(struct inf_model_location *location, const char *name,
                                const char *version, struct inf_error *err)
 {
@@ -206,7 +190,7 @@ static enum inf_code take_file(struct inf_model_location *location, const char *
                         name, sizeof location->file - 1);
     memcpy(location->file, name, length + 1);
     snprintf(location->version, sizeof location->version, "%s", version);
-    location->stamp = make_stamp(location->directory_fd, name);
+    location->stamp = inf_fingerprint_entry(location->directory_fd, name);
     return INF_OK;
 }
 
@@ -237,8 +221,8 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
     return INF_OK;
 }
 
-// Finds the model file that has one of the standard names (model.json, model.onnx); sets the result
-// to NULL if there is none.
+// Finds which of the files `names`, one per model format, exists in the directory. Sets *out_name
+// to NULL if none does. Fails if there are two.
 static enum inf_code find_named(int directory_fd, const char *const names[KINDS],
                                 const char **out_name, struct inf_error *err)
 {
@@ -256,12 +240,12 @@ static enum inf_code find_named(int directory_fd, const char *const names[KINDS]
     return INF_OK;
 }
 
-// Finds the model file in location->directory_fd.
-static enum inf_code find_file(struct inf_model_location *location, const char *version,
-                               const char *label, struct inf_error *err)
+// Finds the model file in location->directory_fd, and stores its name, version and own stamp.
+static enum inf_code find_file_name(struct inf_model_location *location, const char *version,
+                                    const char *label, struct inf_error *err)
 {
     const char *named;
-    const char *const names[KINDS] = {kinds[0].name, kinds[1].name};
+    const char *const names[KINDS] = {kinds[0].name, kinds[1].name, kinds[2].name};
     enum inf_code code = find_named(location->directory_fd, names, &named, err);
     if (code != INF_OK)
         return inf_error_prefix(err, code, "directory '%s'", label);
@@ -271,28 +255,60 @@ static enum inf_code find_file(struct inf_model_location *location, const char *
     INF_TRY(for_each_entry(location->directory_fd, label, &found, visit_candidate, err));
     if (found.count == 0 && found.why != NULL)
         return inf_fail(err, INF_INVALID,
-                        "directory '%s': holds no model file, wanted %s or %s; '%.64s' is not "
-                        "used: %s",
-                        label, kinds[0].name, kinds[1].name, found.unusable, found.why);
+                        "directory '%s': holds no model file, wanted " WANTED_NAMES
+                        "; '%.64s' is not used: %s",
+                        label, found.unusable, found.why);
     if (found.count == 0)
-        return inf_fail(err, INF_INVALID, "directory '%s': holds no model file, wanted %s or %s",
-                        label, kinds[0].name, kinds[1].name);
+        return inf_fail(err, INF_INVALID,
+                        "directory '%s': holds no model file, wanted " WANTED_NAMES, label);
     if (found.count > 1)
         return inf_fail(
             err, INF_INVALID,
-            "directory '%s': holds %u model files ('%.48s', '%.48s'), none called %s or "
-            "%s",
-            label, found.count, found.names[0], found.names[1], kinds[0].name, kinds[1].name);
+            "directory '%s': holds %u model files ('%.48s', '%.48s'), none called " WANTED_NAMES,
+            label, found.count, found.names[0], found.names[1]);
     return take_file(location, found.names[0], version, err);
 }
 
-// --- choosing the version ---
+// Finds the model file in location->directory_fd. The weights are in files of the same directory,
+// so the stamp covers all files of the directory except the settings file.
+static enum inf_code find_file(struct inf_model_location *location, const char *version,
+                               const char *label, struct inf_error *err)
+{
+    INF_TRY(find_file_name(location, version, label, err));
+    location->has_directory = true;
+    location->stamp = inf_fingerprint_directory(location->directory_fd, CONFIG_FILE);
+    return INF_OK;
+}
+
+// --- choosing the version of a model ---
 
 struct highest {
+    const struct inf_model_wanted *wanted;
     bool found;
     uint64_t number;
     char name[INF_VERSION_TEXT];
+    bool incomplete; // a wanted version was skipped because it lacks the file of `ready_file`
 };
+
+// Returns true if the directory `name` in `directory_fd` lacks the file that the setting
+// `ready_file` names, which is written last. Returns false if there is no such setting.
+static bool is_incomplete(int directory_fd, const char *name, const struct inf_model_wanted *wanted)
+{
+    struct stat status;
+    char path[INF_VERSION_TEXT + 256 + 1];
+    if (wanted->ready_file[0] == '\0')
+        return false;
+    snprintf(path, sizeof path, "%s/%s", name, wanted->ready_file);
+    return fstatat(directory_fd, path, &status, AT_SYMLINK_NOFOLLOW) != 0;
+}
+
+static enum inf_code refuse_incomplete(const char *label, const struct inf_model_wanted *wanted,
+                                       struct inf_error *err)
+{
+    return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                           "model '%.64s': incomplete, the file '%.64s' is not there yet", label,
+                           wanted->ready_file);
+}
 
 static enum inf_code visit_version(void *context, int directory_fd, const char *name,
                                    struct inf_error *err)
@@ -301,22 +317,41 @@ static enum inf_code visit_version(void *context, int directory_fd, const char *
     struct highest *highest = context;
     uint64_t number;
     struct stat status;
+    const char *version = highest->wanted->version;
     if (!parse_version(name, &number) || (highest->found && number <= highest->number) ||
+        (version[0] != '\0' && strcmp(version, name) != 0) ||
         fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode))
         return INF_OK;
+    if (is_incomplete(directory_fd, name, highest->wanted)) {
+        highest->incomplete = true;
+        return INF_OK;
+    }
     highest->found = true;
     highest->number = number;
     snprintf(highest->name, sizeof highest->name, "%s", name);
     return INF_OK;
 }
 
-// Finds the model in location->directory_fd, or in the directory of its highest version.
-static enum inf_code find_in_directory(struct inf_model_location *location, const char *label,
-                                       struct inf_error *err)
+static enum inf_code refuse_version(const char *label, const char *version, struct inf_error *err)
 {
-    struct highest highest = {0};
+    return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
+                           "model '%.64s' has no version '%.24s' in the repository", label,
+                           version);
+}
+
+// Finds the model in location->directory_fd, or in the directory of the wanted version.
+static enum inf_code find_version(struct inf_model_location *location, const char *label,
+                                  const struct inf_model_wanted *wanted, struct inf_error *err)
+{
+    struct highest highest = {.wanted = wanted};
+    const char *version = wanted->version;
     INF_TRY(take_config(location, location->directory_fd, CONFIG_FILE, err));
     INF_TRY(for_each_entry(location->directory_fd, label, &highest, visit_version, err));
+    if (!highest.found &&
+        (highest.incomplete || is_incomplete(location->directory_fd, ".", wanted)))
+        return refuse_incomplete(label, wanted, err);
+    if (!highest.found && version[0] != '\0' && strcmp(version, "1") != 0)
+        return refuse_version(label, version, err);
     if (!highest.found)
         return find_file(location, "1", label, err);
     int fd = open_child(location->directory_fd, highest.name);
@@ -331,20 +366,77 @@ static enum inf_code find_in_directory(struct inf_model_location *location, cons
     return find_file(location, highest.name, version_label, err);
 }
 
+// The context of visit_listed().
+struct listing {
+    struct inf_version_list *list;
+    const struct inf_model_wanted *wanted;
+};
+
+// Inserts the version `name` into the list, which is in descending order. If the list is full,
+// drops the lowest version.
+static enum inf_code visit_listed(void *context, int directory_fd, const char *name,
+                                  struct inf_error *err)
+{
+    (void)err;
+    const struct listing *listing = context;
+    struct inf_version_list *list = listing->list;
+    struct stat status;
+    uint64_t number;
+    if (!parse_version(name, &number) ||
+        fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISDIR(status.st_mode) || is_incomplete(directory_fd, name, listing->wanted))
+        return INF_OK;
+    uint32_t at = 0;
+    while (at < list->count && list->versions[at].number > number)
+        at++;
+    if (at == INF_REPOSITORY_VERSIONS)
+        return INF_OK;
+    list->count = INF_MIN(list->count + 1, INF_REPOSITORY_VERSIONS);
+    memmove(&list->versions[at + 1], &list->versions[at],
+            (list->count - 1 - at) * sizeof list->versions[0]);
+    list->versions[at].number = number;
+    snprintf(list->versions[at].name, sizeof list->versions[at].name, "%s", name);
+    return INF_OK;
+}
+
+enum inf_code inf_version_list_read(struct inf_version_list *list, int *out_config_fd,
+                                    const char *repository, const char *name,
+                                    const char *ready_file, struct inf_error *err)
+{
+    int repository_fd;
+    struct inf_model_location location = {.config_fd = -1};
+    const struct inf_model_wanted wanted = {.version = "", .ready_file = ready_file};
+    struct listing listing = {.list = list, .wanted = &wanted};
+    *list = (struct inf_version_list){0};
+    INF_TRY(inf_directory_open(&repository_fd, repository, err));
+    int fd = open_child(repository_fd, name);
+    close(repository_fd);
+    if (fd < 0)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                               "model '%s' has no directory in the repository", name);
+    enum inf_code code = for_each_entry(fd, name, &listing, visit_listed, err);
+    if (code == INF_OK)
+        code = take_config(&location, fd, CONFIG_FILE, err);
+    *out_config_fd = location.config_fd;
+    close(fd);
+    return code;
+}
+
+static const struct inf_model_wanted any_version = {.version = "", .ready_file = ""};
+
+static enum inf_code find_in_directory(struct inf_model_location *location, const char *label,
+                                       struct inf_error *err)
+{
+    return find_version(location, label, &any_version, err);
+}
+
 // --- finding a model by name and by path ---
 
-// Fails because there is no model called `name`. The error text says which entry exists under this
-// name instead.
+// Fails because the repository has no model called `name`. The error text names an entry with a
+// similar name that is no model, if there is one.
 static enum inf_code refuse_absent(int repository_fd, const char *name, struct inf_error *err)
 {
     struct stat status;
-    char foreign[INF_LIMIT_MODEL_NAME + sizeof FOREIGN_SUFFIX];
-    snprintf(foreign, sizeof foreign, "%s" FOREIGN_SUFFIX, name);
-    if (fstatat(repository_fd, foreign, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
-                               "model '%s' is not in the repository: '%s' is %s; wanted %s.json or "
-                               "%s.onnx",
-                               name, foreign, explain_entry(repository_fd, foreign), name, name);
     bool present = fstatat(repository_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (present && !S_ISDIR(status.st_mode))
         return inf_fail_reason(
@@ -354,12 +446,19 @@ static enum inf_code refuse_absent(int repository_fd, const char *name, struct i
             name, name, S_ISLNK(status.st_mode) ? "a link, which is not followed" : "a file");
     return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
                            "model '%s' is not in the repository: wanted a directory '%s', or the "
-                           "file %s.json or %s.onnx",
-                           name, name, name, name);
+                           "file %s.json, %s.onnx or %s.tflite",
+                           name, name, name, name, name);
 }
 
 enum inf_code inf_model_locate(struct inf_model_location *location, const char *repository,
                                const char *name, struct inf_error *err)
+{
+    return inf_model_locate_version(location, repository, name, &any_version, err);
+}
+
+enum inf_code inf_model_locate_version(struct inf_model_location *location, const char *repository,
+                                       const char *name, const struct inf_model_wanted *wanted,
+                                       struct inf_error *err)
 {
     *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
     int repository_fd;
@@ -368,22 +467,24 @@ enum inf_code inf_model_locate(struct inf_model_location *location, const char *
     if (fd >= 0) {
         close(repository_fd);
         location->directory_fd = fd;
-        return find_in_directory(location, name, err);
+        return find_version(location, name, wanted, err);
     }
     location->directory_fd = repository_fd;
     if (errno == EACCES)
         return inf_fail(err, INF_DENIED, "directory '%s' in the repository: %s; " WANTED_READABLE,
                         name, strerror(errno));
-    char files[KINDS][INF_LIMIT_MODEL_NAME + SUFFIX_CHARS + 1];
+    char files[KINDS][INF_LIMIT_MODEL_NAME + SUFFIX_CHARS_MAX + 1];
     for (size_t i = 0; i < KINDS; i++)
         snprintf(files[i], sizeof files[i], "%s%s", name, kinds[i].suffix);
     const char *named;
-    const char *const names[KINDS] = {files[0], files[1]};
+    const char *const names[KINDS] = {files[0], files[1], files[2]};
     enum inf_code code = find_named(repository_fd, names, &named, err);
     if (code != INF_OK)
         return inf_error_prefix(err, code, "model '%s'", name);
     if (named == NULL)
         return refuse_absent(repository_fd, name, err);
+    if (wanted->version[0] != '\0' && strcmp(wanted->version, "1") != 0)
+        return refuse_version(name, wanted->version, err);
     INF_TRY(take_sibling_config(location, named, err));
     return take_file(location, named, "1", err);
 }
@@ -427,6 +528,22 @@ enum inf_code inf_model_locate_path(struct inf_model_location *location, const c
     return locate_clean(location, clean, err);
 }
 
+enum inf_code inf_model_locate_at(struct inf_model_location *location, int directory_fd,
+                                  const char *file, const char *name, struct inf_error *err)
+{
+    *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
+    // A directory that is listed must be readable; for a file in it, O_PATH is enough.
+    int flags = O_DIRECTORY | O_CLOEXEC | (file[0] != '\0' ? O_PATH : O_RDONLY);
+    location->directory_fd = openat(directory_fd, ".", flags);
+    if (location->directory_fd < 0)
+        return inf_fail(err, INF_DENIED, "directory of model '%s': %s; " WANTED_READABLE, name,
+                        strerror(errno));
+    if (file[0] == '\0')
+        return find_in_directory(location, name, err);
+    INF_TRY(take_sibling_config(location, file, err));
+    return take_file(location, file, "1", err);
+}
+
 void inf_model_location_fini(struct inf_model_location *location)
 {
     if (location->directory_fd >= 0)
@@ -450,7 +567,7 @@ static enum inf_code visit_entry(void *context, int directory_fd, const char *en
     if (!S_ISDIR(status.st_mode)) {
         if (!is_model_file(directory_fd, entry))
             return INF_OK;
-        length -= SUFFIX_CHARS;
+        length -= strlen(kinds[find_kind(entry)].suffix);
     }
     char name[INF_LIMIT_MODEL_NAME + 1];
     if (length >= sizeof name)

@@ -21,7 +21,7 @@
 
 #define FILE_BYTES_MAX ((uint64_t)1 << 20)
 
-// The saved sets of one model.
+// The saved shape sets of one model file.
 struct record {
     uint64_t content_hash;
     char text[INF_SERVED_SHAPES_TEXT];
@@ -29,8 +29,7 @@ struct record {
 
 struct inf_served_shapes {
     struct inf_record_file file;
-    uint32_t count;
-    uint32_t next; // index of the oldest record, once all records are used
+    struct inf_record_places places; // which of `records` are used
     struct record records[INF_SERVED_SHAPES_MODELS];
 };
 
@@ -52,8 +51,8 @@ static bool print_set(char text[INF_SERVED_SHAPES_SET_TEXT], const struct inf_sh
     return count > 0 && used < INF_SERVED_SHAPES_SET_TEXT;
 }
 
-// Moves a set to the front of the list, which is in order of last use. A set that the list does not
-// contain replaces the last one. Returns true if the set is new.
+// Moves a shape set to the front of served->sets, which is in order of last use. A new set replaces
+// the last one if there is no room. Returns true if the set is new.
 static bool move_to_front(struct inf_served_shape_set *served, const char *set)
 {
     uint32_t at = 0;
@@ -112,30 +111,25 @@ void inf_served_shapes_take(struct inf_served_shape_set *served, const char *tex
 
 static const struct record *find_record(const struct inf_served_shapes *db, uint64_t content_hash)
 {
-    for (uint32_t i = 0; i < db->count; i++)
+    for (uint32_t i = 0; i < db->places.count; i++)
         if (db->records[i].content_hash == content_hash)
             return &db->records[i];
     return NULL;
 }
 
-// Stores the sets of a model, replacing the oldest record if necessary, and returns the index.
+// Stores the shape sets of a model. If all records are used, replaces the oldest one. Returns the
+// index of the record.
 static uint32_t store_record(struct inf_served_shapes *db, uint64_t content_hash, const char *text)
 {
     const struct record *known = find_record(db, content_hash);
-    uint32_t index = db->next;
-    if (known != NULL) {
-        index = (uint32_t)(known - db->records);
-    } else if (db->count < INF_SERVED_SHAPES_MODELS) {
-        index = db->count++;
-    } else {
-        db->next = (db->next + 1) % INF_SERVED_SHAPES_MODELS;
-    }
+    uint32_t index = known != NULL ? (uint32_t)(known - db->records)
+                                   : inf_record_place(&db->places, INF_SERVED_SHAPES_MODELS);
     db->records[index].content_hash = content_hash;
     snprintf(db->records[index].text, sizeof db->records[index].text, "%s", text);
     return index;
 }
 
-// Parses a line "HASH SETS".
+// Parses one line of the saved file, "HASH SETS", where HASH is that of the model file.
 static bool take_line(void *context, const char *line)
 {
     uint64_t content_hash;
@@ -199,5 +193,5 @@ void inf_served_shapes_keep(struct inf_served_shapes *db, uint64_t content_hash,
     if (strcmp(inf_served_shapes_find(db, content_hash), text) == 0)
         return;
     uint32_t index = store_record(db, content_hash, text);
-    inf_record_file_append(&db->file, index, db->count);
+    inf_record_file_append(&db->file, index, db->places.count);
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/core/tensor_name.h"
+
 #define BLANKS " \t,"
 #define SCALAR "scalar"
 
@@ -15,7 +17,7 @@ static enum inf_code refuse_shape(const char *part, size_t length, const char *w
                            (int)INF_MIN(length, (size_t)64), part, wanted);
 }
 
-// Parses "1x3x224x224", of `length` characters.
+// Parses a shape such as "1x3x224x224" from a text of `length` characters.
 static bool read_shape(struct inf_shape *shape, const char *text, size_t length)
 {
     *shape = (struct inf_shape){0};
@@ -34,7 +36,8 @@ static bool read_shape(struct inf_shape *shape, const char *text, size_t length)
     return shape->rank > 0;
 }
 
-// Parses "NAME=SHAPE" or "SHAPE". The last '=' is the separator, because names may contain '='.
+// Parses "NAME=SHAPE" or "SHAPE". The last '=' is the separator, because tensor names may contain
+// '='.
 static enum inf_code read_entry(struct inf_shape_set *set, const char *text, size_t length,
                                 struct inf_error *err)
 {
@@ -69,12 +72,7 @@ enum inf_code inf_shape_set_next(struct inf_shape_set *set, const char **text,
     return INF_OK;
 }
 
-// --- finding the input of a shape ---
-
-static bool is_called(const struct inf_port *port, const char *name, uint32_t length)
-{
-    return strlen(port->name) == length && memcmp(port->name, name, length) == 0;
-}
+// --- finding the model input that a shape is meant for ---
 
 static enum inf_code find_input(const struct inf_graph *graph, const char *name, uint32_t length,
                                 uint32_t *out_index, struct inf_error *err)
@@ -87,8 +85,8 @@ static enum inf_code find_input(const struct inf_graph *graph, const char *name,
                                "a shape without a name: the model has %u inputs, wanted "
                                "INPUT=SHAPE",
                                graph->input_count);
-    while (*out_index < graph->input_count && !is_called(&graph->inputs[*out_index], name, length))
-        (*out_index)++;
+    *out_index =
+        inf_tensor_names_find(INF_TENSOR_NAMES(graph->inputs, graph->input_count), name, length);
     if (*out_index == graph->input_count)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_TENSOR_UNKNOWN,
                                "input '%.*s': the model has no such input; its first is '%s'",

@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/core/tensor_name.h"
 #include "proto/core/utf8.h"
 
-// --- pairs that the settings name ---
+// --- parsing the pairs that the settings name ---
 
-// A part of a text, given by its first character and its length; not NUL-terminated.
+// A substring, given by its first character and its length; not NUL-terminated.
 struct part {
     const char *start;
     size_t length;
@@ -31,8 +32,8 @@ static struct part trim_part(const char *start, const char *end)
     return (struct part){start, (size_t)(end - start)};
 }
 
-// Parses the next pair and advances *text. Returns false at the end. If a pair is malformed, one of
-// its parts is empty.
+// Parses the next pair "OUTPUT=INPUT" and advances *text. Returns false at the end of the text. If
+// the pair is malformed, *output or *input is empty.
 static bool parse_pair(const char **text, struct part *output, struct part *input)
 {
     const char *start = *text + strspn(*text, " \t");
@@ -64,11 +65,7 @@ bool inf_state_pairs_check(const char *text, char *wanted, size_t size)
 
 static uint32_t find_port(const struct inf_port *ports, uint32_t count, struct part name)
 {
-    uint32_t i = 0;
-    while (i < count && (strlen(ports[i].name) != name.length ||
-                         memcmp(ports[i].name, name.start, name.length) != 0))
-        i++;
-    return i;
+    return inf_tensor_names_find(INF_TENSOR_NAMES(ports, count), name.start, name.length);
 }
 
 static bool are_compatible(const struct inf_graph *graph, const struct inf_state_pair *pair)
@@ -121,10 +118,10 @@ static enum inf_code find_named_pairs(const struct inf_graph *graph, const char 
     return INF_OK;
 }
 
-// --- pairs guessed from names ---
+// --- guessing pairs from the names of tensors ---
 
-// Prefixes and suffixes by which models mark state outputs and inputs. Longer ones come before
-// their own parts, because the first match is used.
+// Prefixes and suffixes by which models mark state outputs and inputs. If one ends with another
+// ("_n" and "n"), the longer one comes first, because the first match is used.
 static const char *const before[] = {"present.", "present_", "next_", "past.", "past_",
                                      "prev_",    "out_",     "new_",  "in_",   NULL};
 static const char *const behind[] = {"_output", "_input", "_next", "_prev", "_new", "_out",
@@ -160,8 +157,8 @@ static bool are_names_alike(const char *output, const char *input)
 {
     struct part a = find_stem(output);
     struct part b = find_stem(input);
-    // Names with a short common part, such as "in_0" and "out_0", are no pair, because they are
-    // probably just numbered tensors.
+    // Names whose common part is only a number, such as "in_0" and "out_0", are no pair, because
+    // such tensors are probably just numbered.
     return a.length == b.length && memcmp(a.start, b.start, a.length) == 0 &&
            strspn(a.start, "0123456789") < a.length;
 }

@@ -28,7 +28,7 @@ struct inf_quota {
 };
 
 static const struct {
-    const char *name; // "user 7: 12 NAME"
+    const char *name; // used in error texts: "user 7: 12 NAME"
     enum inf_reason reason;
 } kinds[] = {
     [INF_QUOTA_CONNECTIONS] = {"connections", INF_REASON_QUOTA_REQUESTS},
@@ -36,6 +36,7 @@ static const struct {
     [INF_QUOTA_REQUEST_BYTES] = {"bytes of requests in flight", INF_REASON_QUOTA_BYTES},
     [INF_QUOTA_REGIONS] = {"regions", INF_REASON_QUOTA_BYTES},
     [INF_QUOTA_REGION_BYTES] = {"bytes of regions", INF_REASON_QUOTA_BYTES},
+    [INF_QUOTA_FILLED_BYTES] = {"bytes allocated in regions", INF_REASON_QUOTA_BYTES},
     [INF_QUOTA_FDS] = {"file descriptors", INF_REASON_QUOTA_REQUESTS},
     [INF_QUOTA_DEVICE_MS] = {"ms of device time", INF_REASON_QUOTA_TIME},
     [INF_QUOTA_SESSION_BYTES] = {"bytes of sessions", INF_REASON_QUOTA_BYTES},

@@ -12,9 +12,13 @@
 // file may block. The pages must have the usual size, because a mapping of huge pages is longer
 // than the address range that is reserved for it. All pages must be allocated before registration.
 // A region is mapped once, with one readable page behind it, because kernels read a little past the
-// end of a tensor. A region is reference counted: the registration holds one reference, each tensor
-// in flight another. When the last reference is dropped, the memory is unmapped and the user
-// refunded:
+// end of a tensor. A client may free pages of a registered memfd again (punch holes), or never
+// write those of a memfd that the daemon made (MEM_ALLOC). Therefore the allocated blocks are
+// checked at each use: a hole is refused, except that outputs may fill the holes of a memfd made
+// here, which is charged to the user. (A client that punches a hole between the check and the run
+// makes the daemon allocate the pages again. The limit of region bytes bounds that.) A region is
+// reference counted: the registration holds one reference, each tensor in flight another. When the
+// last reference is dropped, the memory is unmapped and the user refunded:
 //
 //   register --> registered, refs 1 --tensor--> refs 2 --unregister--> not registered, refs 1
 //     --tensor done--> unmapped, MEM_RELEASED sent
@@ -72,13 +76,15 @@ static void unlink_region(struct inf_region_table *table, struct inf_region *reg
     table->bytes -= region->size_bytes;
 }
 
-// Drops a reference. Dropping the last one unmaps the region. If the connection is open, the region
-// is also put into the list of released regions, so that MEM_RELEASED is sent.
+// Drops a reference to a region. Dropping the last one unmaps the region. If the connection is
+// open, the region is also put into table->released, so that MEM_RELEASED is sent.
 static void drop_reference(struct inf_region *region) INF_ON_LOOP
 {
     assert(region->references > 0);
     if (--region->references > 0)
         return;
+    // This close() never blocks, because it is not the last one: the mapping keeps the memfd alive.
+    close(region->fd);
     inf_deferred_close_unmap(region->deferred_close, region->memory, region->mapped_bytes,
                              &region->mapping);
     region->memory = NULL;
@@ -86,6 +92,7 @@ static void drop_reference(struct inf_region *region) INF_ON_LOOP
     region->counters->region_bytes -= region->size_bytes;
     inf_quota_refund(region->user, INF_QUOTA_REGIONS, 1);
     inf_quota_refund(region->user, INF_QUOTA_REGION_BYTES, region->size_bytes);
+    inf_quota_refund(region->user, INF_QUOTA_FILLED_BYTES, region->filled_bytes);
     inf_quota_unref(&region->user);
     struct inf_region_table *table = region->table;
     if (table == NULL) {
@@ -153,8 +160,8 @@ static enum inf_code check_seals(const struct inf_region_options *options, int *
 }
 
 // Checks that the file has pages of the usual size. A memfd of huge pages (MFD_HUGETLB) has seals
-// too, but the kernel rounds its mapping up to the huge page, which would overwrite the mappings
-// behind the region.
+// too, but the kernel rounds its mapping up to the size of a huge page, which would overwrite other
+// mappings at the addresses after the region.
 static enum inf_code check_pages(const struct inf_region_options *options, struct inf_error *err)
 {
     struct statfs system;
@@ -168,7 +175,52 @@ static enum inf_code check_pages(const struct inf_region_options *options, struc
     return INF_OK;
 }
 
-static enum inf_code check_file(const struct inf_region_options *options, struct inf_error *err)
+// Up to this size, blocks beyond the end of a memfd are freed. Freeing takes about 10 ms for this
+// many bytes, and the loop serves no client meanwhile. A client can hide a hole of a larger memfd
+// only behind as many bytes of its own.
+#define FREE_BYTES_MAX ((uint64_t)64 << 20)
+
+// Frees blocks beyond the end of the file, by setting the size that the file has already, and
+// updates *file. Files without such blocks, which are usual, do not change.
+static enum inf_code free_hidden_blocks(const struct inf_region_options *options, struct stat *file,
+                                        struct inf_error *err)
+{
+    uint64_t allocated = (uint64_t)file->st_blocks * 512;
+    if (allocated > (uint64_t)file->st_size + FREE_BYTES_MAX)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_REGION_SPARSE,
+                               "region %" PRIu64 ": %" PRIu64
+                               " bytes are allocated, more than the "
+                               "%" PRIu64 " of the memfd",
+                               options->id, allocated, (uint64_t)file->st_size);
+    if ((uint64_t)file->st_size > FREE_BYTES_MAX)
+        return INF_OK;
+    if (ftruncate(options->fd, file->st_size) < 0 || fstat(options->fd, file) < 0)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,
+                               "region %" PRIu64
+                               ": its blocks cannot be checked: %s; wanted a "
+                               "memfd that is open for writing",
+                               options->id, strerror(errno));
+    return INF_OK;
+}
+
+// Checks that every page of the file is allocated. Pages of a hole are allocated at the first read
+// and charged to the reader, which is the daemon. The kernel only tells how many blocks a file has,
+// so the caller frees blocks beyond the end of the file before, which would hide a hole. None can
+// be added later, because the file is sealed against growing.
+static enum inf_code check_blocks(const struct inf_region_options *options, const struct stat *file,
+                                  struct inf_error *err)
+{
+    uint64_t size = (uint64_t)file->st_size;
+    uint64_t allocated = (uint64_t)file->st_blocks * 512;
+    if (allocated < size)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_REGION_SPARSE,
+                               "region %" PRIu64 ": only %" PRIu64 " of %" PRIu64
+                               " bytes are allocated; write or fallocate() all of them first",
+                               options->id, allocated, size);
+    return INF_OK;
+}
+
+static enum inf_code check_file(struct inf_region_options *options, struct inf_error *err)
 {
     struct stat file;
     if (fstat(options->fd, &file) < 0 || !S_ISREG(file.st_mode))
@@ -179,14 +231,9 @@ static enum inf_code check_file(const struct inf_region_options *options, struct
                                "region %" PRIu64 ": the memfd has %" PRIu64 " bytes, %" PRIu64
                                " were declared",
                                options->id, (uint64_t)file.st_size, options->size_bytes);
-    // Refuse files with holes. Pages of a hole are allocated at the first read and charged to the
-    // reader, which is the daemon.
-    if ((uint64_t)file.st_blocks * 512 < options->size_bytes)
-        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_REGION_SPARSE,
-                               "region %" PRIu64 ": only %" PRIu64 " of %" PRIu64
-                               " bytes are allocated; write or fallocate() all of them first",
-                               options->id, (uint64_t)file.st_blocks * 512, options->size_bytes);
-    return INF_OK;
+    INF_TRY(free_hidden_blocks(options, &file, err));
+    options->allocated_bytes = (uint64_t)file.st_blocks * 512;
+    return check_blocks(options, &file, err);
 }
 
 // Maps the file, followed by a readable page, because kernels read past the end of operands.
@@ -270,6 +317,9 @@ static enum inf_code create_region(struct inf_region_table *table,
     region->user = inf_quota_ref(table->user);
     region->id = options->id;
     region->size_bytes = options->size_bytes;
+    region->fd = options->fd;
+    region->made_here = options->made_here;
+    region->allocated_bytes = options->allocated_bytes;
     region->writable = options->writable;
     region->registered = true;
     region->references = 1;
@@ -299,8 +349,9 @@ static enum inf_code charge_and_create(struct inf_region_table *table,
 }
 
 enum inf_code inf_region_register(struct inf_region_table *table,
-                                  const struct inf_region_options *options, struct inf_error *err)
+                                  const struct inf_region_options *wanted, struct inf_error *err)
 {
+    struct inf_region_options copy = *wanted, *options = &copy;
     int seals = 0;
     enum inf_code code = check_limits(table, options, err);
     if (code == INF_OK)
@@ -316,22 +367,22 @@ enum inf_code inf_region_register(struct inf_region_table *table,
         inf_deferred_close_fd(table->deferred_close, options->fd, table->user);
         return code;
     }
-    // This close() never blocks, because it is not the last one: the mapping keeps the memfd alive.
-    // The list entry that was reserved to close the descriptor on another thread is used later, to
-    // unmap the region there.
-    close(options->fd);
+    // The region keeps the descriptor; the limit of regions bounds how many there are. The list
+    // entry that was reserved to close it on another thread is used later, to unmap the region
+    // there.
     inf_quota_refund(table->user, INF_QUOTA_FDS, 1);
     return INF_OK;
 }
 
 #define NOEXEC_SEAL_FLAG 0x0008u // MFD_NOEXEC_SEAL, which older headers do not define
 
-// Creates a sealed memfd. Its pages are allocated when they are first touched, and charged to the
-// process that touches them. The quota limits how many bytes a client gets.
+// Creates a sealed memfd for a region that the daemon allocates. Its pages are allocated when they
+// are first touched, and charged to the process that touches them. The quota limits how many bytes
+// a client gets.
 static int create_memfd(uint64_t size_bytes)
 {
     int fd = memfd_create("inferd-region", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL_FLAG);
-    if (fd < 0 && errno == EINVAL) // Linux before 6.3 does not know the flag
+    if (fd < 0 && errno == EINVAL) // Linux before 6.3 does not know NOEXEC_SEAL_FLAG
         fd = memfd_create("inferd-region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 ||
         (ftruncate(fd, (off_t)size_bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS_WANTED) == 0))
@@ -340,26 +391,45 @@ static int create_memfd(uint64_t size_bytes)
     return -1;
 }
 
+// Creates the region of a memfd that the daemon made. On failure the caller closes the memfd.
+static enum inf_code create_own(struct inf_region_table *table,
+                                const struct inf_region_options *options,
+                                struct inf_error *err) INF_ON_LOOP
+{
+    INF_TRY(inf_deferred_close_reserve(table->deferred_close, 1, err));
+    enum inf_code code = charge_and_create(table, options, SEALS_WANTED, err);
+    if (code != INF_OK)
+        inf_deferred_close_cancel(table->deferred_close, 1);
+    return code;
+}
+
 enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, uint64_t size_bytes,
                                   int *out_fd, struct inf_error *err)
 {
-    struct inf_region_options options = {.id = id, .size_bytes = size_bytes, .writable = true};
+    struct inf_region_options options = {
+        .id = id,
+        .size_bytes = size_bytes,
+        .writable = true,
+        .made_here = true,
+        .allocated_bytes = inf_size_align(size_bytes, (size_t)sysconf(_SC_PAGESIZE))};
     INF_TRY(check_limits(table, &options, err));
     options.fd = create_memfd(size_bytes);
     if (options.fd < 0)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "region %" PRIu64 ": no memory for %" PRIu64 " bytes", id,
                                size_bytes);
-    enum inf_code code = inf_deferred_close_reserve(table->deferred_close, 1, err);
+    // The descriptor for the client, besides that of the region.
+    int copy = fcntl(options.fd, F_DUPFD_CLOEXEC, 0);
+    enum inf_code code = copy < 0 ? inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                                    "region %" PRIu64 ": no descriptor", id)
+                                  : create_own(table, &options, err);
     if (code == INF_OK) {
-        code = charge_and_create(table, &options, SEALS_WANTED, err);
-        if (code != INF_OK)
-            inf_deferred_close_cancel(table->deferred_close, 1);
+        *out_fd = copy;
+        return INF_OK;
     }
-    if (code == INF_OK)
-        *out_fd = options.fd;
-    else
-        close(options.fd);
+    close(options.fd);
+    if (copy >= 0)
+        close(copy);
     return code;
 }
 
@@ -398,6 +468,57 @@ bool inf_region_table_next_released(struct inf_region_table *table, uint64_t *id
     return true;
 }
 
+// --- holes ---
+
+// Returns how many bytes of the region have no page, at least.
+static uint64_t count_missing(const struct inf_region *region)
+{
+    struct stat file;
+    uint64_t allocated = fstat(region->fd, &file) == 0 ? (uint64_t)file.st_blocks * 512 : 0;
+    return region->allocated_bytes - INF_MIN(allocated, region->allocated_bytes);
+}
+
+// Returns true if each page of the range is allocated. The range must not be empty.
+static bool is_range_allocated(const struct inf_region *region,
+                               const struct inf_region_range *range)
+{
+    off_t hole = lseek(region->fd, (off_t)range->offset, SEEK_HOLE);
+    return hole >= 0 && (uint64_t)hole >= range->offset + range->length;
+}
+
+// Lets an output fill pages of a memfd that the daemon made, and charges the user.
+static enum inf_code charge_filled(struct inf_region *region, uint64_t bytes,
+                                   struct inf_error *err) INF_ON_LOOP
+{
+    uint64_t more = INF_MIN(bytes, region->allocated_bytes - region->filled_bytes);
+    INF_TRY(inf_quota_charge(region->user, INF_QUOTA_FILLED_BYTES, more, err));
+    region->filled_bytes += more;
+    return INF_OK;
+}
+
+// Checks that using the range does not make the daemon allocate pages that no user is charged for.
+// The usual case, a region without holes, costs one fstat().
+static enum inf_code check_holes(struct inf_region *region, const struct inf_region_range *range,
+                                 struct inf_error *err) INF_ON_LOOP
+{
+    uint64_t missing = count_missing(region);
+    if (missing == 0 || range->length == 0)
+        return INF_OK;
+    if (!region->made_here)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_REGION_SPARSE,
+                               "region %" PRIu64 ": %" PRIu64 " of %" PRIu64
+                               " bytes were freed after it was registered",
+                               range->id, missing, region->size_bytes);
+    if (is_range_allocated(region, range))
+        return INF_OK;
+    if (!range->write)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_REGION_SPARSE,
+                               "region %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64
+                               " were not written yet",
+                               range->id, range->length, range->offset);
+    return charge_filled(region, INF_MIN(missing, range->length), err);
+}
+
 enum inf_code inf_region_acquire(struct inf_region_table *table,
                                  const struct inf_region_range *range,
                                  struct inf_region **out_region, uint8_t **out_memory,
@@ -418,6 +539,7 @@ enum inf_code inf_region_acquire(struct inf_region_table *table,
         return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,
                                "region %" PRIu64 ": an output, but not registered as writable",
                                range->id);
+    INF_TRY(check_holes(region, range, err));
     region->references++;
     *out_region = region;
     *out_memory = region->memory + range->offset;

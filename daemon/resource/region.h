@@ -21,11 +21,17 @@
 // One mapped region. Its registration holds one reference, and each tensor in flight another.
 struct inf_region {
     uint64_t id;
-    uint8_t *memory; // followed by INF_BLOB_SLACK_BYTES readable bytes
+    uint8_t *memory; // mapped bytes, followed by INF_BLOB_SLACK_BYTES readable bytes
     uint64_t size_bytes;
     size_t mapped_bytes;
     struct inf_mapping *mapping; // mapping of the memory on devices; NULL: devices copy the tensors
+    int fd;                      // the memfd, to find pages that the client freed
+    // Bytes that are allocated in the memfd while no page of it is missing.
+    uint64_t allocated_bytes;
     bool writable;
+    bool made_here; // the daemon made the memfd, so its pages may be allocated by outputs
+    // Bytes that outputs allocated in a region made here; charged to the user.
+    uint64_t filled_bytes;
     // False: the client unregistered the region, and only tensors in flight keep it.
     bool registered;
     uint32_t references;
@@ -34,14 +40,14 @@ struct inf_region {
     struct inf_region_table *table; // table of the connection; NULL after the connection was closed
     struct inf_deferred_close *deferred_close;
     struct inf_counters *counters;
-    struct inf_quota_user *user; // the user who is charged; a reference
+    struct inf_quota_user *user; // the user who is charged for the region; a reference
     struct inf_region *next;
 };
 
 // The regions of one connection. The struct is embedded in the connection.
 struct inf_region_table {
-    struct inf_region *regions;  // most recently used first
-    struct inf_region *released; // unmapped regions whose MEM_RELEASED is still to be sent
+    struct inf_region *regions;  // list of registered regions, most recently used first
+    struct inf_region *released; // list of unmapped regions whose MEM_RELEASED is to be sent
     uint32_t count;
     uint64_t bytes;
     struct inf_deferred_close *deferred_close;
@@ -49,22 +55,25 @@ struct inf_region_table {
     struct inf_quota_user *user;
 };
 
-// Prepares an embedded table. `deferred_close` and `counters` outlive the table and every region in
-// flight. `user` is charged for the regions and outlives the table.
+// Prepares a table that is embedded in a connection. `deferred_close` and `counters` outlive the
+// table and every region in flight. `user` is charged for the regions and outlives the table.
 void inf_region_table_init(struct inf_region_table *table,
                            struct inf_deferred_close *deferred_close, struct inf_counters *counters,
                            struct inf_quota_user *user);
 
-// Drops all registrations. Regions in flight are unmapped when their last tensor is done.
+// Unregisters all regions of the connection. Regions in flight are unmapped when their last tensor
+// is done.
 void inf_region_table_fini(struct inf_region_table *table) INF_ON_LOOP;
 
-// A region to be mapped.
+// The memfd to be mapped as a region.
 struct inf_region_options {
     uint64_t id; // id that the client chose; not 0
     uint64_t size_bytes;
     bool writable;
-    // The memfd. inf_region_register() closes it, even on failure. The user is already charged for
-    // it (INF_QUOTA_FDS), and its close is reserved (inf_deferred_close_reserve()).
+    bool made_here;           // the daemon made the memfd
+    uint64_t allocated_bytes; // as in struct inf_region; only for regions made here
+    // The memfd. inf_region_register() takes ownership of it, even on failure. The user is already
+    // charged for it (INF_QUOTA_FDS), and its close is reserved (inf_deferred_close_reserve()).
     int fd;
 };
 
@@ -72,19 +81,19 @@ struct inf_region_options {
 //
 // INF_INVALID       (BAD_PARAMETER) the id or the size is 0; (SIZE_MISMATCH) the file is smaller
 //                   than the size.
-// INF_EXISTS        (REGION_EXISTS)
+// INF_EXISTS        (REGION_EXISTS) there is a region with this id already.
 // INF_PRECONDITION  (SEALS_MISSING) not a memfd, or not sealed against SHRINK, GROW and SEAL;
 //                   (REGION_SPARSE) some pages are not allocated, so reading them would charge the
 //                   daemon.
 // INF_EXHAUSTED     (QUOTA_BYTES) more regions or bytes than a connection or a user may have;
-//                   (HOST_OOM)
+//                   (HOST_OOM) memory is exhausted.
 enum inf_code inf_region_register(struct inf_region_table *table,
                                   const struct inf_region_options *options,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Drops a registration. inf_region_table_next_released() reports the region once it is unmapped.
+// Unregisters a region. inf_region_table_next_released() reports the region once it is unmapped.
 //
-// INF_NOT_FOUND  (REGION_NOT_FOUND)
+// INF_NOT_FOUND  (REGION_NOT_FOUND) there is no region with this id.
 enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id, uint64_t stream_id,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
@@ -93,7 +102,8 @@ enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id,
 enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, uint64_t size_bytes,
                                   int *out_fd, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Removes the next region from the list of unmapped ones. Returns false if the list is empty.
+// Removes the next region from the list of unmapped ones and returns its id. Returns false if the
+// list is empty.
 bool inf_region_table_next_released(struct inf_region_table *table, uint64_t *id,
                                     uint64_t *stream_id) INF_NODISCARD INF_ON_LOOP;
 
@@ -102,15 +112,18 @@ struct inf_region_range {
     uint64_t id;
     uint64_t offset;
     uint64_t length;
-    bool write; // true: the range will be written
+    bool write; // true: a request will write to the range
 };
 
 // Finds the memory of a range and takes a reference to its region.
 //
-// INF_NOT_FOUND     (REGION_NOT_FOUND)
-// INF_RANGE         (REGION_BOUNDS)
+// INF_NOT_FOUND     (REGION_NOT_FOUND) there is no region with this id.
+// INF_RANGE         (REGION_BOUNDS) the range extends beyond the region.
 // INF_INVALID       (BAD_PARAMETER) the offset is not a multiple of INF_REGION_ALIGNMENT.
-// INF_PRECONDITION  the range is to be written, but the region was not registered as writable.
+// INF_PRECONDITION  the range is to be written, but the region was not registered as writable;
+//                   (REGION_SPARSE) the client freed pages of the region, or never wrote a range
+//                   that is to be read, so that using it would charge the daemon.
+// INF_EXHAUSTED     (QUOTA_BYTES) outputs would allocate more in regions than a user may have.
 enum inf_code inf_region_acquire(struct inf_region_table *table,
                                  const struct inf_region_range *range,
                                  struct inf_region **out_region, uint8_t **out_memory,

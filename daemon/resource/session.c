@@ -13,9 +13,10 @@
 //
 //   request 1: reads h.now, writes h.next --commit: swap--> request 2: reads h.now (the new value)
 //
-// Both buffers are charged to the user and limited per session. The worker allocates the memory for
-// `next`, but cannot charge the user. So the loop charges after the run; if that fails, the buffer
-// is freed again.
+// Both buffers are charged to the user and limited per session. The session itself and the names of
+// its tensors are charged too, so that many empty sessions cost their user something. The worker
+// allocates the memory for `next`, but cannot charge the user. So the loop charges after the run;
+// if that fails, the buffer is freed again.
 #include "daemon/resource/session.h"
 
 #include <assert.h>
@@ -45,20 +46,22 @@ void inf_session_table_fini(struct inf_session_table *table)
     table->count = 0;
 }
 
-// --- reference counting and tensors of one session ---
+// --- counting the references of a session, and finding its tensors ---
 
 static void free_session(struct inf_session *session) INF_ON_LOOP
 {
     for (uint32_t i = 0; i < session->tensor_count; i++) {
-        struct inf_session_tensor *tensor = &session->tensors[i];
+        struct inf_session_tensor *tensor = session->tensors[i];
         free(tensor->name);
         free(tensor->output);
         free(tensor->now.data);
         free(tensor->next.data);
+        free(tensor);
     }
     session->counters->sessions--;
     session->counters->session_bytes -= session->charged_bytes;
-    inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, session->charged_bytes);
+    inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES,
+                     session->charged_bytes + session->fixed_bytes);
     inf_quota_unref(&session->user);
     free(session);
 }
@@ -80,24 +83,40 @@ void inf_session_unref(struct inf_session **pointer)
         free_session(session);
 }
 
+// Charges the user for memory that is freed with the session.
+static enum inf_code charge_fixed(struct inf_session *session, uint64_t bytes,
+                                  struct inf_error *err) INF_ON_LOOP
+{
+    INF_TRY(inf_quota_charge(session->user, INF_QUOTA_SESSION_BYTES, bytes, err));
+    session->fixed_bytes += bytes;
+    return INF_OK;
+}
+
 enum inf_code inf_session_obtain_tensor(struct inf_session *session, const char *name,
                                         uint32_t *out_index, struct inf_error *err)
 {
     for (uint32_t i = 0; i < session->tensor_count; i++) {
         *out_index = i;
-        if (strcmp(session->tensors[i].name, name) == 0)
+        if (strcmp(session->tensors[i]->name, name) == 0)
             return INF_OK;
     }
     if (session->tensor_count == INF_LIMIT_SESSION_TENSORS)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
                                "session %" PRIu64 ": '%s' would be one more than its %u tensors",
                                session->id, name, INF_LIMIT_SESSION_TENSORS);
+    struct inf_session_tensor *tensor = NULL;
+    INF_TRY(charge_fixed(session, sizeof *tensor + strlen(name) + 1, err));
+    tensor = calloc(1, sizeof *tensor);
     char *copy = strdup(name);
-    if (copy == NULL)
+    if (tensor == NULL || copy == NULL) {
+        free(tensor);
+        free(copy);
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "session %" PRIu64 ": no memory for '%s'", session->id, name);
+    }
+    tensor->name = copy;
     *out_index = session->tensor_count++;
-    session->tensors[*out_index] = (struct inf_session_tensor){.name = copy};
+    session->tensors[*out_index] = tensor;
     return INF_OK;
 }
 
@@ -106,9 +125,10 @@ static enum inf_code add_pair(struct inf_session *session, const struct inf_sess
 {
     uint32_t index;
     INF_TRY(inf_session_obtain_tensor(session, state->input, &index, err));
-    struct inf_session_tensor *tensor = &session->tensors[index];
+    struct inf_session_tensor *tensor = session->tensors[index];
     tensor->shaped = state->shaped;
     tensor->first_shape = state->shape;
+    INF_TRY(charge_fixed(session, strlen(state->output) + 1, err));
     tensor->output = strdup(state->output);
     if (tensor->output == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
@@ -130,15 +150,14 @@ static enum inf_code create_session(struct inf_session_table *table,
     session->user = inf_quota_ref(table->user);
     session->counters = table->counters;
     session->counters->sessions++;
-    for (uint32_t i = 0; i < message->state_count; i++) {
-        enum inf_code code = add_pair(session, &message->states[i], err);
-        if (code == INF_OK)
-            continue;
+    enum inf_code code = charge_fixed(session, sizeof *session, err);
+    for (uint32_t i = 0; code == INF_OK && i < message->state_count; i++)
+        code = add_pair(session, &message->states[i], err);
+    if (code == INF_OK)
+        *out_session = session;
+    else
         inf_session_unref(&session);
-        return code;
-    }
-    *out_session = session;
-    return INF_OK;
+    return code;
 }
 
 // --- opening and closing sessions ---
@@ -198,7 +217,7 @@ enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
     return *out_session != NULL ? INF_OK : refuse_unknown(id, err);
 }
 
-// --- values of tensors ---
+// --- reserving, charging and committing the values of tensors ---
 
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
                                          struct inf_error *err)
@@ -222,8 +241,8 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
     return INF_OK;
 }
 
-// Adapts the amount that the session and the user are charged for a tensor to the present size of
-// both its buffers.
+// Adapts what the session and the user are charged for a tensor to the present size of its two
+// buffers, `now` and `next`.
 static enum inf_code charge_tensor(struct inf_session *session, struct inf_session_tensor *tensor,
                                    struct inf_error *err) INF_ON_LOOP
 {
@@ -259,7 +278,7 @@ static void drop_next(struct inf_session *session, struct inf_session_tensor *te
 void inf_session_charge_next(struct inf_session *session, uint32_t index)
 {
     assert(index < session->tensor_count);
-    struct inf_session_tensor *tensor = &session->tensors[index];
+    struct inf_session_tensor *tensor = session->tensors[index];
     if (charge_tensor(session, tensor, NULL) != INF_OK)
         drop_next(session, tensor);
 }
@@ -268,8 +287,8 @@ enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t inde
                                       enum inf_dtype dtype, const struct inf_shape *wanted,
                                       struct inf_error *err)
 {
-    assert(index < session->tensor_count && !session->tensors[index].present);
-    struct inf_session_tensor *tensor = &session->tensors[index];
+    assert(index < session->tensor_count && !session->tensors[index]->present);
+    struct inf_session_tensor *tensor = session->tensors[index];
     const struct inf_shape *shape = tensor->shaped ? &tensor->first_shape : wanted;
     size_t size;
     if (tensor->output == NULL || !inf_shape_known(shape))
@@ -299,15 +318,15 @@ enum inf_code inf_session_commit(struct inf_session *session, const struct inf_s
                                  uint32_t count, struct inf_error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        enum inf_code code = charge_tensor(session, &session->tensors[kept[i].index], err);
+        enum inf_code code = charge_tensor(session, session->tensors[kept[i].index], err);
         if (code == INF_OK)
             continue;
         for (uint32_t k = 0; k < count; k++)
-            drop_next(session, &session->tensors[kept[k].index]);
+            drop_next(session, session->tensors[kept[k].index]);
         return code;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct inf_session_tensor *tensor = &session->tensors[kept[i].index];
+        struct inf_session_tensor *tensor = session->tensors[kept[i].index];
         struct inf_session_buffer previous = tensor->now;
         tensor->now = tensor->next;
         tensor->next = previous;

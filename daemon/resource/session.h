@@ -14,7 +14,7 @@
 
 struct inf_job;
 
-// Memory for one value of a tensor, followed by INF_BLOB_SLACK_BYTES readable bytes.
+// Memory for one value of a session tensor, followed by INF_BLOB_SLACK_BYTES readable bytes.
 struct inf_session_buffer {
     uint8_t *data;
     size_t capacity;
@@ -27,28 +27,31 @@ struct inf_session_tensor {
     struct inf_shape shape;
     struct inf_session_buffer now;
     struct inf_session_buffer next; // owned by the worker while a job that keeps this tensor runs
-    uint64_t charged_bytes;         // bytes charged to the user for both buffers (`now` and `next`)
-    char *output; // the output of a state pair that becomes this tensor; NULL: no pair
-    bool shaped;  // the first value is zeros of shape `first_shape`
+    uint64_t charged_bytes;         // bytes charged to the user for `now` and `next` together
+    char *output; // output of the state pair whose input is this tensor; NULL: there is no pair
+    bool shaped;  // true: the first value is zeros of shape `first_shape`
     struct inf_shape first_shape;
 };
 
 struct inf_session {
     uint64_t id;
-    struct inf_session *next; // next session in the table
-    // One reference for each job, and one for the table while the session is open.
+    struct inf_session *next; // link of the connection's list of sessions
+    // One reference for each job, and one for the connection while the session is open.
     uint32_t references;
     uint32_t tensor_count;
-    struct inf_session_tensor tensors[INF_LIMIT_SESSION_TENSORS];
-    uint64_t charged_bytes; // bytes charged for all tensors
+    // Each allocated separately, so that an unused session is small and jobs may hold pointers.
+    struct inf_session_tensor *tensors[INF_LIMIT_SESSION_TENSORS];
+    uint64_t charged_bytes; // bytes charged to the user for the values of all tensors
+    uint64_t fixed_bytes;   // bytes charged to the user for the session itself and for names
     struct inf_quota_user *user;
     struct inf_counters *counters;
-    // Accepted jobs: the submitted one, and the queue behind it, linked by session_next.
+    // `active` is the job that the scheduler has. Accepted jobs wait behind it, linked by
+    // session_next.
     struct inf_job *active;
     struct inf_job *first, *last;
 };
 
-// Embedded in a connection.
+// The sessions of one connection. The struct is embedded in the connection.
 struct inf_session_table {
     struct inf_session *sessions;
     uint32_t count;
@@ -61,13 +64,14 @@ struct inf_session_table {
 void inf_session_table_init(struct inf_session_table *table, struct inf_counters *counters,
                             struct inf_quota_user *user);
 
-// Closes every session.
+// Closes every session of the connection.
 void inf_session_table_fini(struct inf_session_table *table) INF_ON_LOOP;
 
 // Opens a session.
 //
-// INF_EXISTS     (SESSION_EXISTS)
-// INF_EXHAUSTED  (QUOTA_REQUESTS) the connection has INF_LIMIT_SESSIONS; (HOST_OOM)
+// INF_EXISTS     (SESSION_EXISTS) there is a session with this id already.
+// INF_EXHAUSTED  (QUOTA_REQUESTS) the connection has INF_LIMIT_SESSIONS sessions; (QUOTA_BYTES) the
+//                user has too many bytes of sessions; (HOST_OOM) memory is exhausted.
 enum inf_code inf_session_open(struct inf_session_table *table,
                                const struct inf_session_message *message,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
@@ -84,7 +88,7 @@ enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
                                struct inf_session **out_session,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Takes another reference.
+// Takes another reference to a session.
 struct inf_session *inf_session_ref(struct inf_session *session) INF_NODISCARD INF_ON_LOOP;
 
 // Drops a reference and sets the pointer to NULL. Dropping the last reference frees the session.
@@ -93,7 +97,8 @@ void inf_session_unref(struct inf_session **session) INF_ON_LOOP;
 
 // Returns the index of the tensor called `name`. If there is none, creates it without a value.
 //
-// INF_EXHAUSTED  (QUOTA_BYTES) there are INF_LIMIT_SESSION_TENSORS already; (HOST_OOM)
+// INF_EXHAUSTED  (QUOTA_BYTES) the session has INF_LIMIT_SESSION_TENSORS tensors, or the user has
+//                too many bytes of sessions; (HOST_OOM) memory is exhausted.
 enum inf_code inf_session_obtain_tensor(struct inf_session *session, const char *name,
                                         uint32_t *out_index,
                                         struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
@@ -107,9 +112,11 @@ enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t inde
                                       enum inf_dtype dtype, const struct inf_shape *wanted,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Reserves memory for the next value of a tensor. Any thread, but one at a time.
+// Reserves memory for the next value of a tensor. Any thread may call it, but only one at a
+// time for the same buffer.
 //
-// INF_EXHAUSTED  (QUOTA_BYTES) more than INF_LIMIT_SESSION_BYTES; (HOST_OOM)
+// INF_EXHAUSTED  (QUOTA_BYTES) the buffer would exceed INF_LIMIT_SESSION_BYTES; (HOST_OOM)
+//                memory is exhausted.
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
                                          struct inf_error *err) INF_NODISCARD;
 
@@ -122,14 +129,14 @@ struct inf_session_port {
     uint8_t port, tensor;
 };
 
-// Data type and shape of a tensor that a job keeps.
+// Data type and shape of a tensor that a job keeps in its session.
 struct inf_session_kept {
     uint32_t index;
     enum inf_dtype dtype;
     struct inf_shape shape;
 };
 
-// Makes the next values of these tensors their present values: either all of them or none.
+// Makes the next values of these tensors their present values: either of all tensors or of none.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the session, or its user, would have too many bytes.
 enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,

@@ -36,11 +36,11 @@ struct batch {
     struct inf_job *jobs[INF_BATCH_ROWS_MAX];
     uint32_t count;
     uint64_t rows_left;
-    uint32_t job, row; // the next row to run: index of the job, and row in it
+    uint32_t job, row; // the next row to run: index of its job in `jobs`, and row in that job
     struct inf_error *err;
 };
 
-// The rows of one job within a run.
+// The rows of one job that one run computes.
 struct piece {
     struct inf_job *job;
     uint32_t row, count; // first row in the job, and number of rows
@@ -51,7 +51,7 @@ struct piece {
 struct run {
     struct inf_executable *executable;
     const struct inf_graph *graph;
-    // Number of rows of the run, including padding; and number of these rows that belong to jobs.
+    // Number of rows of the run, including padding; and how many of these rows belong to jobs.
     uint32_t rung_rows, rows;
     uint32_t piece_count;
     struct piece pieces[INF_BATCH_ROWS_MAX];
@@ -73,7 +73,7 @@ static bool is_aligned(const void *memory)
     return (uintptr_t)memory % ALIGNMENT == 0;
 }
 
-// --- memory for gathered tensors ---
+// --- memory for tensors that are copied together ---
 
 // Reserves memory for the largest batch of the model, so that no later batch allocates.
 static enum inf_code reserve_memory(struct inf_batch_memory *memory,
@@ -103,7 +103,7 @@ static uint8_t *take_range(const struct inf_batch_memory *memory, size_t *used, 
     return place;
 }
 
-// --- one run ---
+// --- one run of the executable ---
 
 // Chooses the row count of the next run (a rung of the batch ladder), and the job rows that it
 // runs.
@@ -129,6 +129,13 @@ static void plan_run(struct batch *batch, struct run *run)
     batch->rows_left -= run->rows;
 }
 
+// Returns the flag that cancels the batch. A client may cancel only a run of its own job. If it
+// could cancel a batch, the other jobs would have to run again.
+static const atomic_bool *find_cancel_flag(const struct batch *batch)
+{
+    return batch->count == 1 ? &batch->jobs[0]->cancelled : batch->resources->cancelled;
+}
+
 static enum inf_code acquire_executable(const struct batch *batch, struct run *run)
     INF_ATTR(requires_capability(inf_role_worker))
 {
@@ -138,8 +145,11 @@ static enum inf_code acquire_executable(const struct batch *batch, struct run *r
         shapes[i] = job->shapes[i];
         shapes[i].dims[0] = run->rung_rows;
     }
-    INF_TRY(
-        inf_model_acquire(job->served->model, job->device, shapes, &run->executable, batch->err));
+    struct inf_run_options options = inf_model_default_options(job->served->model, job->device);
+    options.cancelled = find_cancel_flag(batch);
+    options.user = job->queue_entry.user + 1;
+    INF_TRY(inf_model_acquire_with(job->served->model, job->device, &options, shapes,
+                                   &run->executable, batch->err));
     run->graph = inf_executable_graph(run->executable);
     return INF_OK;
 }
@@ -214,14 +224,12 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
         run->inputs[i] = gather_input(batch, run, i, &used);
     for (uint32_t i = 0; i < run->graph->output_count; i++)
         run->outputs[i] = place_output(batch, run, i, &used);
-    const struct inf_execution execution = {
-        .inputs = run->inputs,
-        .mappings = run->mappings,
-        .outputs = run->outputs,
-        .slot = batch->resources->slot,
-        // Only a run of a single job may be cancelled while it runs. If a batch were cancelled, its
-        // other jobs would have to run again.
-        .cancelled = batch->count == 1 ? &batch->jobs[0]->cancelled : NULL};
+    const struct inf_execution execution = {.inputs = run->inputs,
+                                            .mappings = run->mappings,
+                                            .outputs = run->outputs,
+                                            .slot = batch->resources->slot,
+                                            .cancelled = find_cancel_flag(batch),
+                                            .step = batch->resources->step};
     for (uint32_t i = 0; i < run->piece_count; i++) {
         struct inf_job *job = run->pieces[i].job;
         if (job->result.begin_ns == 0)
@@ -249,7 +257,7 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
     return INF_OK;
 }
 
-// --- all jobs of a batch ---
+// --- running all jobs of a batch ---
 
 // Finds memory for the outputs of every job. Cancelled jobs, and jobs for whose outputs there is no
 // memory, are left out of the batch.
@@ -306,12 +314,13 @@ void inf_batch_run(struct inf_job *const *jobs, uint32_t count,
     enum inf_code code = batch.count > 0 ? run_batch(&batch) : INF_OK;
     if (code == INF_OK)
         return;
-    // The values of one job may have caused the failure, so run each job alone.
-    for (uint32_t i = 0; batch.count > 1 && i < batch.count; i++)
+    bool cancelled = atomic_load_explicit(resources->cancelled, memory_order_relaxed);
+    // The values of one job may have made the run of all jobs fail, so run each job alone.
+    for (uint32_t i = 0; batch.count > 1 && !cancelled && i < batch.count; i++)
         inf_batch_run(&batch.jobs[i], 1, resources);
     // Make sure that a failure without an error text is not mistaken for a success.
     if (err.code == INF_OK)
         inf_fail_reason(&err, INF_INTERNAL, INF_REASON_BUG, "the run failed without saying why");
-    if (batch.count == 1)
-        batch.jobs[0]->result.fault.err = err;
+    for (uint32_t i = 0; (batch.count == 1 || cancelled) && i < batch.count; i++)
+        batch.jobs[i]->result.fault.err = err;
 }

@@ -14,19 +14,22 @@ struct inf_batch_memory {
     size_t capacity;
 };
 
-// Frees the memory.
+// Frees the memory that a worker kept for copying tensors.
 void inf_batch_memory_fini(struct inf_batch_memory *memory);
 
-// The buffer pool, the memory and the slot (one concurrent run) that a worker provides for a batch.
+// What a worker provides for a batch.
 struct inf_batch_resources {
     struct inf_pool *pool;
     struct inf_batch_memory *memory;
-    uint32_t slot;
+    uint32_t slot; // the slot (one concurrent run) of the worker
+    // Cancels the whole batch, whatever number of jobs it has.
+    const atomic_bool *cancelled;
+    struct inf_run_step *step; // receives the name of each node before it is computed; may be NULL
 };
 
 // Runs `count` jobs of one model, all with rows > 0, and fills their results except start_ns and
 // done_ns. If a run of several jobs fails, each job is run alone, so that only the faulty job
-// fails.
+// fails. If the batch is cancelled, all jobs that were not run before fail with INF_CANCELLED.
 void inf_batch_run(struct inf_job *const *jobs, uint32_t count,
                    const struct inf_batch_resources *resources) INF_ON_WORKER INF_MAY_BLOCK;
 

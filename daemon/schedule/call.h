@@ -11,12 +11,13 @@ struct inf_connection;
 struct inf_quota_user;
 
 enum inf_call_kind {
-    INF_CALL_INFER, // a struct inf_job
-    INF_CALL_LOAD,  // a struct inf_load
+    INF_CALL_INFER, // an inference: the call is the first member of a struct inf_job
+    INF_CALL_LOAD,  // a job of the model store: the call is the first member of a struct inf_load
+    INF_CALL_EVENT, // a wait for an event: the call is the first member of a struct inf_event_wait
 };
 
-// A request that is answered later. Embedded as the first member of struct inf_job or struct
-// inf_load.
+// A request that is answered later. Embedded as the first member of struct inf_job, struct inf_load
+// or struct inf_event_wait.
 struct inf_call {
     enum inf_call_kind kind;
     struct inf_connection *connection; // NULL: the client disconnected
@@ -26,8 +27,8 @@ struct inf_call {
     // The user who is charged for the request; a reference until the call is released.
     struct inf_quota_user *payer;
     uint64_t paid_bytes;              // data bytes that were charged to `payer`
-    bool answered;                    // the final reply was sent, or is about to be
-    struct inf_call *previous, *next; // in the list of calls of the connection
+    bool answered;                    // the final reply is sent or being sent; no other one may be
+    struct inf_call *previous, *next; // links of the list of calls of the connection
 };
 
 #endif

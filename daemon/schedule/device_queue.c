@@ -62,7 +62,7 @@ static struct inf_job *find_job(struct inf_fair_queue_entry *entry)
                : (struct inf_job *)((char *)entry - offsetof(struct inf_job, queue_entry));
 }
 
-// --- predicting the wait ---
+// --- predicting how long a job waits ---
 
 // Returns the total remaining time of the running jobs in nanoseconds, from their expected end
 // times.
@@ -112,10 +112,10 @@ uint64_t inf_device_queue_finish_ns(struct inf_device_queue *queue, const struct
     return INF_MAX(wait_ns + (known.run_ns != 0 ? known.run_ns : run_ns), 1u);
 }
 
-// --- pushing and popping jobs ---
+// --- pushing, batching and popping jobs ---
 
-// Polls until `pushes` differs from `seen`, another thread needs this processor, or `end_ns` is
-// reached. Returns true in the first case. Releases the mutex while polling.
+// Polls until `pushes` differs from `seen`, another thread needs this processor, or the time
+// `end_ns` is reached. Returns true if `pushes` differs. Releases the mutex while polling.
 static bool poll_pushes(struct inf_device_queue *queue, unsigned seen, uint64_t end_ns)
     INF_ATTR(requires_capability(queue->mutex))
 {
@@ -131,8 +131,8 @@ static bool poll_pushes(struct inf_device_queue *queue, unsigned seen, uint64_t 
     return atomic_load_explicit(&queue->pushes, memory_order_relaxed) != seen;
 }
 
-// Returns true if the limits allow the job. An empty queue accepts a job of any size, because
-// otherwise such a job could never run.
+// Returns true if the limits of the queue allow one more job of this size. An empty queue accepts a
+// job of any size, because otherwise such a job could never run.
 static bool has_room(const struct inf_device_queue *queue, const struct inf_job *job)
 {
     return queue->count + queue->held == 0 ||
@@ -188,6 +188,7 @@ static enum inf_device_queue_verdict try_push(struct inf_device_queue *queue, st
         job->expected.run_ns != 0 ? job->expected.share_ns : queue->typical_ns;
     job->queue_entry.since_ns = job->accepted_ns;
     job->place = INF_JOB_QUEUE;
+    job->ahead = queue->begun - queue->running;
     inf_fair_queue_add(queue->fair_queue, &job->queue_entry);
     queue->count++;
     queue->bytes += job->data_bytes;
@@ -238,6 +239,14 @@ bool inf_device_queue_withdraw(struct inf_device_queue *queue, struct inf_job *j
     return queued;
 }
 
+enum inf_job_place inf_device_queue_place(struct inf_device_queue *queue, const struct inf_job *job)
+{
+    inf_mutex_lock(&queue->mutex);
+    enum inf_job_place place = job->place;
+    inf_mutex_unlock(&queue->mutex);
+    return place;
+}
+
 static void begin_job(struct inf_device_queue *queue, struct inf_job *job, uint64_t now_ns)
     INF_ATTR(requires_capability(queue->mutex))
 {
@@ -246,18 +255,21 @@ static void begin_job(struct inf_device_queue *queue, struct inf_job *job, uint6
     queue->bytes -= job->data_bytes;
     job->place = INF_JOB_WORKER;
     job->expected_end_ns = now_ns + job->queue_entry.cost_ns;
+    job->begun = ++queue->begun;
+    job->shared = queue->running > 0;
     queue->running++;
     queue->ends_sum_ns += job->expected_end_ns;
 }
 
-// Returns the earlier of two times in nanoseconds. A time of 0 means that no time is set.
+// Returns the earlier of two times in nanoseconds. If one of them is 0, which means that no time is
+// set, returns the other.
 static uint64_t find_earlier(uint64_t a_ns, uint64_t b_ns)
 {
     return a_ns == 0 || (b_ns != 0 && b_ns < a_ns) ? b_ns : a_ns;
 }
 
-// Counts the queued rows of the model of `first`. Returns false if jobs of other models are queued
-// too, because waiting would delay them.
+// Counts the queued rows of the model of job `first` in *waiting. Returns false if jobs of other
+// models are queued too, because waiting for more rows would delay them.
 static bool count_waiting(struct inf_device_queue *queue, struct inf_job *first,
                           struct inf_batch_waiting *waiting)
     INF_ATTR(requires_capability(queue->mutex))
@@ -277,8 +289,8 @@ static bool count_waiting(struct inf_device_queue *queue, struct inf_job *first,
     return found == queue->count;
 }
 
-// Waits for more rows of the next job's model if that pays. The wait ends when there are enough
-// rows, no row arrives for a while, or the time is up. Releases the mutex meanwhile.
+// Waits for more rows of the model of the next job, if that pays. The wait ends when there are
+// enough rows, no row arrives for a while, or the time is up. Releases the mutex while waiting.
 static void wait_for_rows(struct inf_device_queue *queue)
     INF_ATTR(requires_capability(queue->mutex))
 {
@@ -343,7 +355,8 @@ static uint32_t gather_batch(struct inf_device_queue *queue,
 }
 
 // Returns true if a run that starts now is expected to end after the job's deadline. If no other
-// job waits, returns false, because running the job delays no other job and updates the estimate.
+// job is queued, returns false, because running the job delays no other job and updates the
+// estimate.
 static bool misses_deadline(const struct inf_device_queue *queue, const struct inf_job *job,
                             uint64_t now_ns)
 {
@@ -361,8 +374,14 @@ static uint32_t take_jobs(struct inf_device_queue *queue,
         return 0;
     jobs[0]->skip_run = misses_deadline(queue, jobs[0], now_ns);
     uint32_t count = jobs[0]->rows > 0 && !jobs[0]->skip_run ? gather_batch(queue, jobs) : 1;
-    for (uint32_t i = 0; i < count; i++)
+    // The jobs of one batch do not wait for each other, so all of them use the same count.
+    const uint64_t begun = queue->begun;
+    for (uint32_t i = 0; i < count; i++) {
+        jobs[i]->ahead = begun - jobs[i]->ahead;
+        jobs[i]->behind_uid = queue->last_uid;
         begin_job(queue, jobs[i], now_ns);
+    }
+    queue->last_uid = (uint32_t)jobs[0]->queue_entry.user;
     return count;
 }
 
@@ -393,7 +412,7 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
         if (!queue->polling)
             wait_for_rows(queue);
         count = take_jobs(queue, jobs);
-        // Another worker may have taken the jobs meanwhile; then wait again.
+        // Another worker may have taken the jobs before this one woke up; then wait again.
     } while (count == 0 && !queue->closed);
     inf_mutex_unlock(&queue->mutex);
     return count;
@@ -406,15 +425,16 @@ static void finish_job(struct inf_device_queue *queue, struct inf_job *job)
     uint64_t whole_ns = job->result.done_ns - job->result.start_ns;
     uint64_t run_ns = job->result.end_ns - job->result.begin_ns;
     assert(job->place == INF_JOB_WORKER && queue->running > 0);
+    job->shared |= queue->begun != job->begun;
     queue->running--;
     queue->ends_sum_ns -= job->expected_end_ns;
     inf_fair_queue_end(queue->fair_queue, &job->queue_entry, device_ns);
     if (job->skip_run)
         return;
     queue->typical_ns += (uint64_t)(((int64_t)device_ns - (int64_t)queue->typical_ns) / 8);
-    // Do not learn from time spent compiling, because the next run does not need it; it is only
-    // charged. Do not learn from a run that failed or was cancelled, because it predicts nothing
-    // about the next run.
+    // Do not use every run time for the estimates. Time spent compiling is only charged to the
+    // user, because the next run does not need it. A run that failed or was cancelled predicts
+    // nothing about the next run.
     if (job->result.fault.err.code != INF_OK || run_ns == 0 || whole_ns == 0)
         return;
     const struct inf_estimate took = {

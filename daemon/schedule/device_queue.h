@@ -16,49 +16,52 @@
 #include "daemon/policy/run_estimate.h"
 #include "daemon/schedule/job.h"
 
-// The highest number of jobs that a worker pops at once. Each of them has at least one row.
+// The most jobs that a worker pops at once. Each of them has at least one row.
 #define INF_DEVICE_QUEUE_JOBS INF_BATCH_ROWS_MAX
 
 struct inf_device_queue_limits {
-    uint32_t requests_max; // jobs that may be queued
-    uint64_t bytes_max;    // bytes of the data segments of queued jobs
+    uint32_t requests_max; // the most jobs that may be queued
+    uint64_t bytes_max;    // the most bytes in the data segments of queued jobs
 };
 
-// Embedded in the scheduler. Must not move while it is used.
+// The queue of one device. Embedded in the scheduler. Must not move while it is used.
 struct inf_device_queue {
     uint32_t workers; // number of workers that pop from this queue
-    // Guards all fields below, and the `place` and `queue_entry` of each queued job.
+    // Guards all fields after it, and the `place` and `queue_entry` of each queued job.
     struct inf_mutex mutex;
     struct inf_cond filled;
     struct inf_fair_queue *fair_queue;
     struct inf_estimates estimates;
     struct inf_device_queue_limits limits;
-    uint32_t count; // queued jobs
+    uint32_t count; // number of queued jobs
     uint64_t bytes; // bytes of the data segments of queued jobs
-    // Jobs that take room in the queue but must not run yet, because they wait for an earlier job.
+    // Number of jobs that take room in the queue but must not run yet, because an earlier job of
+    // the same session is not done.
     uint32_t held;
     uint64_t held_bytes;
-    uint32_t waiting; // workers that sleep in inf_device_queue_pop()
+    uint32_t waiting; // number of workers that sleep in inf_device_queue_pop()
     bool polling;     // one worker in inf_device_queue_pop() is awake and polls `pushes`
     struct inf_spin_wait spin_wait;
     struct inf_batch_wait batch_wait;
     bool closed;
     uint32_t running;     // number of jobs that workers are running
+    uint64_t begun;       // number of jobs that workers have taken so far
+    uint32_t last_uid;    // user of the job that a worker took last
     uint64_t ends_sum_ns; // sum of the expected end times of the running jobs
-    uint64_t
-        typical_ns; // running mean of the device time of all jobs, for models without an estimate
-    // Changed under the mutex, but polled without it by the worker that spins.
+    // Running mean of the device time of all jobs, for models without an estimate.
+    uint64_t typical_ns;
+    // Changed under the mutex, but read without it by the worker that polls.
     atomic_uint pushes; // number of jobs ever pushed, plus 1 when the queue is closed
 };
 
 struct inf_device_queue_options {
     uint32_t workers;  // number of workers that pop from the queue
     uint32_t jobs_max; // the most jobs that are queued or running
-    uint32_t cores;    // processors that the process may use
+    uint32_t cores;    // number of processors that the process may use
     struct inf_device_queue_limits limits;
 };
 
-// Initialises a queue that is embedded in the scheduler.
+// Initialises the queue of one device, which is embedded in the scheduler.
 enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
                                     const struct inf_device_queue_options *options,
                                     struct inf_error *err) INF_NODISCARD;
@@ -73,12 +76,12 @@ enum inf_device_queue_verdict {
     INF_DEVICE_QUEUE_LATE_START, // the job would start after its queue deadline
 };
 
-// Reserves a place for a job that may not run yet; sets job->place to INF_JOB_HELD. Checks no
-// deadline.
+// Reserves room in the queue for a job that may not run yet, and sets job->place to INF_JOB_HELD.
+// Checks no deadline.
 enum inf_device_queue_verdict inf_device_queue_hold(struct inf_device_queue *queue,
                                                     struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Gives up the place of a held job, which was reserved by inf_device_queue_hold().
+// Gives up the room that inf_device_queue_hold() reserved for a job.
 void inf_device_queue_drop(struct inf_device_queue *queue, struct inf_job *job) INF_ON_LOOP;
 
 // Pushes a job, unless the queue is full or the job would be too late. A held job is always
@@ -87,21 +90,25 @@ enum inf_device_queue_verdict
 inf_device_queue_push(struct inf_device_queue *queue, struct inf_job *job,
                       uint64_t *out_wait_ns) INF_NODISCARD INF_ON_LOOP;
 
-// Returns the expected time, in nanoseconds, from the arrival of a job until this device would be
-// done with it. If the queue has no estimate for the run itself, the run counts as `run_ns`. The
-// result is at least 1.
+// Returns the expected time, in nanoseconds, from the arrival of a job until this device would have
+// run it. If the queue has no estimate for the run itself, the run is expected to take `run_ns`.
+// The result is at least 1.
 uint64_t inf_device_queue_finish_ns(struct inf_device_queue *queue, const struct inf_job *job,
                                     uint64_t run_ns) INF_ON_LOOP;
 
-// Takes a job back before a worker has it. Returns true on success, and also if the job was taken
-// back before. Returns false if a worker has the job.
+// Removes a job from the queue before a worker takes it. Returns true on success, and also if the
+// job was removed before. Returns false if a worker already has the job.
 bool inf_device_queue_recall(struct inf_device_queue *queue,
                              struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Takes a job back before a worker has it, like inf_device_queue_recall(). If a worker has the job,
+// Removes a job from the queue, like inf_device_queue_recall(). If a worker already has the job,
 // sets job->cancelled, so that the worker stops early, and returns false.
 bool inf_device_queue_withdraw(struct inf_device_queue *queue,
                                struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
+
+// Returns where a job of this device is: held, in this queue, or taken by a worker.
+enum inf_job_place inf_device_queue_place(struct inf_device_queue *queue,
+                                          const struct inf_job *job) INF_ON_LOOP;
 
 // Waits for the next job and pops it, together with jobs that should run in one batch with it.
 // Writes them to `jobs` and returns their number; 0 once the queue is closed and empty. A job with
@@ -110,19 +117,20 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
                               struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS])
     INF_NODISCARD INF_ON_WORKER INF_MAY_BLOCK;
 
-// Ends popped jobs: charges their users and learns from the run times in their results. The worker
-// must call it before it posts the jobs.
+// Ends popped jobs: charges their users for the device time, and updates the estimates with the run
+// times in their results. The worker must call it before it posts the jobs to the loop.
 void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *const *jobs,
                              uint32_t count) INF_ON_WORKER;
 
-// Changes the limits. Queued jobs stay queued.
+// Changes the limits of the queue. Queued jobs stay queued even if they exceed the new limits.
 void inf_device_queue_set_limits(struct inf_device_queue *queue,
                                  const struct inf_device_queue_limits *limits) INF_ON_LOOP;
 
-// Returns the number of queued jobs. Any thread.
+// Returns the number of queued jobs. Any thread may call it.
 uint32_t inf_device_queue_count(struct inf_device_queue *queue);
 
-// Closes the queue: it accepts no further job, and pop returns 0 once it is empty. Any thread.
+// Closes the queue: it accepts no further job, and inf_device_queue_pop() returns 0 once it is
+// empty. Any thread may call it.
 void inf_device_queue_close(struct inf_device_queue *queue);
 
 #endif

@@ -19,9 +19,9 @@
 
 // One output of a job. job->outputs[] has one entry for each output of the model, in that order.
 struct inf_job_output {
-    // The fields of this group are set by the loop before the job is submitted.
+    // The loop sets the fields from `wanted` to `kept` before the job is submitted.
     bool wanted;
-    uint8_t *memory; // memory in a region; NULL: the output goes into the data segment of the reply
+    uint8_t *memory;     // memory in a region; NULL: the output is sent in the data of the reply
     uint64_t room_bytes; // size of `memory` in bytes
     // The shared-memory region that contains `memory`; a reference while the job runs; NULL: none.
     struct inf_region *region;
@@ -29,19 +29,19 @@ struct inf_job_output {
     bool returned; // the reply contains this output
     // Session buffer that receives the output; NULL: the output is not kept.
     struct inf_session_buffer *kept;
-    // The fields below are set by the worker.
-    bool late; // the size is known only after the run
+    // The worker sets the fields from `late` on.
+    bool late; // the size of the output is known only after the run
     enum inf_dtype dtype;
     struct inf_shape shape;
     size_t size_bytes;
-    size_t offset; // offset in the data segment of the reply
+    size_t offset; // offset of the output in the data segment of the reply
 };
 
 enum inf_job_place {
     INF_JOB_LOOP,  // the loop fills the job, or has it back after the run
-    INF_JOB_HELD,  // waits for an earlier job of its session; counted by the device queue
-    INF_JOB_QUEUE, // in a device queue; the mutex of the queue guards the job
-    INF_JOB_WORKER // with a worker, or in the queue of done jobs
+    INF_JOB_HELD,  // the job waits for an earlier job of its session
+    INF_JOB_QUEUE, // the job is in a device queue, whose mutex guards it
+    INF_JOB_WORKER // a worker has the job, or it is in the queue of done jobs
 };
 
 // Which thread sends the final reply of a job.
@@ -54,30 +54,30 @@ enum inf_job_answerer {
 struct inf_job {
     struct inf_call call; // used by the loop only
 
-    // The fields of this group are set by the loop before the job is submitted.
-    struct inf_served *served; // a reference
+    // The loop sets the fields from `served` to `direct` before the job is submitted.
+    struct inf_served *served; // the model to run; a reference
     struct inf_device *device;
     uint32_t device_index;
-    enum inf_precision precision; // precision that the request names; AUTO: as the model is placed
+    enum inf_precision precision; // precision that the request names; AUTO: that of the placement
     // True: the job may be moved to another device once, because the request names no device.
     bool movable;
     uint32_t input_count;
-    const void *inputs[INF_LIMIT_TENSORS]; // in the order of the model
+    const void *inputs[INF_LIMIT_TENSORS]; // input tensors, in the order of the model's inputs
     // Device mapping that contains the input; NULL: the input is copied.
     struct inf_mapping *mappings[INF_LIMIT_TENSORS];
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     uint32_t output_count; // number of outputs of the model
     struct inf_job_output outputs[INF_LIMIT_TENSORS];
-    uint32_t reply_bytes_max; // limit of the reply's data segment
+    uint32_t reply_bytes_max; // the most bytes in the data segment of the reply
     uint64_t accepted_ns;
     uint64_t estimate_key;
-    uint32_t rows; // rows that may run together with those of other jobs; 0: the job runs alone
+    uint32_t rows; // number of rows that may be batched with other jobs; 0: the job runs alone
 
     // Data for a direct reply, which the worker writes to the socket itself.
     struct {
-        struct inf_reply_writer *writer; // a reference; NULL: the loop replies
+        struct inf_reply_writer *writer; // a reference; NULL: the loop sends the reply
         uint64_t stream_id;
-        uint32_t data_bytes_max; // limit of the data in one frame
+        uint32_t data_bytes_max; // the most bytes of data in one frame
     } direct;
 
     // Set by the loop at any time to ask the worker to stop. The worker reads it between the steps
@@ -86,46 +86,54 @@ struct inf_job {
     // Which thread sends the final reply. Only inf_job_claim() changes it.
     _Atomic enum inf_job_answerer answerer;
 
-    // The result. The worker owns it until it posts the job to the loop; afterwards the loop owns
-    // it.
+    // The result of the run. The worker owns it until it posts the job to the loop; afterwards the
+    // loop owns it.
     struct {
         struct inf_fault fault;
-        uint8_t *data; // a buffer of the pool; NULL: none
+        uint8_t *data; // outputs sent in the reply, in a buffer of the buffer pool; NULL: none
         size_t data_bytes, data_capacity;
         // Four times: when a worker took the job; when the run began and ended (0 if the job did
         // not run); and when the worker was done with the job.
         uint64_t start_ns, begin_ns, end_ns, done_ns;
-        uint64_t device_ns;               // this job's share of the time from start to done
-        enum inf_precision precision;     // precision of the answer
-        struct inf_shadow_sample *sample; // copy for the shadow check; NULL: none
-        // Rows in the run that computed this job, over all jobs of the batch.
+        uint64_t device_ns;               // this job's share of the time from start_ns to done_ns
+        enum inf_precision precision;     // precision in which the outputs were computed
+        struct inf_shadow_sample *sample; // copied tensors for the shadow check; NULL: none
+        // Number of rows in the run that computed this job, summed over all jobs of the batch.
         uint32_t batch_rows;
-        uint32_t padded_to; // rows in the run including padding; 0: no padding
+        uint32_t padded_to; // number of rows in the run including padding; 0: no padding
         uint32_t flags;     // flags of enum inf_infer_flag
     } result;
 
-    // Guarded by the mutex of the device queue. The loop sets user, model and priority of
-    // `queue_entry` before it pushes the job.
+    // The fields from `place` to `shared` are guarded by the mutex of the device queue.
+    // The loop sets user, model and priority of `queue_entry` before it pushes the job.
     enum inf_job_place place;
     struct inf_fair_queue_entry queue_entry;
     struct inf_estimate expected; // expected run time and device time; all 0: not known
-    bool skip_run; // the worker must not run the job, because its deadline would pass meanwhile
+    bool skip_run; // the worker must not run the job, because it would end after its deadline
     uint64_t expected_end_ns;
+    uint64_t begun; // number of jobs of the device that had been taken when a worker took this one
+    // Number of jobs that the device was running when this job was queued, plus the number of jobs
+    // that workers took between then and the start of this job. Valid when this job is done.
+    uint64_t ahead;
+    uint32_t behind_uid; // user of the last job counted in `ahead`; valid if `ahead` is not 0
+    // True: other jobs were in progress on the device during the run, so the run may have had fewer
+    // cores than a run alone. Valid when the job is done.
+    bool shared;
 
-    // The fields below are used by the loop only.
-    struct inf_deadline deadline;       // at_ns 0: none
+    // The fields from `deadline` on are used by the loop only.
+    struct inf_deadline deadline;       // time by which the run must end; at_ns 0: none
     struct inf_deadline queue_deadline; // time by which the run must start; at_ns 0: none
-    uint8_t *data;                      // data segment of the request, of the pool; NULL: none
+    uint8_t *data;                      // data of the request, in a pool buffer; NULL: none
     size_t data_bytes;
-    struct inf_region *input_regions[INF_LIMIT_TENSORS]; // references; NULL: the input is inline
-    uint32_t order_count; // number of entries in the list of outputs in the order of the request
+    struct inf_region *input_regions[INF_LIMIT_TENSORS]; // one reference each; NULL: in `data`
+    uint32_t order_count; // number of elements of `order`, the outputs in the request's order
     uint8_t order[INF_LIMIT_TENSORS];
-    bool shadowed; // the shadow check will check the answer
+    bool shadowed; // the shadow check will compute the answer again
     // True: the request is run again, and every node is logged (debug mode).
     bool traced;
-    struct inf_session *session; // a reference; NULL: none
+    struct inf_session *session; // session of the request; a reference; NULL: none
     struct inf_job *session_next;
-    // Number of inputs that come from the session, followed by their tensors in the session.
+    // Number of inputs whose values the session provides, that is, of elements of `kept_inputs`.
     uint32_t kept_input_count;
     struct inf_session_port kept_inputs[INF_LIMIT_TENSORS];
     uint32_t kept_output_count;
@@ -133,13 +141,13 @@ struct inf_job {
     char id[INF_LIMIT_REQUEST_ID + 1];
 };
 
-// Claims the right to send the final reply of a job. Either the loop or the worker gets true, on
-// every call; the other one gets false.
+// Claims the right to send the final reply of a job for the loop or the worker. The first one that
+// claims gets true, on every call; the other one gets false.
 static inline bool inf_job_claim(struct inf_job *job, enum inf_job_answerer who)
 {
     enum inf_job_answerer answerer = INF_JOB_BY_NONE;
-    // Relaxed is enough, because only the decision must be atomic. The queues order the contents of
-    // the reply.
+    // Relaxed memory order is enough, because only the decision must be atomic. The job and its
+    // reply are passed between threads through queues, which order them.
     return atomic_compare_exchange_strong_explicit(&job->answerer, &answerer, who,
                                                    memory_order_relaxed, memory_order_relaxed) ||
            answerer == who;

@@ -46,15 +46,19 @@ struct inf_scheduler {
     const struct inf_device_list *devices;
     struct inf_idle_gate *idle_gate;
     uint32_t queue_requests_max;
-    uint32_t jobs_max;      // limit of `jobs`; `done` and `deadlines` have room for this number
-    uint32_t jobs;          // jobs that were submitted and not yet returned to the loop
+    uint32_t jobs_max;      // the most `jobs`; `done` and `deadlines` have room for this number
+    uint32_t jobs;          // number of jobs submitted and not yet returned to the loop
     bool may_poll;          // polling is allowed, because there are several processors
     bool polling;           // the loop is polling now
     uint64_t last_run_ns;   // run time of the job that the loop took back last
-    uint64_t poll_from_ns;  // start of the polling window
-    uint64_t poll_until_ns; // end of the polling window
-    struct inf_deadline poll_timer; // wakes the loop at the start of the window
-    uint32_t device_count;          // number of devices whose state is initialised
+    uint64_t poll_from_ns;  // time at which the loop starts to poll for a result
+    uint64_t poll_until_ns; // time at which the loop gives up polling
+    struct inf_deadline poll_timer; // wakes the loop at poll_from_ns
+    struct inf_run_limits run_limits;
+    const struct inf_log *log;
+    // Wakes the loop when the next run could exceed a limit. In the heap while there are jobs.
+    struct inf_deadline watch_timer;
+    uint32_t device_count; // number of devices whose state is initialised
     struct device_state device_states[INF_REGISTRY_DEVICES];
 };
 
@@ -72,14 +76,19 @@ static enum inf_code start_workers(struct inf_scheduler *scheduler, struct devic
         worker->done = scheduler->done;
         worker->pool = options->pool;
         worker->slot = i;
-        INF_TRY(inf_worker_start(worker, err));
+        inf_run_watch_init(&worker->watch);
+        enum inf_code code = inf_worker_start(worker, err);
+        if (code != INF_OK) {
+            inf_run_watch_fini(&worker->watch);
+            return code;
+        }
         state->worker_count++;
     }
     return INF_OK;
 }
 
-// Returns the highest number of jobs that one device can have: a full queue and busy workers, plus
-// the same number of jobs that are done but that the loop has not taken back.
+// Returns the most jobs that one device can have: a full queue and busy workers, plus the same
+// number of jobs that are done but that the loop has not taken back.
 static uint32_t find_jobs_max(const struct inf_scheduler_options *options, uint32_t index)
 {
     return 2 * (INF_MAX(options->queue_requests_max, 1) +
@@ -93,10 +102,12 @@ static enum inf_code init_scheduler(struct inf_scheduler *scheduler,
     for (uint32_t i = 0; i < options->devices->count; i++)
         scheduler->jobs_max += find_jobs_max(options, i);
     INF_TRY(inf_queue_create(&scheduler->done, scheduler->jobs_max, true, err));
-    INF_TRY(inf_deadlines_create(&scheduler->deadlines, 2 * scheduler->jobs_max + 1, err));
+    INF_TRY(inf_deadlines_create(&scheduler->deadlines, 2 * scheduler->jobs_max + 2, err));
     scheduler->devices = options->devices;
     scheduler->idle_gate = options->idle_gate;
     scheduler->queue_requests_max = options->queue_requests_max;
+    scheduler->run_limits = options->run_limits;
+    scheduler->log = options->log;
     uint32_t cores = inf_cores_usable();
     scheduler->may_poll = cores > 1;
     for (uint32_t i = 0; i < options->devices->count; i++) {
@@ -143,7 +154,10 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler)
         return;
     inf_scheduler_stop(*scheduler);
     for (uint32_t i = 0; i < (*scheduler)->device_count; i++) {
-        free((*scheduler)->device_states[i].workers);
+        struct device_state *state = &(*scheduler)->device_states[i];
+        for (uint32_t k = 0; k < state->worker_count; k++)
+            inf_run_watch_fini(&state->workers[k].watch);
+        free(state->workers);
         inf_device_queue_fini(&(*scheduler)->device_states[i].queue);
     }
     inf_deadlines_destroy(&(*scheduler)->deadlines);
@@ -152,8 +166,8 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler)
     *scheduler = NULL;
 }
 
-// Returns the delay in milliseconds after which a refused client should try again: the time in
-// which half of the queued work is done.
+// Returns the delay in milliseconds after which a refused client should try again: half of
+// `wait_ns`, the time in which the workers do the queued jobs.
 static uint32_t find_retry_ms(uint64_t wait_ns)
 {
     return (uint32_t)INF_MIN(INF_MAX(wait_ns / 2 / INF_NS_PER_MS, 1), 60000);
@@ -182,7 +196,7 @@ static enum inf_code refuse_job(struct inf_scheduler *scheduler, const struct in
                            inf_device_queue_count(queue));
 }
 
-// What a deadline of a job limits: its end, or its start.
+// Kinds of deadlines of a job: for the end of its run, and for the start (the queue deadline).
 enum {
     DEADLINE_END,
     DEADLINE_QUEUE
@@ -203,6 +217,56 @@ static void remove_deadlines(struct inf_scheduler *scheduler, struct inf_job *jo
     inf_deadlines_remove(scheduler->deadlines, &job->deadline);
     inf_deadlines_remove(scheduler->deadlines, &job->queue_deadline);
 }
+
+// --- limiting the time of runs ---
+
+// Checks all runs, and sets the timer for the next check. A run that begins later cannot exceed its
+// limit before the timer, because the timer is at most one limit away.
+static void check_runs(struct inf_scheduler *scheduler) INF_ATTR(requires_capability(inf_role_loop))
+{
+    uint64_t now_ns = inf_clock_ns();
+    uint64_t next_ns = now_ns + scheduler->run_limits.limit_ms * INF_NS_PER_MS;
+    for (uint32_t i = 0; i < scheduler->device_count; i++) {
+        for (uint32_t k = 0; k < scheduler->device_states[i].worker_count; k++) {
+            struct inf_worker *worker = &scheduler->device_states[i].workers[k];
+            uint64_t at_ns =
+                inf_run_watch_check(&worker->watch, &scheduler->run_limits, now_ns, scheduler->log);
+            next_ns = at_ns != 0 ? INF_MIN(next_ns, at_ns) : next_ns;
+        }
+    }
+    scheduler->watch_timer.at_ns = next_ns;
+    inf_deadlines_remove(scheduler->deadlines, &scheduler->watch_timer);
+    if (scheduler->jobs > 0)
+        inf_deadlines_add(scheduler->deadlines, &scheduler->watch_timer);
+}
+
+// Starts the timer for the limits of runs unless it is set, because a job was submitted.
+static void start_watch_timer(struct inf_scheduler *scheduler, uint64_t now_ns)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    if (scheduler->watch_timer.index != 0)
+        return;
+    scheduler->watch_timer.at_ns = now_ns + scheduler->run_limits.limit_ms * INF_NS_PER_MS;
+    inf_deadlines_add(scheduler->deadlines, &scheduler->watch_timer);
+}
+
+void inf_scheduler_set_run_limits(struct inf_scheduler *scheduler,
+                                  const struct inf_run_limits *limits)
+{
+    scheduler->run_limits = *limits;
+    check_runs(scheduler);
+}
+
+bool inf_scheduler_is_stuck(struct inf_scheduler *scheduler)
+{
+    for (uint32_t i = 0; i < scheduler->device_count; i++)
+        for (uint32_t k = 0; k < scheduler->device_states[i].worker_count; k++)
+            if (inf_run_watch_is_stuck(&scheduler->device_states[i].workers[k].watch))
+                return true;
+    return false;
+}
+
+// --- submitting and polling ---
 
 // Sets the time window in which the loop polls for the result of a job. `wait_ns` is the expected
 // time until the job is done, including the jobs ahead of it.
@@ -241,6 +305,7 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
     scheduler->jobs++;
     inf_idle_gate_begin_request(scheduler->idle_gate);
     add_deadlines(scheduler, job);
+    start_watch_timer(scheduler, job->accepted_ns);
     plan_polling(scheduler, job, wait_ns);
     return INF_OK;
 }
@@ -281,6 +346,7 @@ enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job
     scheduler->jobs++;
     inf_idle_gate_begin_request(scheduler->idle_gate);
     add_deadlines(scheduler, job);
+    start_watch_timer(scheduler, job->accepted_ns);
     return INF_OK;
 }
 
@@ -327,6 +393,12 @@ bool inf_scheduler_withdraw(struct inf_scheduler *scheduler, struct inf_job *job
     return queued;
 }
 
+enum inf_job_place inf_scheduler_job_place(struct inf_scheduler *scheduler,
+                                           const struct inf_job *job)
+{
+    return inf_device_queue_place(&scheduler->device_states[job->device_index].queue, job);
+}
+
 int inf_scheduler_done_fd(const struct inf_scheduler *scheduler)
 {
     return inf_queue_fd(scheduler->done);
@@ -360,6 +432,10 @@ struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
     while ((passed = inf_deadlines_next(scheduler->deadlines)) != NULL) {
         if (passed == &scheduler->poll_timer) // this timer only wakes the loop; no job has expired
             continue;
+        if (passed == &scheduler->watch_timer) {
+            check_runs(scheduler);
+            continue;
+        }
         if (passed->kind == DEADLINE_END)
             return (struct inf_job *)((char *)passed - offsetof(struct inf_job, deadline));
         struct inf_job *job =
@@ -399,19 +475,4 @@ uint32_t inf_scheduler_jobs(const struct inf_scheduler *scheduler)
 uint64_t inf_scheduler_last_run_ns(const struct inf_scheduler *scheduler)
 {
     return scheduler->last_run_ns;
-}
-
-uint64_t inf_scheduler_longest_run_ns(struct inf_scheduler *scheduler)
-{
-    uint64_t now_ns = inf_clock_ns();
-    uint64_t longest_ns = 0;
-    for (uint32_t i = 0; i < scheduler->device_count; i++) {
-        for (uint32_t k = 0; k < scheduler->device_states[i].worker_count; k++) {
-            struct inf_worker *worker = &scheduler->device_states[i].workers[k];
-            uint64_t since_ns = atomic_load_explicit(&worker->busy_since_ns, memory_order_relaxed);
-            if (since_ns != 0 && since_ns < now_ns)
-                longest_ns = INF_MAX(longest_ns, now_ns - since_ns);
-        }
-    }
-    return longest_ns;
 }

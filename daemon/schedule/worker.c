@@ -21,7 +21,7 @@
 #include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/shadow.h"
 
-// --- running one job ---
+// --- running one job alone ---
 
 static enum inf_code run_executable(struct inf_worker *worker, struct inf_job *job,
                                     struct inf_executable *executable)
@@ -36,7 +36,8 @@ static enum inf_code run_executable(struct inf_worker *worker, struct inf_job *j
                                       .mappings = job->mappings,
                                       .outputs = outputs,
                                       .slot = worker->slot,
-                                      .cancelled = &job->cancelled};
+                                      .cancelled = &job->cancelled,
+                                      .step = &worker->watch.step};
     job->result.begin_ns = inf_clock_ns();
     enum inf_code code = inf_result_guard_run(job->served, job->device, executable, &execution,
                                               &job->result.precision, &job->result.fault.err);
@@ -59,6 +60,8 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
     struct inf_run_options options = inf_model_default_options(model, job->device);
     if (job->precision != INF_PRECISION_AUTO && job->precision != options.precision)
         options = (struct inf_run_options){.precision = job->precision};
+    options.cancelled = &job->cancelled;
+    options.user = job->queue_entry.user + 1;
     INF_TRY(inf_model_acquire_with(model, job->device, &options, job->shapes, &executable,
                                    &job->result.fault.err));
     enum inf_code code = run_executable(worker, job, executable);
@@ -103,14 +106,18 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     INF_ATTR(requires_capability(inf_role_worker))
 {
     uint64_t start_ns = inf_clock_ns();
-    atomic_store_explicit(&worker->busy_since_ns, start_ns, memory_order_relaxed);
+    inf_run_watch_begin(&worker->watch, jobs, count, start_ns);
     if (jobs[0]->rows > 0) {
-        const struct inf_batch_resources resources = {
-            .pool = worker->pool, .memory = &worker->batch_memory, .slot = worker->slot};
+        const struct inf_batch_resources resources = {.pool = worker->pool,
+                                                      .memory = &worker->batch_memory,
+                                                      .slot = worker->slot,
+                                                      .cancelled = &worker->watch.cancelled,
+                                                      .step = &worker->watch.step};
         inf_batch_run(jobs, count, &resources);
     } else {
         run_single_job(worker, jobs[0]);
     }
+    inf_run_watch_end(&worker->watch);
     for (uint32_t i = 0; i < count; i++)
         if (jobs[i]->result.fault.err.code == INF_OK)
             inf_job_keep_outputs(jobs[i]);
@@ -118,7 +125,6 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
         if ((jobs[i]->shadowed || jobs[i]->traced) && jobs[i]->result.fault.err.code == INF_OK)
             jobs[i]->result.sample = inf_shadow_take(jobs[i]);
     note_times(jobs, count, start_ns);
-    atomic_store_explicit(&worker->busy_since_ns, 0, memory_order_relaxed);
 }
 
 // Fails a job that would end after its deadline, without running it.
@@ -133,7 +139,7 @@ static void refuse_late_job(struct inf_job *job)
     job->result.device_ns = 0;
 }
 
-// Posts a job to the loop. Replies to it directly if the job allows that and ran alone.
+// Posts a finished job to the loop. Writes its reply directly if the job allows that and ran alone.
 static void post_job(struct inf_worker *worker, struct inf_job *job, bool alone)
     INF_ATTR(requires_capability(inf_role_worker))
 {

@@ -5,17 +5,16 @@
 #ifndef INF_DAEMON_SCHEDULE_WORKER_H
 #define INF_DAEMON_SCHEDULE_WORKER_H
 
-#include <stdatomic.h>
-
 #include "backends/base/queue.h"
 #include "backends/base/thread.h"
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/batch.h"
 #include "daemon/schedule/device_queue.h"
 #include "daemon/schedule/job_reply.h"
+#include "daemon/schedule/run_watch.h"
 
-// Embedded in the scheduler. Must not move after it was started. Set the first group of members,
-// then call inf_worker_start().
+// One worker. Embedded in the scheduler. Must not move after it was started. The caller sets the
+// members `queue` to `slot` and then calls inf_worker_start().
 struct inf_worker {
     struct inf_device_queue *queue;
     // Receives finished jobs for the loop; has room for all jobs that can exist.
@@ -24,13 +23,13 @@ struct inf_worker {
     uint32_t slot;
 
     struct inf_thread thread;
-    struct inf_batch_memory batch_memory; // used by the thread only
+    struct inf_batch_memory batch_memory; // used by the worker thread only
     struct inf_job_replier *replier;
-    // Since when the current run lasts, on the clock of inf_clock_ns(); 0: idle.
-    _Atomic uint64_t busy_since_ns;
+    struct inf_run_watch watch; // limits the time of the current run; checked by the loop
 };
 
-// Starts the thread. It ends when the queue is closed and empty.
+// Starts the worker thread. It ends when its device queue is closed and empty. The caller
+// initialises the watch before, and releases it after inf_worker_join().
 enum inf_code inf_worker_start(struct inf_worker *worker, struct inf_error *err) INF_NODISCARD;
 
 // Waits for the thread to end. Does nothing if the thread was never started. Blocks.

@@ -49,7 +49,9 @@ enum inf_code inf_service_bind_inputs(struct inf_job *job, const struct inf_grap
         if (index == graph->input_count)
             return inf_service_refuse_tensor("input", entry->name, graph->inputs,
                                              graph->input_count, fault);
-        assert((named >> index & 1) == 0 && "decoding refuses a name that comes twice");
+        // Decoding refuses equal names, but not two names of one input.
+        if ((named >> index & 1) != 0)
+            return inf_service_refuse_twice("input", entry->name, fault);
         named |= (uint64_t)1 << index;
         if (entry->session_tensor != NULL)
             continue;
@@ -80,7 +82,7 @@ enum inf_code inf_service_check_complete(const struct inf_job *job, const struct
 
 static bool locations_overlap(const struct inf_location *a, const struct inf_location *b)
 {
-    // offset + length cannot overflow, because both ranges lie inside one region.
+    // `offset + length` cannot overflow, because each range lies inside its region.
     return a->region_id == b->region_id && a->offset < b->offset + b->length &&
            b->offset < a->offset + a->length;
 }
@@ -152,7 +154,8 @@ enum inf_code inf_service_bind_outputs(struct inf_job *job, const struct inf_gra
         if (index == graph->output_count)
             return inf_service_refuse_tensor("output", name, graph->outputs, graph->output_count,
                                              fault);
-        assert(!job->outputs[index].wanted && "decoding refuses a name that comes twice");
+        if (job->outputs[index].wanted)
+            return inf_service_refuse_twice("output", name, fault);
         job->order[i] = (uint8_t)index;
         INF_TRY(bind_output(job, index, infer, i, request, fault));
     }

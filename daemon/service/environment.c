@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes flags while the daemon runs: validates a value, applies it to the parts of the daemon
-// that use it, and stores it.
+// Changes flags while the daemon runs: validates the new value, passes it to the modules that use
+// the flag, and stores it in the configuration.
 #include "daemon/service/environment.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "proto/core/utf8.h"
 
-// --- values derived from the host ---
+// --- flag values that depend on the host ---
 
 // Replaces a flag that is 0 (automatic) by the chosen value, and records the host as its origin.
 static void derive_value(struct inf_config *config, enum inf_flag_id id, uint32_t *field,
@@ -25,6 +25,7 @@ void inf_environment_init(struct inf_environment *environment,
                           const struct inf_device_list *devices)
 {
     struct inf_config *config = environment->config;
+    environment->sources = *config;
     environment->queue_requests_most = config->queue_requests_max;
     inf_host_info_read(&environment->facts, "");
     for (uint32_t i = 0; i < devices->count; i++) {
@@ -38,8 +39,8 @@ void inf_environment_init(struct inf_environment *environment,
 
 // --- changing a flag ---
 
-// Passes the changed flag of the configuration `next` on to the parts of the daemon that keep a
-// copy of this flag's value.
+// Passes the changed flag of the configuration `next` on to the modules that keep a copy of this
+// flag's value.
 static enum inf_code apply_flag(struct inf_environment *environment, enum inf_flag_id id,
                                 const struct inf_config *next, struct inf_error *err) INF_ON_LOOP
 {
@@ -56,12 +57,18 @@ static enum inf_code apply_flag(struct inf_environment *environment, enum inf_fl
         inf_model_store_set_rules(environment->store, &rules);
         return INF_OK;
     }
+    case INF_FLAG_ID_arena_bytes_per_uid_max:
+        inf_model_store_set_arena_limit(environment->store, next->arena_bytes_per_uid_max);
+        return INF_OK;
+    case INF_FLAG_ID_load_limit_ms:
+        inf_model_store_set_load_limit(environment->store, next->load_limit_ms);
+        return INF_OK;
     case INF_FLAG_ID_log_level:
         if (environment->log_writer != NULL)
             inf_log_writer_set_level(environment->log_writer, inf_config_log_level(next));
         return INF_OK;
     default:
-        return INF_OK; // no part keeps a copy; the flag is read each time it is needed
+        return INF_OK; // no module keeps a copy; the flag is read each time it is needed
     }
 }
 
@@ -110,20 +117,21 @@ enum inf_code inf_environment_check(const struct inf_environment *environment, c
 }
 
 enum inf_code inf_environment_set(struct inf_environment *environment, const char *name,
-                                  const char *value, const struct inf_flag **out_flag,
-                                  struct inf_error *err)
+                                  const char *value, enum inf_origin origin,
+                                  const struct inf_flag **out_flag, struct inf_error *err)
 {
     char wanted[INF_FLAG_WANTED_SIZE];
     struct inf_config next;
     const struct inf_flag *flag = NULL;
     INF_TRY(try_value(environment, name, value, &next, &flag, err));
     INF_TRY(apply_flag(environment, (enum inf_flag_id)(flag - inf_flags), &next, err));
-    // Write only this field, because other threads may read the other fields at the same time.
-    if (!inf_flag_parse(environment->config, flag, value, INF_ORIGIN_ADMIN, wanted))
+    // Write only this flag, because other threads may read other flags at the same time.
+    if (!inf_flag_parse(environment->config, flag, value, origin, wanted))
         return inf_fail(err, INF_INTERNAL, "flag '%s': read once, but not twice", flag->name);
     if (environment->log_writer != NULL)
         inf_log(inf_log_writer_log(environment->log_writer), INF_LOG_NOTICE,
-                "flag set name=%s value=\"%s\"", flag->name, inf_quote(value).text);
+                "flag set name=%s value=\"%s\" by=%s", flag->name, inf_quote(value).text,
+                inf_origin_name(origin));
     *out_flag = flag;
     return INF_OK;
 }

@@ -17,7 +17,10 @@ struct inf_environment {
     struct inf_host_info facts;
     struct inf_model_store *store;
     struct inf_log_writer *log_writer; // NULL: the log level cannot be changed
-    // Value of queue_requests_max at start, which can only be lowered afterwards.
+    // The configuration as it was last read from its sources, without values that the host or an
+    // admin chose. A reload applies only the flags whose sources changed.
+    struct inf_config sources;
+    // Value of the flag queue_requests_max at start. Afterwards the flag can only be lowered.
     uint32_t queue_requests_most;
 };
 
@@ -30,19 +33,20 @@ void inf_environment_init(struct inf_environment *environment,
 uint64_t inf_environment_most(const struct inf_environment *environment,
                               const struct inf_flag *flag) INF_ON_LOOP;
 
-// Fails if inf_environment_set() would refuse this value.
+// Fails if inf_environment_set() would refuse this value of the flag. Changes nothing.
 enum inf_code inf_environment_check(const struct inf_environment *environment, const char *name,
                                     const char *value,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Changes a flag. Every operation that starts afterwards uses the new value. *out_flag is set to
-// the flag.
+// Changes a flag; `origin` says who changes it. Every operation that starts afterwards uses the new
+// value. *out_flag is set to the flag.
 //
 // INF_NOT_FOUND     there is no such flag; the text names the most similar one.
 // INF_INVALID       (BAD_PARAMETER) the value is not allowed; the text says what is allowed.
 // INF_PRECONDITION  the flag is read at start only.
 enum inf_code inf_environment_set(struct inf_environment *environment, const char *name,
-                                  const char *value, const struct inf_flag **out_flag,
+                                  const char *value, enum inf_origin origin,
+                                  const struct inf_flag **out_flag,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 #endif

@@ -11,8 +11,8 @@
 #include "daemon/service/limits.h"
 #include "proto/core/utf8.h"
 
-// Adds a fact (a name and a value) to the answer. Empty values, and facts for which the answer has
-// no room, are left out.
+// Adds a fact (a name and a value) to the answer of the Environment method. Leaves out empty
+// values, and facts for which the answer has no room.
 INF_PRINTF(3, 4)
 static void add_fact(struct inf_service_environment *reply, const char *name, const char *format,
                      ...)
@@ -158,7 +158,8 @@ enum inf_code inf_service_flag_set(struct inf_service *service, struct inf_reque
     (void)request;
     const struct inf_flag *flag = NULL;
     INF_TRY(inf_service_change_flag(service, service->request.flag_set.name,
-                                    service->request.flag_set.value, &flag, &fault->err));
+                                    service->request.flag_set.value, INF_ORIGIN_ADMIN, &flag,
+                                    &fault->err));
     service->environment_reply.fact_count = service->environment_reply.flag_count = 0;
     add_flag(&service->environment_reply, service->options.environment->config, flag);
     fill_answer(service, answer);

@@ -16,6 +16,7 @@ inf_service_handler inf_service_server_metadata INF_ON_LOOP;
 inf_service_handler inf_service_server_status INF_ON_LOOP;
 inf_service_handler inf_service_device_list INF_ON_LOOP;
 inf_service_handler inf_service_memory_info INF_ON_LOOP;
+inf_service_handler inf_service_metrics INF_ON_LOOP;
 inf_service_handler inf_service_model_ready INF_ON_LOOP;
 inf_service_handler inf_service_model_metadata INF_ON_LOOP;
 inf_service_handler inf_service_model_infer INF_ON_LOOP;
@@ -25,6 +26,13 @@ inf_service_handler inf_service_session_close INF_ON_LOOP;
 inf_service_handler inf_service_repository_index INF_ON_LOOP;
 inf_service_handler inf_service_repository_load INF_ON_LOOP;
 inf_service_handler inf_service_repository_unload INF_ON_LOOP;
+
+inf_service_handler inf_service_request_list INF_ON_LOOP;
+inf_service_handler inf_service_client_list INF_ON_LOOP;
+inf_service_handler inf_service_request_cancel INF_ON_LOOP;
+inf_service_handler inf_service_client_disconnect INF_ON_LOOP;
+
+inf_service_handler inf_service_report INF_ON_LOOP;
 
 inf_service_handler inf_service_model_placement INF_ON_LOOP;
 inf_service_handler inf_service_model_place INF_ON_LOOP;

@@ -99,7 +99,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
 
     snprintf(job->id, sizeof job->id, "%s", infer->id);
     job->reply_bytes_max = request->reply_bytes_max;
-    job->accepted_ns = inf_clock_ns();
+    job->accepted_ns = job->served->used_ns = inf_clock_ns();
     job->queue_entry.user = request->uid;
     job->queue_entry.model = (uintptr_t)job->served;
     job->queue_entry.priority = translate_priority(infer->priority);
@@ -108,8 +108,8 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     return INF_OK;
 }
 
-// Sets up the job so that the worker sends the reply itself, unless the loop has work to do before
-// the reply, such as committing session tensors.
+// Lets the worker send the reply of this job itself, unless the loop has something to do before the
+// reply, such as committing session tensors.
 static void allow_direct_reply(const struct inf_service *service, struct inf_job *job,
                                const struct inf_request *request)
 {

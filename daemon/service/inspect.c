@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelInspect: starts an inspection of a model, with the inputs of the request if the request has
-// inputs.
+// Implements the ModelInspect method: starts an inspection of a model, with the input tensors of
+// the request if it has some.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,18 +41,22 @@ static enum inf_code copy_inputs(struct inf_service *service,
     struct inf_infer_request *infer = &service->request.infer_request;
     INF_TRY(inf_infer_request_resolve_inline(infer, request->data_bytes, &fault->err));
     inspection->given = infer->input_count > 0;
-    for (uint32_t i = 0; inspection->given && i < graph->input_count; i++) {
-        const struct inf_tensor_entry *found = NULL;
-        for (uint32_t k = 0; k < infer->input_count; k++)
-            if (strcmp(infer->inputs[k].name, graph->inputs[i].name) == 0)
-                found = &infer->inputs[k];
-        if (found == NULL)
+    for (uint32_t i = 0; i < infer->input_count; i++) {
+        const struct inf_tensor_entry *entry = &infer->inputs[i];
+        uint32_t index = inf_service_find_port(graph->inputs, graph->input_count, entry->name, i);
+        if (index == graph->input_count)
+            return inf_service_refuse_tensor("input", entry->name, graph->inputs,
+                                             graph->input_count, fault);
+        if (inspection->inputs[index] != NULL)
+            return inf_service_refuse_twice("input", entry->name, fault);
+        INF_TRY(inf_service_check_input(entry, &graph->values[graph->inputs[index].value], fault));
+        INF_TRY(copy_input(inspection, index, entry, request, fault));
+    }
+    for (uint32_t i = 0; inspection->given && i < graph->input_count; i++)
+        if (inspection->inputs[i] == NULL)
             return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_TENSOR_MISSING,
                                    "input '%s' is missing: give all of them, or none",
                                    graph->inputs[i].name);
-        INF_TRY(inf_service_check_input(found, &graph->values[graph->inputs[i].value], fault));
-        INF_TRY(copy_input(inspection, i, found, request, fault));
-    }
     return INF_OK;
 }
 

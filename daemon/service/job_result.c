@@ -10,6 +10,8 @@
 
 #include "backends/base/clock.h"
 #include "daemon/schedule/job_reply.h"
+#include "daemon/service/audit.h"
+#include "daemon/service/events.h"
 #include "daemon/service/session.h"
 
 // Starts a new race (a timing comparison of devices) for a model that became slower on its device.
@@ -21,19 +23,23 @@ static void watch_latency(struct inf_service *service, struct inf_job *job) INF_
     const struct inf_latency_watch_limits limits = {.factor = config->drift_factor,
                                                     .after_ns = (uint64_t)config->drift_after_ms *
                                                                 INF_NS_PER_MS};
-    // A race is possible only if the model is not pinned to its device and the placement has
-    // several candidates. If the prior chose without a race, there may be none.
+    // A race is possible only if the settings do not pin the model to a device and the placement
+    // has several candidates. A placement that the prior chose without a race may have only one.
     bool raceable =
         served->placement.source != INF_PLACE_PINNED &&
         (served->placement.source != INF_PLACE_RULE || strcmp(config->race, "always") == 0);
-    bool shared = job->result.batch_rows > INF_MAX(job->rows, 1u);
-    if (!raceable || job->device != served->device || shared ||
+    bool batched = job->result.batch_rows > INF_MAX(job->rows, 1u);
+    // Runs that share the cores with others are slower than a run alone, whatever the device does.
+    bool slowed = job->shared && inf_device_info(job->device)->kind == INF_DEVICE_CPU;
+    if (!raceable || job->device != served->device || batched || slowed ||
         job->precision != INF_PRECISION_AUTO ||
         !inf_latency_watch_note(&served->latency_watch, &limits, job->estimate_key,
                                 job->result.end_ns - job->result.begin_ns, inf_clock_ns()))
         return;
     struct inf_error err = {0};
     bool started = inf_model_store_race(service->options.store, served->name, &err) == INF_OK;
+    inf_service_add_model_event(service, "model_slower", served,
+                                started ? "its devices are compared again" : "");
     inf_log(
         service->options.log, INF_LOG_NOTICE,
         "model drifted name=%s device=%s best_us=%" PRIu64 " median_us=%" PRIu64 " race_started=%s",
@@ -59,10 +65,12 @@ static void demote_after_bad_results(struct inf_service *service,
     inf_log(service->options.log, INF_LOG_WARNING, "model demoted name=%s reason=\"%s\"",
             served->name, why);
     inf_model_store_demote(service->options.store, served, why);
+    inf_service_add_model_event(service, "model_demoted", served, why);
 }
 
 void inf_service_note_job(struct inf_service *service, struct inf_job *job)
 {
+    inf_service_log_inference(service->options.log, job);
     atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
     watch_latency(service, job);
     demote_after_bad_results(service, job->served);
@@ -80,6 +88,7 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
                                      struct inf_answer *answer, struct inf_fault *fault)
 {
     if (job->result.fault.err.code != INF_OK) {
+        inf_service_log_inference(service->options.log, job);
         *fault = job->result.fault;
         inf_fault_model(fault, job->served->name, job->served->version);
         return fault->err.code;

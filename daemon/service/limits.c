@@ -34,7 +34,7 @@ static uint64_t read_limit(const struct inf_config *config, const struct inf_fla
     return flag->type == INF_FLAG_U32 ? *(const uint32_t *)field : *(const uint64_t *)field;
 }
 
-// --- updating parts that keep copies of limits ---
+// --- updating modules that keep copies of limits ---
 
 void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF_QUOTA_KIND_COUNT])
 {
@@ -43,9 +43,16 @@ void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF
     most[INF_QUOTA_REQUEST_BYTES] = config->request_bytes_per_uid_max;
     most[INF_QUOTA_REGIONS] = config->regions_per_uid_max;
     most[INF_QUOTA_REGION_BYTES] = config->region_bytes_per_uid_max;
+    most[INF_QUOTA_FILLED_BYTES] = config->region_alloc_bytes_per_uid_max;
     most[INF_QUOTA_SESSION_BYTES] = config->session_bytes_per_uid_max;
     most[INF_QUOTA_FDS] = config->fds_per_uid_max;
     most[INF_QUOTA_DEVICE_MS] = config->device_ms_per_uid_max;
+}
+
+struct inf_run_limits inf_service_run_limits(const struct inf_config *config)
+{
+    return (struct inf_run_limits){.limit_ms = config->run_limit_ms,
+                                   .grace_ms = config->run_grace_ms};
 }
 
 static void apply_limits(struct inf_service *service) INF_ON_LOOP
@@ -57,15 +64,16 @@ static void apply_limits(struct inf_service *service) INF_ON_LOOP
         inf_quota_set_most(service->options.quota, (enum inf_quota_kind)kind, most[kind]);
     inf_scheduler_set_limits(service->scheduler, config->queue_requests_max,
                              config->queue_bytes_max);
+    const struct inf_run_limits run_limits = inf_service_run_limits(config);
+    inf_scheduler_set_run_limits(service->scheduler, &run_limits);
 }
 
 enum inf_code inf_service_change_flag(struct inf_service *service, const char *name,
-                                      const char *value, const struct inf_flag **out_flag,
-                                      struct inf_error *err)
+                                      const char *value, enum inf_origin origin,
+                                      const struct inf_flag **out_flag, struct inf_error *err)
 {
-    INF_TRY(inf_environment_set(service->options.environment, name, value, out_flag, err));
-    if (is_limit(*out_flag))
-        apply_limits(service);
+    INF_TRY(inf_environment_set(service->options.environment, name, value, origin, out_flag, err));
+    apply_limits(service);
     return INF_OK;
 }
 
@@ -117,8 +125,8 @@ enum inf_code inf_service_server_limits(struct inf_service *service, struct inf_
         char text[NUMBER_SIZE];
         const struct inf_flag *flag;
         INF_TRY(inf_service_change_flag(service, wanted->entries[i].name,
-                                        print_number(wanted->entries[i].value, text), &flag,
-                                        &fault->err));
+                                        print_number(wanted->entries[i].value, text),
+                                        INF_ORIGIN_ADMIN, &flag, &fault->err));
     }
     fill_reply(service->options.environment, &service->reply.limit_list);
     answer->kind = INF_MESSAGE_LIMITS_REPLY;

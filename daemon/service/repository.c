@@ -3,12 +3,14 @@
 // Also implements the calls that wait for jobs of the store.
 #include <stdlib.h>
 
+#include "backends/base/clock.h"
+#include "daemon/service/events.h"
 #include "daemon/service/handlers.h"
 #include "daemon/service/load_call.h"
 
 static const char *const state_names[] = {
-    [INF_MODEL_LOADING] = "LOADING",
-    [INF_MODEL_READY] = "READY",
+    [INF_MODEL_LOADING] = "LOADING",    [INF_MODEL_WARMING] = "WARMING",
+    [INF_MODEL_READY] = "READY",        [INF_MODEL_IDLE] = "IDLE",
     [INF_MODEL_FAILED] = "UNAVAILABLE",
 };
 
@@ -34,6 +36,7 @@ enum inf_code inf_service_repository_index(struct inf_service *service, struct i
             .memory_bytes = row->memory_bytes,
             .requests = row->requests,
             .macs = row->macs,
+            .labels = row->labels,
         };
     }
     service->reply.model_index =
@@ -51,7 +54,8 @@ enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_lo
         return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a load");
     load->call.kind = INF_CALL_LOAD;
-    // A token of 0 marks loads that the daemon itself starts, so clients get numbers from 1.
+    load->accepted_ns = inf_clock_ns();
+    // Token 0 marks loads that the daemon itself starts, so the loads of clients count from 1.
     load->token = service->last_token + 1;
     enum inf_code code = start(service, load->token, &fault->err);
     if (code != INF_OK) {
@@ -69,16 +73,26 @@ static enum inf_code start_loading(struct inf_service *service, uint64_t token,
                                    struct inf_error *err) INF_ON_LOOP
 {
     const struct inf_model_request *model = &service->request.model;
-    const struct inf_load_request order = {
-        .name = model->name, .path = model->path, .device = model->device, .token = token};
+    const int directory_fd = service->load_directory_fd;
+    bool has_directory = directory_fd >= 0;
+    if (has_directory ? model->path[0] != '\0' : model->file[0] != '\0')
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "load of model '%.64s': wanted a path, or a file name with the "
+                               "descriptor of its directory, not both",
+                               model->name);
+    const struct inf_load_request order = {.name = model->name,
+                                           .path = has_directory ? model->file : model->path,
+                                           .directory_fd = has_directory ? &directory_fd : NULL,
+                                           .device = model->device,
+                                           .token = token};
     return inf_model_store_load(service->options.store, &order, err);
 }
 
 enum inf_code inf_service_repository_load(struct inf_service *service, struct inf_request *request,
                                           struct inf_answer *answer, struct inf_fault *fault)
 {
-    (void)request;
     inf_fault_model(fault, service->request.model.name, NULL);
+    service->load_directory_fd = request->directory_fd;
     return inf_service_begin_load(service, start_loading, answer, fault);
 }
 
@@ -107,6 +121,11 @@ bool inf_service_next_load(struct inf_service *service, struct inf_load_event *e
 {
     if (!inf_model_store_next_event(service->options.store, event))
         return false;
+    if (event->final)
+        inf_service_watch_models(service);
+    // The scan of the repository is a job without a model.
+    if (event->final && event->name[0] != '\0')
+        inf_metrics_count_load(service->metrics, event->err.code == INF_OK);
     struct inf_load *load = service->loads;
     while (load != NULL && load->token != event->token)
         load = load->next;

@@ -3,6 +3,7 @@
 // they use the scheduler, the model store or a handler.
 #include "daemon/service/service.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,9 +11,12 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "daemon/service/audit.h"
+#include "daemon/service/events.h"
 #include "daemon/service/handlers.h"
 #include "daemon/service/infer.h"
 #include "daemon/service/job_result.h"
+#include "daemon/service/limits.h"
 #include "daemon/service/load_call.h"
 #include "daemon/service/run_options.h"
 #include "daemon/service/state.h"
@@ -21,7 +25,7 @@
 struct method {
     uint16_t number;
     enum inf_message_kind request_kind;
-    bool admin; // the method is for admins only
+    bool admin; // only admins may call the method
     inf_service_handler *handle;
 };
 
@@ -41,7 +45,13 @@ static const struct method methods[] = {
     {INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, false, inf_service_device_list},
     {INF_METHOD_SERVER_STATUS, INF_MESSAGE_EMPTY, false, inf_service_server_status},
     {INF_METHOD_MEMORY_INFO, INF_MESSAGE_EMPTY, false, inf_service_memory_info},
-    {INF_METHOD_SERVER_LIMITS, INF_MESSAGE_LIMITS_REQUEST, true, inf_service_server_limits},
+    {INF_METHOD_METRICS, INF_MESSAGE_METRICS_REQUEST, false, inf_service_metrics},
+    {INF_METHOD_REQUEST_LIST, INF_MESSAGE_EMPTY, false, inf_service_request_list},
+    {INF_METHOD_CLIENT_LIST, INF_MESSAGE_EMPTY, false, inf_service_client_list},
+    {INF_METHOD_REQUEST_CANCEL, INF_MESSAGE_CLIENT_TARGET, false, inf_service_request_cancel},
+    {INF_METHOD_CLIENT_DISCONNECT, INF_MESSAGE_CLIENT_TARGET, false, inf_service_client_disconnect},
+    {INF_METHOD_REPORT, INF_MESSAGE_REPORT_REQUEST, false, inf_service_report},
+    {INF_METHOD_SERVER_LIMITS, INF_MESSAGE_LIMITS_REQUEST, false, inf_service_server_limits},
     {INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, false, inf_service_session_open},
     {INF_METHOD_SESSION_CLOSE, INF_MESSAGE_SESSION_CLOSE, false, inf_service_session_close},
 
@@ -66,6 +76,12 @@ static enum inf_code init_service(struct inf_service *service,
     if (service->statm_fd < 0)
         return inf_fail(err, INF_EXHAUSTED, "statm: %s", strerror(errno));
     INF_TRY(inf_scratch_create(&service->scratch, err));
+    INF_TRY(inf_metrics_create(&service->metrics, err));
+    INF_TRY(inf_slow_log_create(&service->slow_log, err));
+    INF_TRY(inf_event_log_create(&service->event_log, err));
+    service->watched_models = calloc(INF_SERVICE_MODELS_MAX, sizeof *service->watched_models);
+    if (service->watched_models == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for lists of models");
     const struct inf_shadow_options shadow = {
         .reference = options->devices->devices[options->devices->count - 1],
         .idle_gate = inf_model_store_idle_gate(options->store),
@@ -78,16 +94,22 @@ static enum inf_code init_service(struct inf_service *service,
         .idle_gate = inf_model_store_idle_gate(options->store),
         .queue_requests_max = options->environment->config->queue_requests_max,
         .queue_bytes_max = options->environment->config->queue_bytes_max,
+        .run_limits = inf_service_run_limits(options->environment->config),
+        .log = options->log,
     };
     return inf_scheduler_create(&service->scheduler, &scheduler, err);
 }
 
-// Frees the members that any thread may free, that is, not only the event loop.
+// Frees the members that need not be freed on the event loop.
 static void free_service(struct inf_service *service)
 {
     inf_scheduler_destroy(&service->scheduler);
     inf_shadow_destroy(&service->shadow);
     inf_scratch_destroy(&service->scratch);
+    inf_metrics_destroy(&service->metrics);
+    inf_slow_log_destroy(&service->slow_log);
+    inf_event_log_destroy(&service->event_log);
+    free(service->watched_models);
     if (service->statm_fd >= 0)
         close(service->statm_fd);
     free(service->model_entries);
@@ -120,6 +142,7 @@ void inf_service_destroy(struct inf_service **service)
         inf_service_release(*service, call);
     while ((*service)->loads != NULL)
         inf_service_release_load(*service, (*service)->loads);
+    assert((*service)->event_waits == NULL);
     while ((*service)->unused_jobs != NULL) {
         call = (*service)->unused_jobs;
         (*service)->unused_jobs = call->next;
@@ -132,6 +155,7 @@ void inf_service_destroy(struct inf_service **service)
 void inf_service_drain(struct inf_service *service)
 {
     service->draining = true;
+    inf_service_add_event(service, &(struct inf_event){.kind = "draining"});
 }
 
 #define LOADING_RETRY_MS 50
@@ -144,17 +168,28 @@ static const struct method *find_method(uint16_t number)
     return NULL;
 }
 
-enum inf_code inf_service_handle(struct inf_service *service, struct inf_request *request,
-                                 struct inf_answer *answer, struct inf_fault *fault)
+// Returns true if the decoded request needs an admin. Every client may read the limits and the
+// flags, but only an admin may change them.
+static bool needs_admin(const struct method *method, const union inf_message *message)
 {
-    const struct method *method = find_method(request->method);
-    if (method == NULL)
-        return inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_METHOD,
-                               "method %u is not known here", request->method);
+    bool sets_limits = method->number == INF_METHOD_SERVER_LIMITS && message->limit_list.count > 0;
+    return method->admin || sets_limits;
+}
+
+static enum inf_code refuse_role(const struct inf_request *request, struct inf_error *err)
+{
+    return inf_fail_reason(err, INF_DENIED, INF_REASON_ROLE,
+                           "%s is for admins: use the admin socket",
+                           inf_method_name(request->method));
+}
+
+// Decodes a request and passes it to the handler of its method.
+static enum inf_code handle_method(struct inf_service *service, const struct method *method,
+                                   struct inf_request *request, struct inf_answer *answer,
+                                   struct inf_fault *fault) INF_ON_LOOP
+{
     if (method->admin && !request->admin)
-        return inf_fail_reason(&fault->err, INF_DENIED, INF_REASON_ROLE,
-                               "%s is for admins: use the admin socket",
-                               inf_method_name(request->method));
+        return refuse_role(request, &fault->err);
     if (request->data_bytes != 0 && method->request_kind != INF_MESSAGE_INFER_REQUEST)
         return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
                                "%s takes no data, %u bytes came", inf_method_name(request->method),
@@ -162,7 +197,28 @@ enum inf_code inf_service_handle(struct inf_service *service, struct inf_request
     INF_TRY(inf_message_decode(&service->request, method->request_kind, request->meta,
                                service->scratch, &fault->err));
     *answer = (struct inf_answer){.kind = INF_MESSAGE_EMPTY, .message = &service->reply};
+    bool act = needs_admin(method, &service->request);
+    if (act && !request->admin)
+        return refuse_role(request, &fault->err);
     enum inf_code code = method->handle(service, request, answer, fault);
+    if (act)
+        inf_service_watch_models(service);
+    if (act)
+        inf_service_log_act(service->options.log, request, method->request_kind, &service->request,
+                            &fault->err, answer->call != NULL);
+    return code;
+}
+
+enum inf_code inf_service_handle(struct inf_service *service, struct inf_request *request,
+                                 struct inf_answer *answer, struct inf_fault *fault)
+{
+    const struct method *method = find_method(request->method);
+    enum inf_code code = method != NULL
+                             ? handle_method(service, method, request, answer, fault)
+                             : inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_METHOD,
+                                               "method %u is not known here", request->method);
+    if (code != INF_OK)
+        inf_service_log_refusal(service->options.log, request, &fault->err);
     // Suggest to try again after LOADING_RETRY_MS. The time of a load is not known, and trying
     // again is cheap.
     if (code == INF_UNAVAILABLE && fault->err.reason == INF_REASON_LOADING)
@@ -175,8 +231,8 @@ bool inf_service_withdraw(struct inf_service *service, struct inf_call *call)
     if (call->kind == INF_CALL_INFER &&
         !inf_scheduler_withdraw(service->scheduler, (struct inf_job *)call))
         return false;
-    // Only the call ends. The load continues, because the model belongs to the daemon and not to
-    // the client.
+    // Only the client's call ends. The load continues, because the model belongs to the daemon
+    // and not to the client.
     inf_service_release(service, call);
     return true;
 }
@@ -240,8 +296,10 @@ void inf_service_release(struct inf_service *service, struct inf_call *call)
 {
     if (call->kind == INF_CALL_INFER)
         inf_service_release_job(service, (struct inf_job *)call);
-    else
+    else if (call->kind == INF_CALL_LOAD)
         inf_service_release_load(service, (struct inf_load *)call);
+    else
+        inf_service_release_wait(service, (struct inf_event_wait *)call);
 }
 
 int inf_service_timer_fd(const struct inf_service *service)
@@ -260,7 +318,7 @@ int inf_service_load_fd(const struct inf_service *service)
     return inf_model_store_fd(service->options.store);
 }
 
-uint64_t inf_service_longest_run_ns(struct inf_service *service)
+bool inf_service_is_stuck(struct inf_service *service)
 {
-    return inf_scheduler_longest_run_ns(service->scheduler);
+    return inf_scheduler_is_stuck(service->scheduler);
 }

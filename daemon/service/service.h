@@ -21,7 +21,7 @@
 struct inf_reply_writer;
 struct inf_service;
 
-// All objects that the pointers refer to outlive the service.
+// What the service needs from the daemon. All objects that the pointers refer to outlive it.
 struct inf_service_options {
     struct inf_model_store *store;
     struct inf_environment *environment;
@@ -37,8 +37,7 @@ struct inf_service_options {
     void *context;
 };
 
-// Fills an array, indexed by the kind of resource, with the limits of one user from the
-// configuration.
+// Writes the limits of one user from the configuration to an array indexed by enum inf_quota_kind.
 void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF_QUOTA_KIND_COUNT]);
 
 // Creates the service and starts the workers. The caller destroys *out_service.
@@ -53,53 +52,63 @@ void inf_service_destroy(struct inf_service **service) INF_ON_LOOP;
 // Marks the server as draining: the status reports it, and ServerReady answers false.
 void inf_service_drain(struct inf_service *service) INF_ON_LOOP;
 
+// Applies a configuration that was read again: changes the live flags whose values in the sources
+// changed since the last reading, and logs the other changed flags, which need a restart.
+void inf_service_apply_config(struct inf_service *service,
+                              const struct inf_config *next) INF_ON_LOOP;
+
 // A request as it was received from a client.
 struct inf_request {
     uint16_t method;
     struct inf_span meta;
-    uint8_t *data; // a buffer of the pool; a handler that takes the buffer over sets this to NULL
+    uint8_t *data; // a pool buffer; a handler that takes ownership of the buffer sets this to NULL
     uint32_t data_bytes;
+    int directory_fd; // descriptor that came with the frame, owned by the caller; -1: none
     struct inf_region_table *regions;
     struct inf_session_table *sessions;
     uint32_t uid;                    // user id of the client
-    bool admin;                      // the client is an admin
-    uint32_t reply_bytes_max;        // limit of the reply's data segment
-    struct inf_reply_writer *writer; // for a direct reply; NULL: the loop replies
+    int32_t pid;                     // process id of the client when it connected
+    bool admin;                      // true: the client is an admin
+    uint32_t reply_bytes_max;        // the most bytes in the data segment of the reply
+    struct inf_reply_writer *writer; // lets a worker write the reply; NULL: the loop replies
+    uint64_t client_id;              // number of the connection that sent the request
     uint64_t stream_id;
-    uint32_t frame_bytes_max; // limit of the data segment of one frame
+    uint32_t frame_bytes_max; // the most bytes in the data segment of one frame
 };
 
 // The result of a request: a message to be sent now, or a call.
 struct inf_answer {
     enum inf_message_kind kind;
-    const union inf_message
-        *message;  // owned by the service; valid until the next call of a function of the service
-    uint8_t *data; // a buffer of the pool, now owned by the caller; NULL: none
+    // Message to be sent; owned by the service and valid until the next call of one of its
+    // functions.
+    const union inf_message *message;
+    uint8_t *data; // data of the reply, in a pool buffer that the caller owns; NULL: none
     size_t data_bytes, data_capacity;
     uint64_t order_key; // order key of the request, set on failure too; 0: none
-    struct inf_call
-        *call; // not NULL: the answer comes later; the caller fills in the members of the call
+    // If not NULL, the answer comes later, and the caller fills in the members of the call.
+    struct inf_call *call;
 };
 
-// Handles a request. On failure `fault` holds the error.
+// Handles a request and fills *answer. On failure `fault` holds the error.
 enum inf_code inf_service_handle(struct inf_service *service, struct inf_request *request,
                                  struct inf_answer *answer,
                                  struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
 // Withdraws a call whose answer is not wanted. Returns true if the call is over and freed. Returns
-// false if a worker has it; then inf_service_next_finished() returns the call later.
+// false if a worker runs it; then inf_service_next_finished() returns the call later.
 bool inf_service_withdraw(struct inf_service *service,
                           struct inf_call *call) INF_NODISCARD INF_ON_LOOP;
 
-// Returns a descriptor that becomes readable when an inference is done and none was waiting. The
-// loop must watch it edge-triggered, and call inf_service_next_finished() until NULL.
+// Returns a descriptor that becomes readable when an inference is done and the loop has taken all
+// earlier ones. The loop must watch it edge-triggered, and then call inf_service_next_finished()
+// until it returns NULL.
 int inf_service_finished_fd(const struct inf_service *service);
 // Returns the next call that is done, which the caller must release; NULL if there is none.
 struct inf_call *inf_service_next_finished(struct inf_service *service) INF_ON_LOOP;
 // Returns true if the loop should poll for calls that are done instead of sleeping.
 bool inf_service_poll(struct inf_service *service) INF_ON_LOOP;
 // Ends polling until the next inference, because another thread needs the processor of the loop.
-// Returns true if a call was done without an announcement.
+// Returns true if a call became done meanwhile without making inf_service_finished_fd() readable.
 bool inf_service_stop_polling(struct inf_service *service) INF_ON_LOOP;
 // Returns true if no inference is queued or running.
 bool inf_service_idle(const struct inf_service *service) INF_ON_LOOP;
@@ -119,27 +128,60 @@ void inf_service_note_answered(struct inf_service *service, struct inf_call *cal
 // Frees a call that is done.
 void inf_service_release(struct inf_service *service, struct inf_call *call) INF_ON_LOOP;
 
-// Returns a descriptor that is readable while a deadline may have passed. Call
-// inf_service_next_expired() until NULL.
+// --- counting how requests end, for the metrics ---
+
+// A request whose end is to be counted. A call may be freed before its end is known, so that this
+// is made first. Requests that are no inferences are not counted.
+struct inf_request_end {
+    bool counted; // the request is an inference
+    uint32_t series;
+    uint32_t uid;
+};
+
+// Returns what is to be counted about a call that is not freed yet.
+struct inf_request_end inf_service_end_of(struct inf_service *service,
+                                          const struct inf_call *call) INF_ON_LOOP;
+
+// Counts a call that has failed or was ended with this error.
+void inf_service_count_failure(struct inf_service *service, const struct inf_request_end *end,
+                               const struct inf_error *err) INF_ON_LOOP;
+
+// Counts a request of user `uid` that failed without becoming a call. The model that `fault` names
+// is counted only if it is served, so that clients cannot invent names.
+void inf_service_count_refusal(struct inf_service *service, uint16_t method, uint32_t uid,
+                               const struct inf_fault *fault) INF_ON_LOOP;
+
+// Counts an inference that was answered with its result.
+void inf_service_count_answer(struct inf_service *service, const struct inf_call *call) INF_ON_LOOP;
+
+// Returns a descriptor that is readable while a deadline may have passed. Then the loop must call
+// inf_service_next_expired() until it returns NULL.
 int inf_service_timer_fd(const struct inf_service *service);
 // Returns the next call whose deadline passed; NULL if there is none. The caller must withdraw the
 // call.
 struct inf_call *inf_service_next_expired(struct inf_service *service) INF_ON_LOOP;
 
-// Returns a descriptor that is readable while events of loads are queued. Call
-// inf_service_next_load() until false.
+// Returns a descriptor that is readable while events of loads are queued. Then the loop must call
+// inf_service_next_load() until it returns false.
 int inf_service_load_fd(const struct inf_service *service);
 // Takes the next event of a load. *call is the call that waits for the load, or NULL. After a final
 // event the call is done, and the caller must release it.
 bool inf_service_next_load(struct inf_service *service, struct inf_load_event *event,
                            struct inf_call **call) INF_NODISCARD INF_ON_LOOP;
-// Makes the answer for a load event: progress, or the final reply.
+// Makes the answer to the client from a load event: a progress report, or the final reply.
 enum inf_code inf_service_load_result(struct inf_service *service,
                                       const struct inf_load_event *event, struct inf_answer *answer,
                                       struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Returns how long the longest current run has taken so far, in nanoseconds; 0 if every worker is
-// idle.
-uint64_t inf_service_longest_run_ns(struct inf_service *service) INF_ON_LOOP;
+// Returns a call that waited for an event and for which an event was added; NULL if there is none.
+// The caller must unlink the call, answer it with inf_service_wait_result(), and release it.
+struct inf_call *inf_service_next_wait(struct inf_service *service) INF_ON_LOOP;
+// Makes the answer of a call that inf_service_next_wait() returned.
+enum inf_code inf_service_wait_result(struct inf_service *service, const struct inf_call *call,
+                                      struct inf_answer *answer,
+                                      struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// Returns true if a run has neither ended nor reacted to its cancellation.
+bool inf_service_is_stuck(struct inf_service *service) INF_ON_LOOP;
 
 #endif

@@ -11,8 +11,8 @@
 #include "daemon/service/session.h"
 #include "daemon/service/tensor_check.h"
 
-// Finds the state pairs of the model that a session is opened for. *out_served is a reference, even
-// on failure; the names of the pairs point into it.
+// Finds the state pairs of the model that a session is opened for. *out_served is a reference to
+// the model, even on failure; the names of the pairs point into the model.
 static enum inf_code find_state_pairs(struct inf_service *service,
                                       struct inf_session_message *message,
                                       struct inf_served **out_served,
@@ -73,7 +73,7 @@ static void keep_output(struct inf_job *job, uint32_t port, uint32_t tensor)
 {
     struct inf_job_output *output = &job->outputs[port];
     output->wanted = true;
-    output->kept = &job->session->tensors[tensor].next;
+    output->kept = &job->session->tensors[tensor]->next;
     job->kept_outputs[job->kept_output_count++] =
         (struct inf_session_port){(uint8_t)port, (uint8_t)tensor};
 }
@@ -115,18 +115,19 @@ static enum inf_code join_named_tensors(struct inf_job *job, const struct inf_gr
     return INF_OK;
 }
 
-// Binds a state pair of the session. If the model does not have the pair's output or input, nothing
-// is bound.
+// Binds the output and the input of a state pair to its session tensor. If the model does not have
+// them, does nothing. Bit i of *taken is set if input i has a tensor already, which it keeps.
 static void join_pair(struct inf_job *job, const struct inf_graph *graph, uint32_t tensor,
-                      bool all_outputs, uint64_t taken)
+                      bool all_outputs, uint64_t *taken)
 {
-    const struct inf_session_tensor *pair = &job->session->tensors[tensor];
+    const struct inf_session_tensor *pair = job->session->tensors[tensor];
     uint32_t input = inf_service_find_port(graph->inputs, graph->input_count, pair->name, 0);
     uint32_t output = inf_service_find_port(graph->outputs, graph->output_count, pair->output, 0);
     if (input == graph->input_count || output == graph->output_count)
         return;
-    if ((taken >> input & 1) == 0)
+    if ((*taken >> input & 1) == 0)
         bind_kept_input(job, input, tensor);
+    *taken |= (uint64_t)1 << input;
     if (job->outputs[output].kept != NULL || is_tensor_kept(job, tensor))
         return;
     keep_output(job, output, tensor);
@@ -146,19 +147,20 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
     for (uint32_t i = 0; i < job->kept_input_count; i++)
         given |= (uint64_t)1 << job->kept_inputs[i].port;
     for (uint32_t i = 0; i < session->tensor_count; i++)
-        if (session->tensors[i].output != NULL)
-            join_pair(job, graph, i, infer->output_count == 0, given);
+        if (session->tensors[i]->output != NULL)
+            join_pair(job, graph, i, infer->output_count == 0, &given);
     return INF_OK;
 }
 
-// Reads an input from the session. Called when the earlier requests of the session are done.
+// Binds an input to the present value of a session tensor. Called when the earlier requests of the
+// session are done.
 static enum inf_code bind_session_input(struct inf_job *job, const struct inf_session_port *port,
                                         struct inf_fault *fault) INF_ON_LOOP
 {
     const struct inf_graph *graph = inf_model_graph(job->served->model);
     const struct inf_port *input = &graph->inputs[port->port];
     const struct inf_value *value = &graph->values[input->value];
-    struct inf_session_tensor *tensor = &job->session->tensors[port->tensor];
+    struct inf_session_tensor *tensor = job->session->tensors[port->tensor];
     enum inf_code code = INF_OK;
     if (!tensor->present)
         code = inf_session_init_tensor(job->session, port->tensor, value->dtype, &value->shape,

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the service, for the files of this folder only.
+// The fields of the service. Only the files of this folder and of report/ include this header.
 #ifndef INF_DAEMON_SERVICE_STATE_H
 #define INF_DAEMON_SERVICE_STATE_H
 
+#include "daemon/observe/event_log.h"
+#include "daemon/observe/metrics.h"
+#include "daemon/observe/slow_log.h"
 #include "daemon/schedule/job.h"
 #include "daemon/schedule/scheduler.h"
 #include "daemon/schedule/shadow.h"
+#include "daemon/service/activity.h"
 #include "daemon/service/service.h"
 
-// The highest number of models in one answer; about this number fits into the metadata of a frame.
+// The most models in one answer; about this number fits into the metadata of a frame.
 #define INF_SERVICE_MODELS_MAX 512
 
-// The highest number of facts (lines of name and value) in one answer about the environment.
+// The most facts (lines of name and value) in one answer of the Environment method.
 #define INF_SERVICE_FACTS 192
 
-// Buffer size for the precisions of a device as text.
+// Buffer size for the names of the precisions of a device, such as "fp32,fp16".
 #define INF_SERVICE_PRECISIONS_TEXT 32
 
 // Memory for an answer of the Environment method.
@@ -32,8 +36,19 @@ struct inf_service_environment {
 // inspection.
 struct inf_load {
     struct inf_call call;
-    uint64_t token; // token in the events of the job
+    uint64_t token; // number that every event of the job carries
+    uint64_t accepted_ns;
     struct inf_load *next;
+};
+
+// A Report request that waits for an event whose number is greater than `after`.
+struct inf_event_wait {
+    struct inf_call call;
+    uint64_t accepted_ns;
+    uint64_t after;
+    bool admin;
+    uint32_t reply_bytes_max;
+    struct inf_event_wait *next;
 };
 
 struct inf_service {
@@ -41,6 +56,14 @@ struct inf_service {
     struct inf_scheduler *scheduler;
     struct inf_shadow *shadow;
     struct inf_scratch *scratch;
+    struct inf_metrics *metrics;
+    struct inf_slow_log *slow_log;
+    struct inf_event_log *event_log;
+    struct inf_event_wait *event_waits; // requests that wait for an event
+    uint64_t waits_checked; // events up to this number answer no request in `event_waits`
+    // The list of models at the previous comparison (inf_service_watch_models()).
+    struct inf_model_row *watched_models;
+    uint32_t watched_model_count;
     bool draining;
     uint64_t started_ns;
     int statm_fd; // descriptor of /proc/self/statm
@@ -48,6 +71,7 @@ struct inf_service {
     struct inf_call *unused_jobs; // empty jobs for reuse, linked by call.next
     struct inf_load *loads;
     uint64_t last_token;
+    int load_directory_fd; // while a RepositoryModelLoad is handled: its descriptor; -1: none
     // Number of models that the daemon moved to fp32, because answers in a lower precision were not
     // finite.
     uint64_t models_demoted;
@@ -55,7 +79,7 @@ struct inf_service {
     // The decoded request that is being handled, and the message with its answer.
     union inf_message request;
     union inf_message reply;
-    struct inf_model_row *model_rows; // arrays of INF_SERVICE_MODELS_MAX elements
+    struct inf_model_row *model_rows; // array of INF_SERVICE_MODELS_MAX elements, for answers
     struct inf_model_index_entry *model_entries;
     struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
     char device_precisions[INF_REGISTRY_DEVICES][INF_SERVICE_PRECISIONS_TEXT];
@@ -67,6 +91,9 @@ struct inf_service {
     char setting_values[INF_MODEL_FLAG_COUNT][INF_CONFIG_TEXT];
     char setting_wanted[INF_MODEL_FLAG_COUNT][INF_FLAG_WANTED_SIZE];
     struct inf_service_environment environment_reply;
+    struct inf_activity activity; // memory for the answers of RequestList and ClientList
+    const struct inf_client_directory *directory;
+    void *directory_context;
     // While a ModelInspect request is being handled, the inspection that it asks for; otherwise
     // NULL.
     struct inf_inspect_request *inspection;

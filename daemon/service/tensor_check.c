@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the tensors of a request against the inputs and outputs of its model, and words the
-// errors.
+// Checks the tensors of a request against the inputs and outputs of its model, and writes the error
+// texts.
 #include "daemon/service/tensor_check.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "proto/core/tensor_name.h"
 
 uint32_t inf_service_find_port(const struct inf_port *ports, uint32_t count, const char *name,
                                uint32_t guess)
 {
     if (guess < count && strcmp(ports[guess].name, name) == 0)
         return guess;
-    for (uint32_t i = 0; i < count; i++)
-        if (strcmp(ports[i].name, name) == 0)
-            return i;
-    return count;
+    return inf_tensor_names_find(INF_TENSOR_NAMES(ports, count), name, strlen(name));
 }
 
 const char *inf_service_describe_value(const struct inf_value *value,
@@ -39,6 +38,13 @@ enum inf_code inf_service_refuse_tensor(const char *what, const char *name,
     inf_fault_tensor(fault, name, NULL, NULL);
     return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_TENSOR_UNKNOWN,
                            "%s '%s': the model has no such %s; it has %s", what, name, what, names);
+}
+
+enum inf_code inf_service_refuse_twice(const char *what, const char *name, struct inf_fault *fault)
+{
+    inf_fault_tensor(fault, name, NULL, NULL);
+    return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                           "%s '%s' is named twice, with and without ':0'", what, name);
 }
 
 enum inf_code inf_service_check_input(const struct inf_tensor_entry *entry,

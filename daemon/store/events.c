@@ -1,30 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the messages of the loader, and updates the table of models accordingly. If the entry of a
-// message was removed or replaced meanwhile, its generation differs; then the message is only
-// counted.
+// Takes the messages of the loader, and updates the table of models accordingly. If the table entry
+// that a message is about was removed or replaced since the job was submitted, its generation
+// differs; then only the count of pending jobs changes.
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "backends/base/clock.h"
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
-// Starts loading the models that a scan found. Settings that an admin gave for a served model are
-// kept.
+// Starts a load of the version that an entry is for; the loader skips it if the files are
+// unchanged. Settings that an admin gave for a served model are kept.
+static void refresh_entry(struct inf_model_store *store, struct inf_model_entry *entry) INF_ON_LOOP
+{
+    struct inf_store_load load = {.if_changed = true};
+    inf_model_config_init(&load.config);
+    if (entry->served != NULL)
+        inf_model_config_take_asked(&load.config, &entry->served->config);
+    struct inf_error err = {0};
+    if (inf_store_submit_load(store, entry, &load, &err) != INF_OK)
+        snprintf(entry->reason, sizeof entry->reason, "%.255s", err.text);
+}
+
+void inf_model_store_refresh(struct inf_model_store *store, const char *name, bool only_known)
+{
+    if (only_known && inf_model_table_find(&store->table, name, "") == NULL)
+        return;
+    struct inf_model_entry *entry = inf_model_table_obtain(&store->table, name, "");
+    if (entry != NULL)
+        refresh_entry(store, entry);
+}
+
+// Starts loading the models that a scan found.
 static void load_found(struct inf_model_store *store,
                        const struct inf_model_names *names) INF_ON_LOOP
 {
-    for (uint32_t i = 0; names != NULL && i < names->count; i++) {
-        struct inf_model_entry *entry = inf_model_table_obtain(&store->table, names->names[i]);
-        if (entry == NULL)
-            return;
-        struct inf_store_load load = {.if_changed = true};
-        inf_model_config_init(&load.config);
-        if (entry->served != NULL)
-            inf_model_config_take_asked(&load.config, &entry->served->config);
-        struct inf_error err = {0};
-        if (inf_store_submit_load(store, entry, &load, &err) != INF_OK)
-            snprintf(entry->reason, sizeof entry->reason, "%.255s", err.text);
-    }
+    for (uint32_t i = 0; names != NULL && i < names->count; i++)
+        inf_model_store_refresh(store, names->names[i], false);
 }
 
 static void finish_scan(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -38,7 +51,7 @@ static void finish_scan(struct inf_model_store *store, struct inf_model_entry *e
     load_found(store, job->scan.names);
 }
 
-// Handles the end of a race (a timing comparison of devices). If the model already runs as the
+// Handles the end of a race (a timing comparison of devices). If the model already runs on the
 // winner of the race, the result is only saved. Otherwise the model is placed again.
 static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
@@ -69,17 +82,118 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
         job->race.decision = NULL;
 }
 
+static bool is_wanted(const struct inf_model_versions *versions, const char *version)
+{
+    for (uint32_t i = 0; i < versions->count; i++)
+        if (strcmp(versions->versions[i], version) == 0)
+            return true;
+    return false;
+}
+
+static bool has_label(const char *labels, const char *version)
+{
+    char names[INF_CONFIG_TEXT];
+    inf_version_labels_of(labels, version, names);
+    return names[0] != '\0';
+}
+
+static bool is_served(const struct inf_model_store *store, const struct inf_model_entry *model,
+                      const char *version)
+{
+    const struct inf_model_entry *pinned =
+        inf_model_table_find(&store->table, model->name, version);
+    return (model->served != NULL && strcmp(model->served->version, version) == 0) ||
+           (pinned != NULL && (pinned->served != NULL || pinned->idle));
+}
+
+// Replaces the labels of a model by those that its settings want, all together, if each version
+// with a wanted label is served or idle. If the model had no labels, replaces them in any case.
+static void move_labels(struct inf_model_store *store, struct inf_model_entry *model) INF_ON_LOOP
+{
+    const char *wanted = model->wanted.labels, *rest = wanted;
+    char version[INF_VERSION_TEXT];
+    if (strcmp(model->labels, wanted) == 0)
+        return;
+    while (model->labels[0] != '\0' && inf_version_labels_next(&rest, version))
+        if (!is_served(store, model, version)) {
+            if (model->reason[0] == '\0')
+                snprintf(model->reason, sizeof model->reason,
+                         "labels not moved: version %s is not served", version);
+            return;
+        }
+    inf_log(store->log, INF_LOG_NOTICE, "labels moved name=%s from=\"%s\" to=\"%s\"", model->name,
+            model->labels, wanted);
+    snprintf(model->labels, sizeof model->labels, "%s", wanted);
+    if (strncmp(model->reason, "labels not moved", strlen("labels not moved")) == 0)
+        model->reason[0] = '\0';
+}
+
+// Moves labels if that is possible. Then removes the entries of further versions that are neither
+// wanted nor labelled, or that the entry of the default version serves.
+static void settle_versions(struct inf_model_store *store,
+                            struct inf_model_entry *model) INF_ON_LOOP
+{
+    const char *present = model->served != NULL ? model->served->version : "";
+    char pin[INF_VERSION_TEXT] = "";
+    const struct inf_model_entry *entry;
+    move_labels(store, model);
+    while ((entry = inf_model_table_next_pin(&store->table, model->name, pin)) != NULL) {
+        snprintf(pin, sizeof pin, "%s", entry->pin);
+        if ((is_wanted(&model->wanted, pin) || has_label(model->labels, pin)) &&
+            strcmp(pin, present) != 0)
+            continue;
+        inf_log(store->log, INF_LOG_INFO, "version dropped name=%s version=%s", model->name, pin);
+        inf_model_table_remove(&store->table, model->name, pin);
+    }
+}
+
+// Called before another version becomes the default: moves the served version to an entry of its
+// own if it is wanted or has a label, so that it stays served.
+static void keep_version(struct inf_model_store *store, struct inf_model_entry *model,
+                         const struct inf_model_versions *versions) INF_ON_LOOP
+{
+    const char *version = model->served->version;
+    if (!is_wanted(versions, version) && !has_label(model->labels, version))
+        return;
+    struct inf_model_entry *entry = inf_model_table_obtain(&store->table, model->name, version);
+    if (entry == NULL || entry->served != NULL)
+        return;
+    entry->served = model->served;
+    model->served = NULL;
+}
+
+// Called when a load of the default version has ended: starts loading the further versions that are
+// to be served, and removes those that are not.
+static void sync_versions(struct inf_model_store *store, struct inf_model_entry *model,
+                          const struct inf_model_versions *versions) INF_ON_LOOP
+{
+    if (!versions->known)
+        return;
+    model->wanted = *versions;
+    // versions[0] is the default one. If its load failed, `model` can still serve an older version.
+    for (uint32_t i = 1; i < versions->count; i++) {
+        struct inf_model_entry *entry;
+        if (model->served != NULL && strcmp(versions->versions[i], model->served->version) == 0)
+            continue;
+        entry = inf_model_table_obtain(&store->table, model->name, versions->versions[i]);
+        if (entry != NULL && !entry->idle)
+            refresh_entry(store, entry);
+    }
+    settle_versions(store, model);
+}
+
 // Puts a loaded model into the table of models, in place of the version that was served before.
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
+    entry->idle = false;
     if (event->err.code != INF_OK) {
         snprintf(entry->reason, sizeof entry->reason, "%.255s", event->err.text);
         return;
     }
     entry->reason[0] = '\0';
-    // The job loaded no model, because the file is unchanged: the daemon goes on serving the old
-    // one.
+    // The job loaded no model, because the file is unchanged: the daemon goes on serving the
+    // present version.
     if (job->model.served == NULL)
         return;
     if (job->base != NULL && job->base != entry->served) {
@@ -90,7 +204,13 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     // If the model was only placed again, clients see the same model, so its counters continue.
     if (job->base != NULL)
         atomic_store(&job->model.served->request_count, atomic_load(&job->base->request_count));
+    if (entry->pin[0] == '\0' && entry->served != NULL &&
+        strcmp(entry->served->version, job->model.served->version) != 0)
+        keep_version(store, entry, &job->model.versions);
     inf_served_unref(&entry->served);
+    if (job->base == NULL)
+        entry->outside = job->model.path[0] != '\0' || job->model.directory_fd >= 0;
+    job->model.served->used_ns = inf_clock_ns();
     entry->served = job->model.served;
     job->model.served = NULL;
     // Submit a race. If there is no memory for it, the model stays on the device that the prior
@@ -116,11 +236,18 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
     if (job->kind != INF_LOAD_JOB_MODEL)
         return;
     replace_served(store, entry, job, event);
-    // Remove the row now. The admin who named the file has already received the error, and no later
-    // scan would remove the row, because the repository has no such model.
-    if (job->model.path[0] != '\0' && event->err.code != INF_OK && entry->served == NULL &&
-        entry->pending == 0)
-        inf_model_table_remove(&store->table, job->name);
+    // Remove the entry of a model that an admin tried to load by path. The admin has received the
+    // error, and no scan would remove the entry, because the repository has no such model.
+    bool outside = job->model.path[0] != '\0' || job->model.directory_fd >= 0;
+    if (outside && event->err.code != INF_OK && entry->served == NULL && entry->pending == 0) {
+        inf_model_table_remove(&store->table, job->name, job->pin);
+        return;
+    }
+    struct inf_model_entry *model = inf_model_table_find(&store->table, job->name, "");
+    if (entry == model)
+        sync_versions(store, entry, &job->model.versions);
+    else if (model != NULL)
+        settle_versions(store, model);
 }
 
 static const struct {
@@ -140,10 +267,11 @@ _Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS, "every kind of
 
 // Returns the table entry of the model that a message is about; NULL if the entry was removed or
 // replaced.
-static struct inf_model_entry *find_entry(const struct inf_model_store *store, const char *name,
+static struct inf_model_entry *find_entry(const struct inf_model_store *store,
+                                          const struct inf_load_event *event,
                                           const struct inf_load_job *job)
 {
-    struct inf_model_entry *entry = inf_model_table_find(&store->table, name);
+    struct inf_model_entry *entry = inf_model_table_find(&store->table, event->name, event->pin);
     return entry != NULL && (job == NULL || entry->generation == job->generation) ? entry : NULL;
 }
 
@@ -153,9 +281,12 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
     while ((message = inf_loader_receive(store->loader)) != NULL) {
         struct inf_load_job *job = message->job;
         *event = message->event;
-        message->event.rows = NULL; // *event owns the rows now
+        message->event.rows = NULL; // *event owns the report about nodes from now on
         bool internal = job != NULL && job_kinds[job->kind].internal;
-        struct inf_model_entry *entry = find_entry(store, event->name, job);
+        struct inf_model_entry *entry = find_entry(store, event, job);
+        if (entry != NULL && event->stage != NULL)
+            entry->warming =
+                strcmp(event->stage, "compile") == 0 || strcmp(event->stage, "warm-up") == 0;
         if (!internal && entry != NULL && event->rows == NULL)
             snprintf(entry->pending_version, sizeof entry->pending_version, "%s", event->version);
         if (job != NULL && job_kinds[job->kind].finish != NULL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the store, for the files of this folder only.
+// The fields of the model store. Only the files of this folder include this header.
 #ifndef INF_DAEMON_STORE_STATE_H
 #define INF_DAEMON_STORE_STATE_H
 
@@ -12,15 +12,20 @@ struct inf_model_store {
     // A second loader thread with low priority, which only runs races; its messages go through
     // `loader`.
     struct inf_loader *racer;
-    struct inf_idle_gate idle_gate; // open while no request is served
-    uint32_t races;                 // races that are queued or running
+    struct inf_arena_budget arena_budget; // bounds the executables that requests make
+    struct inf_idle_gate idle_gate;       // lets races run while no request is served
+    uint32_t races;                       // number of races that are queued or running
+    const struct inf_log *log;
     const struct inf_device_list *devices;
-    struct inf_device *default_device;       // borrowed; NULL: choose the best device of each model
+    struct inf_device *default_device;       // borrowed; NULL: each model gets its best device
     struct inf_tune *tune;                   // used by the loader thread only
     struct inf_served_shapes *served_shapes; // used by the loader thread only
+    struct inf_precision_results *precision_results; // used by the loader thread only
     struct inf_place_speeds speeds;
     struct inf_place_rules rules; // placement rules for future loads
     struct inf_model_table table;
+    // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
+    uint64_t model_bytes_max;
     uint32_t pending; // number of queued or running jobs: loads, scans, inspections, compilations
     uint32_t scans;   // number of jobs in `pending` that read the repository
 };

@@ -11,6 +11,7 @@
 #include "backends/base/idle_gate.h"
 #include "daemon/model/devices.h"
 #include "daemon/model/shapes.h"
+#include "daemon/store/idle.h"
 #include "daemon/store/submit.h"
 #include "proto/wire/message.h"
 
@@ -19,10 +20,15 @@ static bool is_default(const char *name)
     return name == NULL || name[0] == '\0' || strcmp(name, "auto") == 0;
 }
 
-static enum inf_code find_served_entry(const struct inf_model_store *store, const char *name,
+// Finds a served model. If the model is idle, starts loading it and fails with LOADING.
+static enum inf_code find_served_entry(struct inf_model_store *store, const char *name,
                                        const char *version, struct inf_model_entry **out_entry,
-                                       struct inf_error *err)
+                                       struct inf_error *err) INF_ON_LOOP
 {
+    enum inf_code code =
+        inf_model_table_find_served(&store->table, name, version, store->scans > 0, out_entry, err);
+    if (code != INF_PRECONDITION || !inf_store_wake(store, name, version))
+        return code;
     return inf_model_table_find_served(&store->table, name, version, store->scans > 0, out_entry,
                                        err);
 }
@@ -33,8 +39,10 @@ static enum inf_code init_store(struct inf_model_store *store,
                                 const struct inf_model_store_options *options,
                                 struct inf_error *err)
 {
+    store->log = options->log;
     store->devices = options->devices;
     store->rules = options->rules;
+    store->model_bytes_max = options->model_bytes_max;
     if (options->devices->count == 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "there is no device");
     if (!is_default(options->default_device))
@@ -43,8 +51,12 @@ static enum inf_code init_store(struct inf_model_store *store,
     INF_TRY(inf_tune_open(&store->tune, options->cache_directory, options->log, err));
     INF_TRY(
         inf_served_shapes_open(&store->served_shapes, options->cache_directory, options->log, err));
+    INF_TRY(inf_precision_results_open(&store->precision_results, options->cache_directory,
+                                       options->log, err));
     const struct inf_loader_options loader = {
+        .limit_ms = options->load_limit_ms,
         .load = {.repository = options->repository,
+                 .ready_file = options->ready_file != NULL ? options->ready_file : "",
                  .devices = options->devices,
                  .evaluator = inf_registry_evaluator(),
                  .place = {.devices = options->devices,
@@ -55,7 +67,9 @@ static enum inf_code init_store(struct inf_model_store *store,
                            .log = options->log},
                  .idle_gate = &store->idle_gate,
                  .batch_rows_max = options->batch_rows_max,
+                 .arena_budget = &store->arena_budget,
                  .served_shapes = store->served_shapes,
+                 .precision_results = store->precision_results,
                  .log = options->log}};
     INF_TRY(inf_loader_create(&store->loader, &loader, err));
     struct inf_loader_options racer = loader;
@@ -71,6 +85,7 @@ enum inf_code inf_model_store_create(struct inf_model_store **out_store,
     struct inf_model_store *store = calloc(1, sizeof *store);
     if (store == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the table of models");
+    inf_arena_budget_init(&store->arena_budget, options->arena_bytes_per_uid_max);
     enum inf_code code = init_store(store, options, err);
     if (code != INF_OK) {
         inf_model_store_destroy(&store);
@@ -85,19 +100,21 @@ void inf_model_store_destroy(struct inf_model_store **store)
     struct inf_model_store *self = *store;
     if (self == NULL)
         return;
-    // Dropping the table's references makes the loader free the models, so the loader is destroyed
-    // later.
+    // Dropping the references in the table of models makes the loader free the models, so the
+    // loader must be destroyed later.
     inf_model_table_fini(&self->table);
     inf_idle_gate_shut_down(&self->idle_gate);
     inf_loader_destroy(&self->racer);
     inf_loader_destroy(&self->loader);
     inf_tune_close(&self->tune);
     inf_served_shapes_close(&self->served_shapes);
+    inf_precision_results_close(&self->precision_results);
+    inf_arena_budget_fini(&self->arena_budget);
     free(self);
     *store = NULL;
 }
 
-// --- changing the default device and the rules ---
+// --- changing the default device and the placement rules ---
 
 enum inf_code inf_model_store_set_device(struct inf_model_store *store, const char *name,
                                          struct inf_error *err)
@@ -114,6 +131,22 @@ void inf_model_store_set_rules(struct inf_model_store *store, const struct inf_p
     store->rules = *rules;
 }
 
+void inf_model_store_set_load_limit(struct inf_model_store *store, uint32_t limit_ms)
+{
+    inf_loader_set_limit(store->loader, limit_ms);
+}
+
+void inf_model_store_set_arena_limit(struct inf_model_store *store, uint64_t bytes_max)
+{
+    atomic_store(&store->arena_budget.bytes_max, bytes_max);
+}
+
+void inf_model_store_cancel_loads(struct inf_model_store *store)
+{
+    inf_loader_cancel(store->racer, NULL, INF_LOAD_STOP_SHUTDOWN);
+    inf_loader_cancel(store->loader, NULL, INF_LOAD_STOP_SHUTDOWN);
+}
+
 const struct inf_speed *inf_model_store_speed(const struct inf_model_store *store, uint32_t index)
 {
     bool known = index < INF_PLACE_DEVICES && atomic_load(&store->speeds.known);
@@ -125,7 +158,8 @@ const struct inf_speed *inf_model_store_speed(const struct inf_model_store *stor
 enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request, struct inf_error *err)
 {
-    struct inf_store_load load = {.token = request->token, .path = request->path};
+    struct inf_store_load load = {
+        .token = request->token, .path = request->path, .directory_fd = request->directory_fd};
     struct inf_device *device;
     inf_model_config_init(&load.config);
     if (!inf_model_name_valid(request->name))
@@ -142,14 +176,14 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
         INF_TRY(inf_model_device_find(store->devices, request->device, &device, err));
         INF_TRY(inf_model_config_ask(&load.config, INF_MODEL_FLAG_ID_device, request->device, err));
     }
-    struct inf_model_entry *entry = inf_model_table_obtain(&store->table, request->name);
+    struct inf_model_entry *entry = inf_model_table_obtain(&store->table, request->name, "");
     if (entry == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", request->name);
     enum inf_code code = inf_store_check_room(store, entry, err);
     if (code == INF_OK)
         code = inf_store_submit_load(store, entry, &load, err);
     if (code != INF_OK && entry->served == NULL && entry->pending == 0)
-        inf_model_table_remove(&store->table, request->name);
+        inf_model_table_remove(&store->table, request->name, "");
     return code;
 }
 
@@ -190,8 +224,8 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
                                "model '%s' is being placed", name);
     const struct inf_place_request again = {
         .name = name, .version = "", .device = "", .policy = "", .precision = "", .mode = ""};
-    // A key of 0 means that no race was possible when the model was placed. This may have changed,
-    // so place the model again.
+    // A race key of 0 means that no race between devices was possible when the model was placed.
+    // This may have changed, so place the model again.
     if (entry->served->placement.key == 0)
         return inf_model_store_place(store, &again, err);
     return inf_store_submit_race(store, entry, err);
@@ -263,7 +297,7 @@ enum inf_code inf_model_store_load_all(struct inf_model_store *store, struct inf
     return inf_store_submit_scan(store, err);
 }
 
-// --- reading events ---
+// --- taking events of the loader ---
 
 int inf_model_store_fd(const struct inf_model_store *store)
 {
@@ -282,20 +316,70 @@ bool inf_model_store_reads_repository(const struct inf_model_store *store)
 
 // --- looking up models and devices ---
 
+// Removes all versions of a model, and cancels its loads and races.
+static void remove_model(struct inf_model_store *store, const char *name)
+{
+    const struct inf_model_entry *entry;
+    inf_loader_cancel(store->racer, name, INF_LOAD_STOP_UNLOADED);
+    inf_loader_cancel(store->loader, name, INF_LOAD_STOP_UNLOADED);
+    while ((entry = inf_model_table_next_pin(&store->table, name, "")) != NULL)
+        inf_model_table_remove(&store->table, name, entry->pin);
+    inf_model_table_remove(&store->table, name, "");
+}
+
+// Removes one version of a model that has several. If that is the default version, the highest
+// further version that is served becomes the default.
+static void remove_version(struct inf_model_store *store, struct inf_model_entry *model,
+                           const struct inf_model_entry *entry)
+{
+    struct inf_model_entry *next = model, *heir = NULL;
+    if (entry == model) {
+        while ((next = inf_model_table_next_pin(&store->table, model->name, next->pin)) != NULL)
+            if (next->served != NULL &&
+                (heir == NULL || strtoull(next->pin, NULL, 10) > strtoull(heir->pin, NULL, 10)))
+                heir = next;
+        inf_served_unref(&model->served);
+        if (heir == NULL)
+            return;
+        model->served = heir->served;
+        heir->served = NULL;
+        entry = heir;
+    }
+    char pin[INF_VERSION_TEXT];
+    memcpy(pin, entry->pin, sizeof pin);
+    inf_model_table_remove(&store->table, model->name, pin);
+}
+
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
                                      const char *version, struct inf_error *err)
 {
-    const struct inf_model_entry *entry = inf_model_table_find(&store->table, name);
-    if (entry == NULL)
+    struct inf_model_entry *model = inf_model_table_find(&store->table, name, ""), *entry = model;
+    if (model == NULL)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
                                "model '%.64s' is not loaded", name);
-    const char *present = entry->served != NULL ? entry->served->version : entry->pending_version;
-    if (version[0] != '\0' && strcmp(version, present) != 0)
+    if (version[0] != '\0' && model->served == NULL &&
+        strcmp(version, model->pending_version) != 0 &&
+        inf_model_table_find(&store->table, name, version) == NULL)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
                                "model '%s' has no version '%.24s'; it has '%s'", name, version,
-                               present);
-    inf_model_table_remove(&store->table, name);
-    return INF_OK;
+                               model->pending_version);
+    if (version[0] != '\0')
+        INF_TRY(inf_model_table_find_version(&store->table, model, version, &entry, err));
+    enum inf_code code = INF_OK;
+    const char *present = entry->served != NULL ? entry->served->version : entry->pending_version;
+    if (entry->served == NULL && entry->pending == 0 && !entry->idle)
+        code = inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
+                               "model '%.64s' was not loaded, because its load failed; it is no "
+                               "longer listed. The load failed because: %s",
+                               name, entry->reason);
+    else
+        inf_log(store->log, INF_LOG_INFO, "model unloaded name=%s version=%s%s", name, present,
+                entry->pending > 0 && entry->served == NULL ? " (while it was loading)" : "");
+    if (version[0] != '\0' && inf_model_table_next_pin(&store->table, name, "") != NULL)
+        remove_version(store, model, entry);
+    else
+        remove_model(store, name);
+    return code;
 }
 
 enum inf_code inf_model_store_find(struct inf_model_store *store, const char *name,

@@ -15,14 +15,21 @@
 struct inf_model_store;
 
 struct inf_model_store_options {
-    const char *repository;                // directory of the models; NULL: none
+    const char *repository; // directory of the models; NULL: none
+    // File that every complete directory of a model or version has; NULL or "": none.
+    const char *ready_file;
     const struct inf_device_list *devices; // outlives the store
-    uint32_t batch_rows_max;               // rows that one run may batch; 1: no batches
-    const char *default_device;            // "" or "auto": the best device of each model
+    uint32_t batch_rows_max;               // the most rows that one run may batch; 1: no batches
+    const char *default_device;            // device name; "" or "auto": each model's best device
     struct inf_place_rules rules;          // rules for choosing the best device
     // Directory in which results of races are saved; NULL: they are not saved.
     const char *cache_directory;
-    const char *version;       // version and build of inferd, for which they are valid; NULL: ""
+    // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
+    uint64_t model_bytes_max;
+    uint64_t arena_bytes_per_uid_max; // inf_model_store_set_arena_limit()
+    uint32_t load_limit_ms; // time of a load (inf_model_store_set_load_limit()); 0: no limit
+    // Version and build of inferd; saved results of other builds are ignored. NULL: "".
+    const char *version;
     const struct inf_log *log; // outlives the store
 };
 
@@ -35,12 +42,12 @@ enum inf_code inf_model_store_create(struct inf_model_store **out_store,
                                      const struct inf_model_store_options *options,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Stops the loader threads after their running jobs, and frees everything. No reference to a model
+// Cancels the running jobs, stops the loader threads, and frees everything. No reference to a model
 // may be left except the store's own. NULL is allowed.
 void inf_model_store_destroy(struct inf_model_store **store);
 
-// Sets the device for future loads of models whose settings name none. "" or "auto" chooses the
-// best device for each model.
+// Sets the device for future loads of models whose settings name none. If `name` is "" or "auto",
+// the best device is chosen for each model.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device.
 enum inf_code inf_model_store_set_device(struct inf_model_store *store, const char *name,
@@ -50,17 +57,31 @@ enum inf_code inf_model_store_set_device(struct inf_model_store *store, const ch
 void inf_model_store_set_rules(struct inf_model_store *store,
                                const struct inf_place_rules *rules) INF_ON_LOOP;
 
-// Returns the speed of device `index` of the list; NULL until the first model was placed. Valid as
-// long as the store exists.
+// Returns the measured speed of device `index` of the device list; NULL until the first model was
+// placed. Valid as long as the store exists.
 const struct inf_speed *inf_model_store_speed(const struct inf_model_store *store,
                                               uint32_t index) INF_ON_LOOP;
 
+// Sets the time that a load or compilation may take; a longer one is cancelled between its steps.
+// Applies to loads that begin later.
+void inf_model_store_set_load_limit(struct inf_model_store *store, uint32_t limit_ms) INF_ON_LOOP;
+
+// Sets the bytes of executables that the requests of one user may make; 0: no bound. Applies when
+// the next one is made.
+void inf_model_store_set_arena_limit(struct inf_model_store *store, uint64_t bytes_max) INF_ON_LOOP;
+
+// Cancels all loads, because the daemon ends. Their events follow when they have ended.
+void inf_model_store_cancel_loads(struct inf_model_store *store) INF_ON_LOOP;
+
 // A request to load a model.
 struct inf_load_request {
-    const char *name;   // the name under which the model is served
-    const char *path;   // path of a model file or directory; "" or NULL: find it in the repository
-    const char *device; // "" or NULL: the default
-    uint64_t token;     // chosen by the caller; every event of this load carries it
+    const char *name; // the name under which the model is served
+    // Path of a model file or directory; "" or NULL: find it in the repository. With a directory
+    // descriptor: name of the model file in it; "": the directory is laid out as in a repository.
+    const char *path;
+    const int *directory_fd; // borrowed; the store makes a copy; NULL: none
+    const char *device;      // name of a device; "" or NULL: the default device
+    uint64_t token;          // chosen by the caller; every event of this load carries it
 };
 
 // Starts a load, or a reload: an older version is served until the new one is warm. The model is
@@ -78,7 +99,7 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
 
 // A request to place a served model again. A setting that is "" stays unchanged.
 struct inf_place_request {
-    const char *name, *version; // version "": the served one
+    const char *name, *version; // the model; version "": the one that is served
     const char *device;         // name of a device, or "auto"
     const char *policy;
     const char *precision;
@@ -88,9 +109,10 @@ struct inf_place_request {
 
 // Starts placing a model again, without reading its file. The new executable is compiled and warmed
 // up while the old one serves. Requests in flight end on the old executable, whose memory is then
-// freed. The events are the same as those of a load.
+// freed. The events are those of a load.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find() and _load().
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  inf_model_store_find() or
+//              inf_model_store_load() returned this error.
 // INF_INVALID  (BAD_PARAMETER) there is no such policy, precision or mode.
 enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
@@ -100,8 +122,8 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
 // while no request is served. Earlier results are ignored. If another candidate wins, the model is
 // placed again.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), or a race is already
-// running.
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  inf_model_store_find() returned this error, or
+//              a race of the model is already running.
 enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
@@ -119,17 +141,17 @@ void inf_model_store_demote(struct inf_model_store *store, struct inf_served *se
 
 // A request to compile a model for shapes before requests use them.
 struct inf_precompile_request {
-    const char *name, *version; // version "": the one there is
-    const char *device;         // "": the device of the model
-    const char *shapes;         // sets by input name (daemon/model/shapes.h); "": the model's own
+    const char *name, *version; // the model; version "": the one that is served
+    const char *device;         // name of a device; "": the device of the model
+    const char *shapes;         // sets of "NAME=SHAPE" (daemon/model/shapes.h); "": model's own
     uint64_t token;             // chosen by the caller; every event of this job carries it
 };
 
-// Starts compiling a served model for more shapes, without running it. The events are the same as
-// those of a load.
+// Starts compiling a served model for more shapes, without running it. The events are those of a
+// load.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find().
-// INF_INVALID  (BAD_PARAMETER) the shapes cannot be parsed; the text says what was wanted.
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  inf_model_store_find() returned this error.
+// INF_INVALID  (BAD_PARAMETER) the shapes cannot be parsed; the text says what is allowed.
 enum inf_code inf_model_store_precompile(struct inf_model_store *store,
                                          const struct inf_precompile_request *request,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
@@ -139,17 +161,17 @@ enum inf_code inf_model_store_precompile(struct inf_model_store *store,
 void inf_model_store_save_shapes(struct inf_model_store *store,
                                  struct inf_served *served) INF_ON_LOOP;
 
-// Starts inspecting a served model. The events carry the rows of the report, and then its end. On
-// success the store owns *request.
+// Starts inspecting a served model. The events carry reports about some nodes each; the final event
+// ends them. On success the store owns *request.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find().
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  inf_model_store_find() returned this error.
 enum inf_code inf_model_store_inspect(struct inf_model_store *store, const char *name,
                                       uint64_t token, struct inf_inspect_request *order,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Finds the device called `name`. The result is borrowed from the device list.
 //
-// INF_NOT_FOUND  (NO_DEVICE) the text lists the devices.
+// INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists all devices.
 enum inf_code inf_model_store_find_device(const struct inf_model_store *store, const char *name,
                                           struct inf_device **out_device,
                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
@@ -162,34 +184,46 @@ enum inf_code inf_model_store_find_device(const struct inf_model_store *store, c
 enum inf_code inf_model_store_load_all(struct inf_model_store *store,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Starts a load of the model `name` of the repository, with token 0. The loader skips the load if
+// the files of the model are unchanged. If `only_known` is true, does nothing for a model that is
+// not in the table.
+void inf_model_store_refresh(struct inf_model_store *store, const char *name,
+                             bool only_known) INF_ON_LOOP;
+
+// Unloads each model that no request has used for the time in its setting idle_unload_ms. While all
+// models together need more than model_bytes_max, unloads further models that nothing uses. Returns
+// the time at which the caller must call again; UINT64_MAX: after the next load has ended.
+uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
+
 // Removes a model from the table. Requests in flight still finish. Queued and running loads of the
-// model end with INF_CANCELLED. If `version` is "", any version is removed.
+// model are cancelled, and end with INF_CANCELLED at their next step. If `version` is "", all
+// versions are removed.
 //
 // INF_NOT_FOUND  there is no such model or version.
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
                                      const char *version,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Finds the model called `name`. If `version` is "", any served version matches. *out_served is a
-// new reference.
+// Finds the model called `name` in `version`: a number, a label, or "" for the default version.
+// *out_served is a new reference.
 //
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
-// INF_UNAVAILABLE  (LOADING) the model is being loaded.
+// INF_UNAVAILABLE  (LOADING) the model is being loaded. If it was idle, this call started the load.
 // INF_PRECONDITION (MODEL_FAILED) the load failed; the text says why.
 enum inf_code inf_model_store_find(struct inf_model_store *store, const char *name,
                                    const char *version, struct inf_served **out_served,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Returns a descriptor that is readable while events are queued.
+// Returns a descriptor that is readable while events for the loop are queued.
 int inf_model_store_fd(const struct inf_model_store *store);
 
-// Takes the next event and updates the table. Returns false if there is none. Call until false each
-// time the descriptor is readable.
+// Takes the next event and updates the table of models. Returns false if there is none. Each time
+// the descriptor is readable, the caller repeats this call until it returns false.
 bool inf_model_store_next_event(struct inf_model_store *store,
                                 struct inf_load_event *event) INF_NODISCARD INF_ON_LOOP;
 
-// Copies at most `capacity` rows of the list of models, sorted by name, and returns the number of
-// all models.
+// Copies at most `capacity` rows of the list of models, sorted by name. Returns the number of all
+// models in the list.
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
                               uint32_t capacity) INF_ON_LOOP;
 

@@ -5,10 +5,13 @@
 #include "daemon/store/submit.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-// The highest number of queued jobs that clients started.
+// The most jobs started by clients that may be queued at a time.
 #define LOADS_MAX 256u
 
 enum inf_code inf_store_check_room(const struct inf_model_store *store,
@@ -20,8 +23,8 @@ enum inf_code inf_store_check_room(const struct inf_model_store *store,
     return INF_OK;
 }
 
-// Creates a loader job about one entry of the table of models; `base`, the served model, may be
-// NULL.
+// Creates a loader job about the model of one entry of the table of models. `base`, the served
+// version of the model, may be NULL.
 static enum inf_code create_job(struct inf_load_job **out_job, enum inf_load_job_kind kind,
                                 const struct inf_model_entry *entry, struct inf_served *base,
                                 uint64_t token, struct inf_error *err)
@@ -34,6 +37,7 @@ static enum inf_code create_job(struct inf_load_job **out_job, enum inf_load_job
     if (base != NULL)
         job->base = inf_served_ref(base);
     snprintf(job->name, sizeof job->name, "%s", entry->name);
+    snprintf(job->pin, sizeof job->pin, "%s", entry->pin);
     *out_job = job;
     return INF_OK;
 }
@@ -41,6 +45,7 @@ static enum inf_code create_job(struct inf_load_job **out_job, enum inf_load_job
 static void submit_job(struct inf_model_store *store, struct inf_model_entry *entry,
                        struct inf_load_job *job)
 {
+    entry->warming = false;
     entry->pending++;
     store->pending++;
     inf_loader_submit(store->loader, job);
@@ -71,6 +76,15 @@ enum inf_code inf_store_submit_load(struct inf_model_store *store, struct inf_mo
 {
     struct inf_load_job *job;
     INF_TRY(create_job(&job, INF_LOAD_JOB_MODEL, entry, NULL, load->token, err));
+    if (load->directory_fd != NULL) {
+        job->model.directory_fd = fcntl(*load->directory_fd, F_DUPFD_CLOEXEC, 0);
+        if (job->model.directory_fd < 0) {
+            inf_load_job_destroy(&job);
+            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                   "no descriptor to load model '%s': %s", entry->name,
+                                   strerror(errno));
+        }
+    }
     submit_model_job(store, entry, load, job);
     return INF_OK;
 }

@@ -7,10 +7,12 @@
 #include "backends/base/role.h"
 #include "daemon/store/state.h"
 
-// A job about one entry of the table, on behalf of a client or of the daemon itself (token 0).
+// A job about one model, on behalf of a client or of the daemon itself (token 0).
 struct inf_store_load {
-    uint64_t token;                 // chosen by the caller; every event of this job carries it
-    const char *path;               // path of the model, as in struct inf_load_request
+    uint64_t token; // chosen by the caller; every event of this job carries it
+    // Path and directory of the model, as in struct inf_load_request.
+    const char *path;
+    const int *directory_fd;
     struct inf_model_config config; // the settings that admins set
     bool if_changed; // skip the load if the files are unchanged since the served model was loaded
     bool precision_requested; // `config` contains a precision that the client requested
@@ -20,12 +22,12 @@ struct inf_store_load {
 
 // Fails if too many jobs that clients started are queued.
 //
-// INF_UNAVAILABLE  (LOADING)
+// INF_UNAVAILABLE  (reason LOADING) the queue of loads has no room for another job of a client.
 enum inf_code inf_store_check_room(const struct inf_model_store *store,
                                    const struct inf_model_entry *entry,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits a load of the entry from its file.
+// Submits a job that loads the model of an entry from its file.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_load(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -39,7 +41,7 @@ enum inf_code inf_store_submit_placing(struct inf_model_store *store, struct inf
                                        const struct inf_store_load *load,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits an inspection of the served model. On success the job owns *request.
+// Submits an inspection of the served model of an entry. On success the job owns *request.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_inspection(struct inf_model_store *store,
@@ -47,7 +49,7 @@ enum inf_code inf_store_submit_inspection(struct inf_model_store *store,
                                           struct inf_inspect_request *request,
                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits a job that compiles the served model for `shapes` on `device`.
+// Submits a job that compiles the served model of an entry for `shapes` on `device`.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_compilation(struct inf_model_store *store,
@@ -55,13 +57,13 @@ enum inf_code inf_store_submit_compilation(struct inf_model_store *store,
                                            struct inf_device *device, const char *shapes,
                                            struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits a race (a timing comparison) between the placement candidates of the served model.
+// Submits a race (a timing comparison) between the placement candidates of an entry's served model.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_race(struct inf_model_store *store, struct inf_model_entry *entry,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits a job that reads the repository.
+// Submits a job that lists the models in the repository.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_scan(struct inf_model_store *store,

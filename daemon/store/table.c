@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sorted array of models by name, searched by bisection.
+// The table of models: an array of entries sorted by name, searched by bisection.
 #include "daemon/store/table.h"
 
 #include <assert.h>
@@ -7,14 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the index of the entry called `name`. If there is none, returns the index at which to
-// insert it.
-static uint32_t entry_index(const struct inf_model_table *table, const char *name)
+// Compares the name and then `pin` of an entry with `name` and `pin`; the result is like strcmp().
+static int compare_entry(const struct inf_model_entry *entry, const char *name, const char *pin)
+{
+    int order = strcmp(entry->name, name);
+    return order != 0 ? order : strcmp(entry->pin, pin);
+}
+
+// Returns the index of the entry with this `name` and `pin`. If there is none, returns the index at
+// which to insert it.
+static uint32_t entry_index(const struct inf_model_table *table, const char *name, const char *pin)
 {
     uint32_t low = 0, high = table->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (strcmp(table->entries[middle]->name, name) < 0)
+        if (compare_entry(table->entries[middle], name, pin) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -22,9 +29,21 @@ static uint32_t entry_index(const struct inf_model_table *table, const char *nam
     return low;
 }
 
-struct inf_model_entry *inf_model_table_find(const struct inf_model_table *table, const char *name)
+struct inf_model_entry *inf_model_table_find(const struct inf_model_table *table, const char *name,
+                                             const char *pin)
 {
-    uint32_t index = entry_index(table, name);
+    uint32_t index = entry_index(table, name, pin);
+    if (index == table->count || compare_entry(table->entries[index], name, pin) != 0)
+        return NULL;
+    return table->entries[index];
+}
+
+struct inf_model_entry *inf_model_table_next_pin(const struct inf_model_table *table,
+                                                 const char *name, const char *pin)
+{
+    uint32_t index = entry_index(table, name, pin);
+    if (index < table->count && compare_entry(table->entries[index], name, pin) == 0)
+        index++;
     if (index == table->count || strcmp(table->entries[index]->name, name) != 0)
         return NULL;
     return table->entries[index];
@@ -44,9 +63,10 @@ static bool reserve_entry(struct inf_model_table *table)
     return true;
 }
 
-struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, const char *name)
+struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, const char *name,
+                                               const char *pin)
 {
-    struct inf_model_entry *entry = inf_model_table_find(table, name);
+    struct inf_model_entry *entry = inf_model_table_find(table, name, pin);
     if (entry != NULL)
         return entry;
     entry = calloc(1, sizeof *entry);
@@ -55,8 +75,9 @@ struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, co
         return NULL;
     }
     snprintf(entry->name, sizeof entry->name, "%s", name);
+    snprintf(entry->pin, sizeof entry->pin, "%s", pin);
     entry->generation = ++table->generation;
-    uint32_t index = entry_index(table, name);
+    uint32_t index = entry_index(table, name, pin);
     memmove(&table->entries[index + 1], &table->entries[index],
             (table->count - index) * sizeof(struct inf_model_entry *));
     table->entries[index] = entry;
@@ -70,10 +91,10 @@ static void free_entry(struct inf_model_entry *entry)
     free(entry);
 }
 
-void inf_model_table_remove(struct inf_model_table *table, const char *name)
+void inf_model_table_remove(struct inf_model_table *table, const char *name, const char *pin)
 {
-    uint32_t index = entry_index(table, name);
-    assert(index < table->count && strcmp(table->entries[index]->name, name) == 0);
+    uint32_t index = entry_index(table, name, pin);
+    assert(index < table->count && compare_entry(table->entries[index], name, pin) == 0);
     free_entry(table->entries[index]);
     table->count--;
     memmove(&table->entries[index], &table->entries[index + 1],
@@ -88,11 +109,41 @@ void inf_model_table_fini(struct inf_model_table *table)
     *table = (struct inf_model_table){0};
 }
 
+enum inf_code inf_model_table_find_version(const struct inf_model_table *table,
+                                           struct inf_model_entry *model, const char *version,
+                                           struct inf_model_entry **out_entry,
+                                           struct inf_error *err)
+{
+    char number[INF_VERSION_TEXT];
+    *out_entry = model;
+    if (inf_version_is_label(version)) {
+        if (!inf_version_labels_find(model->labels, version, number))
+            return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
+                                   "model '%s' has no label '%.64s'; its labels: %s", model->name,
+                                   version, model->labels[0] != '\0' ? model->labels : "none");
+        version = number;
+    }
+    if (model->served != NULL && strcmp(model->served->version, version) == 0)
+        return INF_OK;
+    struct inf_model_entry *entry = inf_model_table_find(table, model->name, version);
+    if (entry != NULL) {
+        *out_entry = entry;
+        return INF_OK;
+    }
+    // While no default version is served, its number is not known: any requested `version` may
+    // become the default version, so the entry of the default version is the result.
+    if (model->served == NULL)
+        return INF_OK;
+    return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
+                           "model '%s' has no version '%.24s'; it has '%s'", model->name, version,
+                           model->served->version);
+}
+
 enum inf_code inf_model_table_find_served(const struct inf_model_table *table, const char *name,
                                           const char *version, bool reading,
                                           struct inf_model_entry **out_entry, struct inf_error *err)
 {
-    struct inf_model_entry *entry = inf_model_table_find(table, name);
+    struct inf_model_entry *entry = inf_model_table_find(table, name, "");
     if (entry == NULL && reading)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "model '%.64s' is not known yet: the repository is being read",
@@ -100,28 +151,33 @@ enum inf_code inf_model_table_find_served(const struct inf_model_table *table, c
     if (entry == NULL)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
                                "model '%.64s' is not loaded", name);
+    if (version[0] != '\0')
+        INF_TRY(inf_model_table_find_version(table, entry, version, &entry, err));
     if (entry->served == NULL && entry->pending > 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "model '%s' is still being loaded", name);
     if (entry->served == NULL)
         return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
                                "model '%s' did not load: %s", name, entry->reason);
-    if (version[0] != '\0' && strcmp(version, entry->served->version) != 0)
-        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
-                               "model '%s' has no version '%.24s'; it has '%s'", name, version,
-                               entry->served->version);
     *out_entry = entry;
     return INF_OK;
 }
 
-static void fill_row(struct inf_model_row *row, const struct inf_model_entry *entry)
+static void fill_row(struct inf_model_row *row, const struct inf_model_table *table,
+                     const struct inf_model_entry *entry)
 {
     *row = (struct inf_model_row){.device = "", .platform = ""};
     snprintf(row->name, sizeof row->name, "%s", entry->name);
     snprintf(row->reason, sizeof row->reason, "%s", entry->reason);
     const struct inf_served *served = entry->served;
+    const struct inf_model_entry *model = inf_model_table_find(table, entry->name, "");
+    if (model != NULL)
+        inf_version_labels_of(
+            model->labels, served != NULL ? served->version : entry->pending_version, row->labels);
     if (served == NULL) {
-        row->state = entry->pending > 0 ? INF_MODEL_LOADING : INF_MODEL_FAILED;
+        row->state = entry->pending == 0 ? (entry->idle ? INF_MODEL_IDLE : INF_MODEL_FAILED)
+                     : entry->warming    ? INF_MODEL_WARMING
+                                         : INF_MODEL_LOADING;
         snprintf(row->version, sizeof row->version, "%s", entry->pending_version);
         return;
     }
@@ -139,6 +195,6 @@ uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_mo
                               uint32_t capacity)
 {
     for (uint32_t i = 0; i < INF_MIN(table->count, capacity); i++)
-        fill_row(&rows[i], table->entries[i]);
+        fill_row(&rows[i], table, table->entries[i]);
     return table->count;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of models by name: the served version of each model, and how the last load ended. Used
-// by the loop only.
+// The table of models by name: the served versions of each model, and how their last loads ended. A
+// model has one entry for its default version, which also has the labels of the model, and one
+// entry for each further version. Used by the loop only.
 #ifndef INF_DAEMON_STORE_TABLE_H
 #define INF_DAEMON_STORE_TABLE_H
 
@@ -10,40 +11,73 @@
 #include "daemon/load/load_job.h"
 #include "proto/core/limits.h"
 
-// Everything that the store knows about the models loaded under one name.
+// Everything that the store knows about one version of a model.
 struct inf_model_entry {
     char name[INF_LIMIT_MODEL_NAME + 1];
-    // Number of the entry in order of creation. If an entry is removed and created again, its
-    // number differs, so that jobs for the removed entry are recognised.
+    // "": this entry is for the default version, whatever its number is. Otherwise the number of
+    // the further version that this entry is for.
+    char pin[INF_VERSION_TEXT];
+    // Only in the entry of the default version: `labels` are the labels that clients can use, and
+    // `wanted` has the versions and labels that the settings ask for. wanted.labels replace
+    // `labels` when all their versions are served.
+    char labels[INF_CONFIG_TEXT];
+    struct inf_model_versions wanted;
+    // Number of this entry, counted over all entries ever created. If an entry is removed and
+    // created again, its number differs, so that jobs for the removed entry are recognised.
     uint64_t generation;
     struct inf_served *served; // the model that is served; one reference; NULL: none is ready
-    uint32_t pending;          // jobs that are queued or running
-    uint32_t races;            // races that are queued or running
+    // Number of loads, inspections and compilations of this model that are queued or running.
+    uint32_t pending;
+    uint32_t races;                // number of races of this model that are queued or running
+    bool outside;                  // the model was not loaded from the repository
+    bool idle;                     // the model was unloaded; the next request loads it
+    struct inf_model_config asked; // valid if `idle`: settings of the unloaded model
+    bool warming;                  // the current load has reached the compilation
     char pending_version[INF_VERSION_TEXT];
-    char reason[256]; // why the last load failed; "": it did not
+    char reason[256]; // why the last load of this model failed; "": it did not fail
 };
 
-// A zeroed table is empty.
+// All models by name. A zeroed table is empty.
 struct inf_model_table {
-    struct inf_model_entry **entries; // sorted by name
+    struct inf_model_entry **entries; // array sorted by `name` and then `pin`
     uint32_t count, capacity;
-    uint64_t generation; // generation of the newest entry
+    uint64_t generation; // number of entries ever created, which the newest entry has as its number
 };
 
-// Frees all entries and drops their references.
+// Frees all entries of the table and drops their references to models.
 void inf_model_table_fini(struct inf_model_table *table);
 
-// Returns the entry called `name`; NULL if there is none. Valid until the entry is removed.
-struct inf_model_entry *inf_model_table_find(const struct inf_model_table *table, const char *name);
+// Returns the entry with this `name` and `pin` ("": the default version); NULL if there is none.
+// Valid until the entry is removed.
+struct inf_model_entry *inf_model_table_find(const struct inf_model_table *table, const char *name,
+                                             const char *pin);
 
-// Returns the entry called `name`, and creates it if there is none; NULL without memory.
-struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, const char *name);
+// Returns the entry with this `name` and `pin`, and creates it if there is none. Returns NULL if
+// memory is exhausted.
+struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, const char *name,
+                                               const char *pin);
 
-// Removes the entry called `name`, which must exist.
-void inf_model_table_remove(struct inf_model_table *table, const char *name);
+// Removes the entry with this `name` and `pin`, which must exist.
+void inf_model_table_remove(struct inf_model_table *table, const char *name, const char *pin);
 
-// Finds the entry that serves `name` in `version` ("" matches any). If `reading` is true, the
-// repository is being read, so some models may not be known yet.
+// Returns the first entry of the model `name` whose `pin` sorts after `pin`, in the order of
+// strcmp(); NULL if there is none. If `pin` is "", that is the first further version.
+struct inf_model_entry *inf_model_table_next_pin(const struct inf_model_table *table,
+                                                 const char *name, const char *pin);
+
+// Finds the entry of a model for `version`, a number or a label. `model` is the entry of the
+// default version. It is the result if it serves `version`, or if it serves no version yet and
+// there is no entry of its own for `version`.
+//
+// INF_NOT_FOUND  (VERSION_NOT_FOUND) the model has no such version or label.
+enum inf_code inf_model_table_find_version(const struct inf_model_table *table,
+                                           struct inf_model_entry *model, const char *version,
+                                           struct inf_model_entry **out_entry,
+                                           struct inf_error *err) INF_NODISCARD;
+
+// Finds the entry that serves `name` in `version`: a number, a label, or "" for the default
+// version. If `reading` is true, the repository is being read, so an unknown model counts as
+// loading.
 //
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
 // INF_UNAVAILABLE  (LOADING) the model is being loaded.
@@ -54,8 +88,10 @@ enum inf_code inf_model_table_find_served(const struct inf_model_table *table, c
                                           struct inf_error *err) INF_NODISCARD;
 
 enum inf_model_state {
-    INF_MODEL_LOADING,
+    INF_MODEL_LOADING, // the load is queued or reads the model file
+    INF_MODEL_WARMING, // the model is being compiled and run for the first time
     INF_MODEL_READY,
+    INF_MODEL_IDLE, // unloaded; the next request starts a load
     INF_MODEL_FAILED,
 };
 
@@ -63,14 +99,15 @@ enum inf_model_state {
 struct inf_model_row {
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
+    char labels[INF_CONFIG_TEXT]; // labels of this version, separated by commas
     enum inf_model_state state;
-    char reason[256];     // FAILED: why; READY: why the last reload failed, or ""
-    const char *device;   // if READY: name of the device; valid as long as the device list exists
-    const char *platform; // if READY: valid until the next event
+    char reason[256];     // state FAILED: why; READY: why the last reload failed, or ""
+    const char *device;   // state READY: name of the device; belongs to the device list
+    const char *platform; // state READY: format of the model file; valid until the next event
     uint64_t memory_bytes, requests, macs;
 };
 
-// Copies at most `capacity` rows, sorted by name, and returns the number of all entries.
+// Copies at most `capacity` rows, sorted by name. Returns the number of all entries of the table.
 uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_model_row *rows,
                               uint32_t capacity);
 

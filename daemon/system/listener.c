@@ -129,8 +129,8 @@ void inf_listener_close(struct inf_listener *listener)
     free(listener->path);
     if (listener->fd >= 0)
         close(listener->fd);
-    // Keep the lock file, because removing it could remove the file that the next daemon has
-    // already locked.
+    // Keep the lock file on disk: the next daemon may already have opened and locked it, and then
+    // removing it would let a third daemon lock a new file.
     if (listener->lock_fd >= 0)
         close(listener->lock_fd);
     inf_listener_init(listener);
@@ -159,6 +159,7 @@ enum inf_code inf_peer_credentials(int fd, gid_t group, struct inf_credentials *
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
         return inf_fail(err, INF_UNAVAILABLE, "SO_PEERCRED: %s", strerror(errno));
     credentials->uid = peer.uid;
+    credentials->pid = peer.pid;
     credentials->in_group = group != (gid_t)-1 && (peer.gid == group || is_member(fd, group));
     return INF_OK;
 }

@@ -11,9 +11,9 @@
 // One listening socket. The owner embeds this struct in its own and calls inf_listener_init()
 // before use.
 struct inf_listener {
-    int fd;      // -1: none
+    int fd;      // the listening socket; -1: none
     int lock_fd; // descriptor that holds the lock on PATH.lock as long as the daemon runs; -1: none
-    char *path;  // file that is removed on close; NULL: the socket is inherited
+    char *path;  // socket file that is removed on close; NULL: the socket is inherited
 };
 
 // Initialises an embedded listener to the closed state.
@@ -42,9 +42,10 @@ enum inf_code inf_listener_open(struct inf_listener *listener,
 // allowed.
 void inf_listener_close(struct inf_listener *listener);
 
-// The peer of a connection.
+// Who connected to a listening socket: the process at the other end of a connection.
 struct inf_credentials {
     uid_t uid;
+    pid_t pid;
     bool in_group; // the peer is a member of the group that the caller passed
 };
 

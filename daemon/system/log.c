@@ -9,15 +9,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
+#include "daemon/system/journal.h"
 
-// When the writer is destroyed, it spends at most this time on writing the remaining lines.
+// When the log writer is destroyed, it spends at most this time on writing the remaining lines.
 #define FLUSH_NS (INF_NS_PER_S / 2)
-// How often a blocked writer checks whether it has to stop.
+// How often the writer thread checks whether it has to stop, if the log accepts no line.
 #define POLL_MS 50
 
 struct line {
@@ -30,10 +32,11 @@ struct inf_log_writer {
     struct inf_thread thread;
     int fd;
     bool journal; // fd is the stream of the journal: the level is written as "<N>"
+    int entry_fd; // socket that takes lines as journal entries with fields; -1: lines go to `fd`
 
-    struct inf_mutex mutex; // guards the ring: first, count, stopping, lines
+    struct inf_mutex mutex; // guards `first`, `count`, `stopping` and `lines`
     struct inf_cond filled;
-    uint32_t first; // index of the oldest line
+    uint32_t first; // index of the oldest line in the ring
     uint32_t count;
     bool stopping;
     // Time at which the writer thread must stop writing; valid if `stopping` is set.
@@ -41,9 +44,9 @@ struct inf_log_writer {
     struct line lines[INF_LOG_RING_LINES];
 
     _Atomic uint64_t dropped;
-    // The fields below are used by the writer thread only.
-    uint64_t logged_count; // number of dropped lines in the last message about dropped lines
-    uint64_t logged_ns;    // time of that message
+    // The writer thread alone uses `logged_count` and `logged_ns`.
+    uint64_t logged_count; // number of dropped lines that were already reported in the log
+    uint64_t logged_ns;    // time of the last message about dropped lines
 };
 
 static const char *find_level_name(enum inf_log_level level)
@@ -63,7 +66,7 @@ static const char *find_level_name(enum inf_log_level level)
     return "log";
 }
 
-// Copies a line. Characters that could start another line or control a terminal are replaced.
+// Copies a log line. Characters that could start another line or control a terminal are replaced.
 static void copy_clean(char *to, const char *from)
 {
     size_t length = strnlen(from, INF_LOG_LINE_BYTES - 1);
@@ -94,7 +97,7 @@ static void push_line(void *context, enum inf_log_level level, const char *text)
 
 // --- the writer thread ---
 
-// Returns true if the writer is stopping and its time is up.
+// Returns true if the writer thread is stopping and its time for the remaining lines is up.
 static bool is_out_of_time(struct inf_log_writer *writer)
 {
     inf_mutex_lock(&writer->mutex);
@@ -107,10 +110,10 @@ static bool is_out_of_time(struct inf_log_writer *writer)
 // has room for 4096 bytes, and the journal's socket for half a send buffer. O_NONBLOCK cannot be
 // used, because the process that started the daemon shares stderr. Returns false if the line cannot
 // be written.
-static bool wait_writable(struct inf_log_writer *writer)
+static bool wait_writable(struct inf_log_writer *writer, int fd)
 {
     while (!is_out_of_time(writer)) {
-        struct pollfd poller = {.fd = writer->fd, .events = POLLOUT};
+        struct pollfd poller = {.fd = fd, .events = POLLOUT};
         int ready = poll(&poller, 1, POLL_MS);
         if (ready > 0)
             return (poller.revents & POLLOUT) != 0 && (poller.revents & (POLLERR | POLLNVAL)) == 0;
@@ -120,16 +123,35 @@ static bool wait_writable(struct inf_log_writer *writer)
     return false;
 }
 
+// Sends a line to entry_fd as a journal entry with fields. If that fails, closes entry_fd and
+// returns false; then this line and all later lines go to `fd`.
+static bool send_entry(struct inf_log_writer *writer, const struct line *line)
+{
+    char entry[INF_JOURNAL_ENTRY_BYTES];
+    size_t size = inf_journal_encode(entry, line->level, line->text);
+    while (wait_writable(writer, writer->entry_fd)) {
+        if (send(writer->entry_fd, entry, size, MSG_NOSIGNAL) == (ssize_t)size)
+            return true;
+        if (errno != EINTR && errno != EAGAIN)
+            break;
+    }
+    close(writer->entry_fd);
+    writer->entry_fd = -1;
+    return false;
+}
+
 // Writes one line. Returns false if it is lost.
 static bool write_line(struct inf_log_writer *writer, const struct line *line)
 {
+    if (writer->entry_fd >= 0 && send_entry(writer, line))
+        return true;
     char text[INF_LOG_LINE_BYTES + 16];
     int size =
         writer->journal
             ? snprintf(text, sizeof text, "<%d>%s\n", (int)line->level, line->text)
             : snprintf(text, sizeof text, "%s %s\n", find_level_name(line->level), line->text);
     for (int done = 0; done < size;) {
-        if (!wait_writable(writer))
+        if (!wait_writable(writer, writer->fd))
             return false;
         ssize_t written = write(writer->fd, text + done, (size_t)(size - done));
         if (written < 0 && errno != EINTR && errno != EAGAIN)
@@ -139,8 +161,8 @@ static bool write_line(struct inf_log_writer *writer, const struct line *line)
     return true;
 }
 
-// Logs how many lines were lost since the last such message. This happens at most once a second, or
-// when no other line is left to write.
+// Logs how many lines were dropped since the last such message. This happens at most once a second,
+// or when no other line is left to write.
 static void log_dropped(struct inf_log_writer *writer, bool idle)
 {
     uint64_t dropped = atomic_load(&writer->dropped);
@@ -185,7 +207,7 @@ static void write_lines(void *context)
     }
 }
 
-// --- creating and destroying a writer ---
+// --- creating and destroying a log writer ---
 
 // Returns true if systemd connected this descriptor to the journal. In that case JOURNAL_STREAM
 // holds the device and inode of the descriptor.
@@ -209,6 +231,9 @@ enum inf_code inf_log_writer_create(struct inf_log_writer **out_writer,
     writer->log = (struct inf_log){options->level, push_line, writer};
     writer->fd = options->fd;
     writer->journal = is_journal(options->fd);
+    writer->entry_fd = writer->journal && options->journal_socket != NULL
+                           ? inf_journal_open(options->journal_socket)
+                           : -1;
     enum inf_code code = inf_thread_start(&writer->thread, "inferd-log", write_lines, writer, err);
     if (code != INF_OK) {
         inf_log_writer_destroy(&writer);
@@ -229,6 +254,8 @@ void inf_log_writer_destroy(struct inf_log_writer **writer)
     inf_mutex_unlock(&self->mutex);
     inf_cond_broadcast(&self->filled);
     inf_thread_join(&self->thread);
+    if (self->entry_fd >= 0)
+        close(self->entry_fd);
     inf_cond_fini(&self->filled);
     inf_mutex_fini(&self->mutex);
     free(self);

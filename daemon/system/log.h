@@ -19,13 +19,16 @@
 struct inf_log_writer;
 
 struct inf_log_options {
-    enum inf_log_level level; // lines of a less severe level are dropped, and not counted
+    enum inf_log_level level; // lines of a less severe level are not written, nor counted as lost
     int fd;                   // descriptor to write to, such as stderr; the caller keeps ownership
+    // Path of the socket of the journal. If `fd` is the stream of the journal, lines are sent to
+    // this socket as entries with fields; NULL: lines are written to `fd`.
+    const char *journal_socket;
 };
 
-// Starts the thread. If `fd` is the stream of the journal (systemd sets JOURNAL_STREAM), each line
-// is written as "<N>text", otherwise as "level text". Control characters become '?'. The caller
-// destroys *out_writer.
+// Starts the writer thread. If `fd` is the stream of the journal (systemd sets JOURNAL_STREAM),
+// each line is written as "<N>text", otherwise as "level text". Control characters become '?'. The
+// caller destroys *out_writer.
 //
 // INF_EXHAUSTED  no memory, or no thread.
 enum inf_code inf_log_writer_create(struct inf_log_writer **out_writer,
@@ -40,10 +43,10 @@ void inf_log_writer_destroy(struct inf_log_writer **writer) INF_MAY_BLOCK;
 // copied. Valid as long as the writer exists.
 const struct inf_log *inf_log_writer_log(const struct inf_log_writer *writer);
 
-// Changes the level. Any thread.
+// Changes the level below which lines are not written. Any thread may call it.
 void inf_log_writer_set_level(struct inf_log_writer *writer, enum inf_log_level level);
 
-// Returns the number of lines lost because the ring was full. Any thread.
+// Returns the number of lines lost because the ring was full. Any thread may call it.
 uint64_t inf_log_writer_dropped(const struct inf_log_writer *writer);
 
 #endif

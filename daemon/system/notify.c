@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,23 +15,24 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backends/base/clock.h"
 
 #define NAME_DATA  "inferd"
 #define NAME_ADMIN "inferd-admin"
-// Capacity of a status text, and of all queued state changes together.
+// Size of the buffer for a status text, and of the one for all queued state changes together.
 #define TEXT_BYTES 256
 // Delay before a notification is tried again.
 #define RETRY_MS 100
 
 struct inf_notify {
     struct inf_notify_options options;
-    int fd; // -1: there is no notification socket
+    int fd; // socket to systemd; -1: systemd did not start the daemon
     struct sockaddr_un address;
     socklen_t address_size;
-    struct event *watchdog; // NULL: the watchdog is off
+    struct event *watchdog; // timer that pings the watchdog of systemd; NULL: it is off
     struct event *retry;
     // The queued notifications: all state changes, one per line, and only the newest status text.
     char changes[TEXT_BYTES];
@@ -39,8 +41,8 @@ struct inf_notify {
 
 // --- sending notifications ---
 
-// Sends without blocking. Returns false if the socket has no room. Other errors are not retried,
-// because systemd keeps its socket open as long as the daemon runs.
+// Sends a notification without blocking. Returns false if the socket has no room. Other errors are
+// not retried, because systemd keeps its socket open as long as the daemon runs.
 static bool try_send(const struct inf_notify *notify, const char *text)
 {
     ssize_t sent =
@@ -132,14 +134,34 @@ static void on_watchdog(evutil_socket_t fd, short events, void *context)
     struct inf_notify *notify = context;
     // Also send queued notifications here, because the retry timer may have failed to start.
     (void)send_waiting(notify);
-    // If there is no room, a ping is dropped, because the next ping replaces it.
+    // Ping the watchdog. If the socket has no room, the ping is dropped: the next one replaces it.
     if (notify->options.healthy == NULL || notify->options.healthy(notify->options.context))
         (void)try_send(notify, "WATCHDOG=1");
 }
 
+// --- a failed start ---
+
+// How long a process that cannot start waits before it ends. systemd stops a socket that triggers
+// more than 20 starts in 2 s.
+#define FAILED_START_WAIT_S 5
+
+void inf_notify_failed_start(const char *reason)
+{
+    sigset_t ending;
+    if (getenv("NOTIFY_SOCKET") == NULL)
+        return;
+    (void)sd_notifyf(0, "STATUS=not started: %s", reason);
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGINT);
+    sigprocmask(SIG_BLOCK, &ending, NULL);
+    (void)sigtimedwait(&ending, NULL, &(struct timespec){.tv_sec = FAILED_START_WAIT_S});
+}
+
 // --- creating and destroying a notifier ---
 
-// Fills the address from NOTIFY_SOCKET, which is a path, or an abstract name after '@'.
+// Fills the address of the socket to systemd from NOTIFY_SOCKET, which is a path, or an abstract
+// name after '@'.
 static enum inf_code fill_address(struct inf_notify *notify, const char *name,
                                   struct inf_error *err)
 {

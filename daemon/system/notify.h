@@ -16,8 +16,8 @@ struct inf_notify;
 struct inf_notify_options {
     struct event_base *base; // outlives the notifier
     // Returns true if the daemon makes progress, that is, no run takes too long. The watchdog of
-    // systemd is pinged only then. The loop itself works, because it makes this call. NULL: always
-    // ping.
+    // systemd is pinged only then. That the loop calls this function shows that the loop itself
+    // works. NULL: always ping.
     bool (*healthy)(void *context);
     void *context;
 };
@@ -31,7 +31,7 @@ enum inf_code inf_notify_create(struct inf_notify **out_notify,
                                 const struct inf_notify_options *options,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Frees the notifier, after a last attempt to send the queued notifications. NULL is allowed.
+// Frees the notifier after a last attempt to send the queued notifications. NULL is allowed.
 void inf_notify_destroy(struct inf_notify **notify);
 
 // Reports that start-up is complete and requests are answered. `status` is a text for people.
@@ -46,10 +46,16 @@ void inf_notify_reloading(struct inf_notify *notify) INF_ON_LOOP;
 // Reports that the daemon is stopping.
 void inf_notify_stopping(struct inf_notify *notify, const char *status) INF_ON_LOOP;
 
+// Reports why the process will end without having served, so that `systemctl status` shows the
+// reason, and waits for some seconds (or until SIGTERM or SIGINT). Without the wait, clients that
+// connect in a loop would make systemd start the failing daemon so often that systemd gives up and
+// closes the sockets. Call it as the last act of the process. Does nothing without systemd.
+void inf_notify_failed_start(const char *reason) INF_MAY_BLOCK;
+
 // Sockets that systemd passed; -1 for none. The caller closes them.
 struct inf_listen_fds {
-    int data;  // socket with FileDescriptorName=inferd
-    int admin; // socket with FileDescriptorName=inferd-admin
+    int data;  // data socket, with FileDescriptorName=inferd
+    int admin; // admin socket, with FileDescriptorName=inferd-admin
 };
 
 // Takes the sockets that systemd passed. Must be called once. If none of them has one of the two

@@ -9,19 +9,19 @@
 // Maximum metadata of one frame. Metadata of an inference is a few hundred bytes; 64 KiB holds 16
 // tensors with long names.
 #define INF_LIMIT_META_BYTES (64u << 10)
-// Data of one frame. Shared memory is faster above 16 KiB (measured), but a limit of 1 MiB lets
-// simple clients send all tensors in frames.
+// Maximum data of one frame. Shared memory is faster above 16 KiB (measured), but a limit of 1 MiB
+// lets simple clients send all tensors in frames.
 #define INF_LIMIT_DATA_BYTES (1u << 20)
-// Data of one request or reply in all its frames. Two FP32 pictures of 1920 x 1080 x 3 fit, and
-// copying this amount is still acceptable.
+// Maximum data of one request or reply, summed over all its frames. Two FP32 pictures of 1920 x
+// 1080 x 3 fit, and copying this amount is still acceptable.
 #define INF_LIMIT_STREAM_DATA_BYTES (64u << 20)
-// A frame that is too large is skipped and answered with an error if its size is at most this
-// limit. For larger frames the connection is closed.
+// A frame that exceeds a limit is skipped and answered with an error if its size is at most this.
+// If a larger frame arrives, the connection is closed.
 #define INF_LIMIT_SKIP_BYTES (64u << 20)
-// File descriptors sent with one frame. The kernel's own limit (SCM_MAX_FD) is 253.
+// Maximum number of file descriptors in one frame. The kernel's own limit (SCM_MAX_FD) is 253.
 #define INF_LIMIT_FRAME_FDS 16u
-// Milliseconds from the first byte of a frame to its last. The limit exists because a client that
-// sends slowly must not hold a buffer for ever.
+// Maximum time in milliseconds from the first byte of a frame to its last. The limit exists because
+// a client that sends slowly must not hold a buffer for ever.
 #define INF_LIMIT_FRAME_MS 10000u
 
 // --- protobuf metadata ---
@@ -29,33 +29,34 @@
 // Maximum nesting of messages. The schema itself nests 4 deep. The limit is needed because
 // protobuf-c has none, so deeply nested bytes would overrun the stack.
 #define INF_LIMIT_META_DEPTH 16u
-// Fields in one metadata block. The limit bounds the number of sub-messages that protobuf-c
-// allocates.
+// Maximum number of fields in the metadata of one frame. The limit bounds the number of
+// sub-messages that protobuf-c allocates.
 #define INF_LIMIT_META_FIELDS 4096u
-// Bytes that unpacking one metadata block may allocate. The worst block within the two limits above
-// (thousands of empty tensors, and one shape of 57000 dimensions) would need a little more.
+// The most bytes that unpacking the metadata of one frame may allocate. The worst metadata within
+// INF_LIMIT_META_BYTES and INF_LIMIT_META_FIELDS (thousands of empty tensors, and one shape of
+// 57000 dimensions) would need a little more.
 #define INF_LIMIT_META_UNPACK_BYTES (16u * INF_LIMIT_META_BYTES)
 
 // --- names and tensors ---
-#define INF_LIMIT_MODEL_NAME   64u // [A-Za-z0-9._-]{1,64}, with no dot at the start
+#define INF_LIMIT_MODEL_NAME   64u // characters: [A-Za-z0-9._-]{1,64}, with no dot at the start
 #define INF_LIMIT_TENSOR_NAME  256u
 #define INF_LIMIT_REQUEST_ID   256u
 #define INF_LIMIT_RANK         8
-#define INF_LIMIT_DIM          ((int64_t)1 << 31)  // exclusive, so that a dimension fits int32
-#define INF_LIMIT_TENSOR_BYTES ((uint64_t)4 << 30) // size of one tensor
-// Number of inputs, or of outputs, of one request.
+#define INF_LIMIT_DIM          ((int64_t)1 << 31)  // dimensions are less, so that they fit int32
+#define INF_LIMIT_TENSOR_BYTES ((uint64_t)4 << 30) // maximum size of one tensor
+// Maximum number of inputs, and of outputs, of one request.
 #define INF_LIMIT_TENSORS 64u
 
 // --- connections ---
-#define INF_LIMIT_STREAMS      1024u               // requests in flight on one connection
-#define INF_LIMIT_REGIONS      256u                // memory regions registered by one connection
-#define INF_LIMIT_REGION_BYTES ((uint64_t)4 << 30) // sum of all regions of one connection
+#define INF_LIMIT_STREAMS      1024u               // most requests in flight on one connection
+#define INF_LIMIT_REGIONS      256u                // most memory regions of one connection
+#define INF_LIMIT_REGION_BYTES ((uint64_t)4 << 30) // most bytes of one connection's regions
 
 // --- sessions ---
-#define INF_LIMIT_SESSIONS 256u // sessions open on one connection
-// Tensors in one session, which hold all of the model's state.
+#define INF_LIMIT_SESSIONS 256u // most sessions that may be open on one connection
+// Maximum number of tensors that one session keeps.
 #define INF_LIMIT_SESSION_TENSORS 64u
-// Bytes of one session, including the values that the running request computes.
+// Maximum bytes of one session, including the values that the running request computes.
 #define INF_LIMIT_SESSION_BYTES ((uint64_t)1 << 30)
 
 // --- model files ---
@@ -64,11 +65,13 @@
 // Maximum size of an ONNX file. 2 GiB is the maximum of protobuf itself. Larger models store their
 // weights in separate files.
 #define INF_LIMIT_MODEL_ONNX_BYTES ((uint64_t)2 << 30)
-#define INF_LIMIT_MODEL_SHARDS     4096u
-#define INF_LIMIT_JSON_DEPTH       64u
-#define INF_LIMIT_GRAPH_NODES      (1u << 20)
-#define INF_LIMIT_GRAPH_VALUES     (1u << 21)
-#define INF_LIMIT_NODE_INPUTS      4096u
+// Maximum size of a TFLite file. Tables must be in its first 2 GiB, but data may follow them.
+#define INF_LIMIT_MODEL_TFLITE_BYTES ((uint64_t)4 << 30)
+#define INF_LIMIT_MODEL_SHARDS       4096u
+#define INF_LIMIT_JSON_DEPTH         64u
+#define INF_LIMIT_GRAPH_NODES        (1u << 20)
+#define INF_LIMIT_GRAPH_VALUES       (1u << 21)
+#define INF_LIMIT_NODE_INPUTS        4096u
 // Importing, preparing and compiling a model may allocate INF_LIMIT_LOAD_FACTOR times the size of
 // its files, plus INF_LIMIT_LOAD_EXTRA_BYTES. The text of a model.json needs the largest factor.
 #define INF_LIMIT_LOAD_FACTOR      64u
@@ -76,16 +79,17 @@
 // Maximum number of subgraphs of one graph. Each branch and each loop of the graph has two
 // subgraphs.
 #define INF_LIMIT_SUBGRAPHS (1u << 16)
-// Nesting of branches and loops. Functions that walk them recurse, and visit an inner loop up to
-// three times for each visit of the outer one.
+// Maximum nesting of branches and loops. It is small because functions that walk a graph recurse
+// into branches and loops, and visit an inner loop up to three times for each visit of the outer
+// one.
 #define INF_LIMIT_GRAPH_DEPTH 8u
 
 // Maximum number of unsupported operators that one error report lists. No file format has this many
 // operators.
 #define INF_LIMIT_REPORTED_OPERATORS 4096u
 
-// Bytes of the intermediate tensors and outputs of one run. The limit is needed because a file of a
-// few bytes can require any amount.
+// Maximum bytes of the intermediate tensors and outputs of one run. The limit is needed because a
+// model file of a few bytes can require any amount.
 #define INF_LIMIT_ARENA_BYTES ((uint64_t)2 << 30)
 
 // --- models whose shapes depend on values ---
@@ -93,7 +97,7 @@
 // Maximum iterations of one loop. The limit exists because a model that never ends must not hold a
 // worker for ever.
 #define INF_LIMIT_LOOP_ITERATIONS (1u << 20)
-// Bytes of tensors whose size is known only at run time, at any moment of one run.
+// Maximum bytes that tensors whose size is known only at run time may use at any moment of one run.
 #define INF_LIMIT_DYNAMIC_BYTES ((uint64_t)2 << 30)
 
 #endif

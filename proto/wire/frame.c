@@ -19,7 +19,7 @@ struct type_row {
 static const struct type_row type_rows[] = {
     [INF_FRAME_HELLO] = {"HELLO", false, false},
     [INF_FRAME_HELLO_ACK] = {"HELLO_ACK", false, false},
-    [INF_FRAME_REQUEST] = {"REQUEST", true, false},
+    [INF_FRAME_REQUEST] = {"REQUEST", true, true},
     [INF_FRAME_RESPONSE] = {"RESPONSE", true, false},
     [INF_FRAME_CANCEL] = {"CANCEL", true, false},
     [INF_FRAME_MEM_REGISTER] = {"MEM_REGISTER", true, true},
@@ -51,6 +51,12 @@ static const struct {
     {INF_METHOD_DEVICE_LIST, "DeviceList"},
     {INF_METHOD_SERVER_STATUS, "ServerStatus"},
     {INF_METHOD_MEMORY_INFO, "MemoryInfo"},
+    {INF_METHOD_METRICS, "Metrics"},
+    {INF_METHOD_REQUEST_LIST, "RequestList"},
+    {INF_METHOD_CLIENT_LIST, "ClientList"},
+    {INF_METHOD_REQUEST_CANCEL, "RequestCancel"},
+    {INF_METHOD_CLIENT_DISCONNECT, "ClientDisconnect"},
+    {INF_METHOD_REPORT, "Report"},
     {INF_METHOD_SESSION_OPEN, "SessionOpen"},
     {INF_METHOD_SESSION_CLOSE, "SessionClose"},
     {INF_METHOD_SERVER_LIMITS, "ServerLimits"},
@@ -63,7 +69,7 @@ static const struct {
     {INF_METHOD_MODEL_PRECOMPILE, "ModelPrecompile"},
 };
 
-// Byte offsets of the fields in the header.
+// Byte offsets of the fields in the 24-byte header.
 enum {
     AT_META_BYTES = 0,
     AT_DATA_BYTES = 4,

@@ -51,7 +51,7 @@ enum inf_frame_type {
 enum {
     INF_FRAME_FINAL = 1u << 0,      // last frame of the stream
     INF_FRAME_FLAG_ERROR = 1u << 1, // the metadata is a Status
-    INF_FRAME_CRITICAL = 1u << 2,   // a receiver that does not know the type closes the connection
+    INF_FRAME_CRITICAL = 1u << 2,   // a receiver that does not know the type must disconnect
     INF_FRAME_FLAGS_KNOWN = 7u,
 };
 
@@ -71,6 +71,12 @@ enum inf_method {
     INF_METHOD_DEVICE_LIST = 64,
     INF_METHOD_SERVER_STATUS = 65,
     INF_METHOD_MEMORY_INFO = 66,
+    INF_METHOD_METRICS = 67,
+    INF_METHOD_REQUEST_LIST = 70,
+    INF_METHOD_CLIENT_LIST = 71,
+    INF_METHOD_REQUEST_CANCEL = 72,
+    INF_METHOD_CLIENT_DISCONNECT = 73,
+    INF_METHOD_REPORT = 74,
     INF_METHOD_SESSION_OPEN = 80,
     INF_METHOD_SESSION_CLOSE = 81,
     INF_METHOD_SERVER_LIMITS = 82,

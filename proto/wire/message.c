@@ -73,6 +73,12 @@ static const struct inf_message_codec *const codecs[INF_MESSAGE_KIND_COUNT] = {
     [INF_MESSAGE_FLAG_SET] = &inf_codec_flag_set,
     [INF_MESSAGE_ENVIRONMENT] = &inf_codec_environment,
     [INF_MESSAGE_PRECOMPILE] = &inf_codec_precompile,
+    [INF_MESSAGE_METRICS_REQUEST] = &inf_codec_metrics_request,
+    [INF_MESSAGE_METRICS_REPLY] = &inf_codec_metrics_reply,
+    [INF_MESSAGE_REQUEST_LIST] = &inf_codec_request_list,
+    [INF_MESSAGE_CLIENT_LIST] = &inf_codec_client_list,
+    [INF_MESSAGE_CLIENT_TARGET] = &inf_codec_client_target,
+    [INF_MESSAGE_REPORT_REQUEST] = &inf_codec_report_request,
 };
 
 enum inf_code inf_message_decode(union inf_message *message, enum inf_message_kind kind,

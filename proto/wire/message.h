@@ -14,9 +14,9 @@
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
-// Memory for decoding and encoding. The scratch holds the strings and lists of a decoded message
-// until the next message is decoded with the same scratch. Encoding uses another part of the
-// scratch, so that a decoded message can be encoded. One scratch per thread is enough.
+// Memory for decoding and encoding messages. A scratch holds the strings and lists of a decoded
+// message until the next message is decoded with the same scratch. Encoding uses another part of
+// the memory, so that a decoded message can be encoded. One scratch per thread is enough.
 struct inf_scratch;
 
 // Creates a scratch with INF_LIMIT_META_UNPACK_BYTES for decoding and the same size for encoding.
@@ -27,8 +27,8 @@ enum inf_code inf_scratch_create(struct inf_scratch **out_scratch,
 // Frees the scratch and sets the pointer to NULL. A NULL scratch is allowed.
 void inf_scratch_destroy(struct inf_scratch **scratch);
 
-// Strings in the structs below end with NUL. In a decoded message they are never NULL and belong to
-// the scratch. In a message to be encoded they belong to the caller, and NULL means "".
+// Strings in the structs of this header end with NUL. In a decoded message they are never NULL and
+// belong to the scratch. In a message to be encoded they belong to the caller, and NULL means "".
 
 // The position of a tensor's elements: in the data segment of a frame, or in a region of shared
 // memory.
@@ -36,7 +36,7 @@ struct inf_location {
     bool present;
     uint64_t region_id; // 0: the frame's data segment
     uint64_t offset;
-    uint64_t length; // in bytes; for an output in a request: the available room
+    uint64_t length; // size in bytes; for an output in a request: the available room
 };
 
 // A tensor of a request or a reply.
@@ -69,20 +69,20 @@ enum inf_infer_flag {
 struct inf_infer_request {
     const char *model_name;
     const char *model_version; // "": the newest version
-    const char *id;            // the reply contains the same text
+    const char *id;            // any text of the client, which the reply repeats
     const char *device;        // "": the device on which the model is placed
-    uint64_t timeout_ns;       // 0: no timeout
-    uint64_t queue_timeout_ns; // 0: no timeout
+    uint64_t timeout_ns;       // time from arrival to the end of the run; 0: no timeout
+    uint64_t queue_timeout_ns; // time from arrival to the start of the run; 0: no timeout
     enum inf_wire_priority priority;
-    uint64_t session_id;   // 0: no session
-    uint64_t order_key;    // 0: no key
-    const char *mode;      // used by ModelInspect and ModelInfer
-    const char *against;   // ModelInspect only
-    double tolerance;      // ModelInspect only
+    uint64_t session_id;   // session of the request; 0: no session
+    uint64_t order_key;    // requests with the same key are answered in order; 0: no key
+    const char *mode;      // run mode (ModelInfer), or kind of inspection (ModelInspect)
+    const char *against;   // ModelInspect only: device to compare with
+    double tolerance;      // ModelInspect only: accepted difference
     const char *precision; // "": the precision of the model's placement
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
-    uint32_t output_count;                              // 0: all outputs are returned
+    uint32_t output_count;                              // named outputs; 0: return all outputs
     struct inf_tensor_entry outputs[INF_LIMIT_TENSORS]; // only name and location are set
 };
 
@@ -102,7 +102,7 @@ struct inf_infer_reply {
     const char *precision;
     uint32_t credit_return;
     uint32_t flags;     // bits of enum inf_infer_flag
-    uint32_t padded_to; // number of computed rows; 0: no padding
+    uint32_t padded_to; // number of computed rows, padding included; 0: no padding
 };
 
 // The metadata of a frame that reports a failure: the message Status of inferd.proto.
@@ -137,7 +137,7 @@ struct inf_hello_ack {
     uint32_t feature_count;
     const char *features[INF_HELLO_FEATURES];
     uint32_t credit_requests;
-    uint64_t credit_bytes; // 0: the server has no such limit
+    uint64_t credit_bytes; // bytes of data that requests in flight may have; 0: no limit
     uint64_t epoch[2];
     const char *role, *clock;
 };
@@ -162,6 +162,9 @@ struct inf_model_request {
     const char *version; // "": the newest version, or for an unload all versions; not used by loads
     const char *device;  // only for a load: the device to use; "": the daemon's default
     const char *path;    // only for a load: path of the model; "": search the repository
+    // Only for a load: name of the model file in the directory whose descriptor comes with the
+    // frame; "": the directory is laid out as in a repository, or there is no descriptor.
+    const char *file;
 };
 
 struct inf_model_metadata {
@@ -187,13 +190,13 @@ struct inf_server_metadata {
 };
 
 struct inf_model_index_entry {
-    const char *name, *version, *state, *reason, *device, *platform;
+    const char *name, *version, *state, *reason, *device, *platform, *labels;
     uint64_t memory_bytes, requests, macs;
 };
 struct inf_model_index {
     uint32_t count;
-    struct inf_model_index_entry
-        *entries; // owned by the scratch (decoded) or the caller (to be encoded)
+    // Array of `count` entries; owned by the scratch (decoded) or the caller (to be encoded).
+    struct inf_model_index_entry *entries;
 };
 
 // The report about one node of a model that is inspected (ModelInspect).
@@ -218,8 +221,8 @@ struct inf_device_entry {
 };
 struct inf_device_index {
     uint32_t count;
-    struct inf_device_entry
-        *entries; // owned by the scratch (decoded) or the caller (to be encoded)
+    // Array of `count` entries; owned by the scratch (decoded) or the caller (to be encoded).
+    struct inf_device_entry *entries;
 };
 
 struct inf_server_status {
@@ -279,7 +282,7 @@ struct inf_limit_list {
 
 struct inf_credit {
     uint32_t requests;
-    uint64_t bytes; // 0: the limit of bytes does not change
+    uint64_t bytes; // bytes of data that requests in flight may have; 0: unchanged
 };
 
 // The metadata of a DATA frame, which carries a part of the data of a request or reply.
@@ -312,7 +315,7 @@ struct inf_precompile_message {
 struct inf_candidate_entry {
     const char *device, *backend, *kind, *precision, *verdict, *reason;
     uint32_t runs, threads;
-    uint64_t prior_ns, first_ns, median_ns, memory_bytes; // 0: unknown
+    uint64_t prior_ns, first_ns, median_ns, memory_bytes; // a value of 0 is not known
 };
 
 // A type of operator in the model that the chosen device does not support.
@@ -329,8 +332,8 @@ struct inf_placement_reply {
     uint64_t macs, const_bytes, shadow_checked, shadow_drifted, shadow_dropped, recomputed;
     uint32_t steps, interpreted, small_ops_webgl, small_ops_webgpu;
     uint32_t candidate_count, declined_count;
-    struct inf_candidate_entry
-        *candidates; // owned by the scratch (decoded) or the caller (to be encoded)
+    // `candidates` and `declined` are owned by the scratch (decoded) or the caller (to be encoded).
+    struct inf_candidate_entry *candidates;
     struct inf_declined_entry *declined;
     uint32_t setting_count;
     struct inf_setting_entry *settings; // same owner as `candidates`
@@ -355,6 +358,66 @@ struct inf_environment_reply {
     uint32_t fact_count, flag_count;
     struct inf_fact_entry *facts; // owned by the scratch (decoded) or the caller (to be encoded)
     struct inf_flag_entry *flags;
+};
+
+// The metadata of the request Metrics.
+struct inf_metrics_request {
+    const char *format; // "prometheus", "openmetrics" or "json"; "": "prometheus"
+};
+
+// The metadata of the reply of Metrics. The text itself is the data of the reply.
+struct inf_metrics_reply {
+    const char *media_type; // such as "text/plain; version=0.0.4; charset=utf-8"
+    // Only in a client: the data of the reply. The decoder does not set it.
+    struct inf_span text;
+};
+
+// The most rows of a list of requests or clients. This many rows fit into the metadata of a frame,
+// even if all their texts have the maximum length.
+#define INF_ACTIVITY_ROWS 180u
+// The most bytes of a text from a client that such a row has; after them, "..." replaces the end.
+#define INF_ACTIVITY_TEXT 64u
+
+// A request in flight: one row of the reply to RequestList.
+struct inf_request_entry {
+    uint64_t client_id, stream_id;
+    uint32_t uid;
+    int32_t pid;
+    const char *method, *model, *version, *device, *phase, *id;
+    uint64_t age_ns, data_bytes;
+    uint32_t rows;
+};
+
+struct inf_request_list {
+    uint32_t count, left_out;
+    struct inf_request_entry *entries; // owned by the scratch (decoded) or the caller (to encode)
+};
+
+// A connection: one row of the reply to ClientList.
+struct inf_client_entry {
+    uint64_t client_id;
+    uint32_t uid;
+    int32_t pid;
+    const char *name, *role;
+    uint64_t age_ns, requests, data_bytes, unread_bytes, region_bytes;
+    uint32_t in_flight, regions, sessions;
+};
+
+struct inf_client_list {
+    uint32_t count, left_out;
+    struct inf_client_entry *entries; // owned by the scratch (decoded) or the caller (to encode)
+};
+
+// The request that is to be cancelled. To close a connection, only client_id is used.
+struct inf_client_target {
+    uint64_t client_id, stream_id;
+};
+
+// The metadata of the request Report. The reply is a struct inf_metrics_reply.
+struct inf_report_request {
+    const char *topic; // "slow" or "events"
+    uint64_t after;
+    bool wait;
 };
 
 // The kinds of messages. For each kind, union inf_message has a member.
@@ -396,6 +459,12 @@ enum inf_message_kind {
     INF_MESSAGE_FLAG_SET,
     INF_MESSAGE_ENVIRONMENT,
     INF_MESSAGE_PRECOMPILE,
+    INF_MESSAGE_METRICS_REQUEST,
+    INF_MESSAGE_METRICS_REPLY,
+    INF_MESSAGE_REQUEST_LIST,
+    INF_MESSAGE_CLIENT_LIST,
+    INF_MESSAGE_CLIENT_TARGET,
+    INF_MESSAGE_REPORT_REQUEST,
     INF_MESSAGE_KIND_COUNT
 };
 
@@ -425,6 +494,12 @@ union inf_message {
     struct inf_flag_set_request flag_set;
     struct inf_environment_reply environment;
     struct inf_precompile_message precompile;
+    struct inf_metrics_request metrics_request;
+    struct inf_metrics_reply metrics_reply;
+    struct inf_request_list request_list;
+    struct inf_client_list client_list;
+    struct inf_client_target client_target;
+    struct inf_report_request report_request;
 };
 
 // Decodes metadata of the given kind. Strings and lists are stored in `scratch`; no other memory is

@@ -22,20 +22,20 @@ struct inf_message_codec {
                             struct inf_scratch *scratch, struct inf_error *err);
 };
 
-// --- message_connection.c ---
+// --- codecs in message_connection.c ---
 extern const struct inf_message_codec inf_codec_hello;
 extern const struct inf_message_codec inf_codec_hello_ack;
 extern const struct inf_message_codec inf_codec_goaway;
-// --- message_region.c ---
+// --- codecs in message_region.c ---
 extern const struct inf_message_codec inf_codec_region_register;
 extern const struct inf_message_codec inf_codec_region_registered;
 extern const struct inf_message_codec inf_codec_region_alloc;
 extern const struct inf_message_codec inf_codec_region_unregister;
 extern const struct inf_message_codec inf_codec_region_released;
-// --- message_infer.c ---
+// --- codecs in message_infer.c ---
 extern const struct inf_message_codec inf_codec_infer_request;
 extern const struct inf_message_codec inf_codec_infer_reply;
-// --- message_model.c ---
+// --- codecs in message_model.c ---
 extern const struct inf_message_codec inf_codec_model_ready_request;
 extern const struct inf_message_codec inf_codec_model_metadata_request;
 extern const struct inf_message_codec inf_codec_live_reply;
@@ -43,32 +43,40 @@ extern const struct inf_message_codec inf_codec_ready_reply;
 extern const struct inf_message_codec inf_codec_model_ready_reply;
 extern const struct inf_message_codec inf_codec_model_metadata;
 extern const struct inf_message_codec inf_codec_server_metadata;
-// --- message_repository.c ---
+// --- codecs in message_repository.c ---
 extern const struct inf_message_codec inf_codec_model_load_request;
 extern const struct inf_message_codec inf_codec_model_unload_request;
 extern const struct inf_message_codec inf_codec_model_index;
 extern const struct inf_message_codec inf_codec_load_progress;
-// --- message_status.c ---
+// --- codecs in message_status.c ---
 extern const struct inf_message_codec inf_codec_status;
 extern const struct inf_message_codec inf_codec_device_index;
 extern const struct inf_message_codec inf_codec_server_status;
 extern const struct inf_message_codec inf_codec_memory_info;
-// --- message_limits.c ---
+// --- codecs in message_limits.c ---
 extern const struct inf_message_codec inf_codec_limits_request;
 extern const struct inf_message_codec inf_codec_limits_reply;
 extern const struct inf_message_codec inf_codec_credit;
 extern const struct inf_message_codec inf_codec_data;
-// --- message_session.c ---
+// --- codecs in message_session.c ---
 extern const struct inf_message_codec inf_codec_session_open;
 extern const struct inf_message_codec inf_codec_session_close;
 
-// --- message_placement.c ---
+// --- codecs in message_placement.c ---
 extern const struct inf_message_codec inf_codec_placement_request;
 extern const struct inf_message_codec inf_codec_placement_reply;
 extern const struct inf_message_codec inf_codec_precompile;
-// --- message_environment.c ---
+// --- codecs in message_environment.c ---
 extern const struct inf_message_codec inf_codec_flag_set;
 extern const struct inf_message_codec inf_codec_environment;
+// --- codecs in message_metrics.c ---
+extern const struct inf_message_codec inf_codec_metrics_request;
+extern const struct inf_message_codec inf_codec_metrics_reply;
+// --- codecs in message_activity.c ---
+extern const struct inf_message_codec inf_codec_request_list;
+extern const struct inf_message_codec inf_codec_client_list;
+extern const struct inf_message_codec inf_codec_client_target;
+extern const struct inf_message_codec inf_codec_report_request;
 
 // --- texts and names ---
 
@@ -77,6 +85,8 @@ extern const struct inf_message_codec inf_codec_environment;
 #define INF_TEXT_LIMIT 256u
 // The maximum length of a path (the limit of Linux), in bytes.
 #define INF_PATH_LIMIT 4095u
+// The maximum length of the name of a file (the limit of Linux), in bytes.
+#define INF_FILE_NAME_LIMIT 255u
 
 // Returns `text` for a field of protobuf-c, which must be neither const nor NULL. For NULL returns
 // "".
@@ -116,7 +126,7 @@ enum inf_code inf_decode_texts(const char **list, uint32_t *count,
 char **inf_encode_texts(const char *const *list, uint32_t count, struct inf_scratch *scratch,
                         struct inf_error *err);
 
-// --- messages to be encoded ---
+// --- allocating messages that are to be encoded ---
 
 // Returns an initialised message of this type. Returns NULL and fills *err if the scratch is
 // exhausted.

@@ -14,7 +14,8 @@ typedef Inference__ModelMetadataResponse__TensorMetadata wire_tensor;
 static enum inf_code decode_question(struct inf_model_request *model, const char *name,
                                      const char *version, struct inf_error *err)
 {
-    *model = (struct inf_model_request){.name = name, .version = version, .device = "", .path = ""};
+    *model = (struct inf_model_request){
+        .name = name, .version = version, .device = "", .path = "", .file = ""};
     INF_TRY(inf_check_model_name("name", name, err));
     return inf_check_version("version", version, err);
 }
@@ -69,7 +70,7 @@ const struct inf_message_codec inf_codec_model_metadata_request = {
     .encode = encode_metadata_request,
 };
 
-// --- boolean replies ---
+// --- replies that contain one boolean ---
 
 static enum inf_code decode_live(union inf_message *message, const void *from,
                                  struct inf_scratch *scratch, struct inf_error *err)
@@ -182,7 +183,7 @@ static enum inf_code decode_metadata(union inf_message *message, const void *fro
     return INF_OK;
 }
 
-// Converts the entries to protobuf-c messages and stores them in *out_tensors.
+// Converts tensor entries to protobuf-c messages and stores them in *out_tensors.
 static enum inf_code encode_tensors(wire_tensor ***out_tensors, const char *what,
                                     const struct inf_tensor_entry *entries, uint32_t count,
                                     struct inf_scratch *scratch, struct inf_error *err)
@@ -231,7 +232,7 @@ const struct inf_message_codec inf_codec_model_metadata = {
     .encode = encode_metadata,
 };
 
-// --- the server ---
+// --- the name and the extensions of the server ---
 
 static enum inf_code decode_server(union inf_message *message, const void *from,
                                    struct inf_scratch *scratch, struct inf_error *err)

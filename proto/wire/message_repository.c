@@ -1,19 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model repository: loading, unloading and listing models.
+#include <string.h>
+
+#include "proto/core/utf8.h"
 #include "proto/wire/message_codec.h"
 
 typedef Inference__RepositoryIndexResponse__ModelIndex wire_entry;
+
+// Checks the name of a model file: "", or one part of a path.
+static enum inf_code check_file(const char *file, struct inf_error *err)
+{
+    INF_TRY(inf_check_text("file", file, INF_FILE_NAME_LIMIT, err));
+    if (strchr(file, '/') != NULL || strcmp(file, ".") == 0 || strcmp(file, "..") == 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "file '%s': wanted the name of a file, without a directory",
+                               inf_quote(file).text);
+    return INF_OK;
+}
 
 static enum inf_code decode_load(union inf_message *message, const void *from,
                                  struct inf_scratch *scratch, struct inf_error *err)
 {
     (void)scratch;
     const Inference__RepositoryModelLoadRequest *wire = from;
-    message->model = (struct inf_model_request){
-        .name = wire->model_name, .version = "", .device = wire->device, .path = wire->path};
+    message->model = (struct inf_model_request){.name = wire->model_name,
+                                                .version = "",
+                                                .device = wire->device,
+                                                .path = wire->path,
+                                                .file = wire->file};
     INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
     INF_TRY(inf_check_text("device", wire->device, INF_TEXT_LIMIT, err));
-    return inf_check_text("path", wire->path, INF_PATH_LIMIT, err);
+    INF_TRY(inf_check_text("path", wire->path, INF_PATH_LIMIT, err));
+    return check_file(wire->file, err);
 }
 
 static enum inf_code encode_load(const union inf_message *message, void *to,
@@ -25,6 +43,7 @@ static enum inf_code encode_load(const union inf_message *message, void *to,
     wire->model_name = inf_wire_text(message->model.name);
     wire->device = inf_wire_text(message->model.device);
     wire->path = inf_wire_text(message->model.path);
+    wire->file = inf_wire_text(message->model.file);
     return INF_OK;
 }
 
@@ -40,7 +59,7 @@ static enum inf_code decode_unload(union inf_message *message, const void *from,
     (void)scratch;
     const Inference__RepositoryModelUnloadRequest *wire = from;
     message->model = (struct inf_model_request){
-        .name = wire->model_name, .version = wire->version, .device = "", .path = ""};
+        .name = wire->model_name, .version = wire->version, .device = "", .path = "", .file = ""};
     INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
     return inf_check_version("version", wire->version, err);
 }
@@ -83,6 +102,7 @@ static enum inf_code decode_index(union inf_message *message, const void *from,
             .memory_bytes = entry->memory_bytes,
             .requests = entry->requests,
             .macs = entry->macs,
+            .labels = entry->labels,
         };
     }
     return INF_OK;
@@ -99,6 +119,7 @@ static void encode_entry(wire_entry *wire, const struct inf_model_index_entry *e
     wire->memory_bytes = entry->memory_bytes;
     wire->requests = entry->requests;
     wire->macs = entry->macs;
+    wire->labels = inf_wire_text(entry->labels);
 }
 
 static enum inf_code encode_index(const union inf_message *message, void *to,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints what programs that were compiled with client/inferd.h have of it in them: sizes and places
-// of the fields of its structs, and the numbers of its enums.
+// Prints the parts of client/inferd.h that compiled programs depend on: the sizes of its structs,
+// the places and sizes of their fields, and the numbers of its enums.
 #include <stddef.h>
 #include <stdio.h>
 
@@ -47,6 +47,10 @@ static void print_answers(void)
     STRUCT(inferd_server_status);
     FIELD(inferd_server_status, uptime_ns);
     FIELD(inferd_server_status, region_bytes);
+    STRUCT(inferd_request_row);
+    FIELD(inferd_request_row, rows);
+    STRUCT(inferd_client_row);
+    FIELD(inferd_client_row, region_bytes);
     STRUCT(inferd_memory_row);
     FIELD(inferd_memory_row, num_bytes);
     STRUCT(inferd_memory_total);

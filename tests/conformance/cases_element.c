@@ -430,6 +430,11 @@ void make_quantize(struct one_node *one, struct random *random, uint32_t number)
                             .filling = FILL_POWERS,
                             .constant = random_once_in(random, 2)};
     add_operand(one, random, &scale);
+    struct operand zero = {.dtype = one->attrs.quantize.dtype,
+                           .shape = scale.shape,
+                           .constant = random_once_in(random, 2)};
+    if (random_once_in(random, 2))
+        add_operand(one, random, &zero);
 }
 
 void make_dequantize(struct one_node *one, struct random *random, uint32_t number)

@@ -73,13 +73,15 @@ static enum inf_dtype add_parameters(struct one_node *one, struct random *random
         for (int64_t i = 0; i < channels; i++)
             bias[i] = (int32_t)random_in(random, -20000, 20000);
         if (random_once_in(random, 10))
-            bias[0] = INT32_MIN; // the accumulated sums wrap around
+            bias[0] = INT32_MIN; // makes the accumulated sums wrap around
         if (constant)
             one_node_const(one, INF_DTYPE_I32, INF_SHAPE(channels), bias);
         else
             one_node_input(one, INF_DTYPE_I32, INF_SHAPE(channels), bias);
     }
-    add_zero(one, random, one->inputs[0].dtype, 1, constant);
+    // Models with dynamic quantisation compute the zero point of x.
+    bool dynamic = random_once_in(random, 4);
+    add_zero(one, random, one->inputs[0].dtype, 1, constant && !dynamic);
     add_zero(one, random, one->inputs[1].dtype, each, constant);
     if (dtype == INF_DTYPE_I32)
         return dtype;
@@ -176,6 +178,7 @@ void make_qbinary(struct one_node *one, struct random *random, uint32_t number)
     static const enum inf_binary_kind kinds[] = {INF_BINARY_ADD, INF_BINARY_SUB, INF_BINARY_MUL};
     struct inf_attrs_qbinary *attrs = &one->attrs.qbinary;
     attrs->kind = kinds[number % 3];
+    attrs->integer = random_once_in(random, 2);
     attrs->dtype = byte_dtype(random);
     random_bounds(random, &attrs->min, &attrs->max);
     bool constant = !random_once_in(random, 12);

@@ -1,6 +1,7 @@
 #!/bin/bash
-# check_vulkan.sh PROGRAM... - runs tests under the Khronos validation layer with synchronization
-# validation, and fails where it has anything to say. Skipped where the layer is not installed.
+# check_vulkan.sh PART PROGRAM... - runs tests under the Khronos validation layer with
+# synchronization validation, and fails where it has anything to say. Skipped where the layer is not
+# installed. PART is K/N: the share of the operators that test_ops runs; other programs run whole.
 set -u
 layer=/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
 if [ ! -f "$layer" ]; then
@@ -15,7 +16,8 @@ khronos_validation.report_flags = error,warn,perf
 khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 END
 # What other devices do is looked at elsewhere.
-export INF_OPS_BACKEND=vulkan
+export INF_OPS_BACKEND=vulkan INF_OPS_PART=$1
+shift
 export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation VK_LAYER_SETTINGS_PATH=$folder
 failed=0
 for program in "$@"; do

@@ -158,6 +158,52 @@ Test(model, compiles_a_shape_class_once_and_forgets_the_oldest)
     inf_device_unref(&ref);
 }
 
+// Makes an executable for a request of a user, and releases it.
+static enum inf_code make_for_user(struct inf_model *model, struct inf_device *device, int64_t rows,
+                                   uint64_t user)
+{
+    struct inf_executable *executable = NULL;
+    struct inf_shape shape = INF_SHAPE(rows, 3);
+    const struct inf_run_options options = {.user = user};
+    struct inf_error err;
+    enum inf_code code = inf_model_acquire_with(model, device, &options, &shape, &executable, &err);
+    inf_model_release(model, &executable);
+    return code;
+}
+
+Test(model, frees_the_oldest_executables_of_a_user_over_all_models)
+{
+    enum {
+        ROWS = 1 << 16
+    };
+    struct inf_arena_budget budget;
+    struct inf_device *ref = open_ref();
+    struct inf_model *models[] = {make_model(ref), make_model(ref)};
+    inf_arena_budget_init(&budget, 0);
+    for (int i = 0; i < 2; i++)
+        inf_model_set_arena_budget(models[i], &budget);
+    // An executable of the daemon itself has no bound.
+    struct inf_executable *own = acquire_executable(models[0], ref, 2 * ROWS);
+    inf_model_release(models[0], &own);
+    cr_assert_eq(make_for_user(models[0], ref, ROWS, 1), INF_OK);
+    uint64_t each = budget.entries->bytes;
+    cr_assert_gt(each, 0);
+    // Room for two executables of this size, and for none of twice the size and more.
+    atomic_store(&budget.bytes_max, 2 * each + each / 2);
+    cr_assert_eq(make_for_user(models[1], ref, ROWS, 1), INF_OK);
+    cr_assert_eq(make_for_user(models[0], ref, ROWS, 2), INF_OK, "another user has it already");
+    cr_assert_eq(inf_model_memory(models[0]).executables, 2u);
+    cr_assert_eq(make_for_user(models[1], ref, ROWS + 1, 1), INF_OK);
+    cr_expect_eq(inf_model_memory(models[1]).executables, 1u, "the oldest of the user is gone");
+    cr_expect_eq(inf_model_memory(models[0]).executables, 2u, "it was used later");
+    cr_expect_eq(make_for_user(models[0], ref, 4 * ROWS, 1), INF_EXHAUSTED);
+    cr_expect_eq(make_for_user(models[0], ref, 2 * ROWS, 1), INF_OK, "the daemon made it");
+    for (int i = 0; i < 2; i++)
+        inf_model_unref(&models[i]);
+    inf_arena_budget_fini(&budget);
+    inf_device_unref(&ref);
+}
+
 Test(model, refuses_shapes_that_do_not_fit)
 {
     struct inf_device *ref = open_ref();

@@ -102,7 +102,7 @@ static void close_devices(void)
 
 TestSuite(ops, .init = open_devices, .fini = close_devices);
 
-// --- comparing results ---
+// --- comparing results with those of `ref` ---
 
 static double get_element(const struct one_tensor *tensor, size_t i)
 {
@@ -219,7 +219,7 @@ static size_t first_difference(const struct one_node *one, const struct one_tens
     return SIZE_MAX;
 }
 
-// --- running a case ---
+// --- running a case on all devices ---
 
 struct tally {
     uint32_t ran, declined, faults;
@@ -299,13 +299,30 @@ static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
     }
 }
 
-// Returns the step between the cases that run. INF_OPS_STEP raises it, because sanitizers are slow.
+// Returns N if only every N-th case runs. INF_OPS_STEP raises N, because sanitizers are slow.
 static uint32_t case_step(void)
 {
     const char *text = getenv("INF_OPS_STEP");
     long step = text != NULL ? strtol(text, NULL, 10) : 1;
     cr_assert(step >= 1 && step <= 20, "INF_OPS_STEP is '%s', wanted 1 to 20", text);
     return (uint32_t)step;
+}
+
+// Writes those of the first `count` operators to `ops` that this process tests, and returns their
+// number: all, or with INF_OPS_PART=K/N every Nth from the Kth on, so that N processes share them.
+// Similar operators stand beside each other, so the parts take about the same time.
+static size_t choose_ops(enum inf_op *ops, int count)
+{
+    const char *text = getenv("INF_OPS_PART");
+    int part = 1, parts = 1, length = 0;
+    size_t chosen = 0;
+    if (text != NULL)
+        cr_assert(sscanf(text, "%d/%d%n", &part, &parts, &length) == 2 && text[length] == '\0' &&
+                      part >= 1 && part <= parts,
+                  "INF_OPS_PART is '%s', wanted K/N with K from 1 to N", text);
+    for (int op = part - 1; op < count; op += parts)
+        ops[chosen++] = (enum inf_op)op;
+    return chosen;
 }
 
 // Returns true if a device has its own memory and stores floats there in 16 bits between nodes.
@@ -370,10 +387,9 @@ static bool run_case(enum inf_op op, uint32_t number, bool lowered, struct tally
 
 ParameterizedTestParameters(ops, agree_with_ref)
 {
-    static enum inf_op all[INF_OP_COUNT];
-    for (int op = 0; op < INF_OP_COUNT; op++)
-        all[op] = (enum inf_op)op;
-    return cr_make_param_array(enum inf_op, all, INF_OP_COUNT);
+    static enum inf_op ops[INF_OP_COUNT];
+    size_t count = choose_ops(ops, INF_OP_COUNT);
+    return cr_make_param_array(enum inf_op, ops, count);
 }
 
 ParameterizedTest(const enum inf_op *param, ops, agree_with_ref)
@@ -408,10 +424,9 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref)
 
 ParameterizedTestParameters(ops, agree_with_ref_in_16_bits)
 {
-    static enum inf_op all[INF_OP_BRANCH];
-    for (int op = 0; op < INF_OP_BRANCH; op++)
-        all[op] = (enum inf_op)op;
-    return cr_make_param_array(enum inf_op, all, INF_OP_BRANCH);
+    static enum inf_op ops[INF_OP_BRANCH];
+    size_t count = choose_ops(ops, INF_OP_BRANCH);
+    return cr_make_param_array(enum inf_op, ops, count);
 }
 
 ParameterizedTest(const enum inf_op *param, ops, agree_with_ref_in_16_bits)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/half.h"
 #include "backends/device/device.h"
 #include "backends/graph/pass/pass.h"
 #include "backends/graph/shape/infer.h"
@@ -15,7 +16,7 @@
 #define SEEDS       1500
 #define OUTPUTS_MAX 8
 
-// --- running a graph ---
+// --- running a graph on `ref` ---
 
 // The outputs of one run of a graph, in the order of the graph's outputs.
 struct answers {
@@ -43,6 +44,24 @@ static void fill_floats(float *data, size_t count, uint64_t seed, bool special)
     }
 }
 
+// Converts floats to 16-bit floats in place. A result lies at or before its operand, so it
+// overwrites only operands that are already converted.
+static void round_floats(void *data, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        float value;
+        memcpy(&value, (const char *)data + i * sizeof value, sizeof value);
+        uint16_t half = inf_half_from_float(value);
+        memcpy((char *)data + i * sizeof half, &half, sizeof half);
+    }
+}
+
+static void widen_halves(float *to, const uint16_t *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = inf_half_to_float(from[i]);
+}
+
 // Allocates memory for every value of the graph that is not constant, and fills the graph's inputs
 // with numbers.
 static void bind_values(const struct inf_graph *graph, struct inf_binding *bindings, bool special)
@@ -52,13 +71,17 @@ static void bind_values(const struct inf_graph *graph, struct inf_binding *bindi
         size_t size_bytes;
         if (value->data != NULL || !inf_shape_bytes(&value->shape, value->dtype, &size_bytes))
             continue;
-        bindings[i].host = aligned_alloc(64, (size_bytes + 127) / 64 * 64);
+        // Twice the bytes, because inputs of 16-bit floats are floats first.
+        bindings[i].host = aligned_alloc(64, (2 * size_bytes + 127) / 64 * 64);
         cr_assert_not_null(bindings[i].host);
     }
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        fill_floats(bindings[graph->inputs[i].value].host,
-                    inf_shape_elements(&graph->values[graph->inputs[i].value].shape), i + 7,
-                    special);
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct inf_value *value = &graph->values[graph->inputs[i].value];
+        void *host = bindings[graph->inputs[i].value].host;
+        fill_floats(host, inf_shape_elements(&value->shape), i + 7, special);
+        if (value->dtype == INF_DTYPE_F16)
+            round_floats(host, inf_shape_elements(&value->shape));
+    }
 }
 
 static void keep_answers(const struct inf_graph *graph, const struct inf_binding *bindings,
@@ -70,11 +93,14 @@ static void keep_answers(const struct inf_graph *graph, const struct inf_binding
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
         const void *from =
             value->data != NULL ? value->data->data : bindings[graph->outputs[i].value].host;
-        cr_assert_eq(value->dtype, INF_DTYPE_F32);
+        cr_assert(value->dtype == INF_DTYPE_F32 || value->dtype == INF_DTYPE_F16);
         answers->counts[i] = inf_shape_elements(&value->shape);
         answers->data[i] = malloc(answers->counts[i] * sizeof(float) + 1);
         cr_assert_not_null(answers->data[i]);
-        memcpy(answers->data[i], from, answers->counts[i] * sizeof(float));
+        if (value->dtype == INF_DTYPE_F16)
+            widen_halves(answers->data[i], from, answers->counts[i]);
+        else
+            memcpy(answers->data[i], from, answers->counts[i] * sizeof(float));
     }
 }
 
@@ -105,7 +131,7 @@ static void run_graph(struct inf_device *ref, const struct inf_graph *graph, boo
     free(nodes);
 }
 
-// --- making graphs ---
+// --- making random graphs like those that exporters write ---
 
 struct maker {
     struct inf_graph *graph;
@@ -398,7 +424,7 @@ static struct inf_graph *make_graph(uint64_t seed)
     return maker.graph;
 }
 
-// --- comparing outputs ---
+// --- comparing outputs before and after passes ---
 
 static void compare_answers(const struct answers *before, const struct answers *after,
                             float tolerance, const char *what)
@@ -415,6 +441,31 @@ static void compare_answers(const struct answers *before, const struct answers *
                       (double)is);
         }
     }
+}
+
+// Turns all floats of the graph into 16-bit floats.
+static void halve_graph(struct inf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        struct inf_value *value = &graph->values[i];
+        size_t count = inf_shape_elements(&value->shape);
+        if (value->dtype != INF_DTYPE_F32)
+            continue;
+        value->dtype = INF_DTYPE_F16;
+        if (value->data == NULL)
+            continue;
+        struct inf_blob *blob = inf_blob_create(count * sizeof(uint16_t));
+        cr_assert_not_null(blob);
+        for (size_t k = 0; k < count; k++)
+            ((uint16_t *)blob->data)[k] = inf_half_from_float(((float *)value->data->data)[k]);
+        inf_blob_unref(&value->data);
+        value->data = blob;
+    }
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == INF_OP_CAST && graph->nodes[i].attrs.cast.dtype == INF_DTYPE_F32)
+            graph->nodes[i].attrs.cast.dtype = INF_DTYPE_F16;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
 }
 
 // Runs graphs of many seeds before and after the passes, except the passes in `disabled`. If
@@ -476,6 +527,48 @@ Test(passes, fold_batch_norm_changes_rounding_only)
 Test(passes, fuse_bias_changes_rounding_only)
 {
     check_passes(ONLY(INF_PASS_FUSE_BIAS), 1e-4f, false);
+}
+
+// The largest difference that rounding every result to 16 bits makes in these graphs, relative to
+// the largest element.
+#define HALF_TOLERANCE 0.02
+
+Test(passes, widen_computes_16_bit_floats_in_fp32)
+{
+    struct inf_device *ref;
+    const struct inf_device_options device_options = {.slots = 1};
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
+    const struct inf_pass_options options = {.disabled = ONLY(INF_PASS_WIDEN)};
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct inf_graph *graph = make_graph(seed);
+        struct inf_error err = {0};
+        struct answers before = {0};
+        struct answers after = {0};
+        halve_graph(graph);
+        run_graph(ref, graph, false, &before);
+        cr_assert_eq(inf_passes_run(graph, &options, &err), INF_OK, "%s", err.text);
+        for (uint32_t i = 0; i < graph->node_count; i++)
+            cr_assert(graph->nodes[i].op == INF_OP_CAST ||
+                      graph->values[graph->nodes[i].outputs[0]].dtype != INF_DTYPE_F16);
+        run_graph(ref, graph, false, &after);
+        for (uint32_t i = 0; i < before.count; i++) {
+            double largest = 1;
+            for (size_t k = 0; k < before.counts[i]; k++)
+                largest = fmax(largest, fabs((double)before.data[i][k]));
+            for (size_t k = 0; k < before.counts[i]; k++) {
+                double was = (double)before.data[i][k];
+                double is = (double)after.data[i][k];
+                cr_assert(was == is || !isfinite(was) ||
+                              fabs(was - is) <= HALF_TOLERANCE * fmin(largest, 65504),
+                          "seed %llu: output %u element %zu was %.9g, is %.9g",
+                          (unsigned long long)seed, i, k, was, is);
+            }
+        }
+        free_answers(&before);
+        free_answers(&after);
+        inf_graph_destroy(&graph);
+    }
+    inf_device_unref(&ref);
 }
 
 Test(passes, all_together_change_rounding_only)

@@ -20,7 +20,7 @@
 
 #define BUDGET_NS 20000000u
 
-// --- devices with injected faults ---
+// --- making devices with injected faults ---
 
 // value index of the last output of the part of the graph (segment) that the faulty device compiled
 // last
@@ -142,6 +142,76 @@ Test(race, is_won_by_the_quick_however_they_are_ordered)
     cr_assert_eq(race.entries[0].verdict, INF_RACE_CHOSEN);
 }
 
+// --- numbers of threads ---
+
+#define RUN_NS         10000000
+#define THREADS_BUDGET (30 * (uint64_t)RUN_NS)
+
+static bool second_thread_helps;
+
+// Stores the threads of the program as the size of its weights, which run_on_threads() reads.
+static enum inf_code compile_for_threads(struct inf_program **program, struct inf_device *device,
+                                         const struct inf_segment *segment, uint32_t flags,
+                                         struct inf_error *err)
+{
+    INF_TRY(inf_ref_backend.compile(program, device, segment, flags, err));
+    (*program)->weight_bytes = segment->threads;
+    return INF_OK;
+}
+
+static enum inf_code run_on_threads(struct inf_program *program, const struct inf_run *run,
+                                    struct inf_ticket *ticket, struct inf_error *err)
+{
+    long time_ns = RUN_NS;
+    if (program->weight_bytes != 1) // all threads
+        time_ns = second_thread_helps ? RUN_NS / 2 : RUN_NS / 25 * 26;
+    nanosleep(&(struct timespec){.tv_nsec = time_ns}, NULL);
+    return inf_ref_backend.run(program, run, ticket, err);
+}
+
+// Races one thread (`one_first`: as the first candidate) against all, which are two. Returns the
+// threads of the winner.
+static uint32_t race_threads(bool one_first)
+{
+    struct inf_backend backend = inf_ref_backend;
+    struct inf_device *device;
+    const struct inf_shape shape = INF_SHAPE(4);
+    struct inf_race race = {.count = 2};
+    backend.compile = compile_for_threads;
+    backend.run = run_on_threads;
+    cr_assert_eq(inf_device_open(&device, &backend, 0, NULL, NULL), INF_OK);
+    device->info.threads = 2;
+    device->info.fewer_threads = true;
+    race.entries[0].device = race.entries[1].device = device;
+    race.entries[one_first ? 0 : 1].options.threads = 1;
+    struct inf_model *model = make_model(device);
+    cr_assert_eq(inf_race_run(&race, model, &shape, THREADS_BUDGET, NULL), INF_OK);
+    uint32_t threads = race.entries[race.chosen].options.threads;
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+    return threads;
+}
+
+// Races until `wanted` threads win, because a busy machine delays runs by more than candidates
+// differ. A wrong rule fails every time.
+static bool wins_with(uint32_t wanted, bool one_first)
+{
+    for (int i = 0; i < 5; i++)
+        if (race_threads(one_first) == wanted)
+            return true;
+    return false;
+}
+
+Test(race, gives_a_model_a_second_thread_only_if_it_gains)
+{
+    for (int one_first = 0; one_first < 2; one_first++) {
+        second_thread_helps = false;
+        cr_expect(wins_with(1, one_first != 0));
+        second_thread_helps = true;
+        cr_expect(wins_with(0, one_first != 0), "0 stands for all threads");
+    }
+}
+
 Test(race, admits_no_wrong_answer_however_quick)
 {
     struct inf_race race;
@@ -185,7 +255,7 @@ Test(trial, tells_where_answers_part)
     cr_expect_eq(inf_trial_run_find_difference(a, b, 8, INF_DTYPE_I32, 1e-3), SIZE_MAX);
 }
 
-// --- placement by rule ---
+// --- placing models by rule, without measuring ---
 
 static const struct inf_device_info gpu = {.name = "gpu", .kind = INF_DEVICE_GPU},
                                     soft = {.name = "soft", .kind = INF_DEVICE_SOFTWARE},
@@ -224,7 +294,7 @@ Test(prior, takes_software_only_where_there_is_nothing_else)
     cr_assert_eq(prior.order[0], 0u);
 }
 
-// --- race results stored in a file ---
+// --- storing race results in a file ---
 
 static char directory[64];
 static unsigned warnings;
@@ -306,7 +376,32 @@ Test(tune, remembers_over_a_restart)
     inf_device_unref(&tune_device);
 }
 
-// Reads the tune file, changes it, and returns the result that is found for key 1 afterwards.
+Test(tune, remembers_why_a_candidate_was_refused)
+{
+    // Blanks, percent signs, control characters and a reason that is too long.
+    char too_long[INF_TUNE_REASON + 8] = "", cut[INF_TUNE_REASON] = "";
+    memset(too_long, 'r', sizeof too_long - 1);
+    memset(cut, 'r', sizeof cut - 1);
+    const char *const reasons[] = {"",      "-",    "output 'y' differs 100% at element 2",
+                                   "%41 %", "a\tb", too_long};
+    const char *const wanted[] = {"",      "",    "output 'y' differs 100% at element 2",
+                                  "%41 %", "a?b", cut};
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        struct inf_race race = finished_race();
+        snprintf(race.entries[0].why, sizeof race.entries[0].why, "%s", reasons[i]);
+        struct inf_tune *tune = open_tune();
+        inf_tune_add(tune, 7 + i, &race);
+        inf_tune_close(&tune);
+        tune = open_tune();
+        expect_found(tune, 7 + i);
+        cr_expect_str_eq(inf_tune_find(tune, 7 + i)->entries[0].why, wanted[i]);
+        inf_tune_close(&tune);
+        inf_device_unref(&tune_device);
+    }
+    cr_assert_eq(warnings, 0u);
+}
+
+// Writes these bytes as the tune file, in place of the file that is there.
 static void with_file(const char *contents, size_t size)
 {
     char path[96];
@@ -410,7 +505,7 @@ Test(tune, has_a_key_for_each_thing_that_a_decision_hangs_on)
     inf_device_unref(&tune_device);
 }
 
-// --- predicted run times ---
+// --- predicting run times from measured speeds ---
 
 Test(speed, predicts_from_arithmetic_memory_and_steps)
 {
@@ -472,7 +567,7 @@ Test(speed, is_kept_for_the_next_start, .init = create_directory, .fini = remove
     inf_device_unref(&device);
 }
 
-// --- placement policies ---
+// --- races that are decided by memory or by throughput ---
 
 Test(race, wins_by_memory_or_by_runs_at_once_where_that_is_the_aim)
 {

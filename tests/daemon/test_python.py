@@ -43,6 +43,8 @@ MODELS = {
         node('y', 'AddV2', 'a', 'b', T=FLOAT),
     ],
     'ints': [placeholder('a', 'DT_INT32', -1), node('y', 'Neg', 'a', T={'type': 'DT_INT32'})],
+    # Its signature calls the tensors 'r1i:0' and 'r1o:0'.
+    'suffixed': [placeholder('r1i', 'DT_FLOAT', -1), node('r1o', 'Neg', 'r1i', T=FLOAT)],
     # States: one whose names tell it, and one whose settings do.
     'count': [
         placeholder('x', 'DT_FLOAT', 1, 4),
@@ -76,6 +78,11 @@ def write_models(folder):
         path = Path(folder) / name / '1'
         path.mkdir(parents=True)
         model = {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}
+        if name == 'suffixed':
+            model['signature'] = {
+                'inputs': {'r1i:0': {'name': 'r1i:0'}},
+                'outputs': {'r1o:0': {'name': 'r1o:0'}},
+            }
         (path / 'model.json').write_text(json.dumps(model))
     (Path(folder) / 'told' / 'model.conf').write_text('session_pairs = y = s\n')
 
@@ -406,6 +413,28 @@ class Inference(Case):
             self.client.infer('add', {'a': a, 'b': numpy.array(['text'])})
         self.add(2)  # the connection goes on
 
+    def test_names_may_have_the_number_of_the_first_output(self):
+        x = numpy.arange(3, dtype=numpy.float32)
+        large = numpy.arange(1 << 18, dtype=numpy.float32)  # 1 MiB: through shared memory
+        for known in (False, True):
+            if known:
+                self.client.check('suffixed', {'r1i': x}, ['r1o'])
+            for i, o in (('r1i', 'r1o:0'), ('r1i:0', 'r1o')):
+                for data in (x, large, large):
+                    result = self.client.infer('suffixed', {i: data}, [o])
+                    self.assertEqual(list(result), ['r1o:0'])
+                    numpy.testing.assert_array_equal(result[o], -data)
+                out = numpy.zeros(3, numpy.float32)
+                self.client.infer('suffixed', {i: x}, out={o: out})
+                numpy.testing.assert_array_equal(out, -x)
+        with self.assertRaises(KeyError):
+            result['r1o:1']
+        self.fails(
+            'INVALID_ARGUMENT', 'TENSOR_UNKNOWN', self.client.infer, 'suffixed', {'r1i:1': x}
+        )
+        both = {'a': numpy.zeros((1, 4), numpy.float32), 'a:0': numpy.zeros((1, 4), numpy.float32)}
+        self.fails('INVALID_ARGUMENT', 'BAD_PARAMETER', self.client.infer, 'add', both)
+
     def test_mistakes_are_found_here_once_the_model_is_known(self):
         a = numpy.zeros((1, 4), numpy.float32)
         wrong = {'a': a, 'b': a[:, :3]}
@@ -472,6 +501,17 @@ class Streams(Case):
         self.fails('CANCELLED', 'BY_CLIENT', pending.result)
         pending.cancel()  # over: nothing happens
         self.add(2)
+
+    def test_a_request_is_listed_and_cancelled_by_another_client(self):
+        pending = self.client.submit('slow', {'x': self.x})
+        with inferd.Client(daemon.socket) as other:
+            rows = [row for row in other.requests() if row['model'] == 'slow']
+            self.assertEqual(len(rows), 1)
+            self.assertEqual(rows[0]['pid'], os.getpid())
+            self.assertIn(rows[0]['client_id'], [row['client_id'] for row in other.clients()])
+            other.cancel_request(rows[0]['client_id'], rows[0]['stream_id'])
+            self.fails('CANCELLED', 'BY_CLIENT', pending.result)
+            self.fails('NOT_FOUND', '', other.disconnect_client, 1 << 40)
 
     def test_an_event_loop_can_watch_the_socket(self):
         one = numpy.ones((1, 4), numpy.float32)
@@ -585,6 +625,9 @@ class Server(Case):
         self.assertTrue(self.client.ready())
         self.assertIn('inferd.memfd', self.client.features)
         self.assertEqual([device['name'] for device in self.client.devices()], ['ref'])
+        self.assertIn('inferd_ready 1\n', self.client.metrics())
+        self.assertTrue(self.client.metrics('openmetrics').endswith('# EOF\n'))
+        self.assertIsInstance(json.loads(self.client.metrics('json')), list)
         metadata = self.client.metadata('add')
         self.assertEqual(
             [(t['name'], t['datatype'], t['shape']) for t in metadata['inputs']],
@@ -605,10 +648,24 @@ class Server(Case):
             admin.unload('again')
         self.assertIn('read', stages)
 
+    def test_slow_requests_and_events_are_told(self):
+        self.add(2)
+        rows = [row for row in self.client.slow() if row['model'] == 'add']
+        self.assertGreater(len(rows), 0)
+        self.assertGreaterEqual(rows[0]['duration_ns'], rows[0]['compute_ns'])
+        last = self.client.events()['last']
+        with inferd.Client(daemon.admin) as admin:
+            admin.load('fresh', path=daemon.folder.name + '/models/add/1/model.json')
+            told = self.client.events(last, wait=True)
+            self.assertEqual(told['lost'], 0)
+            self.assertEqual({event['model'] for event in told['events']}, {'fresh'})
+            self.assertEqual(told['events'][-1]['kind'], 'model_ready')
+            admin.unload('fresh')
+
     def test_a_model_that_is_loading_is_waited_for(self):
         with inferd.Client(daemon.admin) as admin:
             admin.unload('add')
-            loads = [threading.Thread(target=admin.load, args=('slow',)) for _ in range(5)]
+            loads = [threading.Thread(target=admin.load, args=('slow',)) for _ in range(3)]
             loads.append(threading.Thread(target=admin.load, args=('add',)))
             for load in loads:
                 load.start()
@@ -616,8 +673,8 @@ class Server(Case):
             while 'add' not in [model['name'] for model in self.client.models()]:
                 time.sleep(0.001)
             self.fails('UNAVAILABLE', 'LOADING', self.add, 1, timeout=0.001)
-            # Five loads under a sanitizer may take longer than a question waits by itself.
-            self.client.retry = 60.0
+            # Three loads under a sanitizer may take longer than a question waits by itself.
+            self.client.retry = 150.0
             self.addCleanup(setattr, self.client, 'retry', 0.0)
             self.assertEqual(self.client.metadata('add')['name'], 'add')
             self.add(1)

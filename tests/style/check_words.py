@@ -41,8 +41,8 @@ RULES = [
         '#if outside the headers for it',
         r'^\s*#\s*(if|ifdef|elif)\b(?!.*_H\b)',
         r'^(daemon|backends|proto)/.*\.[ch]$',
-        r'proto/core/attributes\.h$|backends/cpu/kernels/(q?vec|qvec_neon|pause)\.h$'
-        r'|backends/graph/kinds\.def',
+        r'proto/core/attributes\.h$|backends/graph/kinds\.def'
+        r'|backends/cpu/kernels/(vec|qvec|qvec_(avx2|avx512|neon)|pause)\.h$',
     ),
     ('a path of one machine', r'/(?:work|home)/\w+', r'.*', r'check_words\.py$'),
 ]

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines a kernel of the cpu device, and the step that a kernel creates. A kernel is a row of a
-// table: one way to compute one operator. kernel_table.c lists the families of rows. A step belongs
-// to one slot (one concurrent run) and never runs twice at the same time, because XNNPACK's
-// operators keep the state of a run.
+// Defines a kernel of the cpu device (one way to compute one operator) and the step that a kernel
+// creates. kernel_table.c lists all kernels. A step belongs to one slot (one concurrent run) and
+// never runs twice at the same time, because XNNPACK's operators keep the state of a run.
 #ifndef INF_BACKENDS_CPU_CORE_KERNEL_H
 #define INF_BACKENDS_CPU_CORE_KERNEL_H
 
@@ -21,7 +20,7 @@ struct inf_xnn_unary {
     xnn_operator_t op; // NULL: there is no operator
     enum xnn_status (*setup)(xnn_operator_t op, size_t batch, const float *input, float *output,
                              pthreadpool_t pool);
-    size_t batch; // size_t batch;  // number of rows
+    size_t batch; // number of rows in a run; `op` was created for the channels of a row
 };
 
 // An element-wise operator of XNNPACK that is run in place on the result of another XNNPACK
@@ -33,7 +32,7 @@ struct inf_cpu_post_op {
 };
 
 struct inf_cpu_step {
-    // Inputs: the caller sets the following members before it calls create().
+    // Input of create(): the caller sets the members from here to `operand_count` before the call.
     const struct inf_graph *graph;
     const struct inf_node *node;
     uint32_t index;            // index of the node in the graph
@@ -45,7 +44,7 @@ struct inf_cpu_step {
     bool bf16;                   // true: products may be computed in bf16, except for pinned nodes
     // True if bf16 products also round their operands to bf16; see inf_round_bf16_is_faster().
     bool bf16_dot;
-    const bool *pinned;        // by node: true if the node stays fp32; NULL: no node is pinned
+    const bool *pinned; // indexed by node: true if the node stays fp32; NULL: no node is pinned
     const struct inf_isa *isa; // ISA level of the device; the step runs the loops of this level
 
     // Indices of the graph values that the entries of `inputs` point to. These are the operands of
@@ -53,9 +52,9 @@ struct inf_cpu_step {
     const uint32_t *operands;
     uint32_t operand_count;
 
-    // Results: create() sets the following members.
+    // Output of create(): it sets the members from here to `run`.
     const char *kernel;            // static string
-    struct inf_cpu_memory *memory; // freed with the step
+    struct inf_cpu_memory *memory; // blocks that create() allocated; freed with the step
     size_t scratch_count;          // floats that a run needs; their contents do not survive the run
     uint32_t lowered_nodes;        // nodes of the step that are computed in bf16
     size_t macs;                   // multiply-adds of a run; inf_native_choose_workers() uses them
@@ -69,18 +68,20 @@ struct inf_cpu_step {
     // xnn_run_operator(op).
     void (*run)(const struct inf_cpu_step *step);
 
-    // Buffers: the program sets pointers to constants before create(), and all other pointers
-    // before each run.
-    const void **inputs; // by operand, at least as many as the node has; NULL for absent ones
+    // Addresses of operands and results. The program sets those of constants before create(), and
+    // all other addresses before each run.
+    const void **inputs; // indexed by operand of the node; NULL for an absent operand
     void *output;        // same as outputs[0]
     float *scratch; // scratch_count floats, aligned to a cache line; NULL if scratch_count is 0
-    void **outputs; // by output of the node
+    void **outputs; // indexed by output of the node
 
     // The packed constants that the step holds references to; see inf_cpu_step_pack().
     struct inf_cpu_pack_use *pack_uses;
 
     uint64_t time_ns; // duration of the last profiled run
 };
+
+struct inf_cpu_chain;
 
 struct inf_cpu_kernel {
     enum inf_op op;
@@ -91,6 +92,14 @@ struct inf_cpu_kernel {
     // Creates the step for a node that supports() accepted. On failure the caller destroys the
     // step.
     enum inf_code (*create)(struct inf_cpu_step *step, struct inf_error *err);
+    // Creates the step of a fused chain (native/fusion.h) without a depthwise convolution. Called
+    // if this kernel is selected for the chain's conv2d node. May return INF_UNSUPPORTED; then
+    // inf_fused_chain_create() creates the step. NULL: the kernel cannot compute chains.
+    enum inf_code (*create_chain)(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
+                                  struct inf_error *err);
+    // True: the kernel is used only if it wins a timing comparison. Its create() may return
+    // INF_UNSUPPORTED; then the kernel that inf_cpu_kernel_find() returns computes the node.
+    bool needs_race;
 };
 
 // The kernel tables, one for each family of kernels. Each table ends with a row whose `create` is
@@ -98,6 +107,9 @@ struct inf_cpu_kernel {
 extern const struct inf_cpu_kernel inf_cpu_gemm_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_depthwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_conv_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_winograd_2_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_winograd_4_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_winograd_6_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_dense_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_matmul_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_product_kernels[];
@@ -135,7 +147,7 @@ struct inf_cpu_candidate {
     uint64_t least_ns;
 };
 
-#define INF_CPU_CANDIDATES 4u
+#define INF_CPU_CANDIDATES 6u
 
 // Fills candidates[] with the first INF_CPU_CANDIDATES kernels that can compute `node`, in the
 // order of the table, and returns the number of candidates.

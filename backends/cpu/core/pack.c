@@ -11,15 +11,16 @@
 #include "backends/base/half.h"
 #include "backends/base/pages.h"
 #include "backends/cpu/core/kernel.h"
+#include "backends/cpu/core/winograd_weights.h"
 #include "proto/core/span.h"
 
 #define ALIGNMENT     64 // bytes; with this alignment no vector of a panel crosses a cache line
 #define LINE          16 // floats in a cache line
 #define PREFETCH_ROWS 16 // how many rows of the matrix are prefetched while it is packed
 
-void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn)
+void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_isa *isa)
 {
-    packs->nn = nn;
+    packs->isa = isa;
     inf_mutex_init(&packs->mutex);
 }
 
@@ -28,7 +29,7 @@ void inf_cpu_packs_fini(struct inf_cpu_packs *packs)
     inf_mutex_fini(&packs->mutex);
 }
 
-// --- panels ---
+// --- cutting a matrix into panels, and copying elements to and from panels ---
 
 struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns)
 {
@@ -37,8 +38,9 @@ struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, siz
     size_t whole = nn->gemm->width;
     size_t half = nn->gemm_half->width;
     struct inf_cpu_panel panel = {.gemm = nn->gemm, .vectors = 1, .first = first};
-    // If more than one but at most one and a half vectors of columns are left, cut them into two
-    // panels. One panel would be padded by half a vector.
+    // A panel of two vectors is used only if more than one and a half vectors of columns are left.
+    // Fewer columns get a panel of one vector, and the columns after it another panel, because one
+    // panel for all of them would be padded by half a vector or more.
     if (rest > whole + (half < whole ? half : 0))
         panel.vectors = 2;
     else if (rest <= half)
@@ -148,17 +150,18 @@ static float join_halves(struct halves halves)
     return value;
 }
 
-// The operands of for_pair_elements(): a matrix, and one of its panels in which rows are packed in
-// pairs.
+// The arguments of for_pair_elements(): a bf16 matrix, and one of its panels, in which two
+// neighbouring rows share 32 bits.
 struct pairs {
     const struct inf_cpu_matrix *matrix;
     const struct inf_cpu_panel *panel;
-    float *plain;            // elements of the matrix
-    uint16_t *upper, *lower; // halves in the panel; lower may be NULL
+    float *plain; // elements of the matrix, in fp32
+    // The upper and lower 16 bits of elements in the panel; lower may be NULL.
+    uint16_t *upper, *lower;
 };
 
 // Calls `meet` for each element of the matrix that the panel holds. The arguments are the addresses
-// of the element in the matrix, and of its upper and lower half in the panel.
+// of the fp32 element in the matrix, and of its upper and lower 16 bits in the panel.
 static void for_pair_elements(const struct pairs *pairs,
                               void (*meet)(float *plain, uint16_t *upper, uint16_t *lower))
 {
@@ -198,26 +201,42 @@ static size_t packed_rows(const struct inf_cpu_matrix *matrix)
     return matrix->rows / matrix->paired * ((matrix->paired + 1) / 2);
 }
 
+// Returns the description of a matrix of 8-bit numbers that the functions of pack_bytes.h take.
+static struct inf_cpu_bytes bytes_of(const struct inf_cpu_matrix *matrix)
+{
+    return (struct inf_cpu_bytes){.rows = matrix->rows,
+                                  .columns = matrix->columns,
+                                  .transposed = matrix->transposed,
+                                  .group = matrix->group > 0 ? matrix->group : matrix->columns,
+                                  .flip = matrix->flip};
+}
+
 // Writes the bytes of the original constant to `data`, restored from its panels.
 static void restore_matrix(const struct inf_blob_form *form, void *data)
 {
     const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)form;
     const struct inf_cpu_matrix *matrix = &pack->matrix;
+    float *panels = (float *)(uintptr_t)pack->panels;
     size_t at = 0;
+    if (matrix->bytes) {
+        struct inf_cpu_bytes bytes = bytes_of(matrix);
+        inf_cpu_bytes_restore(pack->isa->q8->gemm, &bytes, pack->panels, data);
+        return;
+    }
     for (size_t first = 0; first < matrix->columns;) {
-        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->isa->nn, matrix, first);
         if (matrix->paired > 0)
-            for_pair_elements(&(struct pairs){matrix, &panel, data, (uint16_t *)(pack->panels + at),
+            for_pair_elements(&(struct pairs){matrix, &panel, data, (uint16_t *)(panels + at),
                                               (uint16_t *)pack->lower + 2 * at},
                               join_pair_element);
         else
-            for_runs(matrix, &panel, data, (float *)(uintptr_t)pack->panels + at, unpack_run);
+            for_runs(matrix, &panel, data, panels + at, unpack_run);
         at += packed_rows(matrix) * panel.width;
         first += panel.columns;
     }
 }
 
-// --- packs ---
+// --- finding, creating and freeing the packs of a device ---
 
 static struct inf_cpu_pack **bucket_of(struct inf_cpu_packs *packs, const struct inf_blob *blob)
 {
@@ -228,7 +247,8 @@ static struct inf_cpu_pack **bucket_of(struct inf_cpu_packs *packs, const struct
 static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_matrix *b)
 {
     return a->blob == b->blob && a->rows == b->rows && a->columns == b->columns &&
-           a->transposed == b->transposed && a->paired == b->paired && a->group == b->group;
+           a->transposed == b->transposed && a->paired == b->paired && a->group == b->group &&
+           a->bytes == b->bytes && a->flip == b->flip && a->winograd == b->winograd;
 }
 
 // Takes a reference and returns true. Returns false if the reference count is already 0, because
@@ -310,13 +330,20 @@ static void fill_pack(const struct inf_cpu_pack *pack)
     float *panels = (float *)(uintptr_t)pack->panels;
     uint16_t *lower = (uint16_t *)(uintptr_t)pack->lower;
     size_t at = 0;
+    if (matrix->bytes) {
+        struct inf_cpu_bytes bytes = bytes_of(matrix);
+        inf_cpu_bytes_pack(pack->isa->q8->gemm, &bytes, matrix->blob->data, (int8_t *)panels);
+        return;
+    }
     for (size_t first = 0; first < matrix->columns;) {
-        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->isa->nn, matrix, first);
         if (matrix->paired > 0)
             for_pair_elements(&(struct pairs){matrix, &panel, matrix->blob->data,
                                               (uint16_t *)(panels + at),
                                               lower != NULL ? lower + 2 * at : NULL},
                               split_pair_element);
+        else if (matrix->winograd != NULL)
+            inf_cpu_winograd_pack_panel(matrix, &panel, panels + at);
         else
             pack_panel(matrix, &panel, panels + at);
         at += packed_rows(matrix) * panel.width;
@@ -324,19 +351,32 @@ static void fill_pack(const struct inf_cpu_pack *pack)
     }
 }
 
+// Sets *out_size to the size in bytes of the panels of a matrix. Returns false if the size
+// overflows.
+static bool find_panels_size(const struct inf_isa *isa, const struct inf_cpu_matrix *matrix,
+                             size_t *out_size)
+{
+    size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
+    size_t width; // total width, in columns with padding, of all panels of a column group
+    if (matrix->bytes) {
+        struct inf_cpu_bytes bytes = bytes_of(matrix);
+        *out_size = inf_cpu_bytes_packed_size(isa->q8->gemm, &bytes);
+        return true; // no overflow: panels are larger than the blob by a small factor at most
+    }
+    inf_cpu_panel_count(isa->nn, group, &width);
+    width *= matrix->columns / group;
+    return inf_size_mul(packed_rows(matrix), width * sizeof(float), out_size);
+}
+
 static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
                                  struct inf_device *device, const struct inf_cpu_matrix *matrix,
                                  struct inf_error *err)
 {
-    size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
-    size_t width; // total width of all panels of a group
     size_t size;
-    inf_cpu_panel_count(packs->nn, group, &width);
-    width *= matrix->columns / group;
     struct inf_cpu_pack *pack = calloc(1, sizeof(*pack));
     bool made = false;
     uint64_t start_ns = inf_clock_ns();
-    if (pack != NULL && inf_size_mul(packed_rows(matrix), width * sizeof(float), &size)) {
+    if (pack != NULL && find_panels_size(packs->isa, matrix, &size)) {
         pack->matrix = *matrix;
         made = alloc_panels(pack, size);
     }
@@ -347,7 +387,7 @@ static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_
                                "cpu: no memory to pack %zu rows of %zu weights", matrix->rows,
                                matrix->columns);
     }
-    pack->nn = packs->nn;
+    pack->isa = packs->isa;
     fill_pack(pack);
     pack->form.made_ns = inf_clock_ns() - start_ns;
     pack->form.restore = restore_matrix;
@@ -389,11 +429,11 @@ enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_pa
     return INF_OK;
 }
 
-// --- packs used by steps ---
+// --- the packs that a step reads in place of its operands ---
 
 enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
                                 uint32_t input, struct inf_cpu_matrix matrix,
-                                const float **out_panels, struct inf_error *err)
+                                const void **out_panels, struct inf_error *err)
 {
     struct inf_cpu_pack_use *use = inf_arena_alloc(step->arena, sizeof(*use));
     if (use == NULL)
@@ -411,7 +451,7 @@ enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node
 
 bool inf_cpu_pack_restores(const struct inf_cpu_pack *pack)
 {
-    return pack->matrix.paired == 0 || pack->lower != NULL;
+    return pack->matrix.winograd == NULL && (pack->matrix.paired == 0 || pack->lower != NULL);
 }
 
 void inf_cpu_step_unpack(struct inf_cpu_step *step)

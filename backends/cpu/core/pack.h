@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs: constant matrices in the order in which products read them. A matrix is packed once and
-// shared by all steps that multiply with the same constant, in any program, slot or batch size. A
-// pack can restore the bytes of its constant, so the constant itself can be dropped from memory.
+// shared by all steps that multiply with the same constant, in any program, slot or batch size.
+// Most packs can restore the bytes of the constant, so the constant itself can be dropped from
+// memory. Weights that are transformed for Winograd's algorithm cannot be restored.
 //
 // The problem: a product of pixels and weights reads, for each row of the matrix, the weights of a
 // few vectors of columns. In the model file rows are long. Therefore these weights are far apart,
@@ -19,21 +20,23 @@
 //
 // In bf16 two neighbouring rows share 32 bits: (a0 b0) (a1 b1) ..., so that one load has the
 // weights of two rows. The lower halves, which rounding to bf16 drops, are stored separately and
-// are used only to restore the constant.
+// are used only to restore the constant. pack_bytes.h describes the layout of 8-bit weights.
 #ifndef INF_BACKENDS_CPU_CORE_PACK_H
 #define INF_BACKENDS_CPU_CORE_PACK_H
 
 #include "backends/base/thread.h"
-#include "backends/cpu/kernels/nn.h"
+#include "backends/base/winograd.h"
+#include "backends/cpu/core/pack_bytes.h"
+#include "backends/cpu/kernels/isa.h"
 #include "backends/device/backend.h"
 
 struct inf_cpu_step;
 
-// How the bytes of a constant are read as a matrix of f32.
+// How the bytes of a constant are read as a matrix of f32, or of 8-bit numbers.
 struct inf_cpu_matrix {
     struct inf_blob *blob;
     size_t rows, columns;
-    bool transposed; // the constant is stored as [columns][rows]
+    bool transposed; // true: the constant is stored as [columns][rows]
     // If 0, the matrix is packed in fp32. Otherwise the matrix is packed in bf16: its rows form
     // groups of `paired` rows, and within a group two neighbouring rows share 32 bits. `rows` is a
     // multiple of `paired`.
@@ -41,33 +44,40 @@ struct inf_cpu_matrix {
     // If 0, columns are not grouped. Otherwise columns form groups of `group` columns (the channels
     // of one convolution group), and no panel has columns of two groups.
     size_t group;
+    bool bytes;   // true: elements are 8-bit numbers, and `paired` is 0
+    uint8_t flip; // 0 or 128: packing XORs each 8-bit number with it
+    // If not NULL, the constant holds weights of 3x3 windows, [9][input channels][columns], and
+    // packing transforms them for this form of Winograd's algorithm. The matrix is then
+    // [side * side][input channels][columns], and `rows` is side * side * input channels. Points to
+    // a static object.
+    const struct inf_winograd_form *winograd;
 };
 
 struct inf_cpu_pack {
     struct inf_blob_form form;
     // The matrix that was packed; its blob outlives all users of the pack.
     struct inf_cpu_matrix matrix;
-    const struct inf_nn *nn; // the kernels that the panels are packed for
-    const float *panels;
+    const struct inf_isa *isa; // the kernels that the panels are packed for
+    const void *panels;        // panels of floats, of pairs of bf16, or of 8-bit numbers
     // The lower 16 bits of each element, in the order of the panels; bf16 only. NULL if the
     // constant has elements, such as infinity, that the two halves cannot restore.
     const uint16_t *lower;
     struct inf_device *device; // a counted reference
     struct inf_cpu_packs *packs;
-    struct inf_cpu_pack *next; // next pack in the same bucket
+    struct inf_cpu_pack *next; // next pack in the same bucket of the device's hash table
 };
 
 #define INF_CPU_PACK_BUCKETS 256
 
 // All packs of a device, in a hash table by constant.
 struct inf_cpu_packs {
-    const struct inf_nn *nn; // the kernels of the device; panels are packed for them
-    struct inf_mutex mutex;  // guards the members below, and `next` of every pack
+    const struct inf_isa *isa; // the kernels of the device; panels are packed for them
+    struct inf_mutex mutex;    // guards the members below, and `next` of every pack
     struct inf_cpu_pack *buckets[INF_CPU_PACK_BUCKETS];
 };
 
-// Initialises an empty set of packs, which is embedded in the device, for the kernels `nn`.
-void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn);
+// Initialises an empty set of packs, which is embedded in the device, for the kernels of `isa`.
+void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_isa *isa);
 
 // Releases the set, which must be empty. Each pack holds a reference to the device, so no pack
 // outlives the device.
@@ -101,7 +111,7 @@ struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
 // widths.
 size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width);
 
-// --- packs used by steps ---
+// --- the packs that a step reads in place of its operands ---
 
 // A pack that a step reads in place of an operand of a node.
 struct inf_cpu_pack_use {
@@ -117,7 +127,7 @@ struct inf_cpu_pack_use {
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
                                 uint32_t input, struct inf_cpu_matrix matrix,
-                                const float **out_panels, struct inf_error *err) INF_NODISCARD;
+                                const void **out_panels, struct inf_error *err) INF_NODISCARD;
 
 // Returns true if the pack can restore the bytes of its constant.
 bool inf_cpu_pack_restores(const struct inf_cpu_pack *pack);

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread team of a slot (one concurrent run). Its threads are woken once for a parallel region,
-// which is a run of consecutive steps. Between two steps of the region idle threads spin for a
-// while, then sleep. The leading thread never waits for a thread that has not begun.
+// The thread team of a slot (one concurrent run): the calling thread, which leads, and as many
+// helpers as the core set grants. Helpers are woken once for a parallel region, which is a run of
+// consecutive steps. Between two steps they spin for a while and then leave. They also leave if
+// another run needs their core. The leader waits only for helpers that are computing a tile.
 #ifndef INF_BACKENDS_CPU_CORE_TEAM_H
 #define INF_BACKENDS_CPU_CORE_TEAM_H
 
-#include <pthreadpool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "backends/cpu/core/core_set.h"
 
 struct inf_cpu_region;
 
-// Thread team of one slot (one concurrent run). Not thread-safe. Zero-initialise, then set `pool`.
+// Thread team of one slot (one concurrent run). Not thread-safe. A zeroed struct is a team of the
+// calling thread alone.
 struct inf_cpu_team {
-    pthreadpool_t pool;            // NULL: the calling thread works alone
-    struct inf_cpu_region *region; // set during inf_cpu_team_run_region(), otherwise NULL
+    struct inf_cpu_core_set *cores;
+    uint32_t threads;              // most threads; 0 and 1: the calling thread works alone
+    struct inf_cpu_region *region; // owned; NULL if there is no helper
+    // The most threads that worked on the same tiles since the caller last set this member.
+    uint32_t used;
 };
 
 // Work that is cut into tiles. Each thread takes the next free tile until none is left. `worker` is
@@ -24,8 +31,18 @@ struct inf_cpu_tiles {
     size_t tiles;
 };
 
-// Calls lead(context) on this thread as a parallel region. All threads of the pool help with the
-// tiles that `lead` passes to inf_cpu_team_run_tiles(). Regions do not nest.
+// Initialises a team of at most `threads` threads, which may be 1. Helpers come from `cores`, which
+// must outlive the team.
+//
+// INF_EXHAUSTED  no memory.
+enum inf_code inf_cpu_team_init(struct inf_cpu_team *team, struct inf_cpu_core_set *cores,
+                                uint32_t threads, struct inf_error *err) INF_NODISCARD;
+
+// Waits until all helpers have left, and frees the memory. A zeroed team is allowed.
+void inf_cpu_team_fini(struct inf_cpu_team *team);
+
+// Calls lead(context) on this thread as a parallel region. Helpers take part in the tiles that
+// `lead` passes to inf_cpu_team_run_tiles(). Regions do not nest.
 void inf_cpu_team_run_region(struct inf_cpu_team *team, void (*lead)(void *context), void *context);
 
 // Runs all tiles of `work`, numbered from 0, on at most `workers` threads, and returns when all

@@ -3,6 +3,9 @@
 // of the table that it defines.
 #include "backends/cpu/kernels/element.h"
 
+#include <stdbool.h>
+#include <string.h>
+
 // --- casts ---
 
 // Converts a float to an integer type, clamped to the type's range. Each bound is a power of two,
@@ -86,14 +89,88 @@ CASTS_FROM(i64, int64_t, int)
 CASTS_FROM(f32, float, float)
 CASTS_FROM(f64, double, float)
 
+// Casts between 16-bit floats and floats. They give the bits of backends/base/half.c, but each
+// number is computed in all its forms and one of them is selected, so that the compiler can use
+// vector instructions.
+
+static inline uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static inline float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static void f16_to_f32(size_t count, const void *operand, void *result)
+{
+    const uint16_t *x = operand;
+    float *y = result;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t sign = (uint32_t)(x[i] & 0x8000u) << 16;
+        const uint32_t magnitude = x[i] & 0x7fffu;
+        const uint32_t normal = (magnitude << 13) + 0x38000000u;
+        const uint32_t infinite = (magnitude << 13) | 0x7f800000u;
+        const uint32_t denormal = bits_of((float)(int32_t)magnitude * 0x1p-24f);
+        uint32_t bits = magnitude < 0x400u ? denormal : normal;
+        bits = magnitude >= 0x7c00u ? infinite : bits;
+        y[i] = float_of(sign | bits);
+    }
+}
+
+static void f32_to_f16(size_t count, const void *operand, void *result)
+{
+    const float *x = operand;
+    uint16_t *y = result;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t bits = bits_of(x[i]);
+        const uint32_t sign = bits >> 16 & 0x8000u;
+        const uint32_t magnitude = bits & 0x7fffffffu;
+        const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+        // Adding 0.5 rounds at the last bit of a denormal result, ties to even.
+        const uint32_t denormal = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
+        uint32_t half = magnitude < 0x38800000u ? denormal : normal;
+        half = magnitude >= 0x477ff000u ? 0x7c00u : half;
+        half = magnitude > 0x7f800000u ? 0x7e00u : half;
+        y[i] = (uint16_t)(sign | half);
+    }
+}
+
+static void bf16_to_f32(size_t count, const void *operand, void *result)
+{
+    const uint16_t *x = operand;
+    float *y = result;
+    for (size_t i = 0; i < count; i++)
+        y[i] = float_of((uint32_t)x[i] << 16);
+}
+
+static void f32_to_bf16(size_t count, const void *operand, void *result)
+{
+    const float *x = operand;
+    uint16_t *y = result;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t bits = bits_of(x[i]);
+        const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+        const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+        y[i] = (uint16_t)(is_nan ? bits >> 16 | 0x40u : rounded);
+    }
+}
+
+#define CAST_ENTRIES(from)                                                                         \
+    [INF_DTYPE_BOOL] = from##_to_truth, [INF_DTYPE_U8] = from##_to_u8,                             \
+    [INF_DTYPE_U16] = from##_to_u16, [INF_DTYPE_U32] = from##_to_u32,                              \
+    [INF_DTYPE_U64] = from##_to_u64, [INF_DTYPE_I8] = from##_to_i8,                                \
+    [INF_DTYPE_I16] = from##_to_i16, [INF_DTYPE_I32] = from##_to_i32,                              \
+    [INF_DTYPE_I64] = from##_to_i64, [INF_DTYPE_F32] = from##_to_f32,                              \
+    [INF_DTYPE_F64] = from##_to_f64
 #define CAST_ROW(from)                                                                             \
     {                                                                                              \
-        [INF_DTYPE_BOOL] = from##_to_truth, [INF_DTYPE_U8] = from##_to_u8,                         \
-        [INF_DTYPE_U16] = from##_to_u16, [INF_DTYPE_U32] = from##_to_u32,                          \
-        [INF_DTYPE_U64] = from##_to_u64, [INF_DTYPE_I8] = from##_to_i8,                            \
-        [INF_DTYPE_I16] = from##_to_i16, [INF_DTYPE_I32] = from##_to_i32,                          \
-        [INF_DTYPE_I64] = from##_to_i64, [INF_DTYPE_F32] = from##_to_f32,                          \
-        [INF_DTYPE_F64] = from##_to_f64                                                            \
+        CAST_ENTRIES(from)                                                                         \
     }
 
 // --- functions of two operands ---
@@ -225,7 +302,10 @@ const struct inf_element INF_ELEMENT_TABLE = {
             [INF_DTYPE_I16] = CAST_ROW(i16),
             [INF_DTYPE_I32] = CAST_ROW(i32),
             [INF_DTYPE_I64] = CAST_ROW(i64),
-            [INF_DTYPE_F32] = CAST_ROW(f32),
+            [INF_DTYPE_F32] =
+                {CAST_ENTRIES(f32), [INF_DTYPE_F16] = f32_to_f16, [INF_DTYPE_BF16] = f32_to_bf16},
+            [INF_DTYPE_F16] = {[INF_DTYPE_F32] = f16_to_f32},
+            [INF_DTYPE_BF16] = {[INF_DTYPE_F32] = bf16_to_f32},
             [INF_DTYPE_F64] = CAST_ROW(f64),
         },
     .compare =

@@ -19,6 +19,7 @@ static const struct inf_nn nn_neon = {
     .gemm_half = &inf_nn_gemm_neon,
     .depthwise = &inf_nn_depthwise_neon,
     .depthwise_half = &inf_nn_depthwise_neon,
+    .winograd = &inf_winograd_neon,
 };
 
 static const struct inf_q8 q8_neon = {&inf_gemm_q8_neon, &inf_eltwise_q8_neon,

@@ -12,6 +12,7 @@ static const struct inf_nn nn_baseline = {
     .gemm_half = &inf_nn_gemm_baseline,
     .depthwise = &inf_nn_depthwise_baseline,
     .depthwise_half = &inf_nn_depthwise_baseline,
+    .winograd = &inf_winograd_baseline,
 };
 
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,

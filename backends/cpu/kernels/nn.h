@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/cpu/kernels/winograd.h"
+
 #define INF_GEMM_ROWS_MAX       12
 #define INF_GEMM_PANELS         2 // a panel has one or two vectors
 #define INF_GEMM_PREFETCH_BYTES 64
@@ -21,9 +23,9 @@
 // that are the same for all pixels.
 struct inf_gemm_panel {
     size_t segments;
-    size_t depth; // number of elements in a segment
-    // Weights of the panel: [segments][depth][columns with padding]; in bf16 [segments][pairs of
-    // depth][columns][2].
+    size_t depth; // number of elements of x in a segment (one row of the window)
+    // Weights of the panel: [segments][depth][columns with padding]. In bf16 two rows share 32
+    // bits: [segments][pairs of rows][columns with padding][2].
     const float *w;
     const float *bias;       // one value for each column, padded
     const float *slopes;     // one value for each column, padded; NULL: no slopes
@@ -37,14 +39,15 @@ struct inf_gemm_panel {
 // Operands and results of one kernel call: y = epilogue(bias + a * w + residual) for some pixels
 // and the columns of one panel.
 struct inf_gemm {
-    const float *const *a; // by segment: pointer to its operands; NULL: all its operands are 0
-    // The operands rounded to bf16, by segment. Used instead of `a` if the kernel table has a
-    // function round().
+    // Indexed by segment (row of the window): operands; NULL: the row is zeros.
+    const float *const *a;
+    // The operands rounded to bf16, indexed by segment. Used instead of `a` if the kernel table has
+    // a function round().
     const uint16_t *const *rounded;
-    size_t a_first; // elements from the segment's pointer to the first pixel
-    size_t a_step;  // elements between neighbouring pixels within a segment
+    size_t a_first; // elements from a[segment] to the operand of the first pixel
+    size_t a_step;  // elements between the operands of neighbouring pixels
     // The address that the kernel prefetches from. It prefetches INF_GEMM_PREFETCH_BYTES for each
-    // element of a segment.
+    // element of a segment (one row of the window).
     const void *prefetch;
     const float *residual; // NULL: no residual is added
     float *y;
@@ -61,14 +64,14 @@ struct inf_depthwise {
     float *y[2];
     ptrdiff_t pad;              // columns of padding in the first window of the row
     size_t width, output_width; // pixels in a row of x and of y
-    size_t channels;            // elements in w between the weights of neighbouring taps
+    size_t channels;            // elements in `w` between the weights of neighbouring taps
     size_t step;                // elements between neighbouring pixels in x and in y
     size_t first, end;          // channels to compute; `end` is at least the width of a vector
     const float *w;             // [taps][channels]
     const float *bias;          // [channels]
     const float *slopes;        // [channels]; NULL: no slopes
     float min, max;
-    bool prefetches; // true: x is not in the cache, so prefetch the next block
+    bool prefetches; // true: x is not in the cache, so the kernel prefetches the next pixels
 };
 
 typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);
@@ -78,14 +81,14 @@ struct inf_nn_gemm {
     size_t rows_max; // largest number of pixels in one call
     // The kernels: gemm[v - 1][p - 1] computes p pixels and v vectors of columns.
     inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_ROWS_MAX];
-    // Rounds x[i] to the nearest bf16 for i below `count`. If NULL, the operands of `gemm` are
-    // fp32.
+    // Rounds x[i] to the nearest bf16 for i below `count`. If NULL, the kernels of `gemm` read fp32
+    // operands.
     void (*round)(size_t count, const float *x, uint16_t *y);
 };
 
 struct inf_nn_depthwise {
     size_t width;                                // elements in a vector
-    inf_depthwise_fn *form[INF_DEPTHWISE_FORMS]; // by inf_depthwise_form()
+    inf_depthwise_fn *form[INF_DEPTHWISE_FORMS]; // indexed by the result of inf_depthwise_form()
 };
 
 // The kernels of one ISA level: those with whole vectors, and those with half vectors for the last
@@ -98,10 +101,11 @@ struct inf_nn {
     const struct inf_nn_gemm *gemm_bf16, *gemm_bf16_half;
     // Kernels for weights and operands in bf16; NULL if there are none.
     const struct inf_nn_gemm *gemm_dot, *gemm_dot_half;
+    const struct inf_winograd *winograd; // transforms of Winograd's algorithm
     bool fast; // true: gemm was measured at this level to be as fast as XNNPACK
 };
 
-// The tables that a build may define. isa.h gives the tables that this build has.
+// One table for each ISA level. A build defines only those of its architecture; isa.h gives them.
 extern const struct inf_nn_gemm inf_nn_gemm_baseline, inf_nn_gemm_avx2, inf_nn_gemm_avx512,
     inf_nn_gemm_avx512_half, inf_nn_gemm_avx512_bf16, inf_nn_gemm_avx512_bf16_half,
     inf_nn_gemm_avx512_dot, inf_nn_gemm_avx512_dot_half, inf_nn_gemm_neon;

@@ -19,7 +19,7 @@
 //
 //     round(min(max(sum * scale, low), high)) + zero
 struct inf_q8_requant {
-    const float *scale; // by column, padded; NULL: sums are stored as 32-bit integers
+    const float *scale; // indexed by column, padded; NULL: sums are stored as 32-bit integers
     float low, high;
     int32_t zero;
 };
@@ -28,11 +28,12 @@ struct inf_q8_requant {
 // that are the same for all pixels.
 struct inf_q8_panel {
     size_t segments;
-    // groups of four bytes in a segment (four bytes of a pixel are multiplied together)
+    // Number of groups of four bytes in a segment (a contiguous part of a pixel's operand).
+    // The four bytes of a group are multiplied together.
     size_t quads;
     const int8_t *w;     // [segments][quads][columns with padding][4]
-    const int32_t *bias; // by column, padded
-    // Zero points of the weights by column, padded; NULL: all zero points are 0.
+    const int32_t *bias; // bias, indexed by column, padded
+    // Zero points of the weights, indexed by column, padded; NULL: all zero points are 0.
     const int32_t *zeros;
     struct inf_q8_requant requant;
     size_t y_step;  // elements between the results of neighbouring pixels
@@ -41,18 +42,30 @@ struct inf_q8_panel {
 
 // Operands and results of one kernel call, which multiplies some pixels with one panel of weights.
 struct inf_q8_gemm {
-    const uint8_t *const *a; // by segment: pointer to the operand of the first pixel
-    size_t a_step;           // bytes between neighbouring pixels within a segment
+    // Indexed by segment (contiguous part of an operand): the operand of the first pixel. If
+    // `widen` of the ISA level is not NULL, that function wrote the operand.
+    const uint8_t *const *a;
+    size_t a_step;       // bytes between the operands of neighbouring pixels
     const int32_t *sums; // sum of the bytes of each pixel; NULL unless the panel has zero points
     void *y;             // results: bytes, or 32-bit integers if there is no scale
 };
 
 typedef void inf_q8_gemm_fn(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm);
 
+// XORs each byte of `quads` groups of four bytes at `from` with `flip`, and widens it to a 16-bit
+// number. Writes the numbers in the order in which the kernels of this ISA level read them. `to`
+// has 8 bytes for each group.
+typedef void inf_q8_widen_fn(uint8_t *to, const uint8_t *from, size_t quads, uint8_t flip);
+
 struct inf_q8_gemms {
     const char *name; // name of the ISA level, for display
     size_t width;     // columns in a vector
     size_t rows_max;  // largest number of pixels in one call
+    // Widens the operands of pixels for the kernels; NULL: the kernels read bytes. The caller
+    // widens a pixel once and then multiplies it with several panels.
+    inf_q8_widen_fn *widen;
+    // Returns the sum of `count` bytes, each XORed with `flip`.
+    int32_t (*sum)(const uint8_t *bytes, size_t count, uint8_t flip);
     // The kernels: gemm[v - 1][p - 1] computes p pixels and v vectors of columns.
     inf_q8_gemm_fn *gemm[INF_Q8_VECTORS_MAX][INF_Q8_ROWS_MAX];
 };
@@ -73,15 +86,16 @@ struct inf_q8_columns {
 // A depthwise window on one block of channels. x, w, bias and zeros are in interleaved order, which
 // is described at struct inf_q8_depthwise below.
 struct inf_q8_window {
-    size_t kernel;        // taps along the width
-    size_t fours;         // groups of four rows of taps; rows that complete the last group are 0
-    size_t tap_step;      // interleaved columns between neighbouring taps
-    size_t x_step;        // interleaved columns between the windows of neighbouring pixels of y
+    size_t kernel; // taps along the width
+    size_t fours;  // groups of four rows of taps; rows that complete the last group are 0
+    // Steps in x, in interleaved columns (4 rows of one column of the input, stored together):
+    size_t tap_step;      // from one tap of the window to the next
+    size_t x_step;        // from the window of one pixel of y to that of the next
     size_t y_step;        // bytes between neighbouring pixels of y
     size_t channels;      // channels of the block that are written
     const int8_t *w;      // weights [kernel][fours][interleaved bytes]
     const int32_t *bias;  // bias of the channels, interleaved in the same way as `zeros`
-    const int32_t *zeros; // zero points of the weights; NULL: all zero points are 0
+    const int32_t *zeros; // zero points of the weights, interleaved; NULL: all zero points are 0
     struct inf_q8_requant requant; // `scale` is not NULL; `zero` is 0 to 255
     uint8_t y_flip;                // 0 or 128: each byte of the result is XORed with this value
 };
@@ -114,12 +128,16 @@ struct inf_q8_scaling {
     int32_t zero;    // for an operand: its zero point after XOR with `flip`
     uint8_t flip;    // for an operand: 0 or 128; byte ^ flip is the unsigned number
     float low, high; // for a result: the bounds minus the zero point
+    // Of INF_Q8_SUM only: for an operand its factor; for a result the shift of the sum.
+    int32_t factor;
 };
 
 enum inf_q8_binary {
     INF_Q8_ADD,
     INF_Q8_SUB,
     INF_Q8_MUL,
+    INF_Q8_SUM,     // a * factor + b * factor, shifted right with halves up; see inf_qsum_factors()
+    INF_Q8_PRODUCT, // the product of the integers times the scale of y
     INF_Q8_BINARY_COUNT
 };
 
@@ -134,6 +152,11 @@ struct inf_q8_eltwise {
     void (*quantize)(size_t count, const float *x, const struct inf_q8_scaling *y_is, uint8_t *y);
     void (*dequantize)(size_t count, const uint8_t *x, const struct inf_q8_scaling *x_is, float *y);
     inf_q8_binary_fn *binary[INF_Q8_BINARY_COUNT];
+    // The first two functions for signed numbers of 16 bits; `flip` has no meaning for these.
+    void (*quantize_wide)(size_t count, const float *x, const struct inf_q8_scaling *y_is,
+                          int16_t *y);
+    void (*dequantize_wide)(size_t count, const int16_t *x, const struct inf_q8_scaling *x_is,
+                            float *y);
 };
 
 // The 8-bit kernel tables of one ISA level.
@@ -141,11 +164,12 @@ struct inf_q8 {
     const struct inf_q8_gemms *gemm;
     const struct inf_q8_eltwise *eltwise;
     const struct inf_q8_depthwise *depthwise;
-    // for the last channels of x: its blocks have fewer channels
+    // Loops for the last channels of x: their blocks have fewer channels than those of `depthwise`.
     const struct inf_q8_depthwise *depthwise_half;
 };
 
-// The tables that a build may define. isa.h gives the tables that this processor uses.
+// One table for each ISA level. A build defines only those of its architecture; isa.h gives the
+// tables that this processor uses.
 extern const struct inf_q8_gemms inf_gemm_q8_baseline, inf_gemm_q8_avx2, inf_gemm_q8_vnni,
     inf_gemm_q8_neon, inf_gemm_q8_dotprod;
 extern const struct inf_q8_eltwise inf_eltwise_q8_baseline, inf_eltwise_q8_avx2,

@@ -3,7 +3,10 @@
 // that it defines.
 //
 // All sums of a call stay in registers. Four bytes of a pixel are broadcast to a vector and
-// multiplied with one or two vectors of weights.
+// multiplied with one or two vectors of weights. ISA levels that can only multiply 16-bit numbers
+// process the even bytes of all groups of four first, and then the odd bytes. The caller widens the
+// bytes of x, because each of them is multiplied many times. The kernel widens the bytes of the
+// weights, because a call reads each of them only once for all its pixels.
 #include "backends/cpu/kernels/q8.h"
 #include "backends/cpu/kernels/qvec.h"
 
@@ -47,6 +50,40 @@ INF_QVEC_INLINE void store_plain(const struct inf_q8_panel *panel, const struct 
                          qvec_add(y, qvec_all(panel->requant.zero)));
 }
 
+// Adds products to the sums, for the bytes of a segment that belong to part `part` (see
+// INF_QVEC_PARTS). `a` is the address of these bytes in the operand of the first pixel. `step` is
+// the number of bytes between the operands of neighbouring pixels.
+INF_QVEC_INLINE void add_products(inf_qvec (*sum)[INF_Q8_VECTORS_MAX], size_t quads,
+                                  const uint8_t *a, const size_t step, const int8_t *w,
+                                  const size_t part, const size_t pixels, const size_t vectors)
+{
+    // Pointers to pixels 0, 3, 6 and 9. Each remaining pixel lies one or two steps after one of
+    // these four.
+    const uint8_t *a0 = a;
+    const uint8_t *stop = a0 + 4 * quads;
+    const uint8_t *a3 = a0 + 3 * step;
+    const uint8_t *a6 = a0 + 6 * step;
+    const uint8_t *a9 = a0 + 9 * step;
+    for (; a0 < stop; w += 4 * vectors * INF_QVEC_WIDTH) {
+        inf_qvec_part_w b[INF_Q8_VECTORS_MAX];
+        INF_QVEC_UNROLL
+        for (size_t v = 0; v < vectors; v++)
+            b[v] = qvec_part_w(w + 4 * v * INF_QVEC_WIDTH, part);
+        INF_QVEC_UNROLL
+        for (size_t i = 0; i < pixels; i++) {
+            const uint8_t *base = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
+            inf_qvec_part_x x = qvec_part_x(base + i % 3 * step);
+            INF_QVEC_UNROLL
+            for (size_t v = 0; v < vectors; v++)
+                sum[i][v] = qvec_part_dot(sum[i][v], x, b[v]);
+        }
+        a0 += 4;
+        a3 += 4;
+        a6 += 4;
+        a9 += 4;
+    }
+}
+
 INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
                                     const struct inf_q8_gemm *gemm, const size_t pixels,
                                     const size_t vectors)
@@ -58,34 +95,12 @@ INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
         for (size_t v = 0; v < vectors; v++)
             sum[i][v] = qvec_load(panel->bias + v * INF_QVEC_WIDTH);
     }
-    const int8_t *w = panel->w;
-    const size_t step = gemm->a_step;
     for (size_t s = 0; s < panel->segments; s++) {
-        // Pointers to pixels 0, 3, 6 and 9. Every other pixel is one or two steps after one of
-        // these.
-        const uint8_t *a0 = gemm->a[s];
-        const uint8_t *stop = a0 + 4 * panel->quads;
-        const uint8_t *a3 = a0 + 3 * step;
-        const uint8_t *a6 = a0 + 6 * step;
-        const uint8_t *a9 = a0 + 9 * step;
-        for (; a0 < stop; w += 4 * vectors * INF_QVEC_WIDTH) {
-            inf_qvec_w b[INF_Q8_VECTORS_MAX];
-            INF_QVEC_UNROLL
-            for (size_t v = 0; v < vectors; v++)
-                b[v] = qvec_w(w + 4 * v * INF_QVEC_WIDTH);
-            INF_QVEC_UNROLL
-            for (size_t i = 0; i < pixels; i++) {
-                const uint8_t *base = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
-                inf_qvec_x x = qvec_x_all(base + i % 3 * step);
-                INF_QVEC_UNROLL
-                for (size_t v = 0; v < vectors; v++)
-                    sum[i][v] = qvec_dot(sum[i][v], x, b[v]);
-            }
-            a0 += 4;
-            a3 += 4;
-            a6 += 4;
-            a9 += 4;
-        }
+        const int8_t *w = panel->w + s * 4 * panel->quads * vectors * INF_QVEC_WIDTH;
+        INF_QVEC_UNROLL
+        for (size_t part = 0; part < INF_QVEC_PARTS; part++)
+            add_products(sum, panel->quads, gemm->a[s] + part * 4 * panel->quads, gemm->a_step, w,
+                         part, pixels, vectors);
     }
     if (panel->zeros == NULL && panel->requant.scale != NULL &&
         panel->columns == vectors * INF_QVEC_WIDTH) {
@@ -103,6 +118,14 @@ INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
         for (size_t v = 0; v < vectors; v++)
             store_pixel(panel, gemm, sum[i][v], i, v, vectors);
     }
+}
+
+static int32_t sum_bytes(const uint8_t *bytes, size_t count, uint8_t flip)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (uint8_t)(bytes[i] ^ flip);
+    return (int32_t)sum;
 }
 
 #define GEMM(pixels)                                                                               \
@@ -141,5 +164,7 @@ const struct inf_q8_gemms INF_Q8_GEMM = {
     .name = INF_Q8_NAME,
     .width = INF_QVEC_WIDTH,
     .rows_max = INF_QVEC_ROWS,
+    .widen = INF_QVEC_WIDEN,
+    .sum = sum_bytes,
     .gemm = {GEMMS(1), GEMMS(2)},
 };

@@ -36,7 +36,7 @@
 #define CACHED_WEIGHT_BYTES ((size_t)256 << 10)
 #define CACHED_PIXEL_BYTES  ((size_t)256 << 10)
 
-// --- which nodes are accepted ---
+// --- checking which nodes packed convolutions can compute ---
 
 bool inf_conv_packed_is_pointwise(const struct inf_graph *graph, const struct inf_node *node)
 {
@@ -128,8 +128,8 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
 
 // --- packing the weights ---
 
-// Fills the arrays of biases and slopes, panel after panel. Each panel's part is padded to the
-// width of the panel.
+// Fills the arrays of biases and slopes with the values of one panel after the other. The values of
+// each panel are padded to the width of the panel.
 static enum inf_code fill_bias_and_slopes(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                           const float *bias, size_t width, struct inf_error *err)
 {
@@ -167,7 +167,7 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
 {
     const struct inf_nn *nn = step->isa->nn;
     size_t width;
-    const float *w;
+    const void *packed;
     bool bf16 = in_bf16(step, node);
     step->lowered_nodes += bf16;
     conv->round = bf16 && step->bf16_dot ? nn->gemm_dot->round : NULL;
@@ -182,7 +182,8 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
                                     .columns = conv->outputs,
                                     .transposed = transposed,
                                     .paired = bf16 ? conv->depth : 0};
-    INF_TRY(inf_cpu_step_pack(step, node, 1, matrix, &w, err));
+    INF_TRY(inf_cpu_step_pack(step, node, 1, matrix, &packed, err));
+    const float *w = packed;
     for (size_t first = 0; first < conv->outputs;) {
         struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, conv->outputs);
         struct inf_conv_packed_panel *panel = &conv->panels[conv->panel_count++];
@@ -231,26 +232,6 @@ static void describe_conv(struct inf_conv_packed *conv, const struct inf_graph *
         conv->segments * conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
 }
 
-// Sets the epilogue of the convolution, which is applied to the sums: the slopes, the bounds and
-// the function of the activation, and whether a residual is added.
-static void describe_epilogue(struct inf_conv_packed *conv, const struct inf_cpu_step *step,
-                              const struct inf_cpu_chain *chain)
-{
-    const struct inf_graph *graph = step->graph;
-    const struct inf_node *node = &graph->nodes[chain->conv];
-    struct inf_cpu_activation activation = activation_of(node);
-    if (chain->add != INF_NODE_NONE) {
-        const struct inf_shape *added = &graph->values[chain->residual].shape;
-        const struct inf_attrs_binary *attrs = &graph->nodes[chain->add].attrs.binary;
-        conv->residual_channels = (size_t)added->dims[added->rank - 1];
-        activation = (struct inf_cpu_activation){
-            .kind = attrs->activation, .min = attrs->activation_min, .max = attrs->activation_max};
-    }
-    conv->epilogue = inf_native_epilogue_of(step, node, &activation, 3);
-    if (chain->prelu != INF_NODE_NONE)
-        conv->epilogue.slopes = inf_cpu_const_f32(graph, &graph->nodes[chain->prelu], 1);
-}
-
 enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                    const struct inf_cpu_chain *chain, struct inf_error *err)
 {
@@ -262,7 +243,7 @@ enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_
                                           err));
     describe_conv(conv, graph, node);
     conv->rows_max = step->isa->nn->gemm->rows_max;
-    describe_epilogue(conv, step, chain);
+    conv->epilogue = inf_native_epilogue_of_chain(step, chain, &conv->residual_channels);
     return pack_weights(conv, step, node, false, err);
 }
 
@@ -288,7 +269,7 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
     return pack_weights(conv, step, node, transposed, err);
 }
 
-// --- strip sizes and work estimates ---
+// --- strip sizes, and estimates of the multiply-adds ---
 
 size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv)
 {

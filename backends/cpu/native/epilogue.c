@@ -40,6 +40,29 @@ struct inf_native_epilogue inf_native_epilogue_of(const struct inf_cpu_step *ste
     return epilogue;
 }
 
+struct inf_native_epilogue inf_native_epilogue_of_chain(const struct inf_cpu_step *step,
+                                                        const struct inf_cpu_chain *chain,
+                                                        size_t *out_residual_channels)
+{
+    const struct inf_graph *graph = step->graph;
+    const struct inf_node *node = &graph->nodes[chain->conv];
+    const struct inf_attrs_conv2d *of_conv = &node->attrs.conv2d;
+    struct inf_cpu_activation activation = {of_conv->activation, of_conv->activation_alpha,
+                                            of_conv->activation_min, of_conv->activation_max};
+    *out_residual_channels = 0;
+    if (chain->add != INF_NODE_NONE) {
+        const struct inf_shape *added = &graph->values[chain->residual].shape;
+        const struct inf_attrs_binary *attrs = &graph->nodes[chain->add].attrs.binary;
+        *out_residual_channels = (size_t)added->dims[added->rank - 1];
+        activation = (struct inf_cpu_activation){
+            .kind = attrs->activation, .min = attrs->activation_min, .max = attrs->activation_max};
+    }
+    struct inf_native_epilogue epilogue = inf_native_epilogue_of(step, node, &activation, 3);
+    if (chain->prelu != INF_NODE_NONE)
+        epilogue.slopes = inf_cpu_const_f32(graph, &graph->nodes[chain->prelu], 1);
+    return epilogue;
+}
+
 bool inf_native_epilogue_has_slopes(const struct inf_native_epilogue *epilogue)
 {
     return epilogue->slopes != NULL || !isnan(epilogue->slope);

@@ -5,6 +5,7 @@
 #define INF_BACKENDS_CPU_NATIVE_EPILOGUE_H
 
 #include "backends/cpu/core/activation.h"
+#include "backends/cpu/native/fusion.h"
 
 // An epilogue first multiplies negative values by a slope, then clamps all values, then applies
 // `map`.
@@ -26,6 +27,13 @@ struct inf_native_epilogue inf_native_epilogue_of(const struct inf_cpu_step *ste
                                                   const struct inf_node *node,
                                                   const struct inf_cpu_activation *activation,
                                                   uint32_t prelu);
+
+// Returns the epilogue of a fused chain: the activation of the chain's add, or of its conv2d if
+// there is no add, and the slopes of the chain's prelu, if there is one. Sets
+// *out_residual_channels to the number of channels of the residual; 0 if there is no add.
+struct inf_native_epilogue inf_native_epilogue_of_chain(const struct inf_cpu_step *step,
+                                                        const struct inf_cpu_chain *chain,
+                                                        size_t *out_residual_channels);
 
 // Writes the slopes of `count` channels to `to`, followed by ones up to `width` elements, for the
 // padding columns. May only be called if the epilogue has slopes.

@@ -16,7 +16,8 @@ struct chain_step {
     bool by_rows;
     size_t pixels; // number of pixels of all images together
     size_t strips; // strips of rows in each image, or strips of pixels in all images together
-    // groups of columns; more than 1 if there are too few pixels for all threads
+    // Number of groups into which the result columns are cut. More than 1 if there are too few
+    // pixels for all threads.
     size_t panel_groups;
     size_t workers;
     size_t scratch_step; // floats of scratch memory of each worker
@@ -28,7 +29,7 @@ struct chain_task {
     float *y, *scratch;
 };
 
-// --- computing ---
+// --- computing the tiles of the result ---
 
 static void pixels_tile(const void *context, size_t tile, size_t worker)
 {
@@ -98,7 +99,7 @@ static void run_chain(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, chain_step->workers);
 }
 
-// --- creating a step ---
+// --- creating the step of a chain or of a matrix product ---
 
 // Chooses the size of strips and the number of threads.
 static void choose_strips(struct chain_step *chain_step, struct inf_cpu_step *step)
@@ -149,6 +150,20 @@ static const char *kernel_name(const struct chain_step *chain_step,
     return add ? "1x1+add" : "1x1";
 }
 
+enum inf_code inf_fused_chain_set_operands(struct inf_cpu_step *step,
+                                           const struct inf_cpu_chain *chain, struct inf_error *err)
+{
+    uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
+    if (operands == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its operands", step->node->name);
+    operands[0] = inf_cpu_chain_input(chain, step->graph);
+    operands[1] = chain->residual;
+    step->operands = operands;
+    step->operand_count = chain->residual != INF_VALUE_NONE ? 2 : 1;
+    return INF_OK;
+}
+
 enum inf_code inf_fused_chain_create(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
                                      struct inf_error *err)
 {
@@ -158,23 +173,20 @@ enum inf_code inf_fused_chain_create(struct inf_cpu_step *step, const struct inf
     chain_step->conv.depthwise.prefetches = true;
     choose_strips(chain_step, step);
     need_scratch(chain_step, step);
-    uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
-    if (operands == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "node '%s': no memory for its operands", step->node->name);
-    operands[0] = inf_cpu_chain_input(chain, step->graph);
-    operands[1] = chain->residual;
-    step->operands = operands;
-    step->operand_count = chain->residual != INF_VALUE_NONE ? 2 : 1;
     step->run = run_chain;
     step->kernel = kernel_name(chain_step, chain);
-    return INF_OK;
+    return inf_fused_chain_set_operands(step, chain, err);
+}
+
+struct inf_cpu_chain inf_fused_chain_of_node(uint32_t node)
+{
+    return (struct inf_cpu_chain){INF_NODE_NONE, node,           INF_NODE_NONE,
+                                  INF_NODE_NONE, INF_VALUE_NONE, INF_NODE_NONE};
 }
 
 static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    struct inf_cpu_chain chain = {INF_NODE_NONE, step->index,    INF_NODE_NONE,
-                                  INF_NODE_NONE, INF_VALUE_NONE, INF_NODE_NONE};
+    const struct inf_cpu_chain chain = inf_fused_chain_of_node(step->index);
     return inf_fused_chain_create(step, &chain, err);
 }
 
@@ -185,7 +197,7 @@ static enum inf_code product_create(struct inf_cpu_step *step, struct inf_error 
     INF_TRY(inf_conv_packed_init_product(&chain_step->conv, step, err));
     choose_strips(chain_step, step);
     need_scratch(chain_step, step);
-    // the program passes operand 0 only; the packed weights are read from the pack
+    // The program passes operand 0 only, because the kernel reads the weights from the pack.
     step->operand_count = 1;
     step->run = run_chain;
     step->kernel = "dense";

@@ -36,7 +36,7 @@ static uint32_t find_sole_reader(const struct inf_graph *graph, uint32_t value,
     uint32_t producer = graph->values[value].producer;
     if (segment != NULL && segment->readers != NULL && producer != INF_NODE_NONE &&
         graph->nodes[producer].outputs[0] == value) {
-        reader = segment->readers[producer];
+        reader = inf_readers_sole(&segment->readers[producer]);
         return reader != INF_NODE_NONE && reads_once(&graph->nodes[reader], value) ? reader
                                                                                    : INF_NODE_NONE;
     }
@@ -213,27 +213,28 @@ static uint32_t find_chain_end(const struct inf_graph *graph, uint32_t node,
 // all chains of a pipeline must stay in the cache while rows pass through the pipeline.
 #define LINK_WEIGHT_BYTES_MAX ((size_t)160 << 10)
 
-#define READERS_MAX 2
-
-// Lists the nodes that read `value`, and returns how many there are. Returns a number greater than
-// READERS_MAX if there are more, or if `value` is an output of the graph.
-static uint32_t find_readers(const struct inf_graph *graph, uint32_t value, uint32_t *readers)
+// Lists the nodes that read the first output of node `node`. Walks through the whole graph only if
+// the segment has no list of readers.
+static struct inf_readers find_readers(const struct inf_graph *graph, uint32_t node,
+                                       const struct inf_segment *segment)
 {
-    uint32_t count = 0;
+    struct inf_readers found = {.count = 0};
+    uint32_t value = graph->nodes[node].outputs[0];
+    if (segment != NULL && segment->readers != NULL)
+        return segment->readers[node];
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        bool reads = false;
+        for (uint32_t i = 0; i < graph->nodes[n].input_count; i++)
+            reads |= graph->nodes[n].inputs[i] == value;
+        if (reads && found.count < INF_READERS_MAX)
+            found.nodes[found.count] = n;
+        found.count += reads;
+    }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         if (graph->outputs[i].value == value)
-            return READERS_MAX + 1;
+            found.count = INF_READERS_MAX + 1;
     }
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        for (uint32_t i = 0; i < graph->nodes[n].input_count; i++) {
-            if (graph->nodes[n].inputs[i] != value)
-                continue;
-            if (count == READERS_MAX)
-                return READERS_MAX + 1;
-            readers[count++] = n;
-        }
-    }
-    return count;
+    return found;
 }
 
 static bool is_light(const struct inf_cpu_chain *chain, const struct inf_graph *graph)
@@ -242,14 +243,24 @@ static bool is_light(const struct inf_cpu_chain *chain, const struct inf_graph *
     return inf_shape_elements(filter) * sizeof(float) <= LINK_WEIGHT_BYTES_MAX;
 }
 
-// Finds the chain whose first node is `node`, and returns its last node.
-static uint32_t find_chain_from(struct inf_cpu_chain *chain, const struct inf_graph *graph,
-                                uint32_t node, const struct inf_segment *segment)
+// Finds the chain that contains `node`, and returns its last node; INF_NODE_NONE if no chain
+// contains it.
+static uint32_t find_chain_of(struct inf_cpu_chain *chain, const struct inf_graph *graph,
+                              uint32_t node, const struct inf_segment *segment)
 {
     uint32_t end = node;
     for (uint32_t next = node; next != INF_NODE_NONE; next = find_chain_end(graph, end, segment))
         end = next;
-    if (!has_node(segment, end) || !inf_cpu_chain_find(chain, graph, end, segment))
+    return has_node(segment, end) && inf_cpu_chain_find(chain, graph, end, segment) ? end
+                                                                                    : INF_NODE_NONE;
+}
+
+// Finds the chain whose first node is `node`, and returns its last node.
+static uint32_t find_chain_from(struct inf_cpu_chain *chain, const struct inf_graph *graph,
+                                uint32_t node, const struct inf_segment *segment)
+{
+    uint32_t end = find_chain_of(chain, graph, node, segment);
+    if (end == INF_NODE_NONE)
         return INF_NODE_NONE;
     return chain->depthwise == node || (chain->depthwise == INF_NODE_NONE && chain->conv == node)
                ? end
@@ -261,86 +272,143 @@ static bool adds_value(const struct inf_cpu_chain *chain, uint32_t value, uint32
     return chain->residual == value && (chain->add == node || chain->pad == node);
 }
 
-// Returns the last node of the chain that follows the chain ending at `end`; INF_NODE_NONE if there
-// is none.
-static uint32_t find_next_chain(const struct inf_graph *graph, uint32_t end,
-                                const struct inf_segment *segment)
+// Which chain may follow another one. Chains are named by their last nodes.
+struct link {
+    uint32_t next; // INF_NODE_NONE: none
+    // The result of the first chain is added at the end of this chain, so that `next` follows only
+    // if this chain follows `next`. INF_NODE_NONE: no such condition.
+    uint32_t later;
+};
+
+static const struct link no_link = {INF_NODE_NONE, INF_NODE_NONE};
+
+// Returns the chain at whose end `node` adds `value`; INF_NODE_NONE if there is none.
+static uint32_t find_adding_chain(const struct inf_graph *graph, uint32_t value, uint32_t node,
+                                  const struct inf_segment *segment)
 {
     struct inf_cpu_chain chain;
-    struct inf_cpu_chain next;
-    uint32_t readers[READERS_MAX];
-    uint32_t value = graph->nodes[end].outputs[0];
+    uint32_t end = find_chain_of(&chain, graph, node, segment);
+    return end != INF_NODE_NONE && adds_value(&chain, value, node) ? end : INF_NODE_NONE;
+}
+
+// Returns true if the result of the chain ending at `end` is worth to be passed on in a pipeline.
+static bool may_be_followed(const struct inf_graph *graph, uint32_t end,
+                            const struct inf_segment *segment)
+{
+    struct inf_cpu_chain chain;
+    const struct inf_value *value = &graph->values[graph->nodes[end].outputs[0]];
     size_t size;
-    if (!inf_shape_bytes(&graph->values[value].shape, graph->values[value].dtype, &size) ||
-        graph->values[value].shape.rank != 4 || graph->values[value].shape.dims[0] < 1 ||
-        size / (size_t)graph->values[value].shape.dims[0] < LINK_BYTES_MIN)
-        return INF_NODE_NONE;
-    if (!inf_cpu_chain_find(&chain, graph, end, segment) || !is_light(&chain, graph) ||
-        find_chain_end(graph, end, segment) != INF_NODE_NONE)
-        return INF_NODE_NONE;
-    uint32_t count = find_readers(graph, value, readers);
-    if (count < 1 || count > READERS_MAX)
-        return INF_NODE_NONE;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t next_end = find_chain_from(&next, graph, readers[i], segment);
-        if (next_end == INF_NODE_NONE || !is_light(&next, graph))
+    return inf_shape_bytes(&value->shape, value->dtype, &size) && value->shape.rank == 4 &&
+           value->shape.dims[0] >= 1 && size / (size_t)value->shape.dims[0] >= LINK_BYTES_MIN &&
+           inf_cpu_chain_find(&chain, graph, end, segment) && is_light(&chain, graph) &&
+           find_chain_end(graph, end, segment) == INF_NODE_NONE;
+}
+
+// Finds which chain may follow the chain ending at `end`. Looks at the readers of its result only.
+static struct link find_link(const struct inf_graph *graph, uint32_t end,
+                             const struct inf_segment *segment)
+{
+    if (!may_be_followed(graph, end, segment))
+        return no_link;
+    uint32_t value = graph->nodes[end].outputs[0];
+    const struct inf_readers readers = find_readers(graph, end, segment);
+    for (uint32_t i = 0; readers.count <= INF_READERS_MAX && i < readers.count; i++) {
+        struct inf_cpu_chain chain;
+        uint32_t next = find_chain_from(&chain, graph, readers.nodes[i], segment);
+        if (next == INF_NODE_NONE || !is_light(&chain, graph))
             continue;
-        if (count == 1)
-            return next.residual != value ? next_end : INF_NODE_NONE;
-        uint32_t other = readers[1 - i];
-        if (adds_value(&next, value, other))
-            return next_end;
-        uint32_t later_end = find_next_chain(graph, next_end, segment);
-        struct inf_cpu_chain later;
-        if (later_end != INF_NODE_NONE && inf_cpu_chain_find(&later, graph, later_end, segment) &&
-            adds_value(&later, value, other))
-            return next_end;
+        if (readers.count == 1)
+            return chain.residual != value ? (struct link){next, INF_NODE_NONE} : no_link;
+        uint32_t other = readers.nodes[1 - i];
+        if (adds_value(&chain, value, other))
+            return (struct link){next, INF_NODE_NONE};
+        uint32_t later = find_adding_chain(graph, value, other, segment);
+        if (later != INF_NODE_NONE)
+            return (struct link){next, later};
     }
-    return INF_NODE_NONE;
+    return no_link;
+}
+
+// Returns the chain that follows by `link`; INF_NODE_NONE if the condition of the link does not
+// hold. `after` is the chain that follows link->next.
+static uint32_t resolve_link(const struct link *link, uint32_t after)
+{
+    return link->later == INF_NODE_NONE || link->later == after ? link->next : INF_NODE_NONE;
+}
+
+// Links that are followed in search of a pipeline. Pipelines with more chains are not computed as
+// one step, so the conditions of links further away need not be known.
+#define LINKS_MAX (INF_CPU_ROW_PIPELINE_MAX + 1)
+
+// Counts the chains that follow the chain ending at `end`, one after another, at most LINKS_MAX.
+// *out_next is the first of them; INF_NODE_NONE: there is none. Goes forward along the links first,
+// because the condition of a link concerns the chains behind it, and then resolves them backwards.
+static uint32_t count_next_chains(const struct inf_graph *graph, uint32_t end,
+                                  const struct inf_segment *segment, uint32_t *out_next)
+{
+    struct link links[LINKS_MAX];
+    uint32_t found = 0;
+    uint32_t count = 0;
+    for (uint32_t at = end; found < LINKS_MAX && at != INF_NODE_NONE; at = links[found++].next)
+        links[found] = find_link(graph, at, segment);
+    uint32_t after = INF_NODE_NONE;
+    for (uint32_t i = found; i-- > 0;) {
+        after = resolve_link(&links[i], after);
+        count = after != INF_NODE_NONE ? count + 1 : 0;
+    }
+    *out_next = after;
+    return count;
 }
 
 // Returns the last node of the chain that precedes the chain ending at `end`; INF_NODE_NONE if
-// there is none.
-static uint32_t find_previous_chain(const struct inf_graph *graph, uint32_t end,
+// there is none. `next` is the chain that follows the one ending at `end`.
+static uint32_t find_previous_chain(const struct inf_graph *graph, uint32_t end, uint32_t next,
                                     const struct inf_segment *segment)
 {
     struct inf_cpu_chain chain;
     if (!inf_cpu_chain_find(&chain, graph, end, segment))
         return INF_NODE_NONE;
     uint32_t before = graph->values[inf_cpu_chain_input(&chain, graph)].producer;
-    if (before == INF_NODE_NONE || !has_node(segment, before) ||
-        find_next_chain(graph, before, segment) != end)
+    if (before == INF_NODE_NONE || !has_node(segment, before))
         return INF_NODE_NONE;
-    return before;
+    const struct link link = find_link(graph, before, segment);
+    return resolve_link(&link, next) == end ? before : INF_NODE_NONE;
 }
 
-// Returns the number of chains in the pipeline that contains the chain ending at `end`.
-static uint32_t pipeline_length(const struct inf_graph *graph, uint32_t end,
-                                const struct inf_segment *segment)
+// Returns the number of chains in the pipeline that contains the chain ending at `end`; any number
+// greater than INF_CPU_ROW_PIPELINE_MAX if there are more. *out_next is the chain that follows;
+// INF_NODE_NONE: there is none.
+static uint32_t find_pipeline_length(const struct inf_graph *graph, uint32_t end,
+                                     const struct inf_segment *segment, uint32_t *out_next)
 {
-    uint32_t length = 1;
-    for (uint32_t at = find_next_chain(graph, end, segment);
-         at != INF_NODE_NONE && length <= INF_CPU_ROW_PIPELINE_MAX; length++)
-        at = find_next_chain(graph, at, segment);
-    for (uint32_t at = find_previous_chain(graph, end, segment);
-         at != INF_NODE_NONE && length <= INF_CPU_ROW_PIPELINE_MAX; length++)
-        at = find_previous_chain(graph, at, segment);
+    uint32_t length = 1 + count_next_chains(graph, end, segment, out_next);
+    uint32_t next = *out_next;
+    for (uint32_t at = end; length <= INF_CPU_ROW_PIPELINE_MAX; length++) {
+        uint32_t before = find_previous_chain(graph, at, next, segment);
+        if (before == INF_NODE_NONE)
+            break;
+        next = at;
+        at = before;
+    }
     return length;
 }
 
 bool inf_cpu_row_pipeline_find(struct inf_cpu_row_pipeline *pipeline, const struct inf_graph *graph,
                                uint32_t node, const struct inf_segment *segment)
 {
-    uint32_t length = pipeline_length(graph, node, segment);
-    if (length < 2 || length > INF_CPU_ROW_PIPELINE_MAX ||
-        find_next_chain(graph, node, segment) != INF_NODE_NONE)
+    uint32_t next;
+    uint32_t length = find_pipeline_length(graph, node, segment, &next);
+    if (length < 2 || length > INF_CPU_ROW_PIPELINE_MAX || next != INF_NODE_NONE)
         return false;
     pipeline->count = length;
     for (uint32_t i = length; i-- > 0;) {
-        if (!inf_cpu_chain_find(&pipeline->chains[i], graph, node, segment))
+        if (node == INF_NODE_NONE ||
+            !inf_cpu_chain_find(&pipeline->chains[i], graph, node, segment))
             return false;
         pipeline->results[i] = graph->nodes[node].outputs[0];
-        node = i > 0 ? find_previous_chain(graph, node, segment) : node;
+        uint32_t before = i > 0 ? find_previous_chain(graph, node, next, segment) : node;
+        next = node;
+        node = before;
     }
     return true;
 }
@@ -353,13 +421,11 @@ uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
     uint32_t next = find_chain_end(graph, node, segment);
     if (next != INF_NODE_NONE || most == INF_CPU_FUSE_CHAINS)
         return next;
-    next = find_next_chain(graph, node, segment);
-    if (next != INF_NODE_NONE && pipeline_length(graph, node, segment) > INF_CPU_ROW_PIPELINE_MAX)
-        return INF_NODE_NONE;
-    return next;
+    uint32_t length = find_pipeline_length(graph, node, segment, &next);
+    return length <= INF_CPU_ROW_PIPELINE_MAX ? next : INF_NODE_NONE;
 }
 
-// --- groups of nodes for one step ---
+// --- listing all nodes that one step computes ---
 
 static void add_to_group(struct inf_cpu_group *group, uint32_t node)
 {

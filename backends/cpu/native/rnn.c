@@ -21,7 +21,7 @@ static size_t gates_of(const struct inf_attrs_rnn *attrs)
     return gates[attrs->kind];
 }
 
-// --- which nodes are accepted ---
+// --- checking which nodes this kernel accepts ---
 
 static size_t activation_count(const struct inf_attrs_rnn *attrs)
 {
@@ -68,9 +68,10 @@ static enum inf_code rnn_supports(const struct inf_graph *graph, const struct in
     return check_activations(&node->attrs.rnn, directions, err);
 }
 
-// --- products of the input with the weights ---
+// --- products of the input of all time steps of a chunk with the weights ---
 
-// Multiplies the input of all time steps of the chunk with one panel of a gate's weights.
+// Multiplies the input of all time steps of the present chunk (a group of successive time steps) by
+// one panel of a gate's weights.
 static void input_tile(const void *context, size_t tile, size_t worker)
 {
     (void)worker;
@@ -98,7 +99,7 @@ static void input_tile(const void *context, size_t tile, size_t worker)
     inf_native_rnn_multiply(rnn, &product, panel, panel + 1);
 }
 
-// --- running ---
+// --- running all time steps of a sequence ---
 
 // Copies x in reverse order, for a direction that reads x backwards.
 static void reverse_input(const struct inf_native_rnn_run *run, size_t direction)
@@ -238,9 +239,14 @@ static enum inf_code make_panels(struct inf_native_rnn *rnn, struct inf_cpu_step
                                     .columns = rnn->directions * rnn->gates * rnn->hidden,
                                     .transposed = true,
                                     .group = rnn->hidden};
-    INF_TRY(inf_cpu_step_pack(step, step->node, INF_NATIVE_RNN_W, matrix, &rnn->w, err));
+    const void *w;
+    const void *r;
+    INF_TRY(inf_cpu_step_pack(step, step->node, INF_NATIVE_RNN_W, matrix, &w, err));
     matrix.rows = rnn->hidden;
-    return inf_cpu_step_pack(step, step->node, INF_NATIVE_RNN_R, matrix, &rnn->r, err);
+    INF_TRY(inf_cpu_step_pack(step, step->node, INF_NATIVE_RNN_R, matrix, &r, err));
+    rnn->w = w;
+    rnn->r = r;
+    return INF_OK;
 }
 
 // Writes the sums of both biases of one gate, with padding. `given` holds the W biases (for the

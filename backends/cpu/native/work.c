@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of steps, and cutting work into parts for threads.
+// Allocates memory for native steps, and divides their work among the threads of a slot.
 #include "backends/cpu/native/work.h"
 
 #include <assert.h>
@@ -7,8 +7,8 @@
 #include "backends/cpu/core/counted_memory.h"
 #include "proto/core/span.h"
 
-// A parallel region uses one more thread for each of these many multiply-adds, which take about 2
-// us on one core.
+// A parallel region uses one more thread for each WORKER_MACS multiply-adds. They take about 2 us
+// on one core.
 #define WORKER_MACS ((size_t)100000)
 
 enum inf_code inf_native_alloc_floats(float **out_floats, struct inf_cpu_step *step, size_t count,
@@ -33,7 +33,7 @@ void inf_native_need_scratch(struct inf_cpu_step *step, size_t count)
 
 size_t inf_native_choose_workers(struct inf_cpu_step *step, size_t macs)
 {
-    size_t threads = pthreadpool_get_threads_count(step->pool);
+    size_t threads = INF_MAX(step->team->threads, 1u);
     step->macs += macs;
     return INF_MIN(threads, macs / WORKER_MACS + 1);
 }

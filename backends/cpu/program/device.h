@@ -3,15 +3,16 @@
 #ifndef INF_BACKENDS_CPU_PROGRAM_DEVICE_H
 #define INF_BACKENDS_CPU_PROGRAM_DEVICE_H
 
+#include "backends/cpu/core/core_set.h"
 #include "backends/cpu/core/pack.h"
-#include "backends/cpu/core/thread_pools.h"
 #include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/program/race_results.h"
 #include "backends/device/backend.h"
 
 struct inf_cpu_device {
     struct inf_device base;
-    struct inf_cpu_pools pools;
+    struct inf_cpu_core_set cores;
+    uint64_t wake_ns;          // time to wake all helpers of a run; 0 if a run has one thread
     const struct inf_isa *isa; // ISA level of the kernels in use; at most the configured level
     bool bf16_dot; // true: bf16 products also round their operands; see inf_round_bf16_is_faster()
     struct inf_cpu_packs packs;
@@ -20,9 +21,12 @@ struct inf_cpu_device {
     struct inf_cpu_race_results *race_results;
 };
 
-// Returns the thread pool for slot `slot` (one concurrent run) of the segment's programs; NULL if
-// the calling thread computes alone. A program uses either all threads of a pool or no pool.
-pthreadpool_t inf_cpu_device_pool(const struct inf_cpu_device *device,
-                                  const struct inf_segment *segment, uint32_t slot);
+// Returns the most threads of a run of the segment's programs, at least 1.
+uint32_t inf_cpu_device_threads(const struct inf_cpu_device *device,
+                                const struct inf_segment *segment);
+
+// Returns the median time until all helpers of a run work, if they slept before. 0 if a run has one
+// thread.
+uint64_t inf_cpu_device_measure_wake_ns(struct inf_cpu_device *device) INF_MAY_BLOCK;
 
 #endif

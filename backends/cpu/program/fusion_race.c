@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "backends/base/cancel.h"
 #include "backends/base/clock.h"
 #include "backends/cpu/program/device.h"
 #include "backends/cpu/program/fusion_select.h"
@@ -69,7 +70,7 @@ enum inf_code inf_cpu_fusion_race_levels(struct inf_cpu_candidate forms[INF_CPU_
     return code;
 }
 
-// --- the fused groups of a segment ---
+// --- comparing the fusion levels of every fused group of a segment ---
 
 static void race_group(struct inf_cpu_device *device, const struct inf_segment *segment,
                        const struct inf_cpu_group *group, enum inf_cpu_fusion_level level,
@@ -108,9 +109,10 @@ void inf_cpu_fusion_race_segment(struct inf_device *base, const struct inf_segme
     struct inf_cpu_device *device = (struct inf_cpu_device *)base;
     if (device->race_results == NULL)
         return;
-    for (uint32_t i = 0; i < segment->node_count; i++)
+    const atomic_bool *cancelled = segment->cancelled;
+    for (uint32_t i = 0; i < segment->node_count && !inf_is_cancelled(cancelled); i++)
         race_group_ending_at(device, segment, segment->nodes[i], INF_CPU_FUSE_PIPELINES);
-    for (uint32_t i = 0; i < segment->node_count; i++)
+    for (uint32_t i = 0; i < segment->node_count && !inf_is_cancelled(cancelled); i++)
         if (!inf_cpu_fusion_applies(device, segment, segment->nodes[i], INF_CPU_FUSE_PIPELINES))
             race_group_ending_at(device, segment, segment->nodes[i], INF_CPU_FUSE_CHAINS);
 }

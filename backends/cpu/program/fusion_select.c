@@ -34,7 +34,7 @@ uint64_t inf_cpu_fusion_key(const struct inf_cpu_device *device, const struct in
 {
     const struct inf_graph *graph = segment->graph;
     uint64_t key =
-        inf_cpu_race_results_key(device->race_results, inf_cpu_device_pool(device, segment, 0));
+        inf_cpu_race_results_key(device->race_results, inf_cpu_device_threads(device, segment));
     key = inf_record_hash(key, &segment->precision, sizeof segment->precision);
     key = inf_record_hash(key, &level, sizeof level);
     for (uint32_t i = 0; i < group->count; i++) {
@@ -48,7 +48,7 @@ uint64_t inf_cpu_fusion_key(const struct inf_cpu_device *device, const struct in
     return key;
 }
 
-// --- choosing a level ---
+// --- choosing the level of fusion of a node ---
 
 bool inf_cpu_fusion_applies(const struct inf_cpu_device *device, const struct inf_segment *segment,
                             uint32_t node, enum inf_cpu_fusion_level level)

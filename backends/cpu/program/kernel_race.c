@@ -18,7 +18,7 @@ struct trial {
     enum inf_code code;
 };
 
-// --- one candidate ---
+// --- creating and timing the step of one candidate kernel ---
 
 static void bind_operands(struct inf_cpu_step *step, const struct inf_cpu_race_operands *operands)
 {
@@ -41,7 +41,7 @@ static enum inf_code trial_fill(struct trial *trial, const struct inf_cpu_step *
     *step = *like;
     step->team = &trial->team;
     step->arena = &trial->arena;
-    trial->team.pool = like->pool;
+    INF_TRY(inf_cpu_team_init(&trial->team, like->team->cores, like->team->threads, err));
     INF_TRY(inf_cpu_step_init_operands(step, err));
     inf_cpu_step_bind_placeholders(step);
     INF_TRY(trial->candidate->kernel->create(step, err));
@@ -57,6 +57,7 @@ static enum inf_code trial_fill(struct trial *trial, const struct inf_cpu_step *
 static void trial_fini(struct trial *trial)
 {
     inf_cpu_step_fini(&trial->step);
+    inf_cpu_team_fini(&trial->team);
     inf_cpu_memory_free(&trial->scratch);
     inf_arena_fini(&trial->arena);
 }
@@ -84,7 +85,7 @@ static void take_turn(void *context, uint32_t index)
         inf_cpu_team_run_region(&trial->team, time_candidate, trial);
 }
 
-// --- timing comparisons ---
+// --- timing all candidates for a node ---
 
 enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint32_t count,
                                       const struct inf_cpu_step *step, struct inf_error *err)
@@ -114,10 +115,12 @@ enum inf_code inf_cpu_kernel_race_node(struct inf_cpu_candidate candidates[INF_C
                                        struct inf_error *err)
 {
     struct inf_cpu_device *device = (struct inf_cpu_device *)base;
+    struct inf_cpu_team team = {.cores = &device->cores, .threads = device->cores.threads};
     const struct inf_cpu_step step = {.graph = graph,
                                       .node = &graph->nodes[node],
                                       .index = node,
-                                      .pool = device->pools.pools[0],
+                                      .pool = device->cores.pool,
+                                      .team = &team,
                                       .device = base,
                                       .packs = &device->packs,
                                       .isa = device->isa};

@@ -16,7 +16,7 @@ static uint64_t make_key(const struct inf_cpu_race_results *results,
 {
     const struct inf_node *node = step->node;
     bool bf16 = step->bf16 && !(step->pinned != NULL && step->pinned[step->index]);
-    uint64_t key = inf_cpu_race_results_key(results, step->pool);
+    uint64_t key = inf_cpu_race_results_key(results, step->team->threads);
     key = inf_record_hash(key, &bf16, sizeof bf16);
     key = inf_cpu_race_results_hash_node(key, step->graph, step->index);
     for (uint32_t i = 0; i < node->input_count; i++)

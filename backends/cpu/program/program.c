@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "backends/base/cancel.h"
 #include "backends/base/clock.h"
 #include "backends/cpu/core/counted_memory.h"
 #include "backends/cpu/native/fused_chain.h"
@@ -26,26 +27,76 @@
 
 struct cpu_program {
     struct inf_program base;
+    struct inf_cpu_core_set *cores;
     struct inf_arena arena;     // memory of the steps
     struct inf_cpu_step *steps; // the steps of slot 0, then those of slot 1, ...
     uint32_t step_count;        // steps in one slot
     uint32_t slots;
-    struct inf_cpu_memory *scratch; // shared by all slots
-    struct inf_cpu_team *teams;     // by slot
+    struct inf_cpu_memory *scratch; // the scratch memory of all slots, one block for each slot
+    struct inf_cpu_team *teams;     // indexed by slot
     // Threads are woken for a region if it has at least this many multiply-adds.
     size_t team_macs;
 };
 
-// --- steps ---
+// --- creating steps ---
+
+// Releases what the create() of a kernel set up before it returned INF_UNSUPPORTED, so that another
+// kernel can create the step.
+static void reset_step(struct inf_cpu_step *step)
+{
+    inf_cpu_step_unpack(step);
+    inf_cpu_memory_free(&step->memory);
+    step->state = NULL;
+    step->scratch_count = 0;
+    step->macs = 0;
+}
+
+// Creates the step of a single node with the kernel that is selected for the node. If that kernel
+// needs a race and declines this node, the kernel that the fixed rule chooses creates the step: a
+// recorded winner is valid for all nodes of the same kind, but a kernel can decline their weights.
+static enum inf_code create_node_step(struct inf_cpu_step *step,
+                                      struct inf_cpu_race_results *results, struct inf_error *err)
+{
+    const struct inf_cpu_kernel *kernel;
+    INF_TRY(inf_cpu_kernel_select(&kernel, results, step, err));
+    inf_cpu_step_bind_placeholders(step);
+    enum inf_code code = kernel->create(step, err);
+    if (code != INF_UNSUPPORTED || !kernel->needs_race)
+        return code;
+    reset_step(step);
+    INF_TRY(inf_cpu_kernel_find(&kernel, step->graph, step->node, err));
+    return kernel->create(step, err);
+}
+
+// Creates the step of a fused chain. If the chain has no depthwise convolution, and the kernel that
+// is selected for its conv2d node can compute chains, that kernel creates the step, unless it
+// declines the chain.
+static enum inf_code create_chain_step(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
+                                       struct inf_cpu_race_results *results, struct inf_error *err)
+{
+    const struct inf_cpu_kernel *kernel;
+    struct inf_cpu_step of_conv = *step;
+    of_conv.index = chain->conv;
+    of_conv.node = &step->graph->nodes[chain->conv];
+    if (results != NULL && chain->depthwise == INF_NODE_NONE &&
+        inf_cpu_kernel_select(&kernel, results, &of_conv, NULL) == INF_OK &&
+        kernel->create_chain != NULL) {
+        enum inf_code code = kernel->create_chain(step, chain, err);
+        if (code != INF_UNSUPPORTED)
+            return code;
+        reset_step(step);
+    }
+    return inf_fused_chain_create(step, chain, err);
+}
 
 static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_segment *segment,
                                  enum inf_cpu_fusion_level fusing,
                                  struct inf_cpu_race_results *results, struct inf_error *err)
 {
-    const struct inf_cpu_kernel *kernel;
     struct inf_cpu_chain chain;
     struct inf_cpu_row_pipeline pipeline;
     INF_TRY(inf_cpu_step_init_operands(step, err));
+    results = segment->by_rule ? NULL : results;
     if (fusing == INF_CPU_FUSE_PIPELINES &&
         inf_cpu_row_pipeline_find(&pipeline, step->graph, step->index, segment)) {
         INF_TRY(inf_row_pipeline_create(step, &pipeline, err));
@@ -53,17 +104,15 @@ static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_seg
     } else if (fusing != INF_CPU_FUSE_NONE &&
                inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
                !inf_cpu_chain_is_node(&chain)) {
-        INF_TRY(inf_fused_chain_create(step, &chain, err));
+        INF_TRY(create_chain_step(step, &chain, results, err));
         inf_cpu_step_bind_placeholders(step);
     } else {
-        INF_TRY(inf_cpu_kernel_select(&kernel, segment->by_rule ? NULL : results, step, err));
-        inf_cpu_step_bind_placeholders(step);
-        INF_TRY(kernel->create(step, err));
+        INF_TRY(create_node_step(step, results, err));
     }
     return inf_cpu_step_setup(step, err);
 }
 
-// --- programs ---
+// --- creating and destroying programs ---
 
 // Allocates, for each slot, one block of scratch memory that all its steps use in turn.
 static enum inf_code share_scratch(struct cpu_program *program, struct inf_error *err)
@@ -89,7 +138,7 @@ static enum inf_code share_scratch(struct cpu_program *program, struct inf_error
     return INF_OK;
 }
 
-// A node that has a step, and the level of fusion at which this step may compute other nodes too.
+// A node that gets a step, and the largest fused group that this step may compute.
 struct planned_step {
     uint32_t node;
     enum inf_cpu_fusion_level fusing;
@@ -117,9 +166,9 @@ static void step_init(struct inf_cpu_step *step, struct cpu_program *program,
 {
     step->graph = segment->graph;
     step->node = &segment->graph->nodes[step->index];
-    step->pool = inf_cpu_device_pool(device, segment, slot);
     step->team = &program->teams[slot];
-    step->team->pool = step->pool;
+    // An operator of XNNPACK uses either all threads of the pool or one.
+    step->pool = step->team->threads == device->cores.threads ? device->cores.pool : NULL;
     step->arena = &program->arena;
     step->device = &device->base;
     step->packs = &device->packs;
@@ -137,23 +186,29 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
     if (!inf_size_mul(segment->node_count, segment->slots, &count))
         return inf_fail(err, INF_EXHAUSTED, "cpu: %" PRIu32 " slots are too many", segment->slots);
     program->steps = calloc(count + 1, sizeof(*program->steps));
-    program->teams =
-        inf_arena_alloc(&program->arena, ((size_t)segment->slots + 1) * sizeof(*program->teams));
+    program->teams = calloc((size_t)segment->slots + 1, sizeof(*program->teams));
     struct planned_step *planned =
         inf_arena_alloc(&program->arena, ((size_t)segment->node_count + 1) * sizeof(*planned));
     if (program->steps == NULL || program->teams == NULL || planned == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "cpu: no memory for %zu steps", count);
     program->slots = segment->slots;
-    program->team_macs = (size_t)device->pools.wake_ns * 2 * CORE_MACS_PER_NS;
+    program->cores = &device->cores;
+    program->team_macs = (size_t)device->wake_ns * 2 * CORE_MACS_PER_NS;
     program->team_macs = INF_MAX(INF_MIN(program->team_macs, TEAM_MACS_MAX), TEAM_MACS_MIN);
     program->step_count = list_steps(planned, device, segment, most);
+    for (uint32_t slot = 0; slot < segment->slots; slot++)
+        INF_TRY(inf_cpu_team_init(&program->teams[slot], &device->cores,
+                                  inf_cpu_device_threads(device, segment), err));
     for (size_t i = 0; i < (size_t)program->step_count * segment->slots; i++) {
         struct inf_cpu_step *step = &program->steps[i];
         const struct planned_step *like = &planned[i % program->step_count];
         uint32_t slot = (uint32_t)(i / program->step_count);
         step->index = like->node;
         step_init(step, program, device, segment, slot);
+        if (inf_is_cancelled(segment->cancelled))
+            return inf_fail(err, INF_CANCELLED, "cancelled before node '%s' was compiled",
+                            step->node->name);
         INF_TRY(create_step(step, segment, like->fusing, device->race_results, err));
         program->base.lowered_nodes += slot == 0 ? step->lowered_nodes : 0;
     }
@@ -203,13 +258,16 @@ void inf_cpu_program_destroy(struct inf_program *base)
     size_t count = (size_t)program->step_count * program->slots;
     for (size_t i = 0; i < count; i++)
         inf_cpu_step_fini(&program->steps[i]);
+    for (uint32_t slot = 0; program->teams != NULL && slot < program->slots; slot++)
+        inf_cpu_team_fini(&program->teams[slot]);
+    free(program->teams);
     free(program->steps);
     inf_cpu_memory_free(&program->scratch);
     inf_arena_fini(&program->arena);
     free(program);
 }
 
-// --- runs ---
+// --- running the steps of a program ---
 
 // Sets the operand addresses of the step for a run. Returns true if an address differs from the
 // last run.
@@ -258,9 +316,10 @@ static enum inf_code run_steps(const struct region *region)
     const struct inf_run *run = region->run;
     for (uint32_t i = 0; i < region->count; i++) {
         struct inf_cpu_step *step = &region->steps[i];
-        if (run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed))
+        if (inf_is_cancelled(run->cancelled))
             return inf_fail(region->err, INF_CANCELLED, "cancelled before node '%s'",
                             step->node->name);
+        inf_run_step_set(run->step, step->node->name);
         INF_TRY(run_step(step, run, region->err));
     }
     return INF_OK;
@@ -272,11 +331,9 @@ static void run_region_steps(void *context)
     region->code = run_steps(region);
 }
 
-enum inf_code inf_cpu_program_run(struct inf_program *base, const struct inf_run *run,
-                                  struct inf_ticket *ticket, struct inf_error *err)
+static enum inf_code run_regions(struct cpu_program *program, const struct inf_run *run,
+                                 struct inf_error *err)
 {
-    struct cpu_program *program = (struct cpu_program *)base;
-    assert(run->slot < program->slots);
     struct inf_cpu_step *steps = program->steps + (size_t)run->slot * program->step_count;
     uint32_t end;
     for (uint32_t at = 0; at < program->step_count; at = end) {
@@ -293,8 +350,19 @@ enum inf_code inf_cpu_program_run(struct inf_program *base, const struct inf_run
         if (region.code != INF_OK)
             return region.code;
     }
-    ticket->value = 0;
     return INF_OK;
+}
+
+enum inf_code inf_cpu_program_run(struct inf_program *base, const struct inf_run *run,
+                                  struct inf_ticket *ticket, struct inf_error *err)
+{
+    struct cpu_program *program = (struct cpu_program *)base;
+    assert(run->slot < program->slots);
+    inf_cpu_core_set_begin_run(program->cores);
+    enum inf_code code = run_regions(program, run, err);
+    inf_cpu_core_set_end_run(program->cores);
+    ticket->value = 0;
+    return code;
 }
 
 struct inf_blob_form *inf_cpu_program_packed(const struct inf_program *base, uint32_t node,

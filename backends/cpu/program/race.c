@@ -14,12 +14,17 @@
 #define TURNS_MIN 2u
 #define TURNS_NS  (20 * (uint64_t)INF_NS_PER_MS)
 // A comparison ends early when every other candidate takes at least BEATEN times as long as the
-// best one, because none of them can win.
+// fastest, because no other candidate can then win.
 #define BEATEN 1.5
+// A candidate takes no further turns if its shortest time is at least LONG_NS and more than
+// FAR_BEATEN times the shortest time of all candidates. Other load on the machine rarely doubles a
+// time that is so long.
+#define FAR_BEATEN 2.0
+#define LONG_NS    (3 * (uint64_t)INF_NS_PER_MS)
 
 #define SLACK_SIZE 64 // bytes; XNNPACK reads some bytes beyond its operands
 
-// --- operands ---
+// --- allocating and freeing the operands of the candidates ---
 
 void inf_cpu_race_operands_fini(struct inf_cpu_race_operands *operands)
 {
@@ -69,7 +74,7 @@ enum inf_code inf_cpu_race_operands_init(struct inf_cpu_race_operands *operands,
     return INF_OK;
 }
 
-// --- taking turns ---
+// --- running the candidates in turn, and timing them ---
 
 enum inf_code inf_cpu_race_time_candidate(struct inf_cpu_candidate *candidate,
                                           enum inf_code (*run)(void *context), void *context)
@@ -86,16 +91,29 @@ enum inf_code inf_cpu_race_time_candidate(struct inf_cpu_candidate *candidate,
     return code;
 }
 
-static bool is_over(const struct inf_cpu_candidate *candidates, uint32_t count, uint32_t turns,
-                    uint64_t start_ns)
+// Returns the shortest time of all candidates; UINT64_MAX if none has a time.
+static uint64_t find_best_ns(const struct inf_cpu_candidate *candidates, uint32_t count)
 {
     uint64_t best_ns = UINT64_MAX;
-    uint32_t near = 0;
-    if (turns < TURNS_MIN)
-        return false;
     for (uint32_t i = 0; i < count; i++)
         if (candidates[i].least_ns > 0)
             best_ns = INF_MIN(best_ns, candidates[i].least_ns);
+    return best_ns;
+}
+
+static bool is_far_beaten(const struct inf_cpu_candidate *candidate, uint64_t best_ns)
+{
+    return candidate->least_ns >= LONG_NS &&
+           (double)candidate->least_ns > FAR_BEATEN * (double)best_ns;
+}
+
+static bool is_over(const struct inf_cpu_candidate *candidates, uint32_t count, uint32_t turns,
+                    uint64_t start_ns)
+{
+    uint64_t best_ns = find_best_ns(candidates, count);
+    uint32_t near = 0;
+    if (turns < TURNS_MIN)
+        return false;
     for (uint32_t i = 0; i < count; i++)
         near +=
             candidates[i].least_ns > 0 && (double)candidates[i].least_ns < BEATEN * (double)best_ns;
@@ -106,7 +124,10 @@ void inf_cpu_race_run_turns(const struct inf_cpu_candidate *candidates, uint32_t
                             void (*take_turn)(void *context, uint32_t index), void *context)
 {
     uint64_t start_ns = inf_clock_ns();
-    for (uint32_t turns = 0; !is_over(candidates, count, turns, start_ns); turns++)
+    for (uint32_t turns = 0; !is_over(candidates, count, turns, start_ns); turns++) {
+        uint64_t best_ns = find_best_ns(candidates, count);
         for (uint32_t i = 0; i < count; i++)
-            take_turn(context, i);
+            if (turns == 0 || !is_far_beaten(&candidates[i], best_ns))
+                take_turn(context, i);
+    }
 }

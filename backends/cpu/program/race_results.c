@@ -14,19 +14,23 @@
 #include "backends/storage/record_file.h"
 #include "proto/core/span.h"
 
-// The largest number of recorded winners. When it is reached, the fixed rules choose.
+// The largest number of recorded winners. When it is reached, kernels are chosen by the fixed
+// rules, without timing.
 #define RECORDS_MAX 2048u
 // The total time that all timing comparisons of a device may take.
 #define RACES_NS (4 * (uint64_t)INF_NS_PER_S)
-// Another candidate replaces the choice of the fixed rule only if its time is less than this share
-// of the time of the rule's choice. A small lead is not enough, because a timing comparison is
-// short, and because XNNPACK's operators need a copy of the weights in each slot.
+// The first candidate, which is the choice of the fixed rule, is the winner at the beginning. A
+// further candidate becomes the winner only if its time is less than this share of the winner's
+// time. A small lead is not enough, because a timing comparison is short, and because later
+// candidates need more memory: XNNPACK's operators have a copy of the weights in each slot, and
+// each form of Winograd's algorithm has larger weights than the previous form.
 #define CLEARLY 0.9
 
 struct record {
     uint64_t key;
     char winner[INF_CPU_WINNER_TEXT];
-    bool raced; // true: found by timing; false: chosen by rule and not written to the file
+    // True: the winner was found by timing; false: chosen by rule and not written to the file.
+    bool raced;
 };
 
 struct inf_cpu_race_results {
@@ -45,11 +49,10 @@ struct inf_cpu_race_results {
     char header[64];             // first line of the file
 };
 
-// --- keys ---
+// --- hashing a node and its operands to the key of a record ---
 
-uint64_t inf_cpu_race_results_key(const struct inf_cpu_race_results *results, pthreadpool_t pool)
+uint64_t inf_cpu_race_results_key(const struct inf_cpu_race_results *results, size_t threads)
 {
-    size_t threads = pthreadpool_get_threads_count(pool);
     return inf_record_hash(results->seed, &threads, sizeof threads);
 }
 
@@ -73,7 +76,7 @@ uint64_t inf_cpu_race_results_hash_node(uint64_t key, const struct inf_graph *gr
     return inf_cpu_race_results_hash_value(key, graph, node->outputs[0]);
 }
 
-// --- records in memory ---
+// --- finding and adding records in memory ---
 
 static const struct record *find_record(const struct inf_cpu_race_results *results, uint64_t key)
 {
@@ -120,9 +123,9 @@ void inf_cpu_race_results_fix(struct inf_cpu_race_results *results, uint64_t key
     inf_mutex_unlock(&results->mutex);
 }
 
-// --- the file ---
+// --- reading and appending to the file of records ---
 
-// Parses a line of the form: KEY WINNER
+// Parses a line of the file, which has the form: KEY WINNER
 static bool parse_line(void *context, const char *line)
 {
     struct inf_cpu_race_results *results = context;
@@ -144,8 +147,8 @@ static size_t format_line(void *context, uint32_t index, char *line, size_t capa
     return (size_t)snprintf(line, capacity, "%016" PRIx64 " %s", record->key, record->winner);
 }
 
-// Appends the records that the file lacks. The lock is released while the file is written. This is
-// safe because records never change and only one thread writes the file.
+// Appends the records that the file lacks. Releases the lock while it writes the file. This is safe
+// because records never change and only one thread writes the file.
 static void append_records(struct inf_cpu_race_results *results) INF_MAY_BLOCK
 {
     inf_mutex_lock(&results->mutex);
@@ -187,7 +190,7 @@ void inf_cpu_race_results_record(struct inf_cpu_race_results *results, uint64_t 
     for (uint32_t i = 1; i < count; i++)
         if (candidates[i].least_ns > 0 && (double)candidates[i].least_ns < bound) {
             winner = candidates[i].family;
-            bound = (double)candidates[i].least_ns;
+            bound = CLEARLY * (double)candidates[i].least_ns;
         }
     log_race(results, node, candidates, count, winner);
     inf_mutex_lock(&results->mutex);

@@ -30,8 +30,8 @@ void inf_cpu_race_results_close(struct inf_cpu_race_results **results);
 bool inf_cpu_race_results_find(struct inf_cpu_race_results *results, uint64_t key,
                                char winner[INF_CPU_WINNER_TEXT]);
 
-// Returns true if there is still time and memory for another timing comparison. Once it has
-// returned false, it always returns false. Any thread.
+// Returns true if the limits on the total time of comparisons and on the number of records allow
+// another timing comparison. Once it has returned false, it always returns false. Any thread.
 bool inf_cpu_race_results_may_race(struct inf_cpu_race_results *results);
 
 // Chooses the winner for `key` among the timed candidates for `node`, and records the winner unless
@@ -47,11 +47,11 @@ void inf_cpu_race_results_record(struct inf_cpu_race_results *results, uint64_t 
 void inf_cpu_race_results_fix(struct inf_cpu_race_results *results, uint64_t key,
                               const char *winner);
 
-// --- keys ---
+// --- building the key under which a winner is recorded ---
 
-// Returns the start value for a key. The value covers the processor, the ISA level, and the number
-// of threads of `pool`.
-uint64_t inf_cpu_race_results_key(const struct inf_cpu_race_results *results, pthreadpool_t pool);
+// Returns the start value for a key. The value covers the processor, the ISA level, and the most
+// threads of a run.
+uint64_t inf_cpu_race_results_key(const struct inf_cpu_race_results *results, size_t threads);
 
 // Adds a node to a key: its operator, attributes and results.
 uint64_t inf_cpu_race_results_hash_node(uint64_t key, const struct inf_graph *graph, uint32_t node);

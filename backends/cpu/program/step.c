@@ -5,6 +5,7 @@
 #include "backends/cpu/core/counted_memory.h"
 #include "backends/cpu/native/eltwise.h"
 #include "backends/cpu/xnnpack/library.h"
+#include "proto/core/span.h"
 
 // A placeholder for the operand addresses before the first run. XNNPACK allocates only in the first
 // setup of an operator; later setups store how far the pointers moved. Therefore the first setup is
@@ -53,15 +54,28 @@ enum inf_code inf_cpu_step_setup(struct inf_cpu_step *step, struct inf_error *er
     return inf_xnn_check(status, step->node, step->kernel, err);
 }
 
+// Runs an operator of XNNPACK, on several threads if the core set grants the thread pool.
+static enum xnn_status run_operator(const struct inf_cpu_step *step, xnn_operator_t op)
+{
+    struct inf_cpu_team *team = step->team;
+    pthreadpool_t pool = step->pool != NULL ? inf_cpu_core_set_acquire_pool(team->cores) : NULL;
+    enum xnn_status status = xnn_run_operator(op, pool);
+    if (pool != NULL) {
+        inf_cpu_core_set_release_pool(team->cores);
+        team->used = INF_MAX(team->used, team->threads);
+    }
+    return status;
+}
+
 enum inf_code inf_cpu_step_run(struct inf_cpu_step *step, struct inf_error *err)
 {
     enum xnn_status status = xnn_status_success;
     if (step->run != NULL)
         step->run(step);
     else
-        status = xnn_run_operator(step->op, step->pool);
+        status = run_operator(step, step->op);
     if (status == xnn_status_success && step->post_op.unary.op != NULL)
-        status = xnn_run_operator(step->post_op.unary.op, step->pool);
+        status = run_operator(step, step->post_op.unary.op);
     if (step->post_op.map != NULL)
         inf_native_map_in_place(step, step->post_op.map, step->post_op.count, step->output);
     return inf_xnn_check(status, step->node, step->kernel, err);

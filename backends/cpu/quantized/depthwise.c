@@ -15,7 +15,7 @@
 #define MACS_EACH    4 // 8-bit multiply-adds that take as long as one float multiply-add
 #define STRIP_MACS   ((size_t)100000)
 
-// A block of channels that are computed together.
+// A block of channels that one call of the depthwise loop computes.
 struct block {
     const struct inf_q8_depthwise *loops;
     struct inf_q8_window window;
@@ -31,17 +31,17 @@ struct depthwise {
     uint8_t *padding;  // a row of x filled with its zero point
     size_t pixels_max; // most pixels in a strip
     size_t strips, workers;
-    uint8_t *scratch; // interleaved columns, one area for each worker
-    size_t scratch_step;
+    size_t scratch_step; // bytes of scratch memory of each worker, for interleaved columns
 };
 
 struct depthwise_task {
     const struct depthwise *depthwise;
     const uint8_t *x;
     uint8_t *y;
+    uint8_t *scratch;
 };
 
-// --- which nodes are accepted ---
+// --- checking which nodes this file can compute ---
 
 // Returns how many columns of x the windows of `pixels` neighbouring pixels cover.
 static size_t columns_of(const struct inf_window *width, size_t pixels)
@@ -69,10 +69,15 @@ static enum inf_code depthwise_supports(const struct inf_graph *graph, const str
     if (columns_of(&width, 1) > COLUMNS_MAX / fours_of(&height))
         return inf_fail(err, INF_UNSUPPORTED, "cpu: qconv2d: a window of more than %d columns",
                         COLUMNS_MAX);
-    return inf_q8_params_check(graph, node, err);
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        if (inf_cpu_has_input(node, i) && !inf_graph_is_const(graph, node->inputs[i]))
+            return inf_fail(err, INF_UNSUPPORTED, "cpu: qconv2d: depthwise with a computed '%s'",
+                            graph->values[node->inputs[i]].name);
+    }
+    return INF_OK;
 }
 
-// --- computing ---
+// --- computing strips of pixels ---
 
 struct strip {
     const struct block *block;
@@ -157,7 +162,7 @@ static void depthwise_tile(const void *context, size_t tile, size_t worker)
     size_t x_size =
         (size_t)(depthwise->height.input * depthwise->width.input) * depthwise->channels;
     size_t y_step = (size_t)depthwise->width.output * depthwise->channels;
-    uint8_t *scratch = depthwise->scratch + worker * depthwise->scratch_step;
+    uint8_t *scratch = task->scratch + worker * depthwise->scratch_step;
     for (size_t i = inf_native_strip_start(rows, depthwise->strips, strip, 1); i < end; i++)
         compute_row(depthwise, task->x + image * x_size, (int64_t)i,
                     task->y + (image * rows + i) * y_step, scratch);
@@ -166,7 +171,8 @@ static void depthwise_tile(const void *context, size_t tile, size_t worker)
 static void depthwise_run(const struct inf_cpu_step *step)
 {
     const struct depthwise *depthwise = step->state;
-    struct depthwise_task task = {depthwise, step->inputs[0], step->output};
+    struct depthwise_task task = {depthwise, step->inputs[0], step->output,
+                                  (uint8_t *)step->scratch};
     struct inf_cpu_tiles work = {depthwise_tile, &task, depthwise->batch * depthwise->strips};
     inf_cpu_team_run_tiles(step->team, &work, depthwise->workers);
 }
@@ -277,7 +283,8 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
                                   struct inf_error *err)
 {
     const struct inf_q8 *q8 = step->isa->q8;
-    struct inf_q8_params params = inf_q8_params_of(step->graph, step->node);
+    struct inf_q8_params params = inf_q8_params_of(step);
+    params.x_zero = inf_q8_x_zero_of(step);
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
     enum inf_dtype y = step->graph->values[step->node->outputs[0]].dtype;
     uint8_t y_flip = y == INF_DTYPE_I8 ? 0x80 : 0;
@@ -328,9 +335,7 @@ static enum inf_code depthwise_create(struct inf_cpu_step *step, struct inf_erro
         depthwise->pixels_max /= 2;
     depthwise->scratch_step = columns_of(&depthwise->width, depthwise->pixels_max) * fours * FOUR *
                               step->isa->q8->depthwise->width;
-    void *scratch;
-    INF_TRY(inf_q8_alloc(&scratch, step, depthwise->workers * depthwise->scratch_step, err));
-    depthwise->scratch = scratch;
+    step->scratch_count = inf_q8_scratch_count(depthwise->workers * depthwise->scratch_step);
     step->run = depthwise_run;
     step->kernel = "q8 depthwise";
     return INF_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit numbers: qconv2d except depthwise, and qmatmul with constant weights.
+// Products of 8-bit numbers: qconv2d except depthwise, and qmatmul.
 //
 // The problem: a result is sum((x - x_zero) * (w - w_zero)) * scale, but instructions such as VNNI
 // multiply unsigned with signed bytes without subtracting zero points.
@@ -9,15 +9,24 @@
 //     sum(x * w)  -  x_zero * sum(w)  -  w_zero * sum(x)  +  depth * x_zero * w_zero
 //     in VNNI        once, in the bias    once a pixel       once, in the bias
 //
+// Constant weights are packed once, for all steps that multiply with them (pack.h). If x_zero is
+// the result of another node, as in models with dynamic quantisation, each run only updates the
+// bias of every column. If the weights, their zero points, the bias or the scales are results of
+// other nodes, each run packs them again.
+//
 // Padding is x_zero, not 0. INT8 operands become unsigned, and UINT8 weights become signed, by
 // flipping the top bit; the zero points are shifted accordingly. Sums are exact modulo 2^32 at
 // every ISA level, so all levels give the same bits.
 //
-// The operand of a pixel is its window. For 1x1 windows of unsigned numbers, the bytes of x are
-// read in place. Otherwise the windows of a strip of pixels are copied to scratch memory.
+// The operand of a pixel is the window of x that the pixel is computed from. If a window is one
+// pixel of x (is_direct() has the conditions), the window is not copied. Otherwise the windows of a
+// strip of pixels are copied to scratch memory. ISA levels that multiply bytes read the pixel or
+// the copy; other levels first widen its bytes to 16 bits, also in scratch memory.
+#include "backends/cpu/core/pack.h"
 #include "backends/cpu/native/work.h"
-#include "backends/cpu/quantized/q8.h"
+#include "backends/cpu/quantized/windows.h"
 #include "backends/graph/shape/infer.h"
+#include "proto/core/span.h"
 
 #include <string.h>
 
@@ -27,187 +36,161 @@
 
 // A panel: columns of the result that one kernel call computes.
 struct panel {
-    inf_q8_gemm_fn *const *gemm; // by number of pixels - 1
+    inf_q8_gemm_fn *const *gemm; // indexed by the number of pixels of a call - 1
     struct inf_q8_panel part;
     size_t first; // index of the first column of y
+    // The bias of a column is base - x_zero * slope, modulo 2^32. Indexed like the bias.
+    int32_t *bias;
+    const uint32_t *base, *slope;
+    size_t width; // columns, with padding
 };
 
 struct product {
     struct inf_q8_params terms;
     const struct inf_q8_gemms *gemms;
-    struct inf_window height, width;
-    size_t channels;                // channels in a pixel of x
-    size_t groups, inputs, outputs; // `inputs` and `outputs` are channels of one group
-    size_t depth, quads;            // bytes in a window of a group, and groups of four of them
-    size_t pixels;                  // number of pixels of y
-    bool direct;                    // true: pixels are read in place
-    bool has_zeros;                 // true: at least one zero point of the weights is not 0
-    struct panel *panels;           // ordered by group
-    size_t panel_count;             // number of panels in a group
-    size_t panel_parts;             // number of parts of a group's panels; threads share the parts
+    struct inf_q8_windows windows;
+    size_t outputs;         // channels of one group of y
+    size_t depth, quads;    // bytes in a window of a group, and groups of four of them
+    size_t pixels;          // number of pixels of y
+    bool direct;            // true: a window is one pixel of x, so no window is copied
+    bool has_zeros;         // true: at least one zero point of the weights is not 0
+    bool transposed;        // true: the weights are stored as [outputs][depth]
+    size_t matrices;        // matrices of weights; each is multiplied with its own `pixels`
+    uint32_t *terms_memory; // numbers of the panels: see TERMS
+    int8_t *w_memory;       // memory for weights that each run packs; NULL: packed only once
+    struct panel *panels;   // ordered by group
+    size_t vectors;         // SIMD vectors that cover the outputs of one group
+    size_t panel_count;     // number of panels in a group
+    size_t panel_parts;     // number of parts of a group's panels; threads share the parts
     size_t strips, workers;
-    char *scratch; // for each worker: windows, then their sums
-    size_t scratch_step, strip_pixels;
+    size_t strip_pixels;
+    size_t operand_size; // size of a pixel's operand in scratch memory, in bytes
+    // Size in bytes of the scratch memory of each worker. It holds the operands of a strip, the sum
+    // of each operand, and one window before it is widened.
+    size_t scratch_step;
 };
 
 struct product_task {
     const struct product *product;
     const uint8_t *x;
     char *y;
+    char *scratch;
 };
 
 // --- packing the weights ---
 
-struct packing {
-    const uint8_t *w; // weights in the layout of the graph
-    // w_step: bytes between the weights of one window; w_column: bytes between output columns
-    size_t w_step, w_column;
-    int32_t *terms; // where biases, zero points and scales are written next
-    int8_t *at;     // where weights are written next
+// The 32-bit numbers of each column that a panel stores besides its weights. The numbers of one
+// kind lie together, with one for each column of the panel.
+enum {
+    BIAS,
+    BASE,
+    SLOPE,
+    ZEROS,
+    SCALES,
+    TERMS
 };
 
-// Packs the weights of one column into lane `lane` of a panel of `width` lanes. Returns the sum of
-// these weights.
-static int32_t pack_column(const struct product *product, const struct packing *packing,
-                           size_t column, size_t lane, size_t width)
-{
-    int32_t sum = 0;
-    const uint8_t *from = packing->w + column * packing->w_column;
-    for (size_t k = 0; k < product->depth; k++) {
-        int8_t weight = (int8_t)(from[k * packing->w_step] ^ product->terms.w_flip);
-        packing->at[(k / 4 * width + lane) * 4 + k % 4] = weight;
-        sum = (int32_t)((uint32_t)sum + (uint32_t)weight);
-    }
-    return sum;
-}
+// Addresses of the panel that fill_panel() sets up next.
+struct packing {
+    uint32_t *terms; // TERMS numbers for each column of the panel
+    const int8_t *w; // packed weights of the panel
+};
 
-// Packs the next panel of group `group`. The panel has `vectors` vectors of columns, starting at
-// column *first.
-static void pack_panel(const struct product *product, struct panel *panel, struct packing *packing,
-                       size_t vectors, size_t group, size_t *first)
+// Sets up the panel that begins at column *first of group `group`. Its weights are packed already.
+// Advances *packing and *first to the next panel.
+static void fill_panel(const struct product *product, struct panel *panel, struct packing *packing,
+                       size_t group, size_t *first)
 {
     const struct inf_q8_gemms *gemms = product->gemms;
     const struct inf_q8_params *terms = &product->terms;
+    size_t vectors = inf_cpu_bytes_panel_vectors(gemms, *first, product->outputs);
     size_t width = vectors * gemms->width;
     size_t columns = INF_MIN(width, product->outputs - *first);
-    int32_t *bias = packing->terms;
-    int32_t *zeros = bias + width;
-    float *scales = (float *)(zeros + width);
-    memset(bias, 0, 3 * width * sizeof(*bias));
-    memset(packing->at, 0, 4 * product->quads * width);
-    panel->gemm = gemms->gemm[vectors - 1];
-    panel->first = group * product->outputs + *first;
+    uint32_t *base = packing->terms + BASE * width;
+    uint32_t *slope = packing->terms + SLOPE * width;
+    int32_t *zeros = (int32_t *)(packing->terms + ZEROS * width);
+    float *scales = (float *)(packing->terms + SCALES * width);
+    memset(packing->terms, 0, TERMS * width * sizeof(*packing->terms));
+    *panel = (struct panel){.gemm = gemms->gemm[vectors - 1],
+                            .first = group * product->outputs + *first,
+                            .bias = (int32_t *)(packing->terms + BIAS * width),
+                            .base = base,
+                            .slope = slope,
+                            .width = width};
+    inf_cpu_bytes_sum_columns(packing->w, product->quads, width, slope);
     for (size_t i = 0; i < columns; i++) {
         size_t channel = panel->first + i;
-        int32_t sum = pack_column(product, packing, channel, i, width);
-        bias[i] = inf_q8_adjusted_bias(terms, channel, sum, product->depth);
         zeros[i] = inf_q8_w_zero(terms, channel);
+        base[i] = terms->bias != NULL ? (uint32_t)terms->bias[channel] : 0;
+        slope[i] -= (uint32_t)product->depth * (uint32_t)zeros[i];
         scales[i] = inf_q8_scale(terms, channel);
     }
     panel->part = (struct inf_q8_panel){
         .segments = 1,
         .quads = product->quads,
-        .w = packing->at,
-        .bias = bias,
+        .w = packing->w,
+        .bias = panel->bias,
         .zeros = product->has_zeros ? zeros : NULL,
         .requant = {terms->scales != NULL ? scales : NULL, terms->low, terms->high, terms->y_zero},
-        .y_step = product->groups * product->outputs,
+        .y_step = product->windows.groups * product->outputs,
         .columns = columns};
-    packing->terms += 3 * width;
-    packing->at += 4 * product->quads * width;
+    packing->terms += TERMS * width;
+    packing->w += INF_CPU_QUAD * product->quads * width;
     *first += columns;
 }
 
-static enum inf_code pack_weights(struct product *product, struct inf_cpu_step *step,
-                                  struct packing *packing, struct inf_error *err)
+// Returns the layout that the weights have before packing.
+static struct inf_cpu_bytes matrix_of(const struct product *product)
+{
+    return (struct inf_cpu_bytes){.rows = product->depth,
+                                  .columns = product->windows.groups * product->outputs,
+                                  .transposed = product->transposed,
+                                  .group = product->outputs,
+                                  .flip = product->terms.w_flip};
+}
+
+// Updates the biases of all panels for the zero point of x in product->terms.
+static void set_biases(const struct product *product)
+{
+    uint32_t x_zero = (uint32_t)product->terms.x_zero;
+    for (size_t p = 0; p < product->windows.groups * product->panel_count; p++) {
+        const struct panel *panel = &product->panels[p];
+        for (size_t i = 0; i < panel->width; i++)
+            panel->bias[i] = (int32_t)(panel->base[i] - x_zero * panel->slope[i]);
+    }
+}
+
+// Sets up all panels for the packed weights at `w` and the parameters in product->terms.
+static void fill_panels(struct product *product, const int8_t *w)
+{
+    struct packing packing = {product->terms_memory, w};
+    struct panel *panel = product->panels;
+    product->has_zeros = inf_q8_has_w_zeros(&product->terms);
+    for (size_t group = 0; group < product->windows.groups; group++)
+        for (size_t first = 0; first < product->outputs;)
+            fill_panel(product, panel++, &packing, group, &first);
+    set_biases(product);
+}
+
+static enum inf_code alloc_panels(struct product *product, struct inf_cpu_step *step,
+                                  struct inf_error *err)
 {
     size_t width = product->gemms->width;
-    // The number of SIMD vectors that cover the outputs of one group of the convolution.
-    size_t vectors = (product->outputs + width - 1) / width;
-    size_t columns = product->groups * vectors * width;
+    product->vectors = (product->outputs + width - 1) / width;
+    size_t columns = product->windows.groups * product->vectors * width;
     void *terms;
-    void *weights;
-    product->panel_count = (vectors + 1) / 2;
-    product->panels = inf_arena_alloc(step->arena, product->groups * product->panel_count *
+    product->panel_count = (product->vectors + 1) / 2;
+    product->panels = inf_arena_alloc(step->arena, product->windows.groups * product->panel_count *
                                                        sizeof(*product->panels));
     if (product->panels == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its panels", step->node->name);
-    INF_TRY(inf_q8_alloc(&terms, step, 3 * columns * sizeof(int32_t), err));
-    INF_TRY(inf_q8_alloc(&weights, step, 4 * product->quads * columns, err));
-    packing->terms = terms;
-    packing->at = weights;
-    struct panel *panel = product->panels;
-    for (size_t group = 0; group < product->groups; group++) {
-        size_t first = 0;
-        for (size_t left = vectors; left > 0; left -= INF_MIN(left, 2u))
-            pack_panel(product, panel++, packing, INF_MIN(left, 2u), group, &first);
-    }
+    INF_TRY(inf_q8_alloc(&terms, step, TERMS * columns * sizeof(uint32_t), err));
+    product->terms_memory = terms;
     return INF_OK;
 }
 
-// --- copying windows ---
-
-// Copies `count` bytes of x and converts them to unsigned.
-static void copy_bytes(uint8_t *to, const uint8_t *from, size_t count, uint8_t flip)
-{
-    if (flip == 0) {
-        memcpy(to, from, count);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        to[i] = from[i] ^ flip;
-}
-
-// Copies one row of taps of a window to scratch memory. The first tap is at column `column` of the
-// row `row` of x. If `row` is NULL, the row is padding and is filled with the zero point.
-static void gather_row(const struct product *product, const uint8_t *row, int64_t column,
-                       uint8_t *to)
-{
-    const struct inf_window *w = &product->width;
-    int64_t last = column + (int64_t)(w->kernel - 1) * w->dilation;
-    bool whole = product->groups == 1 && w->dilation == 1;
-    if (row != NULL && whole && column >= 0 && last < w->input) {
-        copy_bytes(to, row + (size_t)column * product->channels,
-                   (size_t)w->kernel * product->inputs, product->terms.flip);
-        return;
-    }
-    for (int32_t k = 0; k < w->kernel; k++, column += w->dilation, to += product->inputs) {
-        if (row != NULL && column >= 0 && column < w->input)
-            copy_bytes(to, row + (size_t)column * product->channels, product->inputs,
-                       product->terms.flip);
-        else
-            memset(to, product->terms.x_zero, product->inputs);
-    }
-}
-
-static void gather_window(const struct product *product, const uint8_t *x, size_t group,
-                          size_t pixel, uint8_t *to)
-{
-    const struct inf_window *h = &product->height;
-    const struct inf_window *w = &product->width;
-    size_t columns = (size_t)w->output;
-    size_t rows = (size_t)h->output;
-    size_t row_size = (size_t)w->input * product->channels;
-    int64_t column = (int64_t)(pixel % columns) * w->stride - w->pad_before;
-    int64_t row = (int64_t)(pixel / columns % rows) * h->stride - h->pad_before;
-    x += pixel / columns / rows * (size_t)h->input * row_size + group * product->inputs;
-    for (int32_t k = 0; k < h->kernel; k++, row += h->dilation) {
-        bool inside = row >= 0 && row < h->input;
-        gather_row(product, inside ? x + (size_t)row * row_size : NULL, column, to);
-        to += (size_t)w->kernel * product->inputs;
-    }
-}
-
-static int32_t sum_bytes(const uint8_t *bytes, size_t count)
-{
-    uint32_t sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += bytes[i];
-    return (int32_t)sum;
-}
-
-// --- computing ---
+// --- multiplying strips of pixels with the packed weights ---
 
 struct strip {
     const uint8_t *a; // windows of the strip, one after the other
@@ -227,7 +210,7 @@ static void multiply_strip(const struct product_task *task, const struct strip *
     for (size_t i = 0; i < calls; i++) {
         size_t pixels = strip->count / calls + (i < strip->count % calls);
         const uint8_t *a[1] = {strip->a + pixel * strip->a_step};
-        size_t y = (strip->first + pixel) * product->groups * product->outputs;
+        size_t y = (strip->first + pixel) * product->windows.groups * product->outputs;
         struct inf_q8_gemm gemm = {.a = a,
                                    .a_step = strip->a_step,
                                    .sums = strip->sums != NULL ? strip->sums + pixel : NULL};
@@ -239,25 +222,37 @@ static void multiply_strip(const struct product_task *task, const struct strip *
     }
 }
 
+// Sets the operands of the pixels of a strip, and their sums if the kernel needs them. The operands
+// are pixels of x that are read in place, or are written to `scratch`.
 static void prepare_strip(const struct product_task *task, struct strip *strip, size_t group,
                           char *scratch)
 {
     const struct product *product = task->product;
-    uint8_t *windows = (uint8_t *)scratch;
-    int32_t *sums = (int32_t *)(scratch + product->strip_pixels * 4 * product->quads);
-    strip->a = task->x + strip->first * product->channels;
-    strip->a_step = product->channels;
-    if (!product->direct) {
-        strip->a = windows;
-        strip->a_step = 4 * product->quads;
-        for (size_t i = 0; i < strip->count; i++)
-            gather_window(product, task->x, group, strip->first + i, windows + i * strip->a_step);
-    }
-    if (!product->has_zeros)
+    const struct inf_q8_gemms *gemms = product->gemms;
+    uint8_t *operands = (uint8_t *)scratch;
+    int32_t *sums = (int32_t *)(scratch + product->strip_pixels * product->operand_size);
+    uint8_t *window = (uint8_t *)(sums + product->strip_pixels);
+    const uint8_t *x = task->x + strip->first * product->windows.channels;
+    bool in_place = product->direct && gemms->widen == NULL;
+    uint8_t flip = product->direct ? product->terms.flip : 0; // inf_q8_windows_copy() flips too
+    strip->a = in_place ? x : operands;
+    strip->a_step = in_place ? product->windows.channels : product->operand_size;
+    if (in_place && !product->has_zeros)
         return;
-    for (size_t i = 0; i < strip->count; i++)
-        sums[i] = sum_bytes(strip->a + i * strip->a_step, product->depth);
-    strip->sums = sums;
+    for (size_t i = 0; i < strip->count; i++) {
+        const uint8_t *bytes = x + i * product->windows.channels;
+        if (!product->direct) {
+            uint8_t *to = gemms->widen != NULL ? window : operands + i * strip->a_step;
+            inf_q8_windows_copy(&product->windows, &product->terms, task->x, group,
+                                strip->first + i, to);
+            bytes = to;
+        }
+        if (product->has_zeros)
+            sums[i] = gemms->sum(bytes, product->depth, flip);
+        if (gemms->widen != NULL)
+            gemms->widen(operands + i * strip->a_step, bytes, product->quads, flip);
+    }
+    strip->sums = product->has_zeros ? sums : NULL;
 }
 
 static void product_tile(const void *context, size_t tile, size_t worker)
@@ -272,19 +267,54 @@ static void product_tile(const void *context, size_t tile, size_t worker)
         inf_native_strip_start(product->pixels, product->strips, index + 1, 1) - strip.first;
     size_t begin = product->panel_count * part / product->panel_parts;
     size_t end = product->panel_count * (part + 1) / product->panel_parts;
-    for (size_t group = 0; group < product->groups; group++) {
-        prepare_strip(task, &strip, group, product->scratch + worker * product->scratch_step);
+    for (size_t group = 0; group < product->windows.groups; group++) {
+        prepare_strip(task, &strip, group, task->scratch + worker * product->scratch_step);
         multiply_strip(task, &strip, product->panels + group * product->panel_count + begin,
                        end - begin);
     }
 }
 
+// Multiplies x with the packed weights.
+static void run_tiles(const struct product *product, const struct inf_cpu_step *step,
+                      const struct product_task *task)
+{
+    struct inf_cpu_tiles work = {product_tile, task, product->strips * product->panel_parts};
+    inf_cpu_team_run_tiles(step->team, &work, product->workers);
+}
+
 static void product_run(const struct inf_cpu_step *step)
 {
     const struct product *product = step->state;
-    struct product_task task = {product, step->inputs[0], step->output};
-    struct inf_cpu_tiles work = {product_tile, &task, product->strips * product->panel_parts};
-    inf_cpu_team_run_tiles(step->team, &work, product->workers);
+    struct product_task task = {product, step->inputs[0], step->output, (char *)step->scratch};
+    run_tiles(product, step, &task);
+}
+
+// Runs a product with constant weights and a computed zero point of x.
+static void shifted_run(const struct inf_cpu_step *step)
+{
+    struct product *product = step->state;
+    product->terms.x_zero = inf_q8_x_zero_of(step);
+    set_biases(product);
+    product_run(step);
+}
+
+// Runs a product whose weights, or numbers that are packed with the weights, are computed.
+static void packing_run(const struct inf_cpu_step *step)
+{
+    struct product *product = step->state;
+    const uint8_t *w = step->inputs[1];
+    product->terms = inf_q8_params_of(step);
+    product->terms.x_zero = inf_q8_x_zero_of(step);
+    struct product_task task = {product, step->inputs[0], step->output, (char *)step->scratch};
+    struct inf_cpu_bytes matrix = matrix_of(product);
+    for (size_t i = 0; i < product->matrices; i++) {
+        inf_cpu_bytes_pack(product->gemms, &matrix, w + i * product->depth * product->outputs,
+                           product->w_memory);
+        fill_panels(product, product->w_memory);
+        run_tiles(product, step, &task);
+        task.x += product->pixels * product->windows.channels;
+        task.y += product->pixels * product->outputs * product->terms.y_size;
+    }
 }
 
 // --- creating a step ---
@@ -292,7 +322,7 @@ static void product_run(const struct inf_cpu_step *step)
 // Chooses the size of strips and the number of threads.
 static void choose_strips(struct product *product, struct inf_cpu_step *step)
 {
-    size_t macs = product->groups * product->depth * product->outputs / MACS_EACH + 1;
+    size_t macs = product->windows.groups * product->depth * product->outputs / MACS_EACH + 1;
     product->workers = inf_native_choose_workers(step, product->pixels * macs);
     product->strips = inf_native_choose_strips(product->pixels, STRIP_PIXELS, product->workers);
     product->panel_parts = 1;
@@ -305,30 +335,77 @@ static void choose_strips(struct product *product, struct inf_cpu_step *step)
     product->strip_pixels = product->pixels / product->strips + 1;
 }
 
-static enum inf_code product_make(struct product *product, struct inf_cpu_step *step,
-                                  struct packing *packing, struct inf_error *err)
+// Returns true if operand `input` of the node is present and computed.
+static bool is_computed(const struct inf_cpu_step *step, uint32_t input)
 {
-    product->gemms = step->isa->q8->gemm;
-    product->quads = (product->depth + 3) / 4;
-    product->has_zeros = inf_q8_has_w_zeros(&product->terms);
-    INF_TRY(pack_weights(product, step, packing, err));
-    choose_strips(product, step);
-    step->run = product_run;
-    if (product->direct && !product->has_zeros)
-        return INF_OK;
-    void *scratch;
-    product->scratch_step = (product->strip_pixels * 4 * (product->quads + 1) + 127) / 64 * 64;
-    INF_TRY(inf_q8_alloc(&scratch, step, product->workers * product->scratch_step, err));
-    product->scratch = scratch;
+    return inf_cpu_has_input(step->node, input) &&
+           !inf_graph_is_const(step->graph, step->node->inputs[input]);
+}
+
+// Allocates memory for the weights that each run packs, and sets step->run.
+static enum inf_code prepare_packing(struct product *product, struct inf_cpu_step *step,
+                                     struct inf_error *err)
+{
+    struct inf_cpu_bytes matrix = matrix_of(product);
+    void *memory;
+    INF_TRY(inf_q8_alloc(&memory, step, inf_cpu_bytes_packed_size(product->gemms, &matrix), err));
+    product->w_memory = memory;
+    product->has_zeros = true;
+    step->run = packing_run;
     return INF_OK;
 }
 
-// Returns true if the kernel can read 1x1 pixels in place, without copying. The pixels must be
-// unsigned, and their size must be a multiple of four bytes, because the kernel reads four bytes at
-// a time and nothing beyond the last pixel may be read.
-static bool is_direct(const struct product *product)
+// Sets step->run, and packs now what does not change from run to run.
+static enum inf_code choose_run(struct product *product, struct inf_cpu_step *step,
+                                struct inf_error *err)
 {
-    return product->groups == 1 && product->terms.flip == 0 && product->depth % 4 == 0;
+    bool packs = product->matrices > 1;
+    for (uint32_t i = 1; i < step->node->input_count; i++)
+        packs = packs || (i != 3 && is_computed(step, i));
+    if (packs)
+        return prepare_packing(product, step, err);
+    step->run = is_computed(step, 3) ? shifted_run : product_run;
+    product->terms = inf_q8_params_of(step);
+    product->terms.x_zero = is_computed(step, 3) ? 0 : inf_q8_x_zero_of(step);
+    struct inf_cpu_matrix matrix = {.rows = product->depth,
+                                    .columns = product->windows.groups * product->outputs,
+                                    .transposed = product->transposed,
+                                    .group = product->outputs,
+                                    .bytes = true,
+                                    .flip = product->terms.w_flip};
+    const void *w;
+    INF_TRY(inf_cpu_step_pack(step, step->node, 1, matrix, &w, err));
+    fill_panels(product, w);
+    return INF_OK;
+}
+
+static enum inf_code product_make(struct product *product, struct inf_cpu_step *step,
+                                  struct inf_error *err)
+{
+    product->gemms = step->isa->q8->gemm;
+    product->quads = (product->depth + 3) / 4;
+    INF_TRY(alloc_panels(product, step, err));
+    INF_TRY(choose_run(product, step, err));
+    choose_strips(product, step);
+    bool widens = product->gemms->widen != NULL;
+    product->operand_size = (widens ? 2 : 1) * INF_CPU_QUAD * product->quads;
+    if (product->direct && !widens && !product->has_zeros)
+        return INF_OK;
+    size_t operands = product->strip_pixels * (product->operand_size + sizeof(int32_t));
+    product->scratch_step = inf_size_align(operands + INF_CPU_QUAD * product->quads, 64) + 64;
+    step->scratch_count = inf_q8_scratch_count(product->workers * product->scratch_step);
+    return INF_OK;
+}
+
+// Returns true if the pixels of x can be read without copying windows, provided that windows are
+// 1x1. The size of a pixel must be a multiple of four bytes, because kernels read four bytes at a
+// time and must not read beyond the last pixel. x must be unsigned, unless the ISA level widens
+// pixels: widening makes them unsigned.
+static bool is_direct(const struct product *product, const struct inf_cpu_step *step)
+{
+    return product->windows.groups == 1 && product->depth % INF_CPU_QUAD == 0 &&
+           (step->isa->q8->gemm->widen != NULL ||
+            step->graph->values[step->node->inputs[0]].dtype == INF_DTYPE_U8);
 }
 
 static bool is_pointwise(const struct inf_window *window)
@@ -344,30 +421,51 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
     const struct inf_shape *filter = inf_cpu_input_shape(step->graph, node, 1);
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct product), err));
     struct product *product = step->state;
-    inf_node_windows(step->graph, node, &product->height, &product->width);
-    product->terms = inf_q8_params_of(step->graph, node);
-    product->channels = (size_t)x->dims[3];
-    product->groups = (size_t)node->attrs.qconv2d.groups;
-    product->inputs = (size_t)filter->dims[2];
-    product->outputs = (size_t)filter->dims[3] / product->groups;
-    product->depth = (size_t)(filter->dims[0] * filter->dims[1]) * product->inputs;
-    product->pixels = (size_t)(x->dims[0] * product->height.output * product->width.output);
-    product->direct =
-        is_direct(product) && is_pointwise(&product->height) && is_pointwise(&product->width);
-    struct packing packing = {.w = step->graph->values[node->inputs[1]].data->data,
-                              .w_step = (size_t)filter->dims[3],
-                              .w_column = 1};
+    inf_node_windows(step->graph, node, &product->windows.height, &product->windows.width);
+    product->windows.channels = (size_t)x->dims[3];
+    product->windows.groups = (size_t)node->attrs.qconv2d.groups;
+    product->windows.inputs = (size_t)filter->dims[2];
+    product->outputs = (size_t)filter->dims[3] / product->windows.groups;
+    product->depth = (size_t)(filter->dims[0] * filter->dims[1]) * product->windows.inputs;
+    product->pixels =
+        (size_t)(x->dims[0] * product->windows.height.output * product->windows.width.output);
+    product->direct = is_direct(product, step) && is_pointwise(&product->windows.height) &&
+                      is_pointwise(&product->windows.width);
+    product->matrices = 1;
     step->kernel = product->direct ? "q8 1x1" : "q8 conv";
-    return product_make(product, step, &packing, err);
+    return product_make(product, step, err);
+}
+
+static enum inf_code conv_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                   struct inf_error *err)
+{
+    (void)graph;
+    (void)node;
+    (void)err;
+    return INF_OK;
+}
+
+// Returns the number of matrices in an operand of qmatmul.
+static size_t count_matrices(const struct inf_shape *shape)
+{
+    return inf_shape_elements(shape) /
+           (size_t)(shape->dims[shape->rank - 1] * shape->dims[shape->rank - 2]);
 }
 
 static enum inf_code matmul_supports(const struct inf_graph *graph, const struct inf_node *node,
                                      struct inf_error *err)
 {
+    const struct inf_shape *a = inf_cpu_input_shape(graph, node, 0);
     const struct inf_shape *b = inf_cpu_input_shape(graph, node, 1);
-    if (inf_shape_elements(b) != (size_t)(b->dims[b->rank - 1] * b->dims[b->rank - 2]))
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: qmatmul: more than one matrix b is not built");
-    return inf_q8_params_check(graph, node, err);
+    if (count_matrices(b) == 1)
+        return INF_OK;
+    bool same = a->rank == b->rank;
+    for (int32_t i = 0; same && i < a->rank - 2; i++)
+        same = a->dims[i] == b->dims[i];
+    if (!same)
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "cpu: qmatmul: several matrices b are not built if a is broadcast");
+    return INF_OK;
 }
 
 // Creates the step for a qmatmul: the rows of matrix a become the pixels of an image that is one
@@ -377,30 +475,27 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     const struct inf_node *node = step->node;
     const struct inf_shape *a = inf_cpu_input_shape(step->graph, node, 0);
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, node);
-    bool transposed = node->attrs.qmatmul.transpose_b;
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct product), err));
     struct product *product = step->state;
-    product->terms = inf_q8_params_of(step->graph, node);
     product->depth = (size_t)a->dims[a->rank - 1];
-    product->channels = product->depth;
-    product->inputs = product->depth;
-    product->groups = 1;
+    product->windows.channels = product->depth;
+    product->windows.inputs = product->depth;
+    product->windows.groups = 1;
     product->outputs = (size_t)y->dims[y->rank - 1];
-    product->pixels = inf_shape_elements(y) / product->outputs;
-    product->direct = is_direct(product);
-    product->height =
+    product->matrices = count_matrices(inf_cpu_input_shape(step->graph, node, 1));
+    product->pixels = inf_shape_elements(y) / product->outputs / product->matrices;
+    product->direct = is_direct(product, step);
+    product->windows.height =
         (struct inf_window){.input = 1, .output = 1, .kernel = 1, .stride = 1, .dilation = 1};
-    product->width = product->height;
-    product->width.input = product->width.output = (int64_t)product->pixels;
-    struct packing packing = {.w = step->graph->values[node->inputs[1]].data->data,
-                              .w_step = transposed ? 1 : product->outputs,
-                              .w_column = transposed ? product->depth : 1};
+    product->windows.width = product->windows.height;
+    product->windows.width.input = product->windows.width.output = (int64_t)product->pixels;
+    product->transposed = node->attrs.qmatmul.transpose_b;
     step->kernel = "q8 matmul";
-    return product_make(product, step, &packing, err);
+    return product_make(product, step, err);
 }
 
 const struct inf_cpu_kernel inf_cpu_q8_product_kernels[] = {
-    {INF_OP_QCONV2D, inf_q8_params_check, conv_create},
+    {INF_OP_QCONV2D, conv_supports, conv_create},
     {INF_OP_QMATMUL, matmul_supports, matmul_create},
     {0},
 };

@@ -8,63 +8,56 @@
 // --- quantisation parameters ---
 
 // Returns the elements of operand `input`; NULL if the operand is absent.
-static const void *operand_elements(const struct inf_graph *graph, const struct inf_node *node,
-                                    uint32_t input, size_t *count)
+static const void *operand_elements(const struct inf_cpu_step *step, uint32_t input, size_t *count)
 {
     *count = 0;
-    if (!inf_cpu_has_input(node, input))
+    if (!inf_cpu_has_input(step->node, input))
         return NULL;
-    *count = inf_shape_elements(&graph->values[node->inputs[input]].shape);
-    return graph->values[node->inputs[input]].data->data;
-}
-
-enum inf_code inf_q8_params_check(const struct inf_graph *graph, const struct inf_node *node,
-                                  struct inf_error *err)
-{
-    for (uint32_t i = 1; i < node->input_count; i++) {
-        if (inf_cpu_has_input(node, i) && !inf_graph_is_const(graph, node->inputs[i]))
-            return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: '%s' is no constant",
-                            inf_op_info(node->op)->name, graph->values[node->inputs[i]].name);
-    }
-    return INF_OK;
+    *count = inf_shape_elements(inf_cpu_input_shape(step->graph, step->node, input));
+    return step->inputs[input];
 }
 
 // Returns the zero point given by operand `input`, which has one element; 0 if the operand is
 // absent.
-static int32_t zero_of(const struct inf_graph *graph, const struct inf_node *node, uint32_t input,
-                       enum inf_dtype dtype)
+static int32_t zero_of(const struct inf_cpu_step *step, uint32_t input, enum inf_dtype dtype)
 {
     size_t count;
-    const void *zero = operand_elements(graph, node, input, &count);
+    const void *zero = operand_elements(step, input, &count);
     if (zero == NULL)
         return 0;
     return dtype == INF_DTYPE_I8 ? *(const int8_t *)zero : *(const uint8_t *)zero;
 }
 
-struct inf_q8_params inf_q8_params_of(const struct inf_graph *graph, const struct inf_node *node)
+struct inf_q8_params inf_q8_params_of(const struct inf_cpu_step *step)
 {
+    const struct inf_node *node = step->node;
+    const struct inf_value *values = step->graph->values;
     bool is_matmul = node->op == INF_OP_QMATMUL;
     int32_t min = is_matmul ? node->attrs.qmatmul.min : node->attrs.qconv2d.min;
     int32_t max = is_matmul ? node->attrs.qmatmul.max : node->attrs.qconv2d.max;
-    enum inf_dtype x = graph->values[node->inputs[0]].dtype;
-    enum inf_dtype w = graph->values[node->inputs[1]].dtype;
-    enum inf_dtype y = graph->values[node->outputs[0]].dtype;
+    enum inf_dtype y = values[node->outputs[0]].dtype;
     size_t count;
-    struct inf_q8_params params = {.flip = x == INF_DTYPE_I8 ? 0x80 : 0,
-                                   .w_flip = w == INF_DTYPE_U8 ? 0x80 : 0,
-                                   .y_size = y == INF_DTYPE_I32 ? sizeof(int32_t) : 1};
-    params.x_zero = zero_of(graph, node, 3, x) + params.flip;
-    params.bias = operand_elements(graph, node, 2, &count);
-    params.w_zeros = operand_elements(graph, node, 4, &params.w_zero_count);
-    params.scales = operand_elements(graph, node, 5, &params.scale_count);
+    struct inf_q8_params params = {.flip = values[node->inputs[0]].dtype == INF_DTYPE_I8 ? 0x80 : 0,
+                                   .w_flip =
+                                       values[node->inputs[1]].dtype == INF_DTYPE_U8 ? 0x80 : 0,
+                                   .y_size = inf_dtype_size(y)};
+    params.bias = operand_elements(step, 2, &count);
+    params.w_zeros = operand_elements(step, 4, &params.w_zero_count);
+    params.scales = operand_elements(step, 5, &params.scale_count);
     if (params.scales == NULL)
         return params;
-    params.y_zero = zero_of(graph, node, 6, y);
+    params.y_zero = zero_of(step, 6, y);
     min = INF_MAX(min, y == INF_DTYPE_I8 ? -128 : 0);
     max = INF_MIN(max, y == INF_DTYPE_I8 ? 127 : 255);
     params.low = (float)(INF_MIN(min, max) - params.y_zero);
     params.high = (float)(max - params.y_zero);
     return params;
+}
+
+int32_t inf_q8_x_zero_of(const struct inf_cpu_step *step)
+{
+    enum inf_dtype dtype = step->graph->values[step->node->inputs[0]].dtype;
+    return zero_of(step, 3, dtype) + (dtype == INF_DTYPE_I8 ? 0x80 : 0);
 }
 
 int32_t inf_q8_w_zero(const struct inf_q8_params *params, size_t channel)
@@ -98,6 +91,11 @@ int32_t inf_q8_adjusted_bias(const struct inf_q8_params *params, size_t channel,
 float inf_q8_scale(const struct inf_q8_params *params, size_t channel)
 {
     return params->scales != NULL ? params->scales[params->scale_count == 1 ? 0 : channel] : 0;
+}
+
+size_t inf_q8_scratch_count(size_t size)
+{
+    return (size + INF_BLOB_SLACK_BYTES + sizeof(float) - 1) / sizeof(float);
 }
 
 enum inf_code inf_q8_alloc(void **out_memory, struct inf_cpu_step *step, size_t size,

@@ -22,13 +22,14 @@ struct inf_q8_params {
     size_t y_size; // size of an element of y in bytes
 };
 
-// Returns INF_UNSUPPORTED unless weights, bias, zero points and scales of a qconv2d or qmatmul are
-// constants.
-enum inf_code inf_q8_params_check(const struct inf_graph *graph, const struct inf_node *node,
-                                  struct inf_error *err) INF_NODISCARD;
+// Returns the parameters of a qconv2d or qmatmul, except `x_zero`, which is 0. Operands 2 and 4 to
+// 6 are read at the addresses in step->inputs, so all of them must be constants or the step must be
+// running.
+struct inf_q8_params inf_q8_params_of(const struct inf_cpu_step *step);
 
-// Returns the parameters of a node that inf_q8_params_check() accepted.
-struct inf_q8_params inf_q8_params_of(const struct inf_graph *graph, const struct inf_node *node);
+// Returns the zero point of the unsigned x of a qconv2d or qmatmul. Operand 3 is read in the same
+// way as by inf_q8_params_of().
+int32_t inf_q8_x_zero_of(const struct inf_cpu_step *step);
 
 // Returns the zero point of channel `channel` of the weights, after the weights are made signed.
 int32_t inf_q8_w_zero(const struct inf_q8_params *params, size_t channel);
@@ -44,6 +45,11 @@ int32_t inf_q8_adjusted_bias(const struct inf_q8_params *params, size_t channel,
 
 // Returns the scale of a channel; 0 if results are not scaled.
 float inf_q8_scale(const struct inf_q8_params *params, size_t channel);
+
+// Returns the value of step->scratch_count, in floats, for a step that needs `size` bytes of
+// scratch memory. It includes INF_BLOB_SLACK_BYTES more bytes, because kernels read beyond the end.
+// The steps of a slot use the same scratch memory, one after the other.
+size_t inf_q8_scratch_count(size_t size);
 
 // Allocates `size` bytes, uninitialised and aligned to a cache line, followed by
 // INF_BLOB_SLACK_BYTES bytes that kernels may read. The memory is freed with the step.

@@ -37,11 +37,12 @@ struct inf_dynamic_executable {
     struct inf_split split;                  // both parts of the graph; `planned` owns its part
     struct inf_executable *planned;          // static executable of the planned part
     struct inf_subgraph_programs *subgraphs; // compiled subgraphs of the interpreted part
-    struct inf_node_programs *programs;      // of the interpreted part; NULL: there are none
+    struct inf_node_programs *programs;      // for single interpreted nodes; NULL: there are none
     struct inf_evaluator evaluator;
-    // By slot, then output: outputs whose size is known only after a run.
+    // results[slot * output_count + i]: output i of the slot's last run, if its size is known only
+    // after a run
     struct inf_tensor *results;
-    struct inf_scratch_cache *scratch_cache; // by slot
+    struct inf_scratch_cache *scratch_cache; // one for each slot
     uint32_t slot_count;
 };
 
@@ -58,7 +59,7 @@ bool inf_graph_needs_values(const struct inf_graph *graph)
     return false;
 }
 
-// --- results ---
+// --- results whose size is known only after a run ---
 
 static bool find_result(const struct inf_executable *base, uint32_t slot, uint32_t output,
                         struct inf_result *result)
@@ -85,13 +86,13 @@ static void drop_results(struct inf_executable *base, uint32_t slot)
         inf_tensor_clear(&dynamic->results[(size_t)slot * count + i]);
 }
 
-// --- running both parts ---
+// --- running the planned part and then the interpreted part ---
 
 // The tensors of one run.
 struct run {
     struct inf_dynamic_executable *dynamic;
     const struct inf_execution *execution;
-    // By output of the planned part: outputs that the interpreted part reads.
+    // indexed by output of the planned part: memory of the outputs that the interpreted part reads
     struct inf_blob **planned;
     struct inf_tensor *inputs; // inputs of the interpreted part
     struct inf_tensor *outputs;
@@ -134,7 +135,8 @@ static enum inf_code run_planned(struct run *run, struct inf_error *err)
     return code;
 }
 
-// Copies the planned part's results that both the interpreted part and the caller need.
+// Copies to the caller's memory those results of the planned part that could not be written there
+// directly, because the interpreted part reads them too or because two outputs are the same value.
 static void copy_planned(const struct run *run)
 {
     const struct inf_dynamic_executable *dynamic = run->dynamic;
@@ -146,8 +148,8 @@ static void copy_planned(const struct run *run)
             memcpy(run->execution->outputs[i], run->planned[from]->data,
                    run->planned[from]->size_bytes);
         } else if (dynamic->split.graph_outputs[from] != i) {
-            // Two outputs of the graph may be the same value; the planned part wrote only the last
-            // one.
+            // Two outputs of the graph may be the same value. The planned part wrote it to the last
+            // of them only, so copy it from there.
             const struct inf_value *value = output_value(dynamic->base.graph, i);
             size_t size_bytes = 0;
             const void *other = run->execution->outputs[dynamic->split.graph_outputs[from]];
@@ -215,6 +217,7 @@ static enum inf_code run_all(struct run *run, struct inf_error *err)
     struct inf_interpreter interpreter = {
         .evaluator = &run->dynamic->evaluator,
         .cancelled = run->execution->cancelled,
+        .step = run->execution->step,
         .subgraphs = run->dynamic->subgraphs,
         .programs = run->dynamic->programs,
         .slot = run->execution->slot,
@@ -254,7 +257,7 @@ static enum inf_code run_dynamic(struct inf_executable *base, const struct inf_e
     return code;
 }
 
-// --- memory and profile ---
+// --- reporting memory and profiles ---
 
 static void add_own_memory(const struct inf_executable *base, struct inf_executable_memory *memory)
 {
@@ -307,7 +310,7 @@ static uint32_t copy_profile(const struct inf_executable *base, uint32_t slot,
     return count;
 }
 
-// --- creation and destruction ---
+// --- creating and destroying a dynamic executable ---
 
 static void destroy_executable(struct inf_executable *base)
 {
@@ -342,9 +345,10 @@ static const struct inf_executable_ops dynamic_ops = {
 static enum inf_code build_executable(struct inf_dynamic_executable *dynamic,
                                       const struct inf_evaluator *evaluator,
                                       struct inf_device *const *devices, uint32_t device_count,
-                                      struct inf_error *err)
+                                      const atomic_bool *cancelled, struct inf_error *err)
 {
     const struct inf_graph *graph = dynamic->base.graph;
+    const struct inf_run_options options = {.cancelled = cancelled};
     dynamic->evaluator = *evaluator;
     dynamic->slot_count = inf_device_info(devices[0])->slots;
     size_t results = ((size_t)graph->output_count + 1) * dynamic->slot_count;
@@ -355,11 +359,12 @@ static enum inf_code build_executable(struct inf_dynamic_executable *dynamic,
         return inf_fail(err, INF_EXHAUSTED, "no memory for an executable");
     INF_TRY(inf_split_init(&dynamic->split, graph, err));
     INF_TRY(inf_static_executable_create(&dynamic->planned, &dynamic->split.planned, devices,
-                                         device_count, NULL, err));
+                                         device_count, &options, err));
     const struct inf_subgraph_compiler compiler = {.create = inf_dynamic_executable_create,
                                                    .evaluator = &dynamic->evaluator,
                                                    .devices = devices,
-                                                   .device_count = device_count};
+                                                   .device_count = device_count,
+                                                   .cancelled = cancelled};
     INF_TRY(inf_subgraph_programs_create(&dynamic->subgraphs, dynamic->split.rest, &compiler, err));
     return inf_node_programs_create(&dynamic->programs, devices, device_count, dynamic->slot_count,
                                     dynamic->split.rest, err);
@@ -369,11 +374,13 @@ enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executab
                                             struct inf_graph **graph,
                                             const struct inf_evaluator *evaluator,
                                             struct inf_device *const *devices,
-                                            uint32_t device_count, struct inf_error *err)
+                                            uint32_t device_count, const atomic_bool *cancelled,
+                                            struct inf_error *err)
 {
     assert(device_count > 0);
+    const struct inf_run_options options = {.cancelled = cancelled};
     if (!inf_graph_needs_values(*graph))
-        return inf_static_executable_create(out_executable, graph, devices, device_count, NULL,
+        return inf_static_executable_create(out_executable, graph, devices, device_count, &options,
                                             err);
     struct inf_dynamic_executable *dynamic = calloc(1, sizeof *dynamic);
     if (dynamic == NULL) {
@@ -382,7 +389,8 @@ enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executab
     }
     dynamic->base = (struct inf_executable){.ops = &dynamic_ops, .graph = *graph};
     *graph = NULL;
-    enum inf_code code = build_executable(dynamic, evaluator, devices, device_count, err);
+    enum inf_code code =
+        build_executable(dynamic, evaluator, devices, device_count, cancelled, err);
     if (code == INF_OK)
         *out_executable = &dynamic->base;
     else

@@ -14,14 +14,15 @@ bool inf_graph_needs_values(const struct inf_graph *graph);
 // Compiles `graph`, whose shapes may depend on values, with default options. Parameters and
 // ownership are those of inf_static_executable_create(). If no shape depends on values, the result
 // is a static executable. `evaluator` computes the interpreted nodes. It is copied, and its tables
-// must be static.
+// must be static. `cancelled` is checked between steps of the compilation; NULL: not cancellable.
 //
+// INF_CANCELLED
 // INF_UNSUPPORTED, INF_EXHAUSTED  as inf_static_executable_create().
 enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executable,
                                             struct inf_graph **graph,
                                             const struct inf_evaluator *evaluator,
                                             struct inf_device *const *devices,
-                                            uint32_t device_count,
+                                            uint32_t device_count, const atomic_bool *cancelled,
                                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -9,16 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/cancel.h"
 #include "backends/exec/dynamic/node_programs.h"
 #include "backends/exec/dynamic/subgraph_programs.h"
 #include "backends/graph/shape/infer.h"
 #include "proto/core/limits.h"
 
-// A running graph: the nodes of the source, and a copy of its values that is filled in.
+// A graph that is being run: the nodes of the source graph, and a copy of its values whose shapes
+// and data are filled in as nodes are computed.
 struct frame {
     struct inf_graph graph; // shares everything with `source` except its values
     const struct inf_graph *source;
-    uint32_t *uses; // by value: remaining reads by later nodes and by the graph's outputs
+    // uses[v]: how often later nodes and the graph's outputs will still read value v
+    uint32_t *uses;
 };
 
 static enum inf_code no_memory(struct inf_error *err, size_t size_bytes)
@@ -53,7 +56,7 @@ static enum inf_code create_blob(struct inf_interpreter *interpreter, const stru
     return inf_tensor_memory_alloc(&interpreter->memory, value->name, size_bytes, out_blob, err);
 }
 
-// --- ordinary nodes ---
+// --- nodes that are neither branches nor loops ---
 
 // Returns true if the output has the bytes of the first input with another shape.
 static bool is_renaming(const struct inf_node *node)
@@ -85,7 +88,7 @@ static enum inf_code measure_shapes(struct inf_interpreter *interpreter, struct 
     return INF_OK;
 }
 
-// Stores a shape as the data of a value.
+// Writes the dimensions of a shape as the elements of a value, the result of a SHAPE node.
 static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 {
     int32_t *elements = blob->data;
@@ -152,7 +155,8 @@ static enum inf_code run_node(struct inf_interpreter *interpreter, struct frame 
 
 // --- branches and loops ---
 
-// The tensors that a node passes to its subgraph, and the tensors that the subgraph returns.
+// The tensors that a branch or loop node passes to its subgraph, and those that the subgraph
+// returns.
 struct exchange {
     struct inf_tensor *inputs, *outputs;
     uint32_t input_count, output_count;
@@ -189,7 +193,7 @@ static enum inf_code begin_exchange(struct exchange *exchange, const struct fram
     return INF_OK;
 }
 
-// Moves the tensors to the outputs of the node.
+// Makes the tensors that a subgraph returned the outputs of the branch or loop node.
 static void set_outputs(struct frame *frame, const struct inf_node *node,
                         struct inf_tensor *tensors)
 {
@@ -281,7 +285,7 @@ static enum inf_code run_control(struct inf_interpreter *interpreter, struct fra
     return INF_OK;
 }
 
-// --- whole graphs ---
+// --- running a whole graph or subgraph ---
 
 static enum inf_code begin_frame(const struct inf_interpreter *interpreter, struct frame *frame,
                                  const struct inf_graph *source, struct inf_error *err)
@@ -301,8 +305,8 @@ static enum inf_code begin_frame(const struct inf_interpreter *interpreter, stru
     for (uint32_t i = 0; i < source->output_count; i++)
         frame->uses[source->outputs[i].value]++;
     for (uint32_t i = 0; i < source->value_count; i++)
-        // Skip a constant that programs hold in another form. No node reads its bytes, so they may
-        // be evicted during the run.
+        // Skip a constant that compiled programs hold in packed form. No node reads its bytes, so
+        // the bytes may be evicted during the run.
         if (source->values[i].data != NULL &&
             !inf_node_programs_hold(interpreter->programs, source, i) &&
             source->values[i].data->data == NULL)
@@ -342,9 +346,9 @@ static enum inf_code run_nodes(struct inf_interpreter *interpreter, struct frame
 {
     for (uint32_t i = 0; i < frame->graph.node_count; i++) {
         const struct inf_node *node = &frame->graph.nodes[i];
-        if (interpreter->cancelled != NULL &&
-            atomic_load_explicit(interpreter->cancelled, memory_order_relaxed))
+        if (inf_is_cancelled(interpreter->cancelled))
             return inf_fail(err, INF_CANCELLED, "cancelled before node '%s'", node->name);
+        inf_run_step_set(interpreter->step, node->name);
         if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
             INF_TRY(run_control(interpreter, frame, node, err));
         else
@@ -370,6 +374,7 @@ enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct in
                                              .outputs = outputs,
                                              .slot = interpreter->slot,
                                              .cancelled = interpreter->cancelled,
+                                             .step = interpreter->step,
                                              .memory = &interpreter->memory};
         return inf_subgraph_programs_run(interpreter->subgraphs, &run, err);
     }

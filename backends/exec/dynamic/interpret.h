@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "backends/device/run_step.h"
 #include "backends/exec/dynamic/tensor.h"
 #include "backends/graph/pass/pass.h"
 
@@ -15,8 +16,9 @@ struct inf_subgraph_programs;
 
 // One run of a graph by one thread.
 struct inf_interpreter {
-    const struct inf_evaluator *evaluator; // must have measure()
+    const struct inf_evaluator *evaluator; // its callback measure() must be set
     const atomic_bool *cancelled; // checked between nodes; NULL: the run cannot be cancelled
+    struct inf_run_step *step; // receives the name of each node before it is computed; may be NULL
     struct inf_tensor_memory memory;
     const struct inf_subgraph_programs *subgraphs; // compiled subgraphs; NULL: none
     struct inf_node_programs *programs;            // NULL: the evaluator computes all nodes

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/cancel.h"
 #include "backends/exec/executable.h"
 #include "proto/core/limits.h"
 
@@ -24,7 +25,7 @@ struct inf_subgraph_programs {
     uint32_t count, capacity;
 };
 
-// --- compiling ---
+// --- compiling branches and loop bodies ---
 
 static bool is_worth_it(const struct inf_graph *graph)
 {
@@ -65,12 +66,14 @@ static enum inf_code compile_subgraphs(struct inf_subgraph_programs *programs,
         struct inf_graph *clone = NULL;
         struct inf_executable *executable = NULL;
         struct inf_error ignored;
+        if (inf_is_cancelled(compiler->cancelled))
+            return inf_fail(err, INF_CANCELLED, "cancelled before a branch was compiled");
         if (subgraph == NULL)
             continue;
         if (is_worth_it(subgraph)) {
             INF_TRY(inf_graph_clone(&clone, subgraph, err));
             if (compiler->create(&executable, &clone, compiler->evaluator, compiler->devices,
-                                 compiler->device_count, &ignored) == INF_OK) {
+                                 compiler->device_count, compiler->cancelled, &ignored) == INF_OK) {
                 INF_TRY(add_program(programs, subgraph, executable, err));
                 continue;
             }
@@ -133,7 +136,7 @@ void inf_subgraph_programs_add_own_memory(const struct inf_subgraph_programs *pr
         inf_executable_add_own_memory(programs->items[i].executable, memory);
 }
 
-// The recursion is bounded by the nesting of subgraphs, at most INF_LIMIT_GRAPH_DEPTH.
+// Recurses into subgraphs, whose nesting is at most INF_LIMIT_GRAPH_DEPTH.
 enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_programs *programs,
                                                    const struct inf_graph *graph,
                                                    struct inf_constants *constants,
@@ -144,8 +147,8 @@ enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_pro
         struct inf_executable *executable = find_executable(programs, subgraph);
         if (subgraph == NULL)
             continue;
-        // A compiled subgraph is never interpreted, because its node passes inputs of the compiled
-        // shapes in every run.
+        // A compiled subgraph is never interpreted: in every run its node passes inputs of the
+        // shapes for which the subgraph was compiled.
         if (executable != NULL) {
             INF_TRY(inf_executable_list_constants(executable, constants, err));
             continue;
@@ -156,7 +159,7 @@ enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_pro
     return INF_OK;
 }
 
-// --- running ---
+// --- running a compiled subgraph ---
 
 bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *programs,
                                const struct inf_graph *subgraph, const struct inf_tensor *inputs)
@@ -172,7 +175,8 @@ bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *programs,
     return true;
 }
 
-// Allocates an output of known size; an output of unknown size stays empty until copy_result().
+// Allocates an output whose size is known. An output of unknown size stays without memory until
+// copy_result().
 static enum inf_code alloc_output(struct inf_tensor_memory *memory, const struct inf_value *value,
                                   struct inf_tensor *tensor, struct inf_error *err)
 {
@@ -221,8 +225,11 @@ enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *prog
         code = alloc_output(run->memory, value, &run->outputs[i], err);
         made[i] = run->outputs[i].data != NULL ? run->outputs[i].data->data : NULL;
     }
-    const struct inf_execution execution = {
-        .inputs = pointers, .outputs = made, .slot = run->slot, .cancelled = run->cancelled};
+    const struct inf_execution execution = {.inputs = pointers,
+                                            .outputs = made,
+                                            .slot = run->slot,
+                                            .cancelled = run->cancelled,
+                                            .step = run->step};
     if (code == INF_OK)
         code = inf_executable_run(executable, &execution, err);
     for (uint32_t i = 0; code == INF_OK && i < subgraph->output_count; i++)

@@ -23,16 +23,18 @@ struct inf_subgraph_compiler {
     enum inf_code (*create)(struct inf_executable **out_executable, struct inf_graph **graph,
                             const struct inf_evaluator *evaluator,
                             struct inf_device *const *devices, uint32_t device_count,
-                            struct inf_error *err);
+                            const atomic_bool *cancelled, struct inf_error *err);
     const struct inf_evaluator *evaluator;
     struct inf_device *const *devices; // subgraphs are compiled for the first one
     uint32_t device_count;
+    const atomic_bool *cancelled; // checked before each subgraph; NULL: not cancellable
 };
 
 // Compiles the subgraphs of `graph`, which must outlive the result. Subgraphs with unknown input
 // shapes, small subgraphs, and subgraphs that no device can compile are left out.
 //
 // INF_EXHAUSTED  no memory.
+// INF_CANCELLED  *compiler->cancelled became true.
 enum inf_code inf_subgraph_programs_create(struct inf_subgraph_programs **out_programs,
                                            const struct inf_graph *graph,
                                            const struct inf_subgraph_compiler *compiler,
@@ -54,6 +56,7 @@ struct inf_subgraph_run {
     struct inf_tensor *outputs;
     uint32_t slot;
     const atomic_bool *cancelled;     // checked between steps; NULL: the run cannot be cancelled
+    struct inf_run_step *step;        // receives the name of each node; may be NULL
     struct inf_tensor_memory *memory; // memory from which outputs are allocated
 };
 

@@ -17,7 +17,7 @@
 #include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 
-// Nodes that are computed in fp32 when the model is compiled for one lower precision.
+// The nodes that stay in fp32 when the model is compiled for one particular lower precision.
 struct pins {
     uint64_t *nodes; // hashes from inf_node_hash()
     uint32_t count;
@@ -34,13 +34,16 @@ struct inf_model {
     struct inf_weight_residency residency;
     struct inf_shape_classes classes;
     struct inf_mutex mutex; // guards the following members
-    // Device for which `preferred` applies; NULL: none; only compared, never dereferenced.
+    // Device to which the run options `preferred` apply; NULL: none; only compared, never
+    // dereferenced.
     const struct inf_device *preferred_device;
     struct inf_run_options preferred;
+    // Cancels compilations that name no flag of their own; NULL: none.
+    const atomic_bool *cancelled;
     struct pins pins[INF_PRECISIONS];
 };
 
-// --- which constants are in memory ---
+// --- deciding which constants are in memory ---
 
 static enum inf_code list_constants(struct inf_model *model, struct inf_constants *constants,
                                     struct inf_error *err)
@@ -59,7 +62,7 @@ static void review_constants(struct inf_model *model) INF_MAY_BLOCK
     if (!inf_weight_residency_begin_review(&model->residency))
         return;
     inf_shape_classes_pin(&model->classes, true);
-    // If there is no memory for the list of constants, none of them is evicted.
+    // If there is no memory for the list of constants, leave all constants in memory.
     if (list_constants(model, &constants, NULL) == INF_OK)
         inf_weight_residency_review(&model->residency, &constants, model->constants);
     inf_constants_fini(&constants);
@@ -87,7 +90,28 @@ void inf_model_charge(struct inf_model *model, struct inf_device *device)
     inf_weight_residency_charge(&model->residency, device);
 }
 
-// --- creation ---
+void inf_model_set_cancelled(struct inf_model *model, const atomic_bool *cancelled)
+{
+    inf_mutex_lock(&model->mutex);
+    model->cancelled = cancelled;
+    inf_mutex_unlock(&model->mutex);
+}
+
+void inf_model_set_arena_budget(struct inf_model *model, struct inf_arena_budget *budget)
+{
+    model->classes.budget = budget;
+}
+
+// Returns the flag that cancels a compilation: `own`, or that of the model if `own` is NULL.
+static const atomic_bool *find_cancel_flag(struct inf_model *model, const atomic_bool *own)
+{
+    inf_mutex_lock(&model->mutex);
+    const atomic_bool *cancelled = own != NULL ? own : model->cancelled;
+    inf_mutex_unlock(&model->mutex);
+    return cancelled;
+}
+
+// --- creating, sharing and destroying a model ---
 
 static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pass_options *options,
                                    struct inf_error *err)
@@ -193,20 +217,28 @@ static uint32_t list_devices(const struct inf_model *model, struct inf_device *d
     return count;
 }
 
-enum inf_code inf_model_specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
-                                         struct inf_graph **out_graph, struct inf_error *err)
+static enum inf_code specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
+                                      const atomic_bool *cancelled, struct inf_graph **out_graph,
+                                      struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_graph_clone(&graph, model->graph, err));
     INF_TRY(inf_graph_bind_shapes(graph, shapes, err));
     struct inf_pass_options options = {.disabled = model->disabled_passes,
                                        .evaluator =
-                                           model->evaluator.run != NULL ? &model->evaluator : NULL};
+                                           model->evaluator.run != NULL ? &model->evaluator : NULL,
+                                       .cancelled = cancelled};
     INF_TRY(inf_passes_run(graph, &options, err));
     inf_graph_trim(graph);
     *out_graph = graph;
     graph = NULL;
     return INF_OK;
+}
+
+enum inf_code inf_model_specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
+                                         struct inf_graph **out_graph, struct inf_error *err)
+{
+    return specialize_graph(model, shapes, find_cancel_flag(model, NULL), out_graph, err);
 }
 
 // Compiles `graph`, and takes ownership of it.
@@ -224,15 +256,20 @@ static enum inf_code compile_graph(struct inf_model *model, struct inf_device *d
         return inf_static_executable_create(out_executable, graph, devices, device_count, &options,
                                             err);
     return inf_dynamic_executable_create(out_executable, graph, &model->evaluator, devices,
-                                         device_count, err);
+                                         device_count, options.cancelled, err);
 }
 
 static enum inf_code compile_class(struct inf_model *model, const struct inf_shape_class *class,
+                                   const atomic_bool *cancelled,
                                    struct inf_executable **out_executable, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(inf_model_specialize_graph(model, class->shapes, &graph, err));
-    return compile_graph(model, class->device, &class->options, &graph, out_executable, err);
+    struct inf_run_options options = class->options;
+    options.cancelled = cancelled;
+    if (options.user != 0 && model->classes.budget != NULL)
+        options.buffer_bytes_max = atomic_load(&model->classes.budget->bytes_max);
+    INF_TRY(specialize_graph(model, class->shapes, cancelled, &graph, err));
+    return compile_graph(model, class->device, &options, &graph, out_executable, err);
 }
 
 // Makes each value that a node computes an output, unless it already is one.
@@ -244,7 +281,7 @@ static enum inf_code keep_values(struct inf_graph *graph, struct inf_error *err)
         bool is_output = graph->values[v].producer == INF_NODE_NONE;
         for (uint32_t i = 0; i < output_count && !is_output; i++)
             is_output = graph->outputs[i].value == v;
-        snprintf(name, sizeof name, "#%u", v); // no model's: they would have to have a "#" first
+        snprintf(name, sizeof name, "#%u", v); // "#" avoids names that a model gives its outputs
         if (!is_output)
             INF_TRY(inf_graph_add_output(graph, name, v, err));
     }
@@ -256,7 +293,11 @@ static enum inf_code compile_private(struct inf_model *model,
                                      struct inf_executable **out_executable, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(inf_model_specialize_graph(model, request->shapes, &graph, err));
+    struct inf_run_options options = request->options != NULL
+                                         ? *request->options
+                                         : inf_model_default_options(model, request->device);
+    options.cancelled = find_cancel_flag(model, options.cancelled);
+    INF_TRY(specialize_graph(model, request->shapes, options.cancelled, &graph, err));
     if (request->keep && inf_graph_needs_values(graph))
         return inf_fail_reason(
             err, INF_UNSUPPORTED, INF_REASON_FEATURE,
@@ -264,9 +305,6 @@ static enum inf_code compile_private(struct inf_model *model,
             "its steps cannot be kept");
     if (request->keep)
         INF_TRY(keep_values(graph, err));
-    const struct inf_run_options options = request->options != NULL
-                                               ? *request->options
-                                               : inf_model_default_options(model, request->device);
     return compile_graph(model, request->device, &options, &graph, out_executable, err);
 }
 
@@ -276,8 +314,8 @@ enum inf_code inf_model_compile_private(struct inf_model *model,
                                         struct inf_error *err)
 {
     inf_role_check_may_block();
-    // Keep all constants in memory as long as the private executable exists, because reviews do not
-    // know which constants it reads.
+    // Keep all constants in memory as long as the private executable exists. Eviction does not know
+    // which constants this executable reads.
     INF_TRY(inf_weight_residency_acquire(&model->residency, err));
     enum inf_code code = compile_private(model, request, out_executable, err);
     if (code != INF_OK) {
@@ -295,20 +333,22 @@ void inf_model_discard_private(struct inf_model *model, struct inf_executable **
     release_constants(model);
 }
 
-// Compiles for a class that is promised. Then fulfils the promise, or withdraws it after a failure.
+// Compiles the executable for an empty shape class that the caller inserted, for which other
+// threads may wait. Stores the executable in the class, or removes the class after a failure.
 static enum inf_code fulfil_promise(struct inf_model *model, struct inf_shape_class *promise,
+                                    const atomic_bool *cancelled,
                                     struct inf_executable **out_executable, struct inf_error *err)
 {
     enum inf_code code = inf_weight_residency_acquire(&model->residency, err);
     bool whole = code == INF_OK;
     if (whole)
-        code = compile_class(model, promise, out_executable, err);
+        code = compile_class(model, promise, cancelled, out_executable, err);
     if (code == INF_OK)
         inf_shape_classes_keep(&model->classes, promise, *out_executable);
     else
         inf_shape_classes_withdraw(&model->classes, promise);
-    // Release the constants after the executable is in the list, because a review must see which
-    // constants it reads.
+    // Release the constants only when the executable is in its class, so that eviction sees which
+    // constants the executable reads.
     if (whole)
         inf_weight_residency_release(&model->residency);
     review_constants(model);
@@ -364,7 +404,8 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
 {
     inf_role_check_may_block();
     struct inf_shape_class *promise;
-    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
+    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
+    key.options.cancelled = NULL; // valid during this call only, while the class is kept
     struct inf_executable *executable = inf_shape_classes_acquire(&model->classes, &key, &promise);
     if (executable != NULL) {
         *out_executable = executable;
@@ -373,7 +414,8 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
     if (promise == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for an executable");
-    return fulfil_promise(model, promise, out_executable, err);
+    return fulfil_promise(model, promise, find_cancel_flag(model, options->cancelled),
+                          out_executable, err);
 }
 
 void inf_model_release(struct inf_model *model, struct inf_executable **executable)

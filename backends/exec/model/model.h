@@ -7,6 +7,7 @@
 #define INF_BACKENDS_EXEC_MODEL_MODEL_H
 
 #include "backends/exec/executable.h"
+#include "backends/exec/model/arena_budget.h"
 #include "backends/exec/run_options.h"
 #include "backends/graph/pass/pass.h"
 
@@ -47,6 +48,7 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
 //
 // INF_INVALID  (SHAPE_MISMATCH) a shape does not fit the model.
 // INF_UNSUPPORTED, INF_EXHAUSTED  as inf_static_executable_create().
+// INF_CANCELLED  the flag of the options or of the model became true.
 enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *device,
                                 const struct inf_shape *shapes,
                                 struct inf_executable **out_executable,
@@ -69,6 +71,14 @@ void inf_model_set_default_options(struct inf_model *model, const struct inf_dev
 // Returns the run options that inf_model_acquire() uses for `device`. Any thread.
 struct inf_run_options inf_model_default_options(struct inf_model *model,
                                                  const struct inf_device *device);
+
+// Sets a flag that cancels all later compilations of the model that name no flag of their own in
+// their run options; NULL: none. The flag must be valid until it is replaced. Any thread.
+void inf_model_set_cancelled(struct inf_model *model, const atomic_bool *cancelled);
+
+// Bounds the executables that requests make (run options with a user). Call it before requests use
+// the model. The budget outlives the model.
+void inf_model_set_arena_budget(struct inf_model *model, struct inf_arena_budget *budget);
 
 // Makes these nodes (hashes from inf_node_hash()) stay fp32 if the model is compiled for
 // `precision`. The hashes are copied. Call it before the first executable of that precision is

@@ -12,12 +12,15 @@
 //
 // A class is freed only if it has no users. It is freed by the last release() if the device was
 // lost, by keep() if the device has more than INF_SHAPE_CLASSES_MAX (the least recently used class
-// is freed), or by drop().
+// is freed), by drop(), or by the budget of a user (arena_budget.h).
 #include "backends/exec/model/shape_class.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "backends/base/clock.h"
 
 void inf_shape_classes_init(struct inf_shape_classes *classes, uint32_t input_count)
 {
@@ -28,6 +31,8 @@ void inf_shape_classes_init(struct inf_shape_classes *classes, uint32_t input_co
 
 static void free_class(struct inf_shape_class *class)
 {
+    if (class->classes->budget != NULL)
+        inf_arena_budget_remove(class->classes->budget, &class->budget_entry);
     inf_executable_destroy(&class->executable);
     inf_device_unref(&class->device);
     free(class);
@@ -73,8 +78,8 @@ static struct inf_shape_class *find_class(struct inf_shape_classes *classes,
     return class;
 }
 
-// If `device` has too many classes, removes the least recently used class that has no users. The
-// caller frees it.
+// If the model has too many classes for `device`, removes the least recently used class that has no
+// users from the list and returns it. The caller frees it.
 static struct inf_shape_class *take_surplus(struct inf_shape_classes *classes,
                                             const struct inf_device *device)
     INF_ATTR(requires_capability(classes->mutex))
@@ -104,8 +109,41 @@ static void remove_class(struct inf_shape_classes *classes, struct inf_shape_cla
     *link = class->next;
 }
 
-// Retires the classes of `device` that can never run again. Unused ones are removed and returned
-// for the caller to free; the others are freed when their last user releases them.
+// --- freeing classes for the budget ---
+
+static struct inf_shape_class *class_of(struct inf_arena_entry *entry)
+{
+    return (struct inf_shape_class *)((char *)entry -
+                                      offsetof(struct inf_shape_class, budget_entry));
+}
+
+// Takes a class without users out of its set. The set exists, because it cannot free the class
+// while the budget has taken the entry.
+static bool detach_class(struct inf_arena_entry *entry)
+{
+    struct inf_shape_class *class = class_of(entry);
+    struct inf_shape_classes *classes = class->classes;
+    inf_mutex_lock(&classes->mutex);
+    struct inf_shape_class *found = classes->list;
+    while (found != NULL && found != class)
+        found = found->next;
+    bool is_free = found != NULL && class->users == 0;
+    if (is_free)
+        remove_class(classes, class);
+    inf_mutex_unlock(&classes->mutex);
+    return is_free;
+}
+
+static void destroy_class(struct inf_arena_entry *entry)
+{
+    free_class(class_of(entry));
+}
+
+static const struct inf_arena_entry_ops entry_ops = {.detach = detach_class,
+                                                     .destroy = destroy_class};
+
+// Retires the classes of `device` whose executables can never run again. Classes without users are
+// removed and returned, and the caller frees them; the last user of another class frees it.
 static struct inf_shape_class *retire_lost(struct inf_shape_classes *classes,
                                            const struct inf_device *device)
     INF_ATTR(requires_capability(classes->mutex))
@@ -126,7 +164,7 @@ static struct inf_shape_class *retire_lost(struct inf_shape_classes *classes,
     return unused;
 }
 
-static struct inf_shape_class *create_class(const struct inf_shape_classes *classes,
+static struct inf_shape_class *create_class(struct inf_shape_classes *classes,
                                             const struct inf_shape_key *key)
 {
     size_t shapes_bytes = classes->input_count * sizeof *key->shapes;
@@ -135,6 +173,9 @@ static struct inf_shape_class *create_class(const struct inf_shape_classes *clas
         return NULL;
     class->device = inf_device_ref(key->device);
     class->options = key->options;
+    class->classes = classes;
+    class->budget_entry.ops = &entry_ops;
+    class->budget_entry.user = key->options.user;
     if (shapes_bytes > 0)
         memcpy(class->shapes, key->shapes, shapes_bytes);
     return class;
@@ -164,6 +205,9 @@ struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *class
     if (class != NULL) {
         class->users++;
         class->used_at = ++classes->clock;
+        if (class->budget_entry.user != 0)
+            atomic_store_explicit(&class->budget_entry.used_ns, inf_clock_ns(),
+                                  memory_order_relaxed);
         executable = class->executable;
     }
     inf_mutex_unlock(&classes->mutex);
@@ -185,6 +229,10 @@ void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_
     inf_cond_broadcast(&classes->compiled);
     if (surplus != NULL)
         free_class(surplus);
+    if (classes->budget != NULL && promise->budget_entry.user != 0) {
+        promise->budget_entry.bytes = memory.weight_bytes + memory.buffer_bytes;
+        inf_arena_budget_add(classes->budget, &promise->budget_entry);
+    }
 }
 
 void inf_shape_classes_withdraw(struct inf_shape_classes *classes, struct inf_shape_class *promise)

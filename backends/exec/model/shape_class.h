@@ -8,35 +8,40 @@
 
 #include "backends/base/thread.h"
 #include "backends/exec/executable.h"
+#include "backends/exec/model/arena_budget.h"
 #include "backends/exec/run_options.h"
 
 // The most executables that one model keeps for each device.
 #define INF_SHAPE_CLASSES_MAX 8
 
-// Identifies an executable.
+// Identifies a shape class and its executable.
 struct inf_shape_key {
     struct inf_device *device;
     struct inf_run_options options; // resolved by inf_run_options_resolve()
     const struct inf_shape *shapes; // one for each input of the model
 };
 
-// An executable for one shape class, or the promise of one. Users of the executable may read the
-// members that describe its class.
+// An executable for one shape class, or a promise: an empty class whose executable a thread is
+// compiling. Users of the executable may read the members that describe its class.
 struct inf_shape_class {
     struct inf_shape_class *next;
     struct inf_device *device; // a counted reference
     struct inf_run_options options;
-    struct inf_executable *executable; // NULL: only promised; a thread is compiling it
+    struct inf_executable *executable; // NULL: a promise; a thread is compiling the executable
     uint32_t users;                    // number of threads that hold the executable or wait for it
     bool pinned;      // true: held by inf_shape_classes_pin(), which is counted in `users`
     bool retired;     // true: the device was lost; the last user frees the class
-    uint64_t used_at; // time of the last acquisition, by the clock of the classes
+    uint64_t used_at; // count of all acquisitions of the model at the last one of this class
     uint64_t weight_bytes, arena_bytes;
-    struct inf_shape shapes[]; // one for each input
+    struct inf_shape_classes *classes;   // the set of the class
+    struct inf_arena_entry budget_entry; // in the budget of the set, if a request made the class
+    struct inf_shape shapes[];           // one for each input
 };
 
 struct inf_shape_classes {
-    uint32_t input_count;   // number of inputs of the model
+    uint32_t input_count; // number of inputs of the model
+    // Bounds the classes that requests make; NULL: no bound. Set before the first such class.
+    struct inf_arena_budget *budget;
     struct inf_mutex mutex; // guards the following members
     struct inf_cond compiled;
     struct inf_shape_class *list;
@@ -57,8 +62,8 @@ struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *class
                                                  const struct inf_shape_key *key,
                                                  struct inf_shape_class **promise) INF_MAY_BLOCK;
 
-// Fulfils a promise: stores `executable` in the class, and holds it for the caller. If the device
-// has too many classes, frees one that has no users.
+// Fulfils a promise: stores `executable` in the class that inf_shape_classes_acquire() gave the
+// caller, and holds it for the caller. If the device has too many classes, frees an unused one.
 void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_class *promise,
                             struct inf_executable *executable) INF_MAY_BLOCK;
 

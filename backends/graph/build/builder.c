@@ -48,8 +48,8 @@ struct inf_build_node inf_build_describe_list(enum inf_op op, const uint32_t *in
     return node;
 }
 
-// Counts one more node of the import and fails at the limit, because in a small file functions that
-// call each other could create nodes without end.
+// Counts one more node that the import has made and fails at the limit. Functions in a model file
+// can call each other, so that even a small file could otherwise make an endless number of nodes.
 static void count_node(struct inf_builder *b)
 {
     if (b->node_total == NULL || ++*b->node_total <= INF_LIMIT_GRAPH_NODES)
@@ -63,6 +63,8 @@ void inf_build_emit(struct inf_builder *b, const struct inf_build_node *node, ui
     uint32_t index = 0;
     for (uint32_t i = 0; i < node->output_count; i++)
         out_values[i] = INF_VALUE_NONE;
+    if (inf_build_ok(b) && inf_is_cancelled(b->cancelled))
+        inf_build_fail(b, INF_CANCELLED, "cancelled while the model was read");
     if (inf_build_ok(b))
         count_node(b);
     if (!inf_build_ok(b))

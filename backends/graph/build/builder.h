@@ -14,6 +14,7 @@
 #ifndef INF_BACKENDS_GRAPH_BUILD_BUILDER_H
 #define INF_BACKENDS_GRAPH_BUILD_BUILDER_H
 
+#include "backends/base/cancel.h"
 #include "backends/graph/build/fold.h"
 #include "backends/graph/graph.h"
 
@@ -23,11 +24,12 @@ struct inf_builder {
     const char *noun;        // what error texts call the thing that is lowered: "node" or "layer"
     // name of the operator in the model file; all added nodes and constants get this name
     const char *name;
-    const char *source;    // type of the operator in the model file
-    struct inf_fold *fold; // NULL: nodes with constant inputs are not folded
-    uint64_t *node_total;  // counts the nodes that the import has made; NULL: no limit
-    enum inf_code code;    // the first failure, or INF_OK
-    struct inf_error *err; // text of the first failure; may be NULL
+    const char *source;           // type of the operator in the model file
+    struct inf_fold *fold;        // NULL: nodes with constant inputs are not folded
+    const atomic_bool *cancelled; // checked before each node; NULL: the import is not cancellable
+    uint64_t *node_total;         // counts the nodes that the import has made; NULL: no limit
+    enum inf_code code;           // the first failure, or INF_OK
+    struct inf_error *err;        // text of the first failure; may be NULL
 };
 
 // Latches a failure, unless an earlier failure is latched. The text becomes "node 'NAME' (SOURCE):
@@ -44,7 +46,7 @@ static inline bool inf_build_ok(const struct inf_builder *b)
     return b->code == INF_OK;
 }
 
-// --- nodes ---
+// --- adding nodes to the graph ---
 
 // Describes a node before the node is added to the graph by inf_build_emit().
 struct inf_build_node {
@@ -72,7 +74,7 @@ void inf_build_emit(struct inf_builder *b, const struct inf_build_node *node, ui
 // Calls inf_build_emit() for a node with one output, and returns that output.
 uint32_t inf_build_value(struct inf_builder *b, const struct inf_build_node *node);
 
-// --- constants ---
+// --- adding constants to the graph ---
 
 // The largest constant that a builder makes; larger ones fail with INF_EXHAUSTED.
 #define INF_BUILD_CONST_BYTES_MAX ((size_t)64 << 20)
@@ -90,9 +92,9 @@ uint32_t inf_build_floats(struct inf_builder *b, const float *values, uint32_t c
 // Adds the constant 0, 1, ... count-1 of shape [count].
 uint32_t inf_build_iota(struct inf_builder *b, enum inf_dtype dtype, int64_t count);
 
-// --- queries ---
+// --- reading properties of the values that were added to the graph ---
 
-// The integers that inf_build_const_ints() read from a constant.
+// The largest number of integers that inf_build_const_ints() reads from one constant.
 #define INF_BUILD_INTS_MAX 64
 struct inf_build_ints {
     uint32_t count;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that add several nodes: matrix products of vectors, flattening to matrices, sizes of
-// dimensions as values, and conversion between channels-first (NCHW) and channels-last (NHWC)
-// layout.
+// dimensions as values, conversion between channels-first (NCHW) and channels-last (NHWC) layout,
+// and the part of its input that a transposed convolution of TensorFlow.js reads.
 #include "backends/graph/build/operators.h"
+
+#include "backends/graph/shape/infer.h"
+#include "backends/graph/shape/rules.h"
 
 uint32_t inf_build_dim_value(struct inf_builder *b, uint32_t x, int32_t axis)
 {
@@ -71,10 +74,31 @@ uint32_t inf_build_flatten(struct inf_builder *b, uint32_t x, int32_t axis)
             *product >= INF_LIMIT_DIM)
             *product = -1;
     }
-    // If one of the two sizes is known, the reshape gets -1 for the other size and computes it
-    // itself. This is impossible if the known size is 0.
+    // A reshape accepts -1 for one dimension and computes that dimension from the number of
+    // elements. So it is enough that one of the two sizes is known, unless the known size is 0.
     if (first > 0 || second > 0)
         return inf_build_reshape(b, x, (int64_t[]){first, second}, 2);
     const uint32_t parts[] = {multiply_dims(b, x, 0, axis), multiply_dims(b, x, axis, rank)};
     return inf_build_reshape_to(b, x, inf_build_concat(b, parts, 2, 0));
+}
+
+uint32_t inf_build_crop_gradient(struct inf_builder *b, const struct inf_build_node *node)
+{
+    uint32_t x = node->inputs[0], size = node->inputs[2];
+    if (!inf_build_ok(b) || inf_build_shape_of(b, x)->rank != 4 ||
+        inf_build_shape_of(b, node->inputs[1])->rank != 4 || !inf_build_is_const(b, size))
+        return x;
+    const struct inf_node described = {.op = node->op, .attrs = node->attrs};
+    const struct inf_window_attrs attrs = inf_node_window_attrs(&described);
+    const struct inf_build_ints sizes = inf_build_const_ints(b, size, "the output shape");
+    for (int32_t axis = 0; sizes.count == 4 && axis < 2; axis++) {
+        int64_t kernel = inf_build_dim(b, node->inputs[1], axis);
+        int64_t has = inf_build_dim(b, x, 1 + axis);
+        struct inf_window window;
+        if (sizes.values[1 + axis] >= 0 &&
+            inf_window_resolve(&attrs, axis, sizes.values[1 + axis], kernel, &window) &&
+            has > window.output)
+            x = inf_build_slice(b, x, 1 + axis, 0, window.output, 1);
+    }
+    return x;
 }

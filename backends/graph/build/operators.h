@@ -6,7 +6,7 @@
 
 #include "backends/graph/build/builder.h"
 
-// --- element by element (math.c) ---
+// --- arithmetic on each element: math.c ---
 
 // Adds kind(x).
 uint32_t inf_build_unary(struct inf_builder *b, enum inf_unary_kind kind, uint32_t x);
@@ -25,7 +25,7 @@ uint32_t inf_build_cast(struct inf_builder *b, uint32_t x, enum inf_dtype dtype)
 // Adds a node that clamps x to min..max.
 uint32_t inf_build_clip(struct inf_builder *b, uint32_t x, double min, double max);
 
-// --- reductions (math.c) ---
+// --- reductions over axes: math.c ---
 
 // Adds the reduction of x over `axes`, which must not be negative; returns x if the list is empty.
 uint32_t inf_build_reduce(struct inf_builder *b, enum inf_reduce_kind kind, uint32_t x,
@@ -33,12 +33,12 @@ uint32_t inf_build_reduce(struct inf_builder *b, enum inf_reduce_kind kind, uint
 // Adds softmax along an axis, or its logarithm.
 uint32_t inf_build_softmax(struct inf_builder *b, uint32_t x, int32_t axis, bool log);
 
-// --- moving elements (move.c) ---
+// --- operators that move elements or change shapes: move.c ---
 
 // Adds x with its axes permuted: axis i of the result is axis perm[i] of x. Returns x if the
 // permutation is the identity.
 uint32_t inf_build_transpose(struct inf_builder *b, uint32_t x, const int64_t *perm, int32_t count);
-// Adds x in a constant shape; one dimension may be -1.
+// Adds a reshape of x to a constant shape. One dimension may be -1; it is computed from the others.
 uint32_t inf_build_reshape(struct inf_builder *b, uint32_t x, const int64_t *dims, int32_t count);
 // Adds x reshaped to the shape that is given by the i32 value `shape`.
 uint32_t inf_build_reshape_to(struct inf_builder *b, uint32_t x, uint32_t shape);
@@ -80,6 +80,10 @@ uint32_t inf_build_channels_last(struct inf_builder *b, uint32_t x);
 uint32_t inf_build_channels_first(struct inf_builder *b, uint32_t x);
 // Adds x reshaped to a matrix: axes before `axis` become rows, the other axes become columns.
 uint32_t inf_build_flatten(struct inf_builder *b, uint32_t x, int32_t axis);
+// Returns the input of a described conv2d_transpose, cut to the rows and columns that a convolution
+// of the node's output would give. TensorFlow.js ignores further rows and columns; the node refuses
+// them. Returns the input as it is if its shape or the output's is not known.
+uint32_t inf_build_crop_gradient(struct inf_builder *b, const struct inf_build_node *node);
 
 // Adds x + y.
 static inline uint32_t inf_build_add(struct inf_builder *b, uint32_t x, uint32_t y)

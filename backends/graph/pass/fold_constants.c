@@ -5,31 +5,46 @@
 // by which exporters compute shapes.
 //
 // Hazard: a node of a few bytes in a hostile file can ask for a large tensor or for a long loop.
-// Therefore three limits hold. A single fold stays below FOLD_BYTES_MAX. All folds together may add
+// Therefore three limits hold. A single fold stays below FOLD_BYTES_MAX, or makes at most
+// FOLD_GROWTH_MAX times the bytes of its inputs. All folds together may add
 // at most fold_budget_bytes to the graph; this budget grows with the constants that the file itself
 // has. All folds together may cost at most fold_budget_work, by an estimate that is made before
 // each fold. A node beyond the limits stays in the graph and is computed in each run. A node whose
 // evaluation fails also stays in the graph, so that the run reports the error.
 #include <stdlib.h>
 
+#include "backends/base/cancel.h"
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
-// Limit of the bytes of one fold, so that a small file cannot make a large graph.
-#define FOLD_BYTES_MAX ((size_t)64 << 20)
+// Limit of the bytes of one fold, so that a small file cannot make a large graph. It does not hold
+// for a fold that makes at most FOLD_GROWTH_MAX times the bytes of its inputs: the file must hold
+// these. Weights of 8 bits that are dequantised to floats grow by this factor.
+#define FOLD_BYTES_MAX  ((size_t)64 << 20)
+#define FOLD_GROWTH_MAX 4u
 
 static bool has_const_inputs(const struct inf_graph *graph, const struct inf_node *node)
 {
     if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
-        return false; // these operators have no kernel
+        return false; // branches and loops have no kernel that could compute them at load
     if (node->op == INF_OP_RANDOM && node->attrs.random.seed == 0)
-        return false; // the result differs in every run
+        return false; // seed 0 asks for different random numbers in every run
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != INF_VALUE_NONE && !inf_graph_is_const(graph, node->inputs[i]))
             return false;
     return true;
+}
+
+// Returns the bytes of the node's inputs, which are constants.
+static size_t count_input_bytes(const struct inf_graph *graph, const struct inf_node *node)
+{
+    size_t total_bytes = 0;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != INF_VALUE_NONE && graph->values[node->inputs[i]].data != NULL)
+            total_bytes += graph->values[node->inputs[i]].data->size_bytes;
+    return total_bytes;
 }
 
 // Returns whether the outputs have known sizes within the limits. Stores the sum of their sizes in
@@ -45,7 +60,9 @@ static bool outputs_fit(const struct inf_rewrite *rewrite, const struct inf_node
             !inf_size_add(*total_bytes, size_bytes, total_bytes))
             return false;
     }
-    return *total_bytes < FOLD_BYTES_MAX && *total_bytes <= *rewrite->fold_budget_bytes;
+    bool small = *total_bytes < FOLD_BYTES_MAX ||
+                 *total_bytes / FOLD_GROWTH_MAX <= count_input_bytes(rewrite->graph, node);
+    return small && *total_bytes <= *rewrite->fold_budget_bytes;
 }
 
 // Subtracts the node's estimated work from the work that folding may still do. Returns false if
@@ -167,6 +184,9 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
             continue;
         if (!known || !afford_work(rewrite, node) || !measure_outputs(rewrite, i))
             continue;
+        if (inf_is_cancelled(rewrite->cancelled))
+            return inf_fail(rewrite->err, INF_CANCELLED, "cancelled before node '%s' was folded",
+                            node->name);
         if (outputs_fit(rewrite, node, &total_bytes))
             INF_TRY(fold_node(rewrite, i, total_bytes));
         // the node was not folded, so replace the measured shapes by the inferred ones

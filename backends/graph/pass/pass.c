@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "backends/base/cancel.h"
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 #include "backends/graph/print.h"
@@ -13,14 +14,17 @@
 #include "backends/graph/shape/verify.h"
 
 #define ROUNDS_MAX 8
-// Up to this round, dequantised 8-bit constants are not folded to floats. They stay bytes, so that
-// one round can move transposes away and the next can match quantised operators.
+// In the first ROUNDS_BYTES rounds, constants that are dequantised from 8 bits are not folded to
+// floats. They stay bytes, so that one round can move transposes away and the next can replace
+// float operators by operators on bytes.
 #define ROUNDS_BYTES 3
-// Bytes that folding may add beyond twice the constants of the model. The limit is enough for real
-// models, whose weights are transposed or dequantised once, and too small for a hostile file.
+// Bytes that folding may add: FOLD_EXTRA_BYTES, plus FOLD_GROWTH times the constants of the model.
+// The limit is enough for real models, whose weights are transposed, widened or dequantised from 8
+// bits once, and too small for a hostile file.
 #define FOLD_EXTRA_BYTES ((size_t)64 << 20)
-// Work that folding may do, in units of inf_node_work(), beyond a few reads of every byte of the
-// constants. FOLD_EXTRA_WORK is about half a second of the reference kernels.
+#define FOLD_GROWTH      4u
+// Limit of the work of all folds, in units of inf_node_work(): FOLD_EXTRA_WORK, which is about half
+// a second of the reference kernels, plus FOLD_WORK_EACH_BYTE for each byte of the constants.
 #define FOLD_EXTRA_WORK     ((uint64_t)1 << 26)
 #define FOLD_WORK_EACH_BYTE 4u
 
@@ -32,6 +36,7 @@ static const struct {
     bool is_whole;
 } passes[INF_PASS_COUNT] = {
     [INF_PASS_INLINE] = {"inline", inf_pass_inline, .is_whole = true},
+    [INF_PASS_WIDEN] = {"widen", inf_pass_widen},
     [INF_PASS_DROP_IDENTITIES] = {"drop_identities", inf_pass_drop_identities},
     [INF_PASS_FOLD_CONSTANTS] = {"fold_constants", inf_pass_fold_constants},
     [INF_PASS_LAYOUT] = {"layout", inf_pass_layout},
@@ -40,6 +45,7 @@ static const struct {
     [INF_PASS_FUSE_BIAS] = {"fuse_bias", inf_pass_fuse_bias},
     [INF_PASS_FUSE_ACTIVATION] = {"fuse_activation", inf_pass_fuse_activation},
     [INF_PASS_FUSE_PAD] = {"fuse_pad", inf_pass_fuse_pad},
+    [INF_PASS_FUSE_TRANSPOSE] = {"fuse_transpose", inf_pass_fuse_transpose},
     [INF_PASS_DROP_DEAD] = {"drop_dead", inf_pass_drop_dead},
 };
 
@@ -56,7 +62,7 @@ enum inf_pass inf_pass_parse(const char *name)
     return INF_PASS_COUNT;
 }
 
-// Runs one pass, and restores shapes and invariants before it returns.
+// Runs one pass. If it changed the graph, infers the shapes again and verifies the graph.
 static enum inf_code run_pass(struct inf_rewrite *rewrite, enum inf_pass pass, bool *changed)
 {
     rewrite->changed = false;
@@ -82,6 +88,9 @@ static enum inf_code run_round(struct inf_rewrite *rewrite, const struct inf_pas
     for (int pass = 0; pass < INF_PASS_COUNT; pass++) {
         if (options->disabled & 1u << pass)
             continue;
+        if (inf_is_cancelled(options->cancelled))
+            return inf_fail(rewrite->err, INF_CANCELLED, "cancelled before pass %s",
+                            passes[pass].name);
         INF_TRY(run_pass(rewrite, (enum inf_pass)pass, changed));
         if (options->dump == NULL)
             continue;
@@ -149,11 +158,12 @@ enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_opti
 {
     INF_TRY(inf_shape_infer(graph, err));
     INF_TRY(inf_graph_verify(graph, err));
-    uint64_t const_bytes = INF_MIN(inf_graph_cost(graph).const_bytes, SIZE_MAX / 4);
-    size_t fold_budget_bytes = FOLD_EXTRA_BYTES + 2 * (size_t)const_bytes;
+    uint64_t const_bytes = INF_MIN(inf_graph_cost(graph).const_bytes, SIZE_MAX / 8);
+    size_t fold_budget_bytes = FOLD_EXTRA_BYTES + FOLD_GROWTH * (size_t)const_bytes;
     uint64_t fold_budget_work = FOLD_EXTRA_WORK + FOLD_WORK_EACH_BYTE * const_bytes;
     struct inf_rewrite rewrite = {.graph = graph,
                                   .evaluator = options->evaluator,
+                                  .cancelled = options->cancelled,
                                   .fold_budget_bytes = &fold_budget_bytes,
                                   .fold_budget_work = &fold_budget_work,
                                   .err = err};

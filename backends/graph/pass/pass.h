@@ -4,6 +4,7 @@
 #ifndef INF_BACKENDS_GRAPH_PASS_PASS_H
 #define INF_BACKENDS_GRAPH_PASS_PASS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -11,7 +12,9 @@
 
 // The passes, in the order in which they run. inf_pass_name() uses the same order.
 enum inf_pass {
-    INF_PASS_INLINE,          // branches with a constant condition and short loops become nodes
+    INF_PASS_INLINE, // branches with a constant condition and short loops become nodes
+    // Operators on 16-bit floats compute in FP32; their results are not rounded to 16 bits.
+    INF_PASS_WIDEN,
     INF_PASS_DROP_IDENTITIES, // identity nodes, and reshapes and casts that change nothing
     INF_PASS_FOLD_CONSTANTS,  // nodes whose inputs are constants become constants
     INF_PASS_LAYOUT,          // transposes move towards the outputs and cancel with their inverses
@@ -27,7 +30,10 @@ enum inf_pass {
     INF_PASS_FUSE_ACTIVATION,
     // constant zero padding before a convolution becomes the convolution's padding
     INF_PASS_FUSE_PAD,
-    INF_PASS_DROP_DEAD, // nodes and values that are not used
+    // a matmul reads its second operand transposed: a constant that could not be folded, or any
+    // value if few rows are multiplied with it
+    INF_PASS_FUSE_TRANSPOSE,
+    INF_PASS_DROP_DEAD, // removes nodes and values that are not used
     INF_PASS_COUNT
 };
 
@@ -50,11 +56,16 @@ struct inf_pass_options {
     uint32_t disabled;
     const struct inf_evaluator *evaluator; // NULL disables folding
     FILE *dump; // file that receives the graph after each pass; NULL for none
+    // Checked before each pass and each node that is folded; NULL: not cancellable.
+    const atomic_bool *cancelled;
 };
 
 // Runs shape inference, then every enabled pass until nothing changes (at most 8 rounds). Verifies
-// the graph after each pass. Only values below 64 MiB are folded, so that a small file cannot make
-// a large graph.
+// the graph after each pass. Only values below 64 MiB, or of at most four times the bytes of the
+// constants that they are computed from, are folded, so that a small file cannot make a large
+// graph.
+//
+// INF_CANCELLED  *options->cancelled became true.
 //
 // After a failure the graph is unusable, and the caller can only destroy it.
 enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_options *options,

@@ -9,6 +9,9 @@
 // inf_rewrite_begin() and inf_rewrite_end().
 enum inf_code inf_pass_inline(struct inf_rewrite *rewrite) INF_NODISCARD;
 
+// Runs INF_PASS_WIDEN, which lets operators on 16-bit floats compute in fp32.
+enum inf_code inf_pass_widen(struct inf_rewrite *rewrite) INF_NODISCARD;
+
 // Runs INF_PASS_DROP_IDENTITIES. This pass and the passes below must be called between
 // inf_rewrite_begin() and inf_rewrite_end().
 enum inf_code inf_pass_drop_identities(struct inf_rewrite *rewrite) INF_NODISCARD;
@@ -33,6 +36,9 @@ enum inf_code inf_pass_fuse_activation(struct inf_rewrite *rewrite) INF_NODISCAR
 
 // Runs INF_PASS_FUSE_PAD, which fuses zero padding into convolutions.
 enum inf_code inf_pass_fuse_pad(struct inf_rewrite *rewrite) INF_NODISCARD;
+
+// Runs INF_PASS_FUSE_TRANSPOSE, which lets products read transposed constants.
+enum inf_code inf_pass_fuse_transpose(struct inf_rewrite *rewrite) INF_NODISCARD;
 
 // Runs INF_PASS_DROP_DEAD, which removes unused nodes and values.
 enum inf_code inf_pass_drop_dead(struct inf_rewrite *rewrite) INF_NODISCARD;

@@ -10,17 +10,19 @@
 struct inf_rewrite {
     struct inf_graph *graph;
     const struct inf_evaluator *evaluator; // NULL disables folding
+    const atomic_bool *cancelled;          // checked before each node that is folded; may be NULL
     size_t *fold_budget_bytes;             // bytes that folding may still add to the graph
     uint64_t *fold_budget_work;            // work that folding may still do, by inf_node_work()
     uint32_t *uses; // number of uses of each value, as input of a node or as output of the graph
     uint32_t uses_capacity;
-    bool *removed;   // indexed by node
-    bool changed;    // the pass changed the graph
+    bool *removed;   // removed[n]: node n is marked as removed
+    bool changed;    // true: the pass changed the graph
     bool keep_bytes; // dequantize of 8-bit constants is not folded: another pass may use the bytes
     struct inf_error *err;
 };
 
-// Starts a rewrite of rewrite->graph. The caller has set graph, evaluator, budgets and err.
+// Starts a rewrite of rewrite->graph. The caller has set graph, evaluator, cancelled, budgets and
+// err.
 enum inf_code inf_rewrite_begin(struct inf_rewrite *rewrite) INF_NODISCARD;
 
 // Takes the removed nodes and the unused subgraphs out of the graph. Node indices change.

@@ -27,8 +27,8 @@ enum inf_code inf_graph_bind_shapes(struct inf_graph *graph, const struct inf_sh
 
 // A sliding window along one axis, with `padding` resolved to numbers.
 struct inf_window {
-    int64_t input, output; // sizes of the axis
-    int32_t kernel;        // taps
+    int64_t input, output; // size of the axis over which the window slides; number of windows
+    int32_t kernel;        // number of taps
     int32_t stride, dilation;
     int32_t pad_before, pad_after;
 };
@@ -56,5 +56,18 @@ struct inf_slice_plan {
 // Resolves a slice node. Returns false if its operands are not constant or its shape is unknown.
 bool inf_node_slice_plan(const struct inf_graph *graph, const struct inf_node *node,
                          struct inf_slice_plan *plan) INF_NODISCARD;
+
+// The factors of a sum of bytes in integers: y = (a * a_factor + b * b_factor) / 2^shift, where a
+// and b are bytes minus their zero points.
+struct inf_qsum_factors {
+    int32_t a, b;
+    int32_t shift; // 1 or more
+};
+
+// Computes the factors for the scales of a, b and y. The larger of |a| and |b| has 21 bits, as in
+// XNNPACK, so that no sum of two products exceeds 32 bits. b_scale is negative for a difference.
+// Returns false if a scale is more than 2^8 or less than 2^-10 times that of y.
+bool inf_qsum_factors(float a_scale, float b_scale, float y_scale,
+                      struct inf_qsum_factors *factors) INF_NODISCARD;
 
 #endif

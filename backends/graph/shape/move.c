@@ -37,8 +37,10 @@ enum inf_code inf_infer_reshape(struct inf_infer *infer)
     struct inf_shape shape;
     bool known;
     INF_TRY(inf_infer_listed(infer, 1, -1, &shape, &known));
-    if (!known)
+    if (!known) {
+        inf_infer_partial(infer, 1, &shape);
         return inf_infer_output(infer, 0, &shape);
+    }
     int32_t hole = -1;
     for (int32_t i = 0; i < shape.rank; i++) {
         if (shape.dims[i] != -1)
@@ -91,7 +93,8 @@ enum inf_code inf_infer_squeeze(struct inf_infer *infer)
         if (named && x->dims[i] != 1 && x->dims[i] != INF_DIM_UNKNOWN)
             return inf_shape_fault(infer, "axis %d has size %lld, wanted 1", i,
                                    (long long)x->dims[i]);
-        // Without a list of axes, an axis of unknown size may be dropped or kept.
+        // A squeeze without a list of axes drops the axes of size 1. Whether an axis of unknown
+        // size is dropped is not known, so the rank of y is not known either.
         if (axes->count == 0 && x->dims[i] == INF_DIM_UNKNOWN)
             return INF_OK;
         if (axes->count == 0 ? x->dims[i] != 1 : !named)

@@ -180,6 +180,8 @@ enum inf_code inf_infer_conv_nd_transpose(struct inf_infer *infer)
     INF_TRY(inf_infer_listed(infer, 2, 0, &y, &known));
     if (axes < 0 || y.rank < 0)
         return INF_OK;
+    if (!known)
+        inf_infer_partial(infer, 2, &y);
     if (y.rank != x->rank)
         return inf_shape_fault(infer, "the output shape has %d elements, wanted %d", y.rank,
                                x->rank);

@@ -105,7 +105,14 @@ static enum inf_code take_output_shape(struct inf_infer *infer, struct inf_shape
     if (size.count != INF_DIM_UNKNOWN && size.count != 4)
         return inf_shape_fault(infer, "the output shape has %lld elements, wanted 4",
                                (long long)size.count);
-    for (int32_t i = 0; size.known && i < 4; i++) {
+    if (!size.known) {
+        struct inf_shape listed = INF_SHAPE(-1, -1, -1, -1);
+        inf_infer_partial(infer, 2, &listed);
+        for (int32_t i = 1; i < 3; i++)
+            y->dims[i] = listed.dims[i];
+        return INF_OK;
+    }
+    for (int32_t i = 0; i < 4; i++) {
         // -1 means that the size is computed. Only batch and channels may be -1.
         bool computed = size.values[i] == -1 && (i == 0 || i == 3);
         if (size.values[i] < 0 && !computed)

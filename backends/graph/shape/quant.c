@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes of operators on quantised numbers.
+#include <math.h>
+
 #include "backends/graph/shape/rules.h"
 
-// Checks that input `index`, if present, has one element, or one for each of `channels` if allowed.
+// Limits of inf_qsum_factors(): the bits of the larger factor, and the ratios of scales.
+#define FACTOR_BITS 21
+#define RATIO_MIN   0x1p-10f
+#define RATIO_MAX   0x1p8f
+
+// Checks that input `index`, if present, has one element or, if `per_channel` is true, one for each
+// of `channels`.
 static enum inf_code check_parameter(struct inf_infer *infer, uint32_t index, bool per_channel,
                                      int64_t channels)
 {
@@ -22,7 +30,7 @@ static enum inf_code check_parameter(struct inf_infer *infer, uint32_t index, bo
                            inf_shape_print(shape, text));
 }
 
-// Checks inputs 2 to 6 of a product.
+// Checks inputs 2 to 6 of qconv2d or qmatmul: the bias, and the scales and zero points.
 static enum inf_code check_parameters(struct inf_infer *infer, int64_t channels)
 {
     int64_t merged;
@@ -71,6 +79,19 @@ enum inf_code inf_infer_qmatmul(struct inf_infer *infer)
     INF_TRY(check_parameters(infer, b->rank < 0 ? INF_DIM_UNKNOWN
                                                 : b->dims[b->rank - (transpose_b ? 2 : 1)]));
     return y.rank < 0 ? INF_OK : inf_infer_output(infer, 0, &y);
+}
+
+bool inf_qsum_factors(float a_scale, float b_scale, float y_scale, struct inf_qsum_factors *factors)
+{
+    float a = a_scale / y_scale, b = b_scale / y_scale, larger = fmaxf(fabsf(a), fabsf(b));
+    int exponent;
+    if (!isfinite(a) || !isfinite(b) || !(larger >= RATIO_MIN && larger < RATIO_MAX))
+        return false;
+    (void)frexpf(larger, &exponent); // larger = m * 2^exponent, m from 0.5 to 1
+    factors->shift = FACTOR_BITS - exponent;
+    factors->a = (int32_t)lrintf(ldexpf(a, factors->shift));
+    factors->b = (int32_t)lrintf(ldexpf(b, factors->shift));
+    return true;
 }
 
 enum inf_code inf_infer_qbinary(struct inf_infer *infer)

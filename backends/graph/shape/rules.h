@@ -18,7 +18,7 @@ struct inf_infer {
     struct inf_error *err;
 };
 
-// Fails because shapes do not fit. The caller prefixes the text with the node's name.
+// Fails because the shapes of a node do not fit. The caller prefixes the text with the node's name.
 #define inf_shape_fault(infer, ...)                                                                \
     inf_fail_reason((infer)->err, INF_INVALID, INF_REASON_SHAPE_MISMATCH, __VA_ARGS__)
 
@@ -91,6 +91,11 @@ enum inf_code inf_infer_integer(struct inf_infer *infer, uint32_t index, int64_t
 enum inf_code inf_infer_listed(struct inf_infer *infer, uint32_t index, int64_t least,
                                struct inf_shape *shape, bool *known) INF_NODISCARD;
 
+// Sets the dimensions of *shape whose elements in the list at input `index` are known, although the
+// list is not a constant yet. An example is a concatenation of constants and of sizes that are
+// known only at run time. The other dimensions of *shape, and its rank, keep their values.
+void inf_infer_partial(const struct inf_infer *infer, uint32_t index, struct inf_shape *shape);
+
 // Sets *shape to the shape of input `index`, which must have rank 4. If the rank is unknown, all
 // dimensions are unknown.
 enum inf_code inf_infer_image(struct inf_infer *infer, uint32_t index,
@@ -114,7 +119,7 @@ bool inf_dim_product(int64_t a, int64_t b, int64_t *product) INF_NODISCARD;
 // A window's attributes, before `padding` is resolved.
 struct inf_window_attrs {
     enum inf_padding padding;
-    int32_t stride[2], dilation[2]; // height, width
+    int32_t stride[2], dilation[2]; // for height and width
     int32_t pad_before[2], pad_after[2];
 };
 

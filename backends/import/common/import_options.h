@@ -3,6 +3,7 @@
 #ifndef INF_BACKENDS_IMPORT_COMMON_IMPORT_OPTIONS_H
 #define INF_BACKENDS_IMPORT_COMMON_IMPORT_OPTIONS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -22,11 +23,15 @@ struct inf_import_options {
     // Computes constants while the file is read: axes, shapes and conditions that are results of
     // other nodes. If NULL, models that need this are refused.
     const struct inf_evaluator *evaluator;
-    const struct inf_bound_input *bound; // ONNX only
+    const struct inf_bound_input *bound; // inputs to replace by constants; ONNX only
     uint32_t bound_count;
     // If a model is refused for unsupported operators, receives all of them, one per line, at most
     // INF_LIMIT_REPORTED_OPERATORS. The error text may be too short for all. NULL: no report.
     FILE *report;
+    // The key of the signature (entry point) whose subgraph becomes the graph. NULL or "": the
+    // first subgraph. TFLite only.
+    const char *signature;
+    const atomic_bool *cancelled; // checked between nodes; NULL: the import cannot be cancelled
 };
 
 #endif

@@ -55,6 +55,9 @@ enum inf_code inf_missing_check(struct inf_missing *missing, const char *what,
     if (missing->left_out > 0)
         snprintf(missing->text + missing->used, INF_MISSING_TEXT_SIZE - missing->used,
                  "%sand %zu more", missing->separator, missing->left_out);
+    if (missing->hint != NULL)
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                               "%s not supported: %s (%s)", what, missing->text, missing->hint);
     return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR, "%s not supported: %s", what,
                            missing->text);
 }

@@ -17,6 +17,7 @@
 struct inf_missing {
     const char *separator; // between items
     FILE *report;          // receives every item, at most INF_LIMIT_REPORTED_OPERATORS; may be NULL
+    const char *hint;      // borrowed advice that the error text ends with; NULL: none
     char text[INF_MISSING_TEXT_SIZE];
     size_t used, left_out; // bytes of the text in use, and number of omitted items
     uint32_t count;
@@ -30,8 +31,8 @@ void inf_missing_add(struct inf_missing *missing, const char *item);
 void inf_missing_add_names(struct inf_missing *missing, const char **names, size_t count,
                            const char *unit);
 
-// Returns INF_OK if no item was added. Otherwise fails with the text "WHAT not supported: " and the
-// items.
+// Returns INF_OK if no item was added. Otherwise fails with the text "WHAT not supported: ITEMS
+// (HINT)"; without a hint the parentheses are absent.
 //
 // INF_UNSUPPORTED  (OPERATOR)
 enum inf_code inf_missing_check(struct inf_missing *missing, const char *what,

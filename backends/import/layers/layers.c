@@ -13,9 +13,9 @@
 #include "backends/import/layers/class_table.h"
 #include "proto/core/limits.h"
 
-// --- classes ---
+// --- refusing unsupported classes of layers ---
 
-// The unsupported classes of layers.
+// The unsupported classes of layers that the model uses, for the error text.
 struct classes {
     const char **names;
     size_t count;
@@ -47,7 +47,7 @@ static enum inf_code check_classes(struct inf_layers_document *document, FILE *r
     return inf_missing_check(&missing, "layers", err);
 }
 
-// --- the model ---
+// --- lowering the inputs, layers and outputs of the model ---
 
 static enum inf_code find_input_shape(const struct inf_layers_model *model,
                                       const struct inf_layers_layer *layer, struct inf_json *out,
@@ -78,7 +78,8 @@ static enum inf_code read_input_type(const struct inf_layers_layer *layer, enum 
     struct inf_json json;
     *out = INF_DTYPE_F32;
     INF_TRY(inf_layers_find(&layer->config, "dtype", &json, err));
-    // Keras 3 may have a dtype policy (an object) here.
+    // Skip the member if it is not a string, because Keras 3 may write a dtype policy (an object)
+    // here.
     if (inf_json_is_string(&json))
         INF_TRY(inf_layers_choice(&layer->config, "dtype", types, &index, err));
     if (index >= 3)
@@ -157,28 +158,30 @@ static enum inf_code lower_model(struct inf_layers_context *context, struct inf_
 
 static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *root,
                                 const struct inf_shard_place *place, struct inf_tally *tally,
-                                FILE *report, struct inf_error *err)
+                                const struct inf_import_options *options, struct inf_error *err)
 {
     INF_CLEANUP(inf_layers_document_destroy) struct inf_layers_document *document = NULL;
     INF_CLEANUP(inf_weights_destroy) struct inf_weights *weights = NULL;
     struct inf_json manifest;
     INF_TRY(inf_layers_document_create(&document, root, inf_layers_class_find, err));
-    INF_TRY(check_classes(document, report, err));
+    INF_TRY(check_classes(document, options->report, err));
     INF_TRY(inf_json_find(root, "weightsManifest", &manifest, err));
     INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));
-    struct inf_layers_context context = {
-        .graph = graph, .arena = &document->arena, .steps_left = INF_LAYERS_STEPS_MAX};
+    struct inf_layers_context context = {.graph = graph,
+                                         .arena = &document->arena,
+                                         .steps_left = INF_LAYERS_STEPS_MAX,
+                                         .cancelled = options->cancelled};
     INF_TRY(inf_layers_weights_create(&context.weights, weights, context.arena, err));
     return lower_model(&context, document->model, err);
 }
 
 enum inf_code inf_layers_import(struct inf_graph **out_graph, const struct inf_json *document,
                                 const struct inf_shard_place *place, struct inf_tally *tally,
-                                FILE *report, struct inf_error *err)
+                                const struct inf_import_options *options, struct inf_error *err)
 {
     struct inf_graph *graph = NULL;
     INF_TRY(inf_graph_create(&graph, err));
-    enum inf_code code = read_model(graph, document, place, tally, report, err);
+    enum inf_code code = read_model(graph, document, place, tally, options, err);
     if (code == INF_OK)
         *out_graph = graph;
     else

@@ -4,9 +4,8 @@
 #ifndef INF_BACKENDS_IMPORT_LAYERS_LAYERS_H
 #define INF_BACKENDS_IMPORT_LAYERS_LAYERS_H
 
-#include <stdio.h>
-
 #include "backends/graph/graph.h"
+#include "backends/import/common/import_options.h"
 #include "backends/import/common/json.h"
 #include "backends/import/common/shards.h"
 
@@ -18,6 +17,7 @@
 // Blocks (reads the shards).
 enum inf_code inf_layers_import(struct inf_graph **out_graph, const struct inf_json *document,
                                 const struct inf_shard_place *place, struct inf_tally *tally,
-                                FILE *report, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+                                const struct inf_import_options *options,
+                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

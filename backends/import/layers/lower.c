@@ -14,6 +14,7 @@ struct inf_builder inf_layers_builder(const struct inf_layers_scope *scope, stru
                                 .noun = "layer",
                                 .name = scope->layer->name,
                                 .source = scope->layer->class_name,
+                                .cancelled = scope->context->cancelled,
                                 .err = err};
 }
 
@@ -116,7 +117,7 @@ enum inf_code inf_layers_add_floats(struct inf_layers_scope *scope, const float 
     return b.code;
 }
 
-// --- channels first or last ---
+// --- transposing between channels first and channels last ---
 
 enum inf_code inf_layers_channels_first(const struct inf_layers_scope *scope, bool *out,
                                         struct inf_error *err)

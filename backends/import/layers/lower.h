@@ -12,21 +12,22 @@
 // A tensor between layers. Its mask, bool [batch, time], is true for valid time steps.
 struct inf_layers_tensor {
     uint32_t value;
-    uint32_t mask;        // INF_VALUE_NONE: all time steps are valid
-    const char *argument; // keyword under which the call passes it; otherwise NULL
+    uint32_t mask; // INF_VALUE_NONE: all time steps are valid
+    // Keyword under which the call passes the tensor; NULL: passed by position or as "inputs".
+    const char *argument;
 };
 
 // The mask of a tensor that was computed from tensors with different masks. Only layers that need
 // the mask refuse such a tensor.
 #define INF_LAYERS_MASK_MIXED (UINT32_MAX - 1)
 
-// The outputs of a call, in the arena.
+// The output tensors of a layer call, allocated in the arena of the import.
 struct inf_layers_result {
     struct inf_layers_tensor *items;
     uint32_t count;
 };
 
-// The state of an import.
+// State of the import of one layers model.
 struct inf_layers_context {
     struct inf_graph *graph;
     struct inf_arena *arena;
@@ -34,6 +35,7 @@ struct inf_layers_context {
     // Number of calls and time steps that the import may still lower. The limit is needed because a
     // model that calls a model several times multiplies the calls at each level.
     uint32_t steps_left;
+    const atomic_bool *cancelled; // checked between nodes; NULL: not cancellable
 };
 
 #define INF_LAYERS_STEPS_MAX (1u << 16)
@@ -46,7 +48,8 @@ struct inf_layers_scope {
     const char *prefixes[4];
     const struct inf_layers_tensor *inputs;
     uint32_t input_count;
-    struct inf_json arguments; // keyword arguments, an object; no value if there are none
+    // The keyword arguments, a JSON object; its value is NULL if there are none.
+    struct inf_json arguments;
     struct inf_layers_result result;
 };
 
@@ -55,9 +58,9 @@ struct inf_layers_class {
     const char *name;
     enum inf_code (*lower)(struct inf_layers_scope *scope, struct inf_error *err);
     uint32_t inputs_min, inputs_max;
-    int32_t kind;             // parameter of the lowering function
+    int32_t kind;             // parameter of `lower`, which serves several classes
     bool keeps_mask;          // true: the output has the mask of input 0
-    const char *const *named; // keywords of inputs, terminated by NULL; NULL: there are none
+    const char *const *named; // keywords of tensors that a call may pass, ended by NULL; NULL: none
 };
 
 // Lowers a call of `scope->layer`, which is a layer or a model, and fills scope->result.
@@ -76,7 +79,7 @@ enum inf_code inf_layers_error(const struct inf_layers_layer *layer, enum inf_co
 #define inf_layers_fail(scope, err, code, ...)                                                     \
     (inf_fail((err), (code), __VA_ARGS__), inf_layers_error((scope)->layer, (code), (err)))
 
-// --- nodes ---
+// --- adding nodes to the graph ---
 
 // Returns a builder whose nodes have the name of the scope's layer. The builder keeps its first
 // failure, so test its `code` before calling anything else that may set `err`.
@@ -109,15 +112,15 @@ enum inf_code inf_layers_binary_number(struct inf_layers_scope *scope, enum inf_
 enum inf_code inf_layers_cast(struct inf_layers_scope *scope, enum inf_dtype dtype, uint32_t x,
                               uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds x with its axes permuted. `perm` has one element per axis.
+// Adds a transpose of x. `perm` has one element per axis.
 enum inf_code inf_layers_transpose(struct inf_layers_scope *scope, uint32_t x, const int64_t *perm,
                                    uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds x with an axis of size 1 inserted.
+// Adds a node that inserts an axis of size 1 into x.
 enum inf_code inf_layers_expand(struct inf_layers_scope *scope, uint32_t x, int64_t axis,
                                 uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds x without an axis of size 1.
+// Adds a node that removes an axis of size 1 from x.
 enum inf_code inf_layers_squeeze(struct inf_layers_scope *scope, uint32_t x, int64_t axis,
                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
@@ -161,7 +164,7 @@ enum inf_code inf_layers_reshape(struct inf_layers_scope *scope, uint32_t x,
                                  const struct inf_layers_dim *dims, uint32_t count,
                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// --- the call ---
+// --- reading the inputs and arguments of the call, and setting its outputs ---
 
 // Returns the shape of a value as far as it is known.
 const struct inf_shape *inf_layers_shape_of(const struct inf_layers_scope *scope, uint32_t value);
@@ -218,7 +221,7 @@ enum inf_code inf_layers_finish_masked(struct inf_layers_scope *scope, uint32_t 
 enum inf_code inf_layers_outputs(struct inf_layers_scope *scope, uint32_t count,
                                  struct inf_error *err) INF_NODISCARD;
 
-// --- activations ---
+// --- activation functions ---
 
 // An activation function that is named in a configuration.
 struct inf_layers_activation;
@@ -236,7 +239,7 @@ enum inf_code inf_layers_activation_read(const struct inf_layers_scope *scope, c
 bool inf_layers_activation_is_unary(const struct inf_layers_activation *activation,
                                     struct inf_attrs_unary *out);
 
-// Adds activation(x).
+// Adds nodes that apply the activation function to x.
 enum inf_code inf_layers_activate(struct inf_layers_scope *scope,
                                   const struct inf_layers_activation *activation, uint32_t x,
                                   uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
@@ -245,7 +248,7 @@ enum inf_code inf_layers_activate(struct inf_layers_scope *scope,
 enum inf_code inf_layers_finish_activated(struct inf_layers_scope *scope, uint32_t value,
                                           struct inf_error *err) INF_NODISCARD;
 
-// --- channels first or last ---
+// --- transposing between channels first and channels last ---
 
 // Sets *out to true if the configuration says channels_first.
 enum inf_code inf_layers_channels_first(const struct inf_layers_scope *scope, bool *out,

@@ -18,13 +18,14 @@ static struct inf_onnx_attr *find_attr(struct inf_onnx_attr *attrs, uint32_t cou
     return NULL;
 }
 
-// Finds attribute `name` of the call whose function body is `frame`. If that call is itself in a
-// function, its attribute may refer to the outer call, and so on.
+// Finds attribute `name` of the node that calls the function whose body is `frame`. If that node is
+// itself in a function, its attribute may refer to the outer call, and so on.
 static const struct inf_onnx_attr *resolve_reference(const struct inf_onnx_frame *frame,
                                                      const char *name)
 {
     for (;;) {
-        // Skip frames of branches, because a branch within a function belongs to the same call.
+        // Skip frames (sets of names) of branches, because a branch within a function belongs to
+        // the same call.
         while (frame != NULL && frame->call == NULL)
             frame = frame->outer;
         if (frame == NULL)
@@ -105,7 +106,7 @@ const char *inf_onnx_attr_text(struct inf_onnx_scope *s, const char *name, const
     return inf_build_ok(&s->b) ? text : fallback;
 }
 
-// Appends one integer to a list of limited length.
+// Appends one integer to the list that is the value of attribute `name`. Fails if the list is full.
 static void append_int(struct inf_onnx_scope *s, const char *name, struct inf_build_ints *out,
                        uint64_t value)
 {
@@ -140,6 +141,64 @@ bool inf_onnx_attr_ints(struct inf_onnx_scope *s, const char *name, struct inf_b
         }
     }
     return inf_build_ok(&s->b);
+}
+
+// Returns the number of integers of a list attribute. Stores them in `out` unless `out` is NULL.
+static uint32_t read_long_ints(const struct inf_onnx_attr *attr, int64_t *out)
+{
+    struct inf_pb_field field;
+    uint32_t count = 0;
+    bool more;
+    for (struct inf_pb pb = {attr->body};
+         inf_pb_next(&pb, &field, &more, NULL) == INF_OK && more;) {
+        uint64_t value = field.value;
+        if (field.number != 8)
+            continue;
+        bool packed = field.type == INF_PB_BYTES;
+        while (packed ? inf_pb_varint(&field.bytes, &value) : true) {
+            if (out != NULL)
+                out[count] = (int64_t)value;
+            count++;
+            if (!packed)
+                break;
+        }
+    }
+    return count;
+}
+
+uint32_t inf_onnx_attr_long_ints(struct inf_onnx_scope *s, const char *name)
+{
+    const struct inf_onnx_attr *attr = find_typed_attr(s, name, INF_ONNX_ATTR_INTS, "integers");
+    int64_t *data;
+    if (attr == NULL)
+        return INF_VALUE_NONE;
+    uint32_t count = read_long_ints(attr, NULL);
+    uint32_t value = inf_build_const(&s->b, INF_DTYPE_I64, &INF_SHAPE(count), &data);
+    if (data != NULL)
+        read_long_ints(attr, data);
+    return value;
+}
+
+uint32_t inf_onnx_attr_texts(struct inf_onnx_scope *s, const char *name, const char *const **out)
+{
+    const struct inf_onnx_attr *attr = find_typed_attr(s, name, INF_ONNX_ATTR_STRINGS, "strings");
+    struct inf_pb_field field;
+    uint32_t count = 0, at = 0;
+    bool more;
+    *out = NULL;
+    if (attr == NULL)
+        return 0;
+    for (struct inf_pb pb = {attr->body}; inf_pb_next(&pb, &field, &more, NULL) == INF_OK && more;)
+        count += field.number == 9 && field.type == INF_PB_BYTES;
+    const char **texts = inf_arena_alloc(s->import->arena, ((size_t)count + 1) * sizeof *texts);
+    if (texts == NULL)
+        inf_build_fail(&s->b, INF_EXHAUSTED, "no memory");
+    for (struct inf_pb pb = {attr->body};
+         inf_build_ok(&s->b) && inf_pb_next(&pb, &field, &more, NULL) == INF_OK && more;)
+        if (field.number == 9 && field.type == INF_PB_BYTES)
+            s->b.code = inf_onnx_text(&texts[at++], s->import->arena, field.bytes, s->b.err);
+    *out = texts;
+    return inf_build_ok(&s->b) ? count : 0;
 }
 
 uint32_t inf_onnx_attr_floats(struct inf_onnx_scope *s, const char *name)

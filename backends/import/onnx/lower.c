@@ -30,7 +30,7 @@ uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *
         inf_build_fail(&s->b, INF_INVALID, "takes '%.200s', which nothing before it makes", name);
         return INF_VALUE_NONE;
     }
-    // The depth of the recursion is the nesting of frames.
+    // The recursion is as deep as frames (sets of names) are nested.
     value = inf_onnx_lookup(s, frame->outer, name);
     if (frame->capture != NULL && inf_onnx_is_sequence(value)) {
         inf_build_fail(&s->b, INF_UNSUPPORTED, "takes the sequence '%.200s' into a branch or loop",
@@ -54,9 +54,19 @@ static void name_value(struct inf_onnx_scope *s, struct inf_onnx_frame *frame, c
         inf_build_fail(&s->b, INF_INVALID, "makes '%.200s', which is there already", name);
 }
 
+// Returns true if the node can use initialisers of less than 8 bits: its result does not depend on
+// how many bits the graph stores them with.
+static bool takes_narrow(const struct inf_onnx_node *node)
+{
+    return (node->domain[0] == '\0' && strcmp(node->op, "DequantizeLinear") == 0) ||
+           (strcmp(node->domain, "com.microsoft") == 0 &&
+            strcmp(node->op, "GatherBlockQuantized") == 0);
+}
+
 // Initialisers of less than 8 bits are stored with 8 bits in the graph, which would change the
-// range of results of other operators. Therefore only DequantizeLinear may take them. A node with a
-// body is refused too, because the body might use them from outside.
+// range of results of other operators. Therefore only operators that dequantise are allowed to use
+// such an initialiser. A node with a body is refused too, because the body can use an initialiser
+// of the graph around it.
 static void check_narrow(struct inf_onnx_scope *s, const struct inf_onnx_graph *graph,
                          const struct inf_onnx_tensor *tensor)
 {
@@ -71,7 +81,7 @@ static void check_narrow(struct inf_onnx_scope *s, const struct inf_onnx_graph *
             takes |= strcmp(node->inputs[k], tensor->name) == 0;
         for (uint32_t k = 0; k < node->attr_count; k++)
             takes |= node->attrs[k].type == INF_ONNX_ATTR_GRAPH;
-        if (takes && (node->domain[0] != '\0' || strcmp(node->op, "DequantizeLinear") != 0))
+        if (takes && !takes_narrow(node))
             inf_build_fail(
                 &s->b, INF_UNSUPPORTED,
                 "initialiser '%.120s' is %s and node '%.120s' (%.60s) may take it, wanted "
@@ -87,8 +97,9 @@ static void check_narrow(struct inf_onnx_scope *s, const struct inf_onnx_graph *
 void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                                  const struct inf_onnx_graph *graph)
 {
-    // Only initialisers of the model may be released. A branch may be lowered more than once, so
-    // its initialisers must stay in the file's memory.
+    // Return an initialiser's pages of the file to the system only if the initialiser belongs to
+    // the model. A branch may be lowered more than once, so its initialisers must stay in the
+    // file's memory.
     bool is_model = frame->outer == NULL && frame->call == NULL;
     if (graph->sparse_count > 0)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "%u sparse initialisers", graph->sparse_count);
@@ -109,7 +120,7 @@ void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame
     }
 }
 
-// --- functions of the model ---
+// --- replacing a call by the nodes of the function ---
 
 static void lower_call(struct inf_onnx_scope *s, const struct inf_onnx_function *function)
 {
@@ -137,7 +148,7 @@ static void lower_call(struct inf_onnx_scope *s, const struct inf_onnx_function 
     inf_onnx_names_fini(&frame.names);
 }
 
-// --- one node ---
+// --- lowering one node ---
 
 static int64_t find_opset(const struct inf_onnx_frame *frame, const char *domain)
 {
@@ -184,7 +195,8 @@ static void lower_op(struct inf_onnx_scope *s)
 {
     check_counts(s);
     check_sequences(s);
-    // Ignore this old attribute, which names inputs that may be overwritten.
+    // Mark this attribute of old versions as used and ignore it. It names inputs that may be
+    // overwritten.
     (void)inf_onnx_find_attr(s, "consumed_inputs");
     if (inf_build_ok(&s->b))
         s->op->lower(s);

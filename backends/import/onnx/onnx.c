@@ -11,23 +11,41 @@
 #include "backends/graph/shape/verify.h"
 #include "backends/import/common/missing.h"
 #include "backends/import/onnx/functions.h"
+#include "backends/import/onnx/hint.h"
 #include "backends/import/onnx/lower.h"
 #include "backends/import/onnx/op_table.h"
 
 #define FIELD_GRAPH 6 // field number of AttributeProto.g
 
-// --- unsupported operators ---
+// --- refusing unsupported operators ---
 
-// The names of unsupported operators, one entry for each node.
+// The names of unsupported operators that the model uses, one entry for each node.
 struct lacking {
     const char **names;
     size_t count, capacity;
-    bool certainly; // true: at least one is not in a branch, so every run needs it
+    bool certainly;   // true: a missing operator is outside of branches, so every run needs it
+    const char *hint; // advice for the first missing operator that has advice; NULL: none
 };
 
-static enum inf_code append_operator(struct lacking *lacking, const char *name,
-                                     struct inf_error *err)
+// Returns the name of a node's operator, as "DOMAIN::NAME" unless the domain is ai.onnx. Returns
+// NULL if there is no memory.
+static const char *print_operator(struct inf_arena *arena, const struct inf_onnx_node *node)
 {
+    size_t size = strlen(node->domain) + strlen(node->op) + sizeof "::";
+    char *text = *node->domain != '\0' ? inf_arena_alloc(arena, size) : NULL;
+    if (text != NULL)
+        snprintf(text, size, "%s::%s", node->domain, node->op);
+    return *node->domain != '\0' ? text : node->op;
+}
+
+static enum inf_code append_operator(struct lacking *lacking, struct inf_arena *arena,
+                                     const struct inf_onnx_node *node, struct inf_error *err)
+{
+    const char *name = print_operator(arena, node);
+    if (name == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for names of operators");
+    if (lacking->hint == NULL)
+        lacking->hint = inf_onnx_find_hint(node->domain, node->op);
     if (lacking->count == lacking->capacity) {
         size_t capacity = 2 * lacking->capacity + 64;
         const char **names = realloc(lacking->names, capacity * sizeof *names);
@@ -41,7 +59,7 @@ static enum inf_code append_operator(struct lacking *lacking, const char *name,
 }
 
 struct where {
-    uint32_t depth; // nesting depth of the graph
+    uint32_t depth; // nesting depth of the graph that is being searched
     bool in_branch;
 };
 
@@ -79,7 +97,7 @@ static enum inf_code find_unsupported(struct lacking *lacking, struct inf_onnx_i
         if (inf_onnx_op_find(nodes[i].domain, nodes[i].op) != NULL ||
             inf_onnx_function_find(import->model, nodes[i].domain, nodes[i].op, NULL) != NULL)
             continue;
-        INF_TRY(append_operator(lacking, nodes[i].op, err));
+        INF_TRY(append_operator(lacking, import->arena, &nodes[i], err));
         lacking->certainly |= !where.in_branch;
     }
     return INF_OK;
@@ -100,10 +118,11 @@ static enum inf_code check_operators(struct inf_onnx_import *import, FILE *repor
     if (lacking.certainly)
         inf_missing_add_names(&missing, lacking.names, lacking.count, "node");
     free(lacking.names);
+    missing.hint = lacking.hint;
     return code == INF_OK ? inf_missing_check(&missing, "operators", err) : code;
 }
 
-// --- inputs and outputs ---
+// --- adding inputs and outputs ---
 
 static enum inf_code name_value(struct inf_onnx_frame *frame, const char *name, uint32_t value,
                                 struct inf_error *err)
@@ -116,7 +135,7 @@ static enum inf_code name_value(struct inf_onnx_frame *frame, const char *name, 
     return INF_OK;
 }
 
-// Makes an input a constant, if the caller has set it.
+// Makes an input of the model a constant, if the caller has given a value for it.
 static enum inf_code bind_input(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
                                 const struct inf_bound_input *bound, struct inf_error *err)
 {
@@ -193,7 +212,7 @@ static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx
     return INF_OK;
 }
 
-// --- the model ---
+// --- importing the model ---
 
 static enum inf_code lower_model(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
                                  const struct inf_import_options *options, struct inf_error *err)
@@ -234,8 +253,10 @@ enum inf_code inf_onnx_import(struct inf_graph **out_graph, char producer[64],
     struct inf_onnx_model model;
     struct inf_onnx_import import = {
         .arena = &arena, .model = &model, .files = files, .find_op = inf_onnx_op_find};
-    if (options != NULL)
+    if (options != NULL) {
         import.fold.evaluator = options->evaluator;
+        import.cancelled = options->cancelled;
+    }
     INF_TRY(inf_graph_create(&import.graph, err));
     enum inf_code code = read_model(&import, &model, bytes, options, err);
     if (code == INF_OK) {

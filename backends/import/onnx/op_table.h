@@ -11,7 +11,7 @@ struct inf_onnx_op_table {
     size_t count;
 };
 
-// Returns the row of an operator; NULL if it is not supported. `domain` is "" for ai.onnx.
+// Returns how an ONNX operator is lowered; NULL if it is not supported. `domain` is "" for ai.onnx.
 const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name);
 
 // Returns operator number `index` in the order of all tables; NULL after the last one.
@@ -41,5 +41,22 @@ extern const struct inf_onnx_op_table inf_onnx_ops_sequence;
 extern const struct inf_onnx_op_table inf_onnx_ops_patch;
 extern const struct inf_onnx_op_table inf_onnx_ops_feature;
 extern const struct inf_onnx_op_table inf_onnx_ops_spectral;
+extern const struct inf_onnx_op_table inf_onnx_ops_early;
+extern const struct inf_onnx_op_table inf_onnx_ops_classic;
+extern const struct inf_onnx_op_table inf_onnx_ops_trees;
+
+// The tables of operators of com.microsoft, one for each file of onnx/contrib with operators.
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_alias;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_attention;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_experts;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_gelu;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_group_query;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_matmul;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_move;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_nbits;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_norm;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_qlinear;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_quant;
+extern const struct inf_onnx_op_table inf_onnx_ops_contrib_token;
 
 #endif

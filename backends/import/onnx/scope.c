@@ -14,6 +14,7 @@ struct inf_onnx_scope inf_onnx_scope_make(struct inf_onnx_import *import, struct
                                          .name = node->name,
                                          .source = node->op,
                                          .fold = &import->fold,
+                                         .cancelled = import->cancelled,
                                          .err = err},
                                    .import = import,
                                    .frame = frame,

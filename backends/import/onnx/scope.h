@@ -27,35 +27,38 @@ struct inf_onnx_op {
     bool takes_sequences; // true: inputs may be sequences; other operators refuse sequences
 };
 
-// The whole import.
+// The state of the import of one ONNX model.
 struct inf_onnx_import {
     struct inf_graph *graph;
     struct inf_arena *arena; // arena for all data that lives as long as the import
     const struct inf_onnx_model *model;
     const struct inf_onnx_files *files; // external data
-    // Finds the row of an operator; NULL if the operator is not supported. A function pointer,
-    // because operators with bodies lower nodes themselves, so that the table depends on the
-    // lowering code and not the reverse.
+    // Finds how an operator is lowered; NULL if the operator is not supported. A function pointer,
+    // because operators with bodies lower nodes themselves, so that the operator table depends on
+    // the lowering code and not the reverse.
     const struct inf_onnx_op *(*find_op)(const char *domain, const char *name);
     struct inf_fold fold;
-    uint32_t lowered;       // nodes lowered so far, those of functions and branches included
-    uint64_t narrow_checks; // nodes searched so far for uses of initialisers below 8 bits
+    const atomic_bool *cancelled; // checked between nodes; NULL: not cancellable
+    uint32_t lowered;             // nodes lowered so far, those of functions and branches included
+    uint64_t narrow_checks;       // nodes searched so far for uses of initialisers below 8 bits
     struct inf_onnx_sequences sequences;
 };
 
 // The names that nodes can use. Every graph, branch, loop body and function call has its own frame.
 struct inf_onnx_frame {
-    const struct inf_onnx_frame *outer; // frame whose names a branch can use too; NULL: none
+    // For a branch or loop body: frame around it, whose names it can use too; otherwise NULL.
+    const struct inf_onnx_frame *outer;
     // For a function: the frame of the node that calls it; otherwise NULL.
     const struct inf_onnx_frame *caller;
     struct inf_onnx_node *call; // for a function: the node that calls it; otherwise NULL
     const struct inf_onnx_function *function;
     const struct inf_onnx_opsets *opsets;
-    struct inf_onnx_capture *capture; // for a branch that becomes a subgraph; otherwise NULL
-    const char *const *outputs;       // names of the frame's outputs
+    // For a body that becomes a subgraph: its captured values; otherwise NULL.
+    struct inf_onnx_capture *capture;
+    const char *const *outputs; // names of the frame's outputs
     uint32_t output_count;
     struct inf_onnx_names names;
-    uint32_t depth; // nesting depth of the frame
+    uint32_t depth; // number of functions, branches and bodies around the frame
 };
 
 // One node that is being lowered.
@@ -65,8 +68,9 @@ struct inf_onnx_scope {
     const struct inf_onnx_frame *frame;
     struct inf_onnx_node *node;
     const struct inf_onnx_op *op;
-    int64_t opset;    // version of the operator set of the node's domain
-    uint32_t *inputs; // values; INF_VALUE_NONE for absent inputs; at least op->inputs_max entries
+    int64_t opset; // version of the operator set of the node's domain
+    // Graph values; INF_VALUE_NONE for absent inputs; at least op->inputs_max entries.
+    uint32_t *inputs;
     uint32_t input_count;
     uint32_t *outputs; // the lowering function sets them; one for each output that the node names
     uint32_t output_count;

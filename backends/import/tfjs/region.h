@@ -13,7 +13,7 @@
 struct inf_tfjs_function {
     struct inf_json json;
     const char *name;
-    struct inf_tfjs_graph *graph; // NULL until the function is first used
+    struct inf_tfjs_graph *graph; // NULL until the function is first called
     struct inf_tfjs_ref *results;
     uint32_t result_count;
     bool active; // true while it is being lowered; used to detect recursion
@@ -25,11 +25,12 @@ struct inf_tfjs_library {
     struct inf_json list; // the functions of the document
     struct inf_tfjs_function *functions;
     uint32_t function_count;
-    uint32_t region_count; // number of regions created so far
+    uint32_t region_count; // number of regions created so far; the latest region has this number
     // Number of nodes added and regions begun so far. The number is limited, because functions that
     // call each other could make the graph grow without end.
     uint64_t work_count;
-    // Returns the row of an operator; NULL if it is not supported. lower_merge() and lower_exit()
+    const atomic_bool *cancelled; // checked between nodes; NULL: not cancellable
+    // Finds how an operator is lowered; NULL if it is not supported. lower_merge() and lower_exit()
     // lower the branch or loop that a node ends. All three are pointers, because this avoids a
     // cyclic dependency: operators with bodies lower nodes themselves.
     const struct inf_tfjs_op *(*find_op)(const char *name);

@@ -16,6 +16,7 @@ struct inf_builder inf_tfjs_builder(const struct inf_tfjs_scope *scope, struct i
                                 .noun = "node",
                                 .name = scope->node->name,
                                 .source = scope->node->op,
+                                .cancelled = scope->library->cancelled,
                                 .node_total = &scope->library->work_count,
                                 .err = err};
 }

@@ -68,7 +68,7 @@ static enum inf_code lower_graph(struct inf_tfjs_scope *scope,
     return inf_graph_verify(scope->graph, err);
 }
 
-// Lowers the model in a new region.
+// Lowers the model into the graph, which is the outermost region.
 static enum inf_code lower_model(struct inf_tfjs_scope *scope,
                                  const struct inf_tfjs_signature *signature, struct inf_error *err)
 {
@@ -80,7 +80,7 @@ static enum inf_code lower_model(struct inf_tfjs_scope *scope,
 
 static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *document,
                                 const struct inf_shard_place *place, struct inf_tally *tally,
-                                FILE *report, struct inf_error *err)
+                                const struct inf_import_options *options, struct inf_error *err)
 {
     struct inf_json topology, manifest;
     struct inf_tfjs_signature signature;
@@ -92,10 +92,11 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
     INF_TRY(inf_tfjs_graph_create(&source, &topology, err));
     INF_TRY(inf_tfjs_tables_read(&tables, document, source, err));
     INF_TRY(inf_tfjs_signature_read(&signature, document, source, err));
-    INF_TRY(inf_tfjs_missing_check(source, inf_tfjs_op_find, report, err));
+    INF_TRY(inf_tfjs_missing_check(source, inf_tfjs_op_find, options->report, err));
     INF_TRY(inf_json_find(document, "weightsManifest", &manifest, err));
     INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));
     INF_TRY(inf_tfjs_library_init(&library, &topology, err));
+    library.cancelled = options->cancelled;
     library.find_op = inf_tfjs_op_find;
     library.lower_merge = inf_tfjs_lower_merge;
     library.lower_exit = inf_tfjs_lower_exit;
@@ -106,11 +107,11 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
 
 enum inf_code inf_tfjs_import(struct inf_graph **out_graph, const struct inf_json *document,
                               const struct inf_shard_place *place, struct inf_tally *tally,
-                              FILE *report, struct inf_error *err)
+                              const struct inf_import_options *options, struct inf_error *err)
 {
     struct inf_graph *graph = NULL;
     INF_TRY(inf_graph_create(&graph, err));
-    enum inf_code code = read_model(graph, document, place, tally, report, err);
+    enum inf_code code = read_model(graph, document, place, tally, options, err);
     if (code == INF_OK)
         *out_graph = graph;
     else

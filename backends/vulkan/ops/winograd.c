@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 3x3 by Winograd's F(4,3) (Lavin and Gray, "Fast Algorithms for Convolutional
-// Neural Networks", 2015).
+// Convolutions of 3x3 by Winograd's algorithm, in the form F(4) of backends/base/winograd.h.
 //
 // The problem: a tile of 4x4 results of a 3x3 convolution takes 16 * 9 = 144 multiply-adds for each
 // pair of channels.
@@ -17,6 +16,7 @@
 // tiles; the matrices of a part fit into BETWEEN_BYTES, which stays in the cache.
 //
 // Rounding errors grow by about an order of magnitude, so weights in 16 bits are excluded.
+#include "backends/base/winograd.h"
 #include "backends/vulkan/ops/conv.h"
 
 // A tile of results has PIXELS x PIXELS pixels. Its transformed inputs have SIDE x SIDE numbers,
@@ -25,16 +25,17 @@
 #define MATRICES (SIDE * SIDE)
 #define PIXELS   4u
 
-// Parameters of conv_tile.comp: invocations in a group, and pixels and vectors of each invocation.
+// Parameters of conv_tile.comp: LANES invocations in a work group, each of which computes ELEMENTS
+// pixels of VECTORS vectors of four channels.
 #define LANES    8u
 #define ELEMENTS 4u
 #define VECTORS  4u
 #define ACROSS   (VECTORS * 4)
-// The number of tiles that one work group of conv_tile.comp computes. All of them belong to the
-// same matrix.
+// The number of Winograd tiles that one work group of conv_tile.comp computes. All of them belong
+// to the same one of the 36 matrices.
 #define UNIT (LANES * ELEMENTS)
 
-// The most bytes of the matrices between the dispatches.
+// The most bytes of intermediate matrices that one repetition of the three dispatches writes.
 #define BETWEEN_BYTES ((size_t)6 << 20)
 
 // Winograd's algorithm is used only for images with at least this many pixels and convolutions with
@@ -59,8 +60,9 @@ struct tiles {
 struct winograd {
     struct vk_dispatch in, product, out;
     struct tiles tiles;
-    uint32_t total;         // number of tiles
-    size_t in_bytes, bytes; // size of the input matrices, and of all matrices
+    uint32_t total; // number of tiles
+    // Size of the input matrices, and of the input and output matrices together.
+    size_t in_bytes, bytes;
     uint32_t in_c, out_c;
 };
 
@@ -79,16 +81,12 @@ bool vk_conv_is_winograd(const struct vk_lowering *lowering, const struct vk_con
 // of the block].
 static void fill_matrices(void *bytes, const void *context)
 {
-    static const double transform[SIDE][3] = {
-        {1 / 4.0, 0, 0},
-        {-1 / 6.0, -1 / 6.0, -1 / 6.0},
-        {-1 / 6.0, 1 / 6.0, -1 / 6.0},
-        {1 / 24.0, 1 / 12.0, 1 / 6.0},
-        {1 / 24.0, -1 / 12.0, 1 / 6.0},
-        {0, 0, 1},
-    };
+    // The transforms in shaders/winograd_in.comp and winograd_out.comp use the same points.
+    static const struct inf_winograd_form form = {2, {1, 2}};
+    double transform[INF_WINOGRAD_SIDE_MAX][3];
     const struct vk_conv_weights *weights = context;
     size_t blocks = (weights->group_out + ACROSS - 1) / ACROSS;
+    inf_winograd_weight_matrix(&form, transform);
     for (uint32_t out = 0; out < weights->group_out; out++) {
         for (uint32_t in = 0; in < weights->group_in; in++) {
             const float *from = weights->from + out * weights->out_stride + in * weights->in_stride;
@@ -202,7 +200,7 @@ static enum inf_code bind_transforms(struct vk_lowering *lowering, struct winogr
     return vk_bind_value(lowering, out, conv->y, err);
 }
 
-// Emits the transformation of the input or of the output, for the tiles from `first` on.
+// Emits the transformation of the input or of the output, for the Winograd tiles from `first` on.
 static enum inf_code emit_transform(struct vk_lowering *lowering, const struct winograd *winograd,
                                     struct vk_dispatch *dispatch, uint32_t first, uint32_t channels,
                                     struct inf_error *err)

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "backends/base/cancel.h"
 #include "backends/vulkan/device/device_create.h"
 #include "backends/vulkan/device/pipeline_cache.h"
 #include "backends/vulkan/program/compile_ahead.h"
@@ -16,7 +17,7 @@ static enum inf_code no_memory(const struct vk_device *device, struct inf_error 
                            "device '%s': no host memory for a program", device->name);
 }
 
-// --- compiling ---
+// --- compiling a segment to dispatches ---
 
 enum inf_code vk_program_supports(struct inf_device *base, const struct inf_graph *graph,
                                   uint32_t node, struct inf_error *err)
@@ -28,7 +29,7 @@ enum inf_code vk_program_supports(struct inf_device *base, const struct inf_grap
     return vk_lower_node(&lowering, err);
 }
 
-// Emits the dispatches of a node's step.
+// Emits the dispatches of the step that computes `node`, unless another node's step computes it.
 static enum inf_code lower_step(struct vk_program *program, const struct inf_segment *segment,
                                 uint32_t node, struct inf_error *err)
 {
@@ -46,8 +47,12 @@ static enum inf_code compile_segment(struct vk_program *program, const struct in
     program->graph = segment->graph;
     vk_weights_init(&program->list.weights, program->list.device);
     vk_compile_ahead(program->list.device, segment);
-    for (uint32_t i = 0; i < segment->node_count; i++)
+    for (uint32_t i = 0; i < segment->node_count; i++) {
+        if (inf_is_cancelled(segment->cancelled))
+            return inf_fail(err, INF_CANCELLED, "cancelled before node '%s' was compiled",
+                            segment->graph->nodes[segment->nodes[i]].name);
         INF_TRY(lower_step(program, segment, segment->nodes[i], err));
+    }
     program->base.weight_bytes = program->list.weights.bytes;
     program->base.weights_move = true;
     program->slots = calloc(segment->slots, sizeof(*program->slots));

@@ -5,13 +5,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "backends/base/cancel.h"
 #include "backends/base/clock.h"
 #include "backends/vulkan/device/device_create.h"
 #include "backends/vulkan/device/pipeline_cache.h"
 #include "backends/vulkan/program/program.h"
 
-// The lower bits of a ticket hold a timeline value; this is their number. The upper bits hold the
-// generation of the device.
+// A ticket identifies a run of a program. Its lower TICKET_BITS bits hold the timeline value that
+// the device reaches at the end of the run; the upper bits hold the generation of the device.
 #define TICKET_BITS 48
 
 static enum inf_code find_place(const struct vk_program *program,
@@ -73,17 +74,12 @@ static struct inf_ticket make_ticket(const struct vk_device *device, uint64_t va
     return (struct inf_ticket){(uint64_t)vk_device_generation(device) << TICKET_BITS | value};
 }
 
-static bool is_cancelled(const struct inf_run *run)
-{
-    return run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed);
-}
-
-// The most submissions in the queue at a time. One runs and one waits, so that the device is never
-// idle.
+// The most submissions of a run that are in the queue at a time. One runs and one waits, so that
+// the device is never idle.
 #define AHEAD 2
 
-// Corrects the estimate of the cost that takes VK_SLICE_NS, from a measurement: work of cost `cost`
-// took the given time.
+// Corrects the estimate of which cost takes VK_SLICE_NS, from a measurement: dispatches of total
+// cost `cost` took `time_ns`.
 static void update_slice_cost(struct vk_gpu *gpu, uint64_t cost, uint64_t time_ns)
 {
     double per_slice = (double)cost / (double)INF_MAX(time_ns, 1u) * (double)VK_SLICE_NS;
@@ -91,7 +87,8 @@ static void update_slice_cost(struct vk_gpu *gpu, uint64_t cost, uint64_t time_n
                           memory_order_relaxed);
 }
 
-// Submits the slices one after the other. Returns while the last submissions are still running.
+// Submits the slices of the recording one after the other. Returns while the last submissions are
+// still running.
 static enum inf_code submit_slices(struct vk_recording *recording, struct vk_device *device,
                                    const struct inf_run *run, struct inf_error *err)
 {
@@ -102,7 +99,7 @@ static enum inf_code submit_slices(struct vk_recording *recording, struct vk_dev
             INF_TRY(vk_device_wait(device, values[i - AHEAD], UINT64_MAX, err));
             cost += recording->slices[i - AHEAD].cost;
         }
-        if (i > 0 && is_cancelled(run)) {
+        if (i > 0 && inf_is_cancelled(run->cancelled)) {
             // Before the run ends, wait for the submitted slices, because they still write to
             // memory that the caller will use again.
             INF_TRY(vk_device_wait(device, values[i - 1], UINT64_MAX, err));
@@ -124,7 +121,8 @@ static bool needs_new_slices(const struct vk_recording *recording, uint64_t slic
            (recording->slice_count > 1 && slice_cost / 2 > recording->slice_cost);
 }
 
-// Records again if necessary, and submits. The weights must be on the device.
+// Records the dispatches again if operand addresses or slice sizes changed, then submits the
+// recording. The weights must be on the device.
 static enum inf_code replay_recording(struct vk_program *program, const struct inf_run *run,
                                       struct inf_error *err)
 {
@@ -133,7 +131,7 @@ static enum inf_code replay_recording(struct vk_program *program, const struct i
     bool moved;
     enum inf_code code = bind_operands(program, recording, run, &moved, err);
     if (code != INF_OK) {
-        recording->recorded = false; // because some places were overwritten
+        recording->recorded = false; // because some recorded operand addresses were overwritten
         return code;
     }
     uint64_t slice_cost = atomic_load_explicit(&device->gpu->slice_cost, memory_order_relaxed);
@@ -157,7 +155,7 @@ enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run
     assert(run->slot < program->slot_count);
     struct vk_device *device = program->list.device;
     struct vk_recording *recording = &program->slots[run->slot];
-    if (is_cancelled(run))
+    if (inf_is_cancelled(run->cancelled))
         return inf_fail(err, INF_CANCELLED, "cancelled before it was submitted");
     if (program->list.count == 0)
         return INF_OK;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/inferctl/cli/json_errors.h"
 #include "client/inferctl/cli/nearest.h"
 
 #define DATA_SOCKET  "/run/inferd/inferd.sock"
@@ -82,7 +83,8 @@ static void collect_options(struct option_set *set, const struct command *comman
     set->longs[count] = (struct option){0};
 }
 
-// Handles a common option and sets *code. Returns false if the option belongs to the verb.
+// Handles an option that every verb has, and sets *code. Returns false if the option belongs to the
+// verb.
 static bool take_common(struct context *context, const struct command *command, int option,
                         int *code)
 {
@@ -133,8 +135,14 @@ int command_run(struct context *context, const struct command *command, int argc
         arguments.options[arguments.option_count++] =
             (struct option_given){.option = option, .value = optarg};
     }
+    struct json_errors errors = {0};
+    if (context->format == OUTPUT_JSON)
+        json_errors_begin(&errors);
     int code = take_names(&arguments, command, (size_t)(argc - optind), argv + optind);
-    return code == EXIT_OK ? command->run(context, &arguments) : code;
+    if (code == EXIT_OK)
+        code = command->run(context, &arguments);
+    json_errors_end(&errors, code);
+    return code;
 }
 
 bool command_format(enum output_format *format, const char *text)
@@ -181,7 +189,7 @@ static int exit_code(const struct inferd_error *err)
     case INFERD_NOT_FOUND:
         return EXIT_NOT_FOUND;
     case INFERD_PERMISSION_DENIED:
-        return EXIT_DENIED;
+        return strcmp(err->reason, "ROLE") == 0 ? EXIT_DENIED : EXIT_FAILED;
     case INFERD_DEADLINE_EXCEEDED:
         return EXIT_DEADLINE;
     default:
@@ -205,7 +213,7 @@ int command_connect(const struct context *context, bool admin, inferd_client **c
     if (path == NULL || path[0] == '\0')
         path = admin ? ADMIN_SOCKET : DATA_SOCKET;
     struct inferd_error err;
-    if (inferd_connect(client, path, &err) == 0)
+    if (inferd_connect_timeout(client, path, context->timeout_ms, &err) == 0)
         return EXIT_OK;
     int code = command_failed(&err);
     return err.code == INFERD_UNAVAILABLE ? EXIT_NO_DAEMON : code;

@@ -32,6 +32,9 @@ enum output_format {
 struct context {
     const char *socket; // NULL: the verb's default socket
     enum output_format format;
+    // How long to wait for the daemon's greeting and for answers to questions, in milliseconds; 0:
+    // the default of the library. Verbs with --timeout set it.
+    unsigned long timeout_ms;
 };
 
 #define COMMAND_OPTIONS_MAX 128
@@ -41,7 +44,7 @@ struct context {
 struct arguments {
     const char *names[COMMAND_NAMES_MAX]; // arguments that are not options; NULL: not present
     struct option_given {
-        int option; // the option's `val` in its struct option
+        int option; // the option that follows: its letter, or `val` in its struct option
         const char *value;
     } options[COMMAND_OPTIONS_MAX];
     size_t option_count;
@@ -53,19 +56,21 @@ struct command {
     const char *names; // the arguments of the verb as the usage message shows them: "MODEL [FILE]"
     // Minimum and maximum number of arguments that are not options; at most COMMAND_NAMES_MAX.
     size_t names_least, names_most;
-    const char *summary;               // one line
-    const char *help;                  // help for its own options, as indented lines; "": none
+    const char *summary;               // what the verb does, in one line
+    const char *help;                  // help for the verb's own options, in lines; "": none
     const char *short_options;         // the verb's own options for getopt_long(); NULL: none
     const struct option *long_options; // NULL if and only if short_options is NULL
     // Runs the verb and returns an exit code.
     int (*run)(const struct context *context, const struct arguments *arguments);
 };
 
-// The verbs, one file each.
+// The verbs of inferctl. The files of client/inferctl/cmd define them.
 extern const struct command command_status;
 extern const struct command command_backends;
 extern const struct command command_devices;
 extern const struct command command_memory;
+extern const struct command command_metrics;
+extern const struct command command_health;
 extern const struct command command_limits;
 extern const struct command command_models;
 extern const struct command command_check;
@@ -85,6 +90,15 @@ extern const struct command command_flags;
 extern const struct command command_profile;
 extern const struct command command_debug;
 extern const struct command command_diff;
+extern const struct command command_wait;
+
+extern const struct command command_requests;
+extern const struct command command_clients;
+extern const struct command command_cancel;
+extern const struct command command_disconnect;
+extern const struct command command_slow;
+extern const struct command command_events;
+extern const struct command command_top;
 
 // Parses the arguments of a verb and runs it. argv[0] is the prefix of messages. Every verb accepts
 // -o FORMAT, --json, --socket and --help, unless the verb defines the same option itself.

@@ -9,6 +9,9 @@
 #include "client/inferctl/text/fact.h"
 #include "client/inferctl/text/table.h"
 
+// Number of columns of the short form: name, value, origin and change.
+#define SHORT_COLUMNS 4
+
 static void print_facts(const inferd_environment *environment, enum output_format format)
 {
     static const char *const columns[] = {"fact", "value"};
@@ -20,23 +23,28 @@ static void print_facts(const inferd_environment *environment, enum output_forma
     table_print(table, format, false);
 }
 
-// Prints all flags of the daemon. If `name` is not NULL, prints only the flag with this name.
-static void print_flags(const inferd_environment *environment, const char *name,
+// Prints all flags of the daemon. If `name` is not NULL, prints only the flag with this name. Lines
+// for people have the first columns only, so that they fit a terminal; --long shows all.
+static void print_flags(const inferd_environment *environment, const char *name, bool all_columns,
                         enum output_format format)
 {
-    static const char *const columns[] = {"name",   "value",     "default", "origin", "type",
-                                          "change", "stability", "wanted",  "help"};
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    static const char *const columns[] = {"name", "value",     "origin", "change", "default",
+                                          "type", "stability", "wanted", "help"};
+    bool every = all_columns || format == OUTPUT_JSON;
+    struct table *table =
+        table_create(columns, every ? sizeof columns / sizeof columns[0] : SHORT_COLUMNS);
     for (size_t i = 0; i < environment->flag_count; i++) {
         const inferd_flag *flag = &environment->flags[i];
         if (name != NULL && strcmp(name, flag->name) != 0)
             continue;
         table_text(table, flag->name);
         table_text(table, flag->value);
-        table_text(table, flag->default_value);
         table_text(table, flag->origin);
-        table_text(table, flag->type);
         table_text(table, flag->live ? "live" : "restart");
+        if (!every)
+            continue;
+        table_text(table, flag->default_value);
+        table_text(table, flag->type);
         table_text(table, flag->stability);
         table_text(table, flag->allowed);
         table_text(table, flag->help);
@@ -44,9 +52,14 @@ static void print_flags(const inferd_environment *environment, const char *name,
     table_print(table, format, false);
 }
 
-static void print_all_flags(const inferd_environment *environment, enum output_format format)
+static void print_short_flags(const inferd_environment *environment, enum output_format format)
 {
-    print_flags(environment, NULL, format);
+    print_flags(environment, NULL, false, format);
+}
+
+static void print_long_flags(const inferd_environment *environment, enum output_format format)
+{
+    print_flags(environment, NULL, true, format);
 }
 
 static void print_settings(const inferd_placement *placement, enum output_format format)
@@ -99,7 +112,7 @@ static int set_flag(const struct context *context, const char *name, const char 
         inferd_environment_read(client, &environment, &err) != 0)
         code = command_failed(&err);
     else
-        print_flags(environment, name, context->format);
+        print_flags(environment, name, false, context->format);
     inferd_environment_free(environment);
     inferd_close(client);
     return code;
@@ -108,12 +121,20 @@ static int set_flag(const struct context *context, const char *name, const char 
 static int run_flags(const struct context *context, const struct arguments *arguments)
 {
     const char *const *names = arguments->names;
-    if (arguments->option_count > 0 && names[0] != NULL)
+    const char *model = NULL;
+    bool all_columns = false;
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        if (arguments->options[i].option == 'M')
+            model = arguments->options[i].value;
+        else
+            all_columns = true;
+    }
+    if (model != NULL && names[0] != NULL)
         return command_say(EXIT_USAGE, "flags --model: a model's settings are in its model.conf");
-    if (arguments->option_count > 0)
-        return show_model(context, arguments->options[arguments->option_count - 1].value);
+    if (model != NULL)
+        return show_model(context, model);
     if (names[0] == NULL)
-        return fact_show(context, print_all_flags);
+        return fact_show(context, all_columns ? print_long_flags : print_short_flags);
     if (strcmp(names[0], "set") != 0)
         return command_say(EXIT_USAGE, "flags '%s': wanted nothing, or set NAME VALUE", names[0]);
     if (names[2] == NULL)
@@ -130,7 +151,8 @@ const struct command command_env = {
     .run = run_env,
 };
 
-static const struct option flags_options[] = {{"model", required_argument, NULL, 'M'}, {0}};
+static const struct option flags_options[] = {
+    {"model", required_argument, NULL, 'M'}, {"long", no_argument, NULL, 'l'}, {0}};
 
 const struct command command_flags = {
     .name = "flags",
@@ -142,8 +164,9 @@ const struct command command_flags = {
         "A live flag changes immediately, until the daemon ends; other flags are read at start.\n"
         "To change a flag, the admin socket is needed.\n\n"
         "  -M, --model MODEL      the settings of MODEL instead, from its model.conf and from\n"
-        "                         inferctl place\n",
-    .short_options = "M:",
+        "                         inferctl place\n"
+        "  -l, --long             also default, type, stability, allowed values and meaning\n",
+    .short_options = "M:l",
     .long_options = flags_options,
     .run = run_flags,
 };

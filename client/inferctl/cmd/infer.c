@@ -72,13 +72,17 @@ static int infer_and_show(const struct context *context, const char *model, stru
     inferd_result *result = NULL;
     bool admin =
         options->trace != NULL || (options->mode != NULL && strcmp(options->mode, "debug") == 0);
-    int code = command_connect(context, admin, &client);
+    struct context within = *context;
+    within.timeout_ms = options->timeout_ms;
+    int code = command_connect(&within, admin, &client);
     if (code != EXIT_OK)
         return code;
     code = request_options_apply(&options->request, client, options->mode);
     inferd_set_queue_timeout(client, options->queue_timeout_ms);
     if (code == EXIT_OK)
         code = run_inference(client, model, options, &result);
+    if (code == EXIT_OK)
+        code = result_check_labels(result, &options->view);
     if (code == EXIT_OK) {
         if (options->view.directory != NULL)
             code = output_files_save(options->view.directory, result);

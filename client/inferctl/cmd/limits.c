@@ -62,7 +62,7 @@ static int run_limits(const struct context *context, const struct arguments *arg
         if (!parse_limit(arguments->names[set_count], &set[set_count]))
             return EXIT_USAGE;
     inferd_client *client;
-    int code = command_connect(context, true, &client);
+    int code = command_connect(context, set_count > 0, &client);
     if (code != EXIT_OK)
         return code;
     struct inferd_error err;
@@ -83,6 +83,8 @@ const struct command command_limits = {
     .names = "[NAME=VALUE...]",
     .names_most = COMMAND_NAMES_MAX,
     .summary = "show what the daemon allows, or change it while it runs",
-    .help = "  NAME=VALUE   sets a limit until the daemon ends; VALUE may end in K, M or G\n",
+    .help =
+        "  NAME=VALUE   sets a limit until the daemon ends; VALUE may end in K, M or G. Needs the\n"
+        "               admin socket\n",
     .run = run_limits,
 };

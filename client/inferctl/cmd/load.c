@@ -23,10 +23,14 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void print_loaded(const struct context *context, const char *name, double seconds)
+// Prints that a model is ready. `outside` means that it is not in the repository.
+static void print_loaded(const struct context *context, const char *name, bool outside,
+                         double seconds)
 {
     if (context->format == OUTPUT_TABLE) {
         printf("%s is ready (%.0f ms)\n", name, seconds * 1e3);
+        if (outside)
+            puts("It is served until the daemon ends; a model in the repository is loaded again.");
         return;
     }
     json_t *answer = json_value_must(json_object());
@@ -43,11 +47,6 @@ static int run_load(const struct context *context, const struct arguments *argum
     const char *device = NULL;
     for (size_t i = 0; i < arguments->option_count; i++)
         device = arguments->options[i].value;
-    // The path must be absolute, because the daemon has another working directory.
-    char path[PATH_MAX];
-    if (file != NULL && realpath(file, path) == NULL)
-        return command_say(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FILE, "'%s': %s", file,
-                           strerror(errno));
     inferd_client *client;
     int code = command_connect(context, true, &client);
     if (code != EXIT_OK)
@@ -55,13 +54,12 @@ static int run_load(const struct context *context, const struct arguments *argum
     struct inferd_error err;
     struct progress progress = progress_start(name);
     double started = now_s();
-    int failed = inferd_load(client, name, file != NULL ? path : NULL, device, show_progress,
-                             &progress, &err);
+    int failed = inferd_load(client, name, file, device, show_progress, &progress, &err);
     progress_end(&progress);
     if (failed != 0)
         code = command_failed(&err);
     else
-        print_loaded(context, name, now_s() - started);
+        print_loaded(context, name, file != NULL, now_s() - started);
     inferd_close(client);
     return code;
 }

@@ -10,15 +10,16 @@
 
 static void print_rows(const inferd_model_row *rows, size_t count, enum output_format format)
 {
-    static const char *const columns[] = {"name",   "version",      "state",
-                                          "device", "memory_bytes", "requests",
-                                          "macs",   "platform",     "reason"};
+    static const char *const columns[] = {"name",     "version",      "labels",   "state",
+                                          "device",   "memory_bytes", "requests", "macs",
+                                          "platform", "reason"};
     char bytes[16];
     char macs[32];
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < count; i++) {
         table_text(table, rows[i].name);
         table_text(table, rows[i].version);
+        table_text(table, rows[i].labels);
         table_text(table, rows[i].state);
         table_text(table, rows[i].device);
         table_whole(table, (int64_t)rows[i].memory_bytes, table_bytes(rows[i].memory_bytes, bytes));

@@ -16,6 +16,7 @@ struct options {
     struct request_options request;
     const char *trace, *against;
     double tolerance;
+    bool all; // profile: also nodes that take no time, in the order of the graph
 };
 
 static double ms_of(uint64_t ns)
@@ -30,16 +31,44 @@ static void add_number(struct table *table, double number)
     table_real(table, number, text);
 }
 
-// --- profile ---
+// --- the verb profile: the time of each node ---
 
-static void print_profile(const struct node_list *list, enum output_format format)
+// Orders nodes by time, the slowest first; nodes of equal time by their address in the list, that
+// is, in the order of the graph.
+static int compare_times(const void *a, const void *b)
+{
+    const inferd_node *left = *(const inferd_node *const *)a;
+    const inferd_node *right = *(const inferd_node *const *)b;
+    if (left->time_ns != right->time_ns)
+        return left->time_ns > right->time_ns ? -1 : 1;
+    return left < right ? -1 : left > right;
+}
+
+// Returns an array of the nodes to print, which the caller frees, and sets *count. For people the
+// array has the nodes that took time, the slowest first; with `all` or as JSON it has all nodes in
+// the order of the graph.
+static const inferd_node **select_nodes(const struct node_list *list, bool all, size_t *count)
+{
+    const inferd_node **nodes = json_value_must(calloc(list->count + 1, sizeof(inferd_node *)));
+    *count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (all || list->nodes[i].time_ns > 0)
+            nodes[(*count)++] = &list->nodes[i];
+    if (!all)
+        qsort(nodes, *count, sizeof(inferd_node *), compare_times);
+    return nodes;
+}
+
+static void print_profile(const struct node_list *list, bool all, enum output_format format)
 {
     static const char *const columns[] = {"node",  "operator", "device", "kernel", "ms",
                                           "share", "gmacs_s",  "output", "inputs", "bytes"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     uint64_t total_ns = node_list_total_ns(list);
-    for (size_t i = 0; i < list->count; i++) {
-        const inferd_node *node = &list->nodes[i];
+    size_t count;
+    const inferd_node **nodes = select_nodes(list, all || format == OUTPUT_JSON, &count);
+    for (size_t i = 0; i < count; i++) {
+        const inferd_node *node = nodes[i];
         char share[16];
         double part = total_ns > 0 ? (double)node->time_ns / (double)total_ns : 0;
         snprintf(share, sizeof share, "%.1f %%", part * 100);
@@ -54,21 +83,30 @@ static void print_profile(const struct node_list *list, enum output_format forma
         table_text(table, node->inputs);
         table_whole(table, (int64_t)node->bytes, NULL);
     }
+    free(nodes);
     table_print(table, format, false);
     if (format == OUTPUT_TABLE)
         printf("\n%.3f ms in %zu nodes\n", ms_of(total_ns), list->count);
+    if (format == OUTPUT_TABLE && count < list->count)
+        printf(
+            "%zu nodes took no time of their own, because another node's step computes them or "
+            "they are constant; --all shows them\n",
+            list->count - count);
 }
 
-static int show_profile(const struct node_list *list, enum output_format format)
+static int show_profile(const struct node_list *list, const struct options *options,
+                        enum output_format format)
 {
-    print_profile(list, format);
+    print_profile(list, options->all, format);
     return EXIT_OK;
 }
 
-// --- debug ---
+// --- the verb debug: non-finite values of each node ---
 
-static int show_debug(const struct node_list *list, enum output_format format)
+static int show_debug(const struct node_list *list, const struct options *options,
+                      enum output_format format)
 {
+    (void)options;
     static const char *const columns[] = {"node",   "operator", "device", "kernel", "ms",
                                           "output", "inputs",   "bytes",  "least",  "largest",
                                           "nan",    "inf",      "verdict"};
@@ -102,10 +140,12 @@ static int show_debug(const struct node_list *list, enum output_format format)
     return EXIT_OK;
 }
 
-// --- diff ---
+// --- the verb diff: each node on two devices ---
 
-static int show_diff(const struct node_list *list, enum output_format format)
+static int show_diff(const struct node_list *list, const struct options *options,
+                     enum output_format format)
 {
+    (void)options;
     static const char *const columns[] = {"node",    "operator", "device", "kernel",
                                           "max_abs", "max_rel",  "output", "verdict"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
@@ -130,11 +170,12 @@ static int show_diff(const struct node_list *list, enum output_format format)
     return EXIT_OK;
 }
 
-// --- the three verbs ---
+// --- running the three verbs ---
 
 struct verb {
     const char *mode;
-    int (*show)(const struct node_list *list, enum output_format format);
+    int (*show)(const struct node_list *list, const struct options *options,
+                enum output_format format);
 };
 
 static int load_inputs(inferd_client *client, const char *model, const struct options *options,
@@ -144,7 +185,7 @@ static int load_inputs(inferd_client *client, const char *model, const struct op
     int code = command_describe(client, model, options->request.version, &info);
     if (code != EXIT_OK)
         return code;
-    if (options->request.input_count > 0) { // without inputs, the daemon generates them
+    if (options->request.input_count > 0) { // without inputs, the daemon generates the values
         code = request_options_load(inputs, &options->request, info);
         if (code == EXIT_OK)
             code = tensor_inputs_complete(inputs, info, TENSOR_RANDOM);
@@ -173,7 +214,7 @@ static int inspect_model(const struct context *context, inferd_client *client, c
     if (code == EXIT_OK && options->trace != NULL)
         code = node_list_trace(&list, model, options->trace);
     if (code == EXIT_OK)
-        code = verb->show(&list, context->format);
+        code = verb->show(&list, options, context->format);
     node_list_fini(&list);
     tensor_inputs_fini(&inputs);
     return code;
@@ -187,6 +228,8 @@ static int take_option(struct options *options, const struct option_given *given
         return code;
     if (given->option == 'T')
         options->trace = given->value;
+    else if (given->option == 'A')
+        options->all = true;
     else if (given->option == 'a')
         options->against = given->value;
     else {
@@ -235,6 +278,10 @@ static int run_diff(const struct context *context, const struct arguments *argum
 #define TRACE_HELP                                                                                 \
     "  -T, --trace FILE       write a trace for Perfetto or chrome://tracing to FILE\n"
 
+static const struct option profile_options[] = {REQUEST_LONG_OPTIONS,
+                                                {"trace", required_argument, NULL, 'T'},
+                                                {"all", no_argument, NULL, 'A'},
+                                                {0}};
 static const struct option trace_options[] = {
     REQUEST_LONG_OPTIONS, {"trace", required_argument, NULL, 'T'}, {0}};
 static const struct option diff_options[] = {REQUEST_LONG_OPTIONS,
@@ -251,9 +298,12 @@ const struct command command_profile = {
     .help =
         "Shows the fastest of five runs, which do not serve requests. Inputs that are not\n"
         "given are random.\n"
-        "Needs the admin socket.\n\n" TRACE_HELP REQUEST_HELP,
-    .short_options = REQUEST_SHORT_OPTIONS "T:",
-    .long_options = trace_options,
+        "Needs the admin socket.\n\n"
+        "  -A, --all              every node, in the order of the graph; without it, the nodes\n"
+        "                         that take time of their own, the slowest first\n" TRACE_HELP
+            REQUEST_HELP,
+    .short_options = REQUEST_SHORT_OPTIONS "T:A",
+    .long_options = profile_options,
     .run = run_profile,
 };
 

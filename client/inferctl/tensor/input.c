@@ -14,10 +14,11 @@
 #include <unistd.h>
 
 #include "client/inferctl/cli/command.h"
-#include "client/inferctl/tensor/npy.h"
 #include "client/inferctl/tensor/text.h"
 #include "client/picture/picture.h"
 #include "proto/core/shape.h"
+#include "proto/core/tensor_name.h"
+#include "proto/npy/npy.h"
 
 static int file_failed(const struct inf_error *err)
 {
@@ -55,12 +56,14 @@ static bool is_given(const struct tensor_inputs *inputs, const char *name)
 static const inferd_tensor *find_input(const char *assignment, const inferd_model_info *model,
                                        const char **file)
 {
-    for (size_t i = 0; i < model->input_count; i++) {
-        size_t length = strlen(model->inputs[i].name);
-        if (strncmp(assignment, model->inputs[i].name, length) == 0 && assignment[length] == '=') {
-            *file = assignment + length + 1;
-            return &model->inputs[i];
-        }
+    // Names and files may contain '=': try each '=' as the end of the name.
+    for (const char *end = strchr(assignment, '='); end != NULL; end = strchr(end + 1, '=')) {
+        uint32_t index = inf_tensor_names_find(INF_TENSOR_NAMES(model->inputs, model->input_count),
+                                               assignment, (size_t)(end - assignment));
+        if (index == model->input_count)
+            continue;
+        *file = end + 1;
+        return &model->inputs[index];
     }
     // A single "FILE" argument may contain '=' as a part of the file name.
     if (model->input_count == 1 &&
@@ -77,7 +80,7 @@ static const inferd_tensor *find_input(const char *assignment, const inferd_mode
 
 enum file_kind {
     FILE_NPY,
-    FILE_PICTURE, // any file that does not start like .npy
+    FILE_PICTURE, // a picture: any file that does not start like a .npy file
 };
 
 // Determines the kind of a file by its first bytes. Returns an exit code, and prints a message on
@@ -175,7 +178,7 @@ static struct element_range element_range(inferd_dtype dtype)
     }
 }
 
-// Computes the tensor element for each of the 256 values of a channel.
+// Computes, for each of the 256 values of a picture's channel, the tensor element that it becomes.
 static void fill_levels(double levels[256], inferd_dtype dtype,
                         const struct picture_options *options)
 {

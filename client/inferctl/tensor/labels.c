@@ -23,6 +23,9 @@ static void split_lines(struct labels *labels)
             kept--;
         labels->text[kept++] = is_end ? '\0' : labels->text[i];
     }
+    // Drop empty lines at the end.
+    while (kept > 1 && labels->text[kept - 1] == '\0' && labels->text[kept - 2] == '\0')
+        kept--;
     labels->text[kept] = '\0';
     labels->size = kept;
 }
@@ -51,6 +54,14 @@ const char *labels_get(const struct labels *labels, size_t index)
     for (; index > 0 && at < labels->size; index--)
         at += strlen(labels->text + at) + 1;
     return at < labels->size ? labels->text + at : "";
+}
+
+size_t labels_count(const struct labels *labels)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < labels->size; at += strlen(labels->text + at) + 1)
+        count++;
+    return count;
 }
 
 void labels_fini(struct labels *labels)

@@ -16,7 +16,10 @@ int labels_load(struct labels *labels, const char *path);
 // Returns the name of class `index`, or "" if there is none.
 const char *labels_get(const struct labels *labels, size_t index);
 
-// Frees the names.
+// Returns the number of names. Empty lines at the end of the file do not count.
+size_t labels_count(const struct labels *labels);
+
+// Frees the names of the classes.
 void labels_fini(struct labels *labels);
 
 #endif

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 
 #include "client/inferctl/cli/command.h"
-#include "client/inferctl/tensor/npy.h"
 #include "client/inferctl/tensor/text.h"
 #include "client/inferctl/text/json_value.h"
+#include "proto/npy/npy.h"
 
 #define FILE_NAME_SIZE 200
 

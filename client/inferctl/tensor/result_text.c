@@ -9,7 +9,7 @@
 #include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/table.h"
 
-// The texts for enum inferd_result_flag.
+// The texts that are printed for the bits of enum inferd_result_flag.
 static const struct {
     unsigned flag;
     const char *name, *text;
@@ -21,7 +21,7 @@ static const struct {
 };
 #define FLAGS (sizeof flag_texts / sizeof flag_texts[0])
 
-// --- lines for people ---
+// --- printing lines for people ---
 
 static void print_top(const inferd_tensor *tensor, const struct result_view *view)
 {
@@ -83,7 +83,7 @@ static void print_people(const inferd_result *result, const struct result_view *
             printf("computed %s\n", flag_texts[i].text);
 }
 
-// --- JSON for programs ---
+// --- printing JSON for programs ---
 
 static json_t *flags_json(const inferd_result *result)
 {
@@ -157,6 +157,30 @@ static void print_programs(const inferd_result *result, const struct result_view
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         json_object_set_new(answer, times[i].name, json_value_whole((int64_t)times[i].ns));
     json_value_print(answer);
+}
+
+int result_check_labels(const inferd_result *result, const struct result_view *view)
+{
+    size_t names = labels_count(view->labels);
+    size_t vectors = 0;
+    if (view->labels->text == NULL || view->top == 0)
+        return EXIT_OK;
+    for (size_t i = 0; i < inferd_result_output_count(result); i++) {
+        const inferd_tensor *tensor = inferd_result_output(result, i);
+        if (!tensor_is_class_vector(tensor))
+            continue;
+        size_t classes = tensor_count(tensor);
+        if (classes != names)
+            return command_say(
+                EXIT_USAGE,
+                "output '%s' has %zu classes, the labels name %zu: wanted a line for "
+                "each class%s",
+                tensor->name, classes, names,
+                classes == names + 1 ? "; is a line for the background missing?" : "");
+        vectors++;
+    }
+    return vectors > 0 ? EXIT_OK
+                       : command_say(EXIT_USAGE, "--labels: no output has scores of classes");
 }
 
 void result_print(const inferd_result *result, const struct result_view *view,

@@ -16,6 +16,11 @@ struct result_view {
     const char *directory;
 };
 
+// Checks that the labels, if there are some, fit the result: at least one output has scores of
+// classes, and each such output has as many classes as there are labels. Otherwise labels would
+// name wrong classes. Prints a message on failure and returns an exit code.
+int result_check_labels(const inferd_result *result, const struct result_view *view);
+
 // Prints name, dtype, shape and a summary of each output and, for a vector of class scores, the
 // best classes. After the outputs, prints the device and the times.
 void result_print(const inferd_result *result, const struct result_view *view,

@@ -11,6 +11,10 @@
 const char *tensor_shape_text(const inferd_tensor *tensor, char text[TENSOR_SHAPE_TEXT])
 {
     size_t at = 0;
+    if (tensor->rank < 0) {
+        snprintf(text, TENSOR_SHAPE_TEXT, "any");
+        return text;
+    }
     text[at++] = '[';
     for (int i = 0; i < tensor->rank && at < TENSOR_SHAPE_TEXT - 2; i++) {
         const char *comma = i > 0 ? "," : "";
@@ -25,6 +29,8 @@ const char *tensor_shape_text(const inferd_tensor *tensor, char text[TENSOR_SHAP
 
 json_t *tensor_shape_json(const inferd_tensor *tensor)
 {
+    if (tensor->rank < 0)
+        return json_null();
     json_t *shape = json_value_must(json_array());
     for (int i = 0; i < tensor->rank; i++)
         json_array_append_new(shape, tensor->shape[i] < 0 ? json_null()

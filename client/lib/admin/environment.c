@@ -57,7 +57,7 @@ int inferd_environment_read(inferd_client *client, inferd_environment **environm
         &(struct inf_client_question){.method = INF_METHOD_ENVIRONMENT,
                                       .kind = INF_MESSAGE_EMPTY,
                                       .reply_kind = INF_MESSAGE_ENVIRONMENT,
-                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .limit_ns = client->answer_ns,
                                       .on_reply = copy_environment,
                                       .context = environment},
         err);
@@ -78,7 +78,7 @@ int inferd_flag_set(inferd_client *client, const char *name, const char *value,
                                       .kind = INF_MESSAGE_FLAG_SET,
                                       .body.flag_set = {.name = name, .value = value},
                                       .reply_kind = INF_MESSAGE_ENVIRONMENT,
-                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .limit_ns = client->answer_ns,
                                       .on_reply = copy_environment,
                                       .context = &changed},
         err);

@@ -56,7 +56,7 @@ int inferd_limits(inferd_client *client, const inferd_limit *set, size_t set_cou
                                       .kind = INF_MESSAGE_LIMITS_REQUEST,
                                       .limits = &list,
                                       .reply_kind = INF_MESSAGE_LIMITS_REPLY,
-                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .limit_ns = client->answer_ns,
                                       .on_reply = copy_limits,
                                       .context = &out},
         err);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of the daemon: described, listed, loaded and unloaded (public functions).
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/inferd.h"
 #include "client/lib/admin/progress.h"
@@ -100,7 +104,7 @@ int inferd_model_describe(inferd_client *client, const char *name, const char *v
                                       .kind = INF_MESSAGE_MODEL_METADATA_REQUEST,
                                       .body.model = {.name = name, .version = version},
                                       .reply_kind = INF_MESSAGE_MODEL_METADATA,
-                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .limit_ns = client->answer_ns,
                                       .on_reply = handle_metadata,
                                       .context = &target},
         err);
@@ -132,7 +136,7 @@ int inferd_model_ready(inferd_client *client, const char *name, const char *vers
                                       .kind = INF_MESSAGE_MODEL_READY_REQUEST,
                                       .body.model = {.name = name, .version = version},
                                       .reply_kind = INF_MESSAGE_MODEL_READY_REPLY,
-                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .limit_ns = client->answer_ns,
                                       .on_reply = copy_flag,
                                       .context = ready},
         err);
@@ -163,6 +167,7 @@ static enum inf_code copy_models(void *context, const union inf_message *message
         rows[i].memory_bytes = entry->memory_bytes;
         rows[i].requests = entry->requests;
         rows[i].macs = entry->macs;
+        INF_COPY_TEXT(rows[i].labels, entry->labels);
     }
     *list->rows = rows;
     *list->count = index->count;
@@ -180,10 +185,38 @@ int inferd_models(inferd_client *client, inferd_model_row **rows, size_t *count,
         &(struct inf_client_question){.method = INF_METHOD_REPOSITORY_INDEX,
                                       .kind = INF_MESSAGE_EMPTY,
                                       .reply_kind = INF_MESSAGE_MODEL_INDEX,
-                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .limit_ns = client->answer_ns,
                                       .on_reply = copy_models,
                                       .context = &list},
         err);
+}
+
+// Opens the directory of a model: `path` itself if it is a directory, otherwise the directory that
+// contains it, and then *file is the name of the file in it. The daemon receives the descriptor, so
+// that it reaches directories that are hidden from it, such as those below /home and /tmp.
+static enum inf_code open_model_directory(const char *path, int *out_fd, const char **file,
+                                          struct inf_error *err)
+{
+    char parent[PATH_MAX];
+    struct stat status;
+    *file = "";
+    *out_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (*out_fd >= 0)
+        return INF_OK;
+    if (stat(path, &status) != 0)
+        return inf_fail(err, errno == ENOENT ? INF_NOT_FOUND : INF_DENIED, "model '%.200s': %s",
+                        path, strerror(errno));
+    const char *slash = strrchr(path, '/');
+    size_t length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    if (length >= sizeof parent)
+        return inf_fail(err, INF_INVALID, "the path of the model is longer than %zu characters",
+                        sizeof parent);
+    snprintf(parent, sizeof parent, "%.*s", (int)length, path);
+    *file = path + length;
+    *out_fd = open(length > 0 ? parent : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *out_fd >= 0 ? INF_OK
+                        : inf_fail(err, INF_DENIED, "directory of model '%.200s': %s", path,
+                                   strerror(errno));
 }
 
 int inferd_load(inferd_client *client, const char *name, const char *path, const char *device,
@@ -191,25 +224,28 @@ int inferd_load(inferd_client *client, const char *name, const char *path, const
 {
     struct inf_client_progress progress_state = {
         .client = client, .callback = progress, .context = context};
-    char absolute[PATH_MAX]; // an absolute path, because the daemon has another working directory
+    int directory_fd = -1;
+    const char *file = "";
     if (!inf_client_question_is_model_name(name))
         return inf_client_question_refuse_name(err, name);
-    if (path != NULL && path[0] != '/' && realpath(path, absolute) == NULL) {
+    if (path != NULL) {
         struct inf_error error;
-        inf_fail(&error, INF_NOT_FOUND, "there is no '%.200s' to load", path);
-        return inf_client_report_error(err, &error);
+        if (open_model_directory(path, &directory_fd, &file, &error) != INF_OK)
+            return inf_client_report_error(err, &error);
     }
-    if (path != NULL && path[0] != '/')
-        path = absolute;
-    return inf_client_question_ask(
+    int code = inf_client_question_ask(
         client,
         &(struct inf_client_question){.method = INF_METHOD_REPOSITORY_MODEL_LOAD,
                                       .kind = INF_MESSAGE_MODEL_LOAD_REQUEST,
-                                      .body.model = {.name = name, .path = path, .device = device},
+                                      .body.model = {.name = name, .file = file, .device = device},
+                                      .fd = path != NULL ? &directory_fd : NULL,
                                       .reply_kind = INF_MESSAGE_EMPTY,
                                       .on_reply = inf_client_progress_handle,
                                       .context = &progress_state},
         err);
+    if (path != NULL)
+        close(directory_fd);
+    return code;
 }
 
 int inferd_unload(inferd_client *client, const char *name, const char *version,

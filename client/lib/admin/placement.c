@@ -110,7 +110,7 @@ int inferd_explain(inferd_client *client, const char *name, const char *version,
         .kind = INF_MESSAGE_PLACEMENT_REQUEST,
         .body.placement_request = {.name = name, .version = version},
         .reply_kind = INF_MESSAGE_PLACEMENT_REPLY,
-        .limit_ns = INF_CLIENT_ANSWER_NS,
+        .limit_ns = client->answer_ns,
         .on_reply = handle_placement,
         .context = placement,
     };

@@ -3,6 +3,8 @@
 // credit, and blocks until the final answer arrives.
 #include "client/lib/admin/question.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
@@ -57,6 +59,12 @@ static enum inf_code send_question(inferd_client *client,
                question->data_bytes);
         outgoing->size += question->data_bytes;
     }
+    if (code == INF_OK && question->fd != NULL) {
+        outgoing->fd = fcntl(*question->fd, F_DUPFD_CLOEXEC, 0);
+        if (outgoing->fd < 0)
+            code =
+                inf_fail(err, INF_EXHAUSTED, "no descriptor for a question: %s", strerror(errno));
+    }
     struct inf_client_call *call = code == INF_OK ? inf_client_call_acquire(client, err) : NULL;
     if (call == NULL) {
         inf_client_outgoing_release(client, &outgoing);
@@ -92,7 +100,7 @@ static int ask_once(inferd_client *client, const struct inf_client_question *que
         return inf_client_report_error(err, &error);
     while (!waiter.done && inf_client_event_loop_wait(client, 0))
         ;
-    if (!waiter.done) // not done if a callback has closed the client
+    if (!waiter.done) // no answer has arrived, because a callback has closed the client
         inf_client_report_error(err,
                                 &(struct inf_error){.code = INF_CANCELLED,
                                                     .reason = INF_REASON_BY_CLIENT,
@@ -107,7 +115,7 @@ int inf_client_question_ask(inferd_client *client, const struct inf_client_quest
     int code;
     inf_client_enter(client);
     struct inf_client_retry_wait wait = {.start_ns = inf_client_now_ns()};
-    uint64_t answer_ns = question->limit_ns != 0 ? question->limit_ns : INF_CLIENT_ANSWER_NS;
+    uint64_t answer_ns = question->limit_ns != 0 ? question->limit_ns : client->answer_ns;
     wait.deadline_ns = wait.start_ns + INF_MAX(answer_ns, client->retry.limit_ns);
     do {
         wait.unsent = client->connection.failure.code != INF_OK;

@@ -19,19 +19,24 @@ union inf_client_question_body {
     struct inf_placement_request placement_request;
     struct inf_flag_set_request flag_set;
     struct inf_precompile_message precompile;
+    struct inf_metrics_request metrics_request;
+    struct inf_client_target client_target;
+    struct inf_report_request report_request;
 };
 
 struct inf_client_question {
     uint16_t method;
     enum inf_message_kind kind;
-    union inf_client_question_body
-        body; // unused if the kind has no fields, or one of the next three is set
+    // Fields of the message. Not used if the kind has no fields, or if `session`, `limits` or
+    // `infer` is set.
+    union inf_client_question_body body;
     // Messages that are too large for `body`; at most one of them is set instead of `body`.
     const struct inf_session_message *session;
     const struct inf_limit_list *limits;
     const struct inf_infer_request *infer;
-    const void *data; // sent after the metadata; NULL: no data
+    const void *data; // data that is sent after the metadata; NULL: no data
     size_t data_bytes;
+    const int *fd; // a descriptor to send with the question; borrowed; NULL: none
     enum inf_message_kind reply_kind;
     uint64_t limit_ns; // how many nanoseconds to wait for an answer; 0: no limit
     // Called with each answer. Several answers with `final` false may come before the last one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions (public functions).
+// Opens and closes sessions (public functions).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int send_order(inferd_client *client, uint16_t method, enum inf_message_k
                                                                  .kind = kind,
                                                                  .session = message,
                                                                  .reply_kind = INF_MESSAGE_EMPTY,
-                                                                 .limit_ns = INF_CLIENT_ANSWER_NS},
+                                                                 .limit_ns = client->answer_ns},
                                    err);
 }
 

@@ -57,7 +57,7 @@ int inferd_devices(inferd_client *client, inferd_device_row **rows, size_t *coun
         &(struct inf_client_question){.method = INF_METHOD_DEVICE_LIST,
                                       .kind = INF_MESSAGE_EMPTY,
                                       .reply_kind = INF_MESSAGE_DEVICE_INDEX,
-                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .limit_ns = client->answer_ns,
                                       .on_reply = copy_devices,
                                       .context = &list},
         err);
@@ -111,7 +111,7 @@ int inferd_memory_info(inferd_client *client, inferd_memory_row **rows, size_t *
         &(struct inf_client_question){.method = INF_METHOD_MEMORY_INFO,
                                       .kind = INF_MESSAGE_EMPTY,
                                       .reply_kind = INF_MESSAGE_MEMORY_INFO,
-                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .limit_ns = client->answer_ns,
                                       .on_reply = copy_memory_info,
                                       .context = &list},
         err);
@@ -127,7 +127,7 @@ static int ask_status(inferd_client *client,
         &(struct inf_client_question){.method = INF_METHOD_SERVER_STATUS,
                                       .kind = INF_MESSAGE_EMPTY,
                                       .reply_kind = INF_MESSAGE_SERVER_STATUS,
-                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .limit_ns = client->answer_ns,
                                       .on_reply = on_reply,
                                       .context = context},
         err);

@@ -10,6 +10,7 @@
 #include "client/lib/client.h"
 #include "client/lib/error.h"
 #include "proto/core/shape.h"
+#include "proto/core/tensor_name.h"
 
 // If a description older than this refuses a request, the library drops the description, because
 // the model may have been reloaded.
@@ -18,10 +19,8 @@
 static const inferd_tensor *find_tensor(const inferd_tensor *tensors, size_t count,
                                         const char *name)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(tensors[i].name, name) == 0)
-            return &tensors[i];
-    return NULL;
+    uint32_t index = inf_tensor_names_find(INF_TENSOR_NAMES(tensors, count), name, strlen(name));
+    return index < count ? &tensors[index] : NULL;
 }
 
 static struct inf_shape copy_shape(const inferd_tensor *tensor)

@@ -20,6 +20,7 @@
 #include "client/lib/infer/infer.h"
 #include "proto/core/shape.h"
 #include "proto/core/span.h"
+#include "proto/core/tensor_name.h"
 
 // Room for an output of unknown size. The data segment of an answer is never larger.
 #define UNKNOWN_OUTPUT_BYTES ((size_t)1 << 20)
@@ -133,17 +134,18 @@ static void remember_sizes(inferd_client *client, const struct inf_client_call *
                                              reply->outputs[i].location.length))
             metadata->complete = false;
     if (all && metadata->count != reply->output_count)
-        // An output has another name than before, so the list of outputs counts as incomplete until
-        // the next answer.
+        // The recorded list has an output that is not in this answer, so mark the list as
+        // incomplete until the next answer.
         metadata->complete = false;
 }
 
-// A failure, copied from client->message because sending again overwrites that.
+// The failure of an inference, copied from client->message because sending the inference again
+// overwrites that message.
 struct refusal {
     struct inf_error error;
     uint32_t retry_after_ms;
     char tensor[INF_LIMIT_TENSOR_NAME + 1];
-    size_t needed_bytes; // 0: unknown
+    size_t needed_bytes; // size of the output that did not fit; 0: unknown
 };
 
 static void copy_refusal(struct refusal *refusal, const struct inf_status *status)
@@ -181,8 +183,8 @@ static bool grow_outputs(inferd_client *client, struct inf_client_call *call,
         return false;
     bool in_answer = refusal->error.reason == INF_REASON_FRAME_TOO_LARGE;
     bool grown = false;
-    // A request that lists no outputs returns all outputs in the metadata, none of them in a
-    // region.
+    // A request that lists no outputs gets all outputs of the model in the answer's data, none of
+    // them in a region.
     uint32_t count = request->output_count == 0 ? metadata->count : request->output_count;
     for (uint32_t i = 0; i < count; i++) {
         const char *name =
@@ -192,7 +194,7 @@ static bool grow_outputs(inferd_client *client, struct inf_client_call *call,
             placed && (call->output_region == NULL ||
                        request->outputs[i].location.region_id != call->output_region->region_id);
         if (is_caller || placed == in_answer ||
-            (refusal->tensor[0] != '\0' && strcmp(refusal->tensor, name) != 0))
+            (refusal->tensor[0] != '\0' && !inf_tensor_name_matches(refusal->tensor, name)))
             continue;
         const struct inf_client_metadata_output *known =
             inf_client_metadata_find_output(metadata, name);
@@ -217,7 +219,7 @@ static bool ask_metadata(inferd_client *client, struct inf_client_call *call)
         return false;
     client->control.model =
         (struct inf_model_request){.name = call->model, .version = call->version};
-    size_t capacity = INF_FRAME_HEADER_BYTES + 256; // the names of a model and a version
+    size_t capacity = INF_FRAME_HEADER_BYTES + 256; // room for the names of a model and a version
     if (inf_client_outgoing_acquire(client, capacity, &question, &ignored) != INF_OK)
         return false;
     bool ok = inf_client_outgoing_encode(client, question, &client->control,
@@ -230,8 +232,8 @@ static bool ask_metadata(inferd_client *client, struct inf_client_call *call)
     return ok;
 }
 
-// Sends the inference again if that can succeed; otherwise returns false. The call must have left
-// the table.
+// Sends the inference again if that can succeed; otherwise returns false. The call must have been
+// removed from the table of calls.
 static bool resend_if_useful(inferd_client *client, struct inf_client_call *call,
                              struct refusal *refusal)
 {
@@ -409,7 +411,7 @@ bool inf_client_reply_handle(inferd_client *client, struct inf_client_call *call
                            err) != INF_OK ||
         inf_infer_reply_resolve_inline(reply, frame->header.data_bytes, err) != INF_OK)
         return false;
-    if (call->ended) { // the call timed out earlier
+    if (call->ended) { // the caller was informed earlier, because the call timed out
         inf_client_call_remove(client, call, reply->credit_return);
         inf_client_call_release(client, call, true);
         return true;

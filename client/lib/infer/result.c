@@ -6,6 +6,7 @@
 #include "client/inferd.h"
 #include "client/lib/client.h"
 #include "client/lib/infer/result_pool.h"
+#include "proto/core/tensor_name.h"
 
 void inferd_result_free(inferd_result *result)
 {
@@ -29,10 +30,9 @@ const inferd_tensor *inferd_result_output(const inferd_result *result, size_t in
 
 const inferd_tensor *inferd_result_find(const inferd_result *result, const char *name)
 {
-    for (size_t i = 0; i < result->output_count; i++)
-        if (strcmp(result->outputs[i].name, name) == 0)
-            return &result->outputs[i];
-    return NULL;
+    return inferd_result_output(
+        result, inf_tensor_names_find(INF_TENSOR_NAMES(result->outputs, result->output_count), name,
+                                      strlen(name)));
 }
 
 const char *inferd_result_model_version(const inferd_result *result)

@@ -16,6 +16,7 @@
 #include "client/lib/client.h"
 #include "client/lib/error.h"
 #include "client/lib/io/data_pool.h"
+#include "proto/core/utf8.h"
 
 #define CONNECT_WAIT_MS 10
 
@@ -81,10 +82,12 @@ enum inf_code inf_client_connection_open(inferd_client *client, const char *path
 
 enum inf_code inf_client_connection_send_hello(inferd_client *client, struct inf_error *err)
 {
+    // The daemon gets the name of the program, which "inferctl clients" shows.
+    const struct inf_quoted name = inf_quote(program_invocation_short_name);
     client->control.hello = (struct inf_hello){
         .major = INF_PROTOCOL_MAJOR,
         .minor = INF_PROTOCOL_MINOR,
-        .client_name = "libinferd",
+        .client_name = name.text,
         .client_version = INFERD_VERSION,
         .feature_count = 1,
         .features = {"inferd.data"},
@@ -93,7 +96,7 @@ enum inf_code inf_client_connection_send_hello(inferd_client *client, struct inf
     return inf_client_send_queue_push_control(client, header, INF_MESSAGE_HELLO, -1, err);
 }
 
-// Drops all data that was being sent or received.
+// Drops all bytes that were read and not handled, or queued and not sent.
 static void reset_buffers(inferd_client *client)
 {
     inf_client_send_queue_reset(client);

@@ -7,9 +7,20 @@ def _shown(shape):
     return '[' + ','.join('?' if size < 0 else str(size) for size in shape) + ']'
 
 
+def same_name(name, names):
+    """Returns the element of `names` that means the tensor `name`, or None. TensorFlow calls the
+    first output of node 'x' both 'x' and 'x:0', so the two names match unless `names` has both.
+    """
+    if name in names:
+        return name
+    other = name[:-2] if name.endswith(':0') else name + ':0'
+    return other if other in names else None
+
+
 def _find(what, name, tensors):
+    found = same_name(name, [tensor['name'] for tensor in tensors])
     for tensor in tensors:
-        if tensor['name'] == name:
+        if tensor['name'] == found:
             return tensor
     names = ', '.join(f"'{tensor['name']}'" for tensor in tensors)
     raise Error(
@@ -56,7 +67,8 @@ def check(known, inputs, outputs, given):
     for name, (datatype, shape) in inputs.items():
         _check_input(name, datatype, shape, _find('input', name, known['inputs']))
     for tensor in known['inputs']:
-        if given is not None and tensor['name'] not in inputs and tensor['name'] not in given:
+        sent = same_name(tensor['name'], inputs) or same_name(tensor['name'], given or ())
+        if given is not None and sent is None:
             wanted = f"{tensor['datatype']} {_shown(tensor['shape'])}"
             raise Error(
                 'INVALID_ARGUMENT',

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client: questions to the daemon, and inferences."""
 import collections.abc
+import json
 import math
 import numbers
 import os
@@ -51,6 +52,43 @@ class Client(Transport):
         """Returns the state and the counters of the daemon as a dict."""
         return self._ask('status')
 
+    def metrics(self, format='prometheus'):
+        """Returns the metrics of the daemon as a str. `format` is 'prometheus', 'openmetrics' or
+        'json'. The admin socket has the metrics of all models and users; the data socket has those
+        of the models that this user has used.
+        """
+        return self._ask('metrics', {'format': format})['text']
+
+    def requests(self):
+        """Returns the requests in flight as a list of dicts, oldest first. The admin socket has
+        those of all users; the data socket has those of this user.
+        """
+        return self._ask('requests')['requests']
+
+    def clients(self):
+        """Returns the connections to the daemon as a list of dicts, like requests()."""
+        return self._ask('clients')['clients']
+
+    def cancel_request(self, client_id, stream_id):
+        """Cancels a request that requests() lists."""
+        self._ask('cancel_request', {'client_id': client_id, 'stream_id': stream_id})
+
+    def disconnect_client(self, client_id):
+        """Closes a connection that clients() lists, and cancels its requests."""
+        self._ask('disconnect_client', {'client_id': client_id})
+
+    def slow(self):
+        """Returns slow inferences, with their times in nanoseconds, as a list of dicts."""
+        return json.loads(self._ask('report', {'topic': 'slow'})['text'])
+
+    def events(self, after=0, wait=False):
+        """Returns a dict with the list 'events' of what happened after the event number `after`,
+        'last', the `after` of the next call, and 'lost', the number of events in between that the
+        daemon does not remember. If there is no such event and `wait` is true, waits for one.
+        """
+        request = {'topic': 'events', 'after': after, 'wait': wait}
+        return json.loads(self._ask('report', request)['text'])
+
     def devices(self):
         """Returns the devices as a list of dicts."""
         return self._ask('devices')['devices']
@@ -86,9 +124,20 @@ class Client(Transport):
 
     def load(self, model, path='', device='', progress=None):
         """Loads a model and waits until it is ready. Calls `progress(stage, percent)`. Needs the
-        admin socket."""
-        path = os.path.abspath(path) if path else ''
-        self._ask('load', {'model_name': model, 'path': path, 'device': device}, progress)
+        admin socket. `path` is a model file or a directory; '' stands for the repository. The
+        daemon receives a descriptor of the directory, so that directories that are hidden from it,
+        such as those below /home, can be used. Its user must be able to read the files.
+        """
+        request = {'model_name': model, 'device': device}
+        if not path:
+            self._ask('load', request, progress)
+            return
+        directory, request['file'] = (path, '') if os.path.isdir(path) else os.path.split(path)
+        fd = os.open(directory or '.', os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._ask('load', request, progress, fd)
+        finally:
+            os.close(fd)
 
     def unload(self, model, version=''):
         """Unloads a model after its requests in flight have ended. Needs the admin socket."""

@@ -7,7 +7,7 @@ import numpy
 
 from . import _connection as wire
 from ._call import Pending
-from ._check import check
+from ._check import check, same_name
 from ._errors import Error
 from ._proto import decode, encode
 
@@ -38,8 +38,9 @@ def _aligned(size):
 
 
 class Result(dict):
-    """The outputs of one inference, as arrays by name, and how the daemon computed them. Large
-    outputs are in memory shared with the daemon, which is reused after the arrays are freed.
+    """The outputs of one inference, as arrays by name, and how the daemon computed them. An output
+    'x:0' is found as 'x' too, and the reverse. Large outputs are in memory shared with the daemon,
+    which is reused after the arrays are freed.
 
     flags        how the outputs were computed: 'padded' with padding rows, 'split' in several runs,
                  'again' in fp32 because the first result was not finite, 'moved' from a device that
@@ -56,6 +57,12 @@ class Result(dict):
         self.padded_size = max(reply['padded_to'], reply['batch_size'])
         self.flags = frozenset(name for bit, name in _FLAGS.items() if reply['flags'] & bit)
         self.timing = reply['timing'] or {}  # queue_ns, input_ns, compute_ns, output_ns
+
+    def __missing__(self, name):
+        found = same_name(name, self) if isinstance(name, str) else None
+        if found is None:
+            raise KeyError(name)
+        return self[found]
 
 
 class Inference:
@@ -211,12 +218,12 @@ class Inference:
         for name in wanted or ():
             entry = {'name': name}
             entries.append(entry)
-            region = None
+            region, known = None, same_name(name, learnt)
             if name in self._out:
                 region, offset = self._client._memory.find(self._out[name])
                 room = self._out[name].nbytes
-            elif name in learnt:
-                region, offset, room = self._client._memory.take(learnt[name]), 0, learnt[name]
+            elif known is not None:
+                region, offset, room = self._client._memory.take(learnt[known]), 0, learnt[known]
                 self._plain |= region is None
                 if region is not None:
                     self._rooms[name] = region
@@ -253,7 +260,9 @@ class Inference:
         return Result(outputs, reply)
 
     def _output(self, output, data, at):
-        name, shape = output['name'], tuple(output['shape'])
+        # The caller's name of the output, which may differ from the model's by ':0'.
+        name = same_name(output['name'], [*self._out, *self._rooms]) or output['name']
+        shape = tuple(output['shape'])
         dtype = numpy.dtype(_DTYPES[output['datatype']])
         size = math.prod(shape) * dtype.itemsize
         location = output['location'] or {'region_id': 0, 'offset': _aligned(at)}
@@ -300,8 +309,8 @@ class Inference:
         if failure.reason not in ('OUTPUT_TOO_SMALL', 'FRAME_TOO_LARGE'):
             return False
         learnt = self._client._outputs.setdefault(self._key, {})
-        if failure.reason == 'OUTPUT_TOO_SMALL' and failure.tensor not in self._out:
-            learnt[failure.tensor] = int(failure.expected)
+        if failure.reason == 'OUTPUT_TOO_SMALL' and same_name(failure.tensor, self._out) is None:
+            learnt[same_name(failure.tensor, learnt) or failure.tensor] = int(failure.expected)
             return True
         if failure.reason == 'FRAME_TOO_LARGE' and not learnt:
             # The failure does not name the output. Record a size of 1 for each output, so that the

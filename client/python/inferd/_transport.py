@@ -29,6 +29,12 @@ _METHODS = {
     'unload': (18, 'RepositoryModelUnloadRequest', 'Empty'),
     'devices': (64, 'Empty', 'DeviceListResponse'),
     'status': (65, 'Empty', 'ServerStatusResponse'),
+    'metrics': (67, 'MetricsRequest', 'MetricsResponse'),
+    'requests': (70, 'Empty', 'RequestListResponse'),
+    'clients': (71, 'Empty', 'ClientListResponse'),
+    'cancel_request': (72, 'ClientTarget', 'Empty'),
+    'disconnect_client': (73, 'ClientTarget', 'Empty'),
+    'report': (74, 'ReportRequest', 'MetricsResponse'),
     'open_session': (80, 'SessionOpenRequest', 'Empty'),
     'limits': (82, 'ServerLimitsRequest', 'ServerLimitsResponse'),
     'close_session': (81, 'SessionCloseRequest', 'Empty'),
@@ -355,17 +361,17 @@ class Transport:
             not self._bytes_in_flight or self._bytes_in_flight + data_bytes <= bytes_most
         )
 
-    def _begin(self, method, meta, finish, parts=(), data_bytes=0, progress=None):
+    def _begin(self, method, meta, finish, parts=(), data_bytes=0, progress=None, fd=None):
         while True:
             with self._lock:
                 call = None if self._has_credit(data_bytes) else self._oldest_call()
                 if call is None:
                     return self._send_request(
-                        method, meta, Call(method, finish, progress), parts, data_bytes
+                        method, meta, Call(method, finish, progress), parts, data_bytes, fd
                     )
             self._pump(call, None)
 
-    def _send_request(self, method, meta, call, parts, data_bytes):
+    def _send_request(self, method, meta, call, parts, data_bytes, fd=None):
         """Sends a request. The caller holds the lock, so that requests are sent in the order of
         their stream numbers.
         """
@@ -383,7 +389,7 @@ class Transport:
             else:
                 data_bytes_last = data_bytes
             self._connection.send(
-                wire.REQUEST, self._last_stream, meta, parts, data_bytes_last, number
+                wire.REQUEST, self._last_stream, meta, parts, data_bytes_last, number, fd
             )
         except Disconnected:
             self._draining = True  # answers may still be readable
@@ -420,22 +426,25 @@ class Transport:
     def _wait(self, call, timeout=None):
         return Pending(self, call, 0).result(timeout)
 
-    def _ask(self, method, request=None, progress=None):
+    def _ask(self, method, request=None, progress=None, fd=None):
         """Sends a question or an order and returns the answer. Sends it again in the same cases as
-        an inference.
+        an inference. `fd` is a descriptor that is sent with it; None: no descriptor.
         """
         _, request_kind, reply_kind = _METHODS[method]
 
         def finish(frame, failure):
             if failure is not None:
                 raise failure
-            return decode(reply_kind, frame.meta)
+            answer = decode(reply_kind, frame.meta)
+            if reply_kind == 'MetricsResponse':
+                answer['text'] = bytes(frame.data).decode()
+            return answer
 
         began = time.monotonic()
         meta = encode(request_kind, request or {})
         while True:
             try:
-                call, _ = self._begin(method, meta, finish, progress=progress)
+                call, _ = self._begin(method, meta, finish, progress=progress, fd=fd)
                 return self._wait(call)
             except Error as error:
                 self._prepare_retry(error, began, began + max(self.retry, _QUESTION_S))

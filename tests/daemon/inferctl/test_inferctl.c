@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/inferctl/tensor/npy.h"
+#include "proto/npy/npy.h"
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/daemon/inferctl.h"
 
@@ -138,7 +138,7 @@ Test(inferctl, no_daemon_is_3)
     setenv("INFERD_SOCKET", socket, 1);
     CHECK(3, "/tmp/inf-no-daemon-listens.sock", NULL, "status");
     CHECK(3, "/tmp/inf-no-daemon-listens.sock", NULL, "load", "m");
-    setenv("INFERD_SOCKET", "/nonexistent/other.sock", 1); // the option goes first
+    setenv("INFERD_SOCKET", "/nonexistent/other.sock", 1); // expect that the option overrides this
     CHECK(3, "/tmp/inf-no-daemon-listens.sock", socket, "status");
 }
 
@@ -170,7 +170,7 @@ Test(inferctl_daemon, shows_its_status)
     RUN(&run, fixture.socket, "status", "-o", "json");
     json_t *json = inf_inferctl_json(&run);
     cr_assert_str_eq(read_text(json, "state"), "ready");
-    cr_assert_geq(read_integer(json, "models_ready"), 3); // add, conv, slow
+    cr_assert_geq(read_integer(json, "models_ready"), 3); // at least the models add, conv and slow
     cr_assert_gt(read_number(json, "uptime_s"), 0);
     cr_assert_gt(read_integer(json, "resident_bytes"), 1000000);
     json_decref(json);
@@ -258,7 +258,7 @@ Test(inferctl_daemon, loads_and_unloads)
     RUN(&run, fixture.admin_socket, "unload", "add");
     cr_assert_str_eq(run.out, "add is unloaded\n");
     inf_inferctl_free(&run);
-    RUN(&run, fixture.admin_socket, "load", "add"); // from the repository
+    RUN(&run, fixture.admin_socket, "load", "add"); // loads the model from the daemon's repository
     cr_assert_eq(run.code, 0, "%s", run.err);
     inf_inferctl_free(&run);
 }
@@ -420,7 +420,8 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
         cr_expect_eq(read_integer(row, "requests"), 60);
         cr_expect_eq(read_integer(row, "rate"), i == 0 ? 200 : 600);
         cr_expect_eq(read_integer(row, "refused"), 0);
-        // The 59 gaps between 60 requests take at least this long, however fast the machine is.
+        // 60 requests at an even rate have 59 gaps between them. So the measured rate may exceed
+        // the requested rate by a factor of 60/59 at most.
         cr_expect_leq(read_number(row, "per_second"), (i == 0 ? 200 : 600) * 60.0 / 59.0 + 0.1);
         cr_expect_gt(read_number(row, "min_ms"), 0);
         cr_expect_leq(read_number(row, "median_ms"), read_number(row, "p99_ms"));
@@ -429,7 +430,7 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
     inf_inferctl_free(&run);
     cr_assert_eq(access(plot, R_OK), 0);
     unlink(plot);
-    // With several numbers of streams, the table has one row for each number.
+    // Given three numbers of streams (-c 1,2,4), expect a table with one row for each number.
     RUN(&run, fixture.socket, "bench", "add", "-n", "20", "-c", "1,2,4", "--json");
     cr_assert_eq(run.code, 0, "%s", run.err);
     rows = inf_inferctl_json(&run);
@@ -511,7 +512,8 @@ Test(inferctl_daemon, verify_compares_every_device_with_ref)
         cr_assert_float_eq(read_number(row, "cosine"), 1, full ? 1e-6 : 1e-3);
         cr_assert_str_eq(read_text(row, "verdict"), "ok");
     }
-    // The only row compares the reference device `ref` with itself.
+    // Verify again on the device `ref` only. The result has one row, which compares `ref` with
+    // itself.
     inf_inferctl_free(&run);
     json_decref(rows);
     RUN(&run, fixture.socket, "verify", "conv", "-d", "ref", "-P", "fp32", "-e", "0", "--json");
@@ -549,7 +551,8 @@ Test(inferctl_daemon, minds_where_its_output_goes)
     cr_expect_str_empty(run.err);
     inf_inferctl_free(&run);
     close(ends[1]);
-    RUN(&run, fixture.socket, "status"); // the daemon does not care
+    // Expect that the daemon still answers after inferctl was killed by SIGPIPE.
+    RUN(&run, fixture.socket, "status");
     cr_expect_eq(run.code, 0);
     inf_inferctl_free(&run);
 }

@@ -9,8 +9,8 @@
 #include <turbojpeg.h>
 #include <unistd.h>
 
-#include "client/inferctl/tensor/npy.h"
 #include "client/picture/picture.h"
+#include "proto/npy/npy.h"
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/daemon/inferctl.h"
 #include "tests/support/models/tfjs_writer.h"
@@ -95,6 +95,49 @@ static void check_floats(const char *path, const float *wanted, size_t count)
                   (double)got);
     }
     inf_npy_unload(&npy);
+}
+
+// Writes the model r1o = -r1i, whose signature calls its tensors r1i:0 and r1o:0.
+static void write_suffixed_model(const char *directory)
+{
+    char path[128];
+    cr_assert_eq(mkdir(directory, 0700), 0);
+    snprintf(path, sizeof path, "%s/model.json", directory);
+    FILE *file = fopen(path, "we");
+    cr_assert_not_null(file);
+    fputs(
+        "{\"format\": \"graph-model\", \"weightsManifest\": [],"
+        " \"signature\": {\"inputs\": {\"r1i:0\": {\"name\": \"r1i:0\"}},"
+        " \"outputs\": {\"r1o:0\": {\"name\": \"r1o:0\"}}},"
+        " \"modelTopology\": {\"node\": [{\"name\": \"r1i\", \"op\": \"Placeholder\","
+        " \"attr\": {\"dtype\": {\"type\": \"DT_FLOAT\"}, \"shape\": {\"shape\":"
+        " {\"dim\": [{\"size\": \"4\"}]}}}}, {\"name\": \"r1o\", \"op\": \"Neg\","
+        " \"input\": [\"r1i\"], \"attr\": {\"T\": {\"type\": \"DT_FLOAT\"}}}]}}",
+        file);
+    cr_assert_eq(fclose(file), 0);
+}
+
+Test(inferctl_infer, takes_names_with_and_without_the_number_of_the_first_output)
+{
+    struct inf_inferctl run;
+    write_floats("x.npy", &INF_SHAPE(4), (float[]){1, 2, 3, -4});
+    write_suffixed_model("suffixed");
+    inf_inferctl_run(&run, fixture.admin_socket,
+                     (const char *const[]){"load", "suffixed", "suffixed", NULL});
+    cr_assert_eq(run.code, 0, "%s", run.err);
+    inf_inferctl_free(&run);
+    static const char *const inputs[] = {"r1i:0=x.npy", "r1i=x.npy"};
+    for (int i = 0; i < 2; i++) {
+        RUN(&run, "infer", "suffixed", "-i", inputs[i], "-o", "out");
+        cr_expect_eq(run.code, 0, "%s", run.err);
+        inf_inferctl_free(&run);
+        check_floats("out/r1o_0.npy", (float[]){-1, -2, -3, 4}, 4);
+        inf_inferctl_run(&run, fixture.admin_socket,
+                         (const char *const[]){"verify", "suffixed", "-i", inputs[i], NULL});
+        cr_expect_eq(run.code, 0, "%s", run.err);
+        inf_inferctl_free(&run);
+    }
+    CHECK(2, "the model's inputs are 'r1i:0'", "infer", "suffixed", "-i", "r1i:1=x.npy");
 }
 
 Test(inferctl_infer, takes_several_npy_files_and_writes_what_numpy_reads)

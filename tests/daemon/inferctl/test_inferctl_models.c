@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/inferctl/tensor/npy.h"
+#include "proto/npy/npy.h"
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/daemon/inferctl.h"
 

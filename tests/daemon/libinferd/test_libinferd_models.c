@@ -184,6 +184,34 @@ static void check_refused(inferd_client *client, const inferd_request *request, 
         cr_assert_not_null(strstr(err.text, *words), "'%s' has no '%s'", err.text, *words);
 }
 
+Test(libinferd_models, a_tensor_may_be_named_with_the_number_of_its_output)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = inf_library_connect(fixture.socket);
+    float ones[4] = {1, 1, 1, 1};
+    inferd_tensor inputs[] = {inf_library_rows("a:0", 1, ones), inf_library_rows("b", 1, ones)};
+    inferd_tensor wanted = {.name = "y:0"};
+    inferd_request request = {
+        .model = "add", .inputs = inputs, .input_count = 2, .outputs = &wanted, .output_count = 1};
+    struct inferd_error err;
+    // The first time the daemon looks for the names, and then the library, which knows the model.
+    for (int i = 0; i < 2; i++) {
+        inferd_result *result = NULL;
+        cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_OK, "%s", err.text);
+        const inferd_tensor *y = inferd_result_find(result, "y:0");
+        cr_assert_not_null(y);
+        cr_expect_str_eq(y->name, "y");
+        cr_expect_eq(y, inferd_result_find(result, "y"));
+        cr_expect_null(inferd_result_find(result, "y:1"));
+        cr_expect_eq(((const float *)y->data)[0], 2);
+        inferd_result_free(result);
+        cr_assert_eq(inferd_check(client, &request, &err), INFERD_OK, "%s", err.text);
+    }
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
 Test(libinferd_models, tells_what_does_not_fit_a_model_before_it_is_sent)
 {
     struct inf_fixture fixture;
@@ -227,8 +255,8 @@ Test(libinferd_models, tells_what_does_not_fit_a_model_before_it_is_sent)
     }
     cr_assert(local, "each was sent");
 
-    // After a restart of the daemon the model may be another one, so the request is sent and the
-    // daemon refuses it.
+    // After a restart of the daemon another model may have this name, so the library sends the
+    // request, and the daemon refuses it.
     inf_fixture_restart(&fixture, NULL);
     cr_assert_eq(inferd_reconnect(client, 30000, &err), INFERD_OK, "%s", err.text);
     uint64_t before = count_accepted(client);

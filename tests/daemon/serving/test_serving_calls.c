@@ -157,8 +157,8 @@ Test(serving_calls, whose_replies_wait_for_earlier_ones_use_credit)
 {
     union inf_message message;
     enum {
-        // Number of requests ahead of the tested one, so that it does not start before the end of
-        // the test.
+        // Number of slow requests ahead of the request under test, so that it does not start before
+        // the test ends.
         BLOCKERS = 8
     };
     for (int i = 0; i < BLOCKERS; i++)
@@ -339,7 +339,7 @@ Test(serving_calls, of_a_client_that_vanishes_are_dropped)
     struct inf_server_status status = inf_raw_server_status(&raw);
     cr_assert_eq(status.connections, 1);
     cr_assert_eq(status.requests_accepted, status.requests_ok + status.requests_failed + 1);
-    cr_assert_eq(inf_fixture_fds(&fixture), fds);
+    inf_fixture_expect_fds(&fixture, fds);
     uint64_t next = send_add(&raw, "ref");
     inf_raw_expect_infer(&raw, next);
 }
@@ -357,8 +357,8 @@ static void open_sum(struct inf_raw *client)
     cr_assert_eq(client->frame.header.flags, INF_FRAME_FINAL);
 }
 
-// Sends a request that belongs to a session, has an order key, or both. At random, its deadline is
-// too short.
+// Sends a request that belongs to a session, or has an order key (replies with equal keys come in
+// the order of the requests), or both. A random choice gives it a deadline that is too short.
 static void send_tied(struct inf_raw *client, unsigned *seed)
 {
     union inf_message message;

@@ -137,6 +137,36 @@ Test(serving_infer, computes_a_convolution)
             }
 }
 
+Test(serving_infer, takes_names_with_and_without_the_number_of_the_first_output)
+{
+    union inf_message message;
+    struct inf_infer_request *request = &message.infer_request;
+
+    inf_add_request(&message, 2);
+    request->inputs[1].name = "b:0";
+    request->output_count = 1;
+    request->outputs[0] = (struct inf_tensor_entry){.name = "y:0"};
+    uint64_t stream = inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                      &message, ab_data());
+    inf_raw_expect_infer(&raw, stream);
+    cr_assert_str_eq(raw.message.infer_reply.outputs[0].name, "y");
+
+    inf_add_request(&message, 2);
+    request->inputs[1].name = "b:1";
+    check_refused(&message, INF_INVALID, INF_REASON_TENSOR_UNKNOWN, "b:1");
+
+    // The same tensor under both of its names.
+    inf_add_request(&message, 2);
+    request->inputs[1].name = "a:0";
+    check_refused(&message, INF_INVALID, INF_REASON_BAD_PARAMETER, "a:0");
+
+    inf_add_request(&message, 2);
+    request->output_count = 2;
+    request->outputs[0] = (struct inf_tensor_entry){.name = "y"};
+    request->outputs[1] = (struct inf_tensor_entry){.name = "y:0"};
+    check_refused(&message, INF_INVALID, INF_REASON_BAD_PARAMETER, "y:0");
+}
+
 Test(serving_infer, refuses_what_does_not_fit_the_model)
 {
     union inf_message message;

@@ -11,23 +11,65 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/wire/frame.h"
 #include "tests/support/daemon/fixture.h"
 
 #define CLIENTS 8
-// The highest number of requests on one connection before the client ends it.
+// The highest number of requests that a client sends over one connection before it ends it.
 #define STREAMS 2000
-// Requests in flight on one connection. The sum over all connections, including requests of killed
-// clients, stays below the limit of a user, so that every refusal is intended.
+// Most requests in flight on one connection. The sum over all connections, including requests of
+// killed clients, stays below the limit of a user, so that the daemon refuses only on purpose.
 #define WINDOW 50
 
 static struct inf_fixture fixture;
 
+// --- the metrics of the daemon ---
+
+// Reads the metrics of all models into `metrics_text`.
+static char metrics_text[1 << 20];
+
+static void read_metrics(void)
+{
+    static const union inf_message message = {.metrics_request = {.format = ""}};
+    struct inf_raw raw;
+    inf_raw_open(&raw, fixture.admin_socket);
+    inf_raw_call(&raw, INF_METHOD_METRICS, INF_MESSAGE_METRICS_REQUEST, &message,
+                 (struct inf_span){0});
+    cr_assert_lt(raw.frame.header.data_bytes, sizeof metrics_text);
+    memcpy(metrics_text, raw.frame.data, raw.frame.header.data_bytes);
+    metrics_text[raw.frame.header.data_bytes] = '\0';
+    inf_raw_close(&raw);
+}
+
+// Returns the sum of all samples of a counter in the Prometheus text format.
+static uint64_t sum_samples(const char *name)
+{
+    uint64_t total = 0;
+    for (const char *line = metrics_text; (line = strstr(line, name)) != NULL; line++) {
+        const char *value = strstr(line, "} ");
+        if (line[-1] == '\n' && value != NULL)
+            total += strtoull(value + 2, NULL, 10);
+    }
+    return total;
+}
+
+// Returns how many requests that are no inferences have ended, according to the metrics.
+static uint64_t count_questions(void)
+{
+    return sum_samples("inferd_calls_total{") - sum_samples("inferd_inferences_total{");
+}
+
+// Result of count_questions() before the first request of the test.
+static uint64_t questions_at_start;
+
 static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
+    read_metrics();
+    questions_at_start = count_questions();
 }
 
 static void stop_server(void)
@@ -193,11 +235,28 @@ static void run_step(struct client *client)
     }
 }
 
+// Checks that the metrics of all models, and those of all users, count every inference once. All
+// other requests since the start of the test are those that this function sends.
+static void check_metrics(void)
+{
+    uint64_t asked = 0;
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        read_metrics();
+        asked++;
+    } while (strstr(metrics_text, "\ninferd_calls_in_flight 1\n") == NULL && asked < 1000);
+    cr_assert_eq(count_questions(), questions_at_start + asked);
+    cr_assert_eq(sum_samples("inferd_inferences_total{"),
+                 sum_samples("inferd_user_inferences_total{"));
+    cr_assert_geq(sum_samples("inferd_inferences_total{"), total_answered);
+}
+
 // Waits until no request is in flight, then reads the daemon's counters and compares them with the
 // counts of the clients.
 static void check_books(uint64_t answered_least)
 {
     struct inf_raw raw;
+    check_metrics();
     inf_raw_open(&raw, fixture.socket);
     inf_raw_wait_for(&raw, 0, 0);
     struct inf_server_status status = inf_raw_server_status(&raw);
@@ -343,5 +402,5 @@ Test(serving_ledger, clients_that_are_killed_leave_nothing_behind)
             kill_victim(&victims[i]);
     }
     check_books(total_answered);
-    cr_assert_leq(inf_fixture_fds(&fixture), fds + 1);
+    inf_fixture_expect_fds(&fixture, fds + 1);
 }

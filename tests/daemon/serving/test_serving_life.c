@@ -110,7 +110,7 @@ Test(serving_life, reports_its_metadata)
     message.model.name = "absent";
     call_method(&raw, INF_METHOD_MODEL_METADATA, INF_MESSAGE_MODEL_METADATA_REQUEST, &message);
     inf_raw_check_failure(&raw, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
-    // Send data with a method that takes none, and expect an error.
+    // Send data in a request whose method takes none, and expect an error.
     inf_raw_call(&raw, INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, NULL,
                  (struct inf_span){(const uint8_t *)rows, 4});
     inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_SIZE_MISMATCH);
@@ -156,10 +156,11 @@ Test(serving_life, lets_only_admins_load_and_unload)
     const union inf_message absent = {.model = {.name = "absent"}};
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &absent);
     inf_raw_check_failure(&admin, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
-    // Expect that the failed model stays in the list until it is unloaded.
+    // Expect that the failed model stays in the list until it is unloaded, and that the answer says
+    // that it was never loaded.
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
                 &absent);
-    cr_assert_eq(admin.frame.header.flags, INF_FRAME_FINAL);
+    inf_raw_check_failure(&admin, INF_PRECONDITION, INF_REASON_MODEL_FAILED);
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
                 &absent);
     inf_raw_check_failure(&admin, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
@@ -277,6 +278,62 @@ Test(serving_limit, of_connections_is_kept, .timeout = 120)
     stop_server();
 }
 
+// Sends a request with the descriptor of a directory, and waits for the answer.
+static void send_with_descriptor(struct inf_raw *client, uint64_t stream, uint16_t method,
+                                 enum inf_message_kind kind, const union inf_message *message)
+{
+    const struct inf_frame_header header = {
+        .type = INF_FRAME_REQUEST, .method = method, .stream_id = stream};
+    int fd = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    cr_assert_geq(fd, 0);
+    inf_raw_send(client, header, kind, message, (struct inf_span){0}, fd);
+    close(fd);
+    inf_raw_expect(client, INF_FRAME_RESPONSE);
+}
+
+// Sends a request with a descriptor, and expects that it is refused and the connection goes on.
+static void expect_descriptor_refused(struct inf_raw *client, uint16_t method,
+                                      enum inf_message_kind kind, const union inf_message *message,
+                                      enum inf_code code, enum inf_reason reason)
+{
+    send_with_descriptor(client, 1000, method, kind, message);
+    inf_raw_check_failure(client, code, reason);
+}
+
+Test(serving_life, takes_descriptors_with_loads_of_admins_only)
+{
+    struct inf_raw admin;
+    const union inf_message load = {.model = {.name = "m", .file = "model.json"}};
+    const union inf_message both = {.model = {.name = "m", .file = "a", .path = "/tmp/a"}};
+    const union inf_message file_only = {.model = {.name = "m", .file = "model.json"}};
+    uint32_t fds = inf_fixture_fds(&fixture);
+    expect_descriptor_refused(&raw, INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, NULL, INF_INVALID,
+                              INF_REASON_BAD_PARAMETER);
+    inf_raw_close(&raw);
+    inf_raw_open(&raw, fixture.socket);
+    expect_descriptor_refused(&raw, INF_METHOD_REPOSITORY_MODEL_LOAD,
+                              INF_MESSAGE_MODEL_LOAD_REQUEST, &load, INF_INVALID,
+                              INF_REASON_BAD_PARAMETER);
+    inf_raw_open(&admin, fixture.admin_socket);
+    call_method(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST,
+                &file_only);
+    inf_raw_check_failure(&admin, INF_INVALID, INF_REASON_BAD_PARAMETER);
+    // The name of the file must not lead out of the directory.
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const names[] = {"..", "../etc/passwd", "."};
+        const union inf_message outside = {.model = {.name = "m", .file = names[i]}};
+        send_with_descriptor(&admin, 500 + i, INF_METHOD_REPOSITORY_MODEL_LOAD,
+                             INF_MESSAGE_MODEL_LOAD_REQUEST, &outside);
+        inf_raw_check_failure(&admin, INF_INVALID, INF_REASON_BAD_PARAMETER);
+        cr_assert_not_null(strstr(admin.message.status.message, "without a directory"));
+    }
+    expect_descriptor_refused(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD,
+                              INF_MESSAGE_MODEL_LOAD_REQUEST, &both, INF_INVALID,
+                              INF_REASON_BAD_PARAMETER);
+    inf_raw_close(&admin);
+    inf_fixture_expect_fds(&fixture, fds);
+}
+
 Test(serving_life, serves_on_without_descriptors_for_new_clients)
 {
     struct inf_raw others[64];
@@ -321,10 +378,7 @@ Test(serving_life, survives_a_storm_of_connections)
     for (int i = 0; i < 1000 && inf_raw_server_status(&raw).connections > 1; i++)
         ;
     cr_assert_eq(inf_raw_server_status(&raw).connections, 1);
-    // Wait, because another thread of the daemon closes the sockets.
-    for (int i = 0; i < 1000 && inf_fixture_fds(&fixture) > fds; i++)
-        usleep(10000);
-    cr_assert_eq(inf_fixture_fds(&fixture), fds);
+    inf_fixture_expect_fds(&fixture, fds);
 }
 
 static void check_gone(void)

@@ -82,14 +82,20 @@ static void expect_refused(uint64_t stream, enum inf_reason reason)
     inf_raw_check_failure(&raw, INF_EXHAUSTED, reason);
 }
 
-Test(serving_limits, start_as_configured_and_are_for_admins)
+Test(serving_limits, start_as_configured_and_are_set_by_admins_only)
 {
     cr_assert_eq(value_of("queue_requests_max"), 50);
     cr_assert_eq(value_of("connections_max"), 4096);
     cr_assert_eq(value_of("requests_per_connection_max"), INF_LIMIT_STREAMS);
+    // Any client may read the limits.
     send_limits(&raw, NULL, 0);
+    expect_limits(&raw);
+    cr_assert_eq(raw.frame.header.flags, INF_FRAME_FINAL);
+    const struct inf_limit_entry lower = {"queue_requests_max", 40, 0, 0};
+    send_limits(&raw, &lower, 1);
     inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     inf_raw_check_failure(&raw, INF_DENIED, INF_REASON_ROLE);
+    cr_assert_eq(value_of("queue_requests_max"), 50);
 }
 
 Test(serving_limits, are_set_all_or_none)
@@ -98,7 +104,7 @@ Test(serving_limits, are_set_all_or_none)
         {{"connections_max", 7, 0, 0}, {"no_such_limit", 1, 0, 0}},
         {{"connections_max", 7, 0, 0}, {"regions_per_uid_max", 0, 0, 0}},
         {{"connections_max", 7, 0, 0},
-         {"queue_requests_max", 51, 0, 0}}, // the room was made for 50
+         {"queue_requests_max", 51, 0, 0}}, // more than the 50 for which the daemon has room
         {{"connections_max", 7, 0, 0}, {"queue_bytes_max", UINT64_MAX, 0, 0}},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -134,7 +140,8 @@ Test(serving_limits, of_requests_are_sent_to_the_connection)
 Test(serving_limits, of_queues_users_and_connections_hold_at_once)
 {
     set_limit("queue_requests_max", 3);
-    // One request leaves the queue when a worker takes it; three more fit into the queue.
+    // Five requests: a worker takes one out of the queue, three fit into the queue, and the fifth
+    // is refused.
     uint64_t last = 0;
     for (int i = 0; i < 5; i++)
         last = ask_slow();
@@ -192,7 +199,7 @@ Test(serving_limits, are_flags_and_change_whichever_way_they_are_set)
     inf_raw_decode(&raw, INF_MESSAGE_CREDIT);
     cr_assert_eq(raw.message.credit.requests, 2);
     cr_assert_eq(value_of("requests_per_connection_max"), 2);
-    set_flag("queue_requests_max", "51"); // the room was made for 50
+    set_flag("queue_requests_max", "51"); // more than the 50 for which the daemon has room
     inf_raw_check_failure(&admin, INF_INVALID, INF_REASON_BAD_PARAMETER);
     cr_assert_not_null(strstr(admin.message.status.message, "1 to 50"));
     set_flag("requests_per_uid_max", "1");

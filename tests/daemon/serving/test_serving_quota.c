@@ -182,9 +182,8 @@ Test(serving_quota, file_descriptors_count)
         inf_raw_close(&others[i]);
     for (int i = 0; i < 1000 && inf_raw_server_status(&raw).connections > 1; i++)
         usleep(10000);
-    // Wait, because another thread of the daemon closes the sockets and the user is charged until
-    // then.
-    for (int i = 0; i < 1000 && inf_fixture_fds(&fixture) > fds; i++)
-        usleep(10000);
+    // The user is charged until the daemon has closed the sockets. The daemon keeps one descriptor
+    // for each of the two regions.
+    inf_fixture_expect_fds(&fixture, fds + 2);
     inf_raw_register(&raw, 3, inf_memfd(4096, 7), 4096, true);
 }

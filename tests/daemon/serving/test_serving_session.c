@@ -31,7 +31,7 @@ static void stop_server(void)
 
 TestSuite(serving_session, .init = start_server, .fini = stop_server, .timeout = 120);
 
-// --- sending requests ---
+// --- sending requests that belong to a session ---
 
 // Opens a session that keeps a sum: output y becomes the next input b. If `first` has a rank, the
 // first b is zeros of that shape.
@@ -147,6 +147,22 @@ Test(serving_session, an_output_of_a_pair_is_not_returned_unless_asked_for)
     send_add(1, 1, 6);
 }
 
+Test(serving_session, a_pair_may_name_its_tensors_as_tensorflow_does)
+{
+    union inf_message message = {.session = {.session_id = 3, .state_count = 2}};
+    // Two pairs that mean the same output and input: only the first is kept.
+    message.session.states[0] = (struct inf_session_state){
+        .output = "y:0", .input = "b:0", .shaped = true, .shape = INF_SHAPE(1, 4)};
+    message.session.states[1] = (struct inf_session_state){
+        .output = "y", .input = "b", .shaped = true, .shape = INF_SHAPE(1, 4)};
+    inf_raw_call(&raw, INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, &message,
+                 (struct inf_span){0});
+    cr_assert_eq(raw.frame.header.flags, INF_FRAME_FINAL);
+    send_add(3, 1, 1);
+    send_add(3, 2, 3);
+    send_add(3, 4, 7);
+}
+
 Test(serving_session, a_given_input_restarts_the_sequence)
 {
     union inf_message message;
@@ -241,7 +257,7 @@ Test(serving_session, answers_are_those_of_feeding_by_hand_to_the_bit)
     }
 }
 
-// --- opening, closing and order ---
+// --- opening and closing sessions, and the order of their requests ---
 
 Test(serving_session, dies_with_its_connection)
 {
@@ -418,8 +434,8 @@ Test(serving_session, a_request_that_fails_keeps_nothing)
         (struct inf_location){.present = true, .region_id = 5, .length = 8};
     check_refused(&message, INF_RANGE, INF_REASON_OUTPUT_TOO_SMALL);
     send_add(1, 1, 2);
-    // With enough space, expect that the output is both written to the region and kept in the
-    // session.
+    // Given enough space in the region, expect that the output is both written to the region and
+    // kept in the session.
     message.infer_request.outputs[0].location.length = 16;
     inf_raw_expect_infer(&raw, send_a(&message, 1));
     cr_assert_eq(raw.message.infer_reply.outputs[0].location.region_id, 5);
@@ -443,7 +459,7 @@ Test(serving_session, a_connection_has_so_many_and_no_more)
     cr_assert_eq(raw.frame.header.flags, INF_FRAME_FINAL);
 }
 
-// --- limit of a user ---
+// --- the limit of the bytes that one user's sessions keep ---
 
 static void start_small(void)
 {

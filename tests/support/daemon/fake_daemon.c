@@ -59,7 +59,7 @@ static void data_free(void *context, void *data, size_t size)
     free(data);
 }
 
-// --- sending ---
+// --- sending frames to the client ---
 
 void fake_send_bytes(struct fake_daemon *daemon, const void *bytes, size_t size)
 {
@@ -106,7 +106,7 @@ void fake_hang_up(struct fake_daemon *daemon)
     shutdown(daemon->fd, SHUT_RDWR);
 }
 
-// --- reading ---
+// --- reading frames of the client ---
 
 static enum inf_message_kind kind_of(const struct inf_frame_header *header)
 {
@@ -121,6 +121,8 @@ static enum inf_message_kind kind_of(const struct inf_frame_header *header)
     switch (header->method) {
     case INF_METHOD_MODEL_INFER:
         return INF_MESSAGE_INFER_REQUEST;
+    case INF_METHOD_METRICS:
+        return INF_MESSAGE_METRICS_REQUEST;
     case INF_METHOD_MODEL_READY:
         return INF_MESSAGE_MODEL_READY_REQUEST;
     case INF_METHOD_MODEL_METADATA:
@@ -205,6 +207,9 @@ bool fake_read(struct fake_daemon *daemon, struct fake_frame *frame)
     if (taken.header.type == INF_FRAME_MEM_REGISTER) {
         assert(taken.fd_count == 1);
         keep_region(daemon, taken.fds[0]);
+    } else {
+        for (uint32_t i = 0; i < taken.fd_count; i++)
+            close(taken.fds[i]);
     }
     *frame = (struct fake_frame){taken.header, &daemon->message, taken.data};
     return true;
@@ -235,7 +240,7 @@ void fake_greet(struct fake_daemon *daemon)
               &(union inf_message){.hello_ack = ack}, INF_MESSAGE_HELLO_ACK, NULL, 0);
 }
 
-// --- the models ---
+// --- computing the models "echo" and "grow" ---
 
 static struct fake_region *find_region(struct fake_daemon *daemon, uint64_t id)
 {
@@ -465,7 +470,7 @@ void fake_serve(struct fake_daemon *daemon)
     }
 }
 
-// --- start and stop ---
+// --- starting and stopping the fake daemon ---
 
 static void drop_connection(struct fake_daemon *daemon)
 {

@@ -21,13 +21,13 @@
 
 #include "tests/support/models/tfjs_writer.h"
 
-// --- models ---
+// --- writing the models of the daemon's repository ---
 
 // The size of W in the model y = sum of (x + W) W ... W. The reference device `ref` takes about 30
 // ms for a product, and can be stopped between two products.
 #define SLOW_SIZE 320
 
-static void write_products(const char *directory, int count)
+void inf_fixture_write_products(const char *directory, int count)
 {
     static float weights[SLOW_SIZE * SLOW_SIZE];
     const int64_t square[] = {SLOW_SIZE, SLOW_SIZE};
@@ -70,12 +70,12 @@ static void make_directory(char *path, size_t size, const char *parent, const ch
 
 static void write_slow(const char *directory)
 {
-    write_products(directory, 48);
+    inf_fixture_write_products(directory, 48);
 }
 
 static void write_brief(const char *directory)
 {
-    write_products(directory, 6);
+    inf_fixture_write_products(directory, 6);
 }
 
 static const struct {
@@ -100,7 +100,7 @@ static void write_models(const struct inf_fixture *fixture)
     }
 }
 
-// --- the daemon ---
+// --- starting and stopping the daemon ---
 
 static void pause_ms(long ms)
 {
@@ -113,8 +113,8 @@ static void spawn_daemon(struct inf_fixture *fixture, const char *const *argumen
     char repository[128];
     const char *argv[32] = {getenv("INFERD"), runtime,           repository,
                             "--cpu-slots=1",  "--cpu-threads=1", "--log-level=warning",
-                            "--race=never"};
-    size_t count = 7;
+                            "--race=never",   "--watch=never"};
+    size_t count = 8;
     cr_assert_not_null(argv[0], "$INFERD does not name the daemon");
     snprintf(runtime, sizeof runtime, "--runtime-dir=%s", fixture->directory);
     snprintf(repository, sizeof repository, "--repository=%s", fixture->repository);
@@ -254,6 +254,13 @@ uint32_t inf_fixture_fds(const struct inf_fixture *fixture)
         count += entry->d_name[0] != '.';
     closedir(directory);
     return count;
+}
+
+void inf_fixture_expect_fds(const struct inf_fixture *fixture, uint32_t count)
+{
+    for (int i = 0; i < 1000 && inf_fixture_fds(fixture) > count; i++)
+        usleep(10000);
+    cr_assert_leq(inf_fixture_fds(fixture), count, "a descriptor was left open");
 }
 
 uint32_t inf_fixture_memfds(const struct inf_fixture *fixture)

@@ -11,7 +11,7 @@
 #include "proto/wire/assembler.h"
 #include "proto/wire/message.h"
 
-// --- the daemon ---
+// --- starting and stopping a real daemon ---
 
 struct inf_fixture {
     char directory[64]; // removed by inf_fixture_stop()
@@ -23,8 +23,8 @@ struct inf_fixture {
 
 // Writes the models add, brief, conv and slow, starts the daemon ($INFERD) and waits until all
 // models are ready. The daemon has one slot (one concurrent run) per device, makes no timing
-// comparison of devices, and gets the settings in `arguments` (terminated by NULL; `arguments` may
-// be NULL).
+// comparison of devices, does not watch its repository, and gets the settings in `arguments`
+// (terminated by NULL; `arguments` may be NULL).
 void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments);
 
 // Stops the daemon with SIGTERM, checks that its exit status is 0, and starts another daemon in the
@@ -40,8 +40,19 @@ int inf_fixture_wait(struct inf_fixture *fixture);
 // Removes the directory of a daemon that has exited.
 void inf_fixture_remove(struct inf_fixture *fixture);
 
+// Writes a model of `count` products to the directory of a version. The reference device takes
+// about 30 ms for each product. The models slow and brief are of this kind.
+void inf_fixture_write_products(const char *directory, int count);
+
 // Returns how many file descriptors the daemon has open.
 uint32_t inf_fixture_fds(const struct inf_fixture *fixture);
+
+// Waits at most ten seconds until the daemon has no more than `count` file descriptors open. The
+// wait is needed because a separate thread of the daemon closes sockets and descriptors from
+// clients, so some can still be open when the client gets its reply. Fewer descriptors are allowed,
+// because `count` can include a connection of the fixture that was just being closed when `count`
+// was taken.
+void inf_fixture_expect_fds(const struct inf_fixture *fixture, uint32_t count);
 
 // Returns how many mappings of memfds the daemon has.
 uint32_t inf_fixture_memfds(const struct inf_fixture *fixture);
@@ -54,9 +65,9 @@ struct inf_raw {
     struct inf_assembler assembler;
     struct inf_scratch *scratch;
     uint64_t last_stream;
-    struct inf_frame frame;    // the last frame; owns its data
-    union inf_message message; // the last decoded message
-    uint8_t waiting[4096];     // received bytes that were not passed to the assembler yet
+    struct inf_frame frame;    // the frame that was received last; owns its data
+    union inf_message message; // the message that was decoded last
+    uint8_t waiting[4096];     // received bytes that the frame assembler has not processed yet
     size_t waiting_bytes;
 };
 
@@ -111,7 +122,7 @@ uint64_t inf_raw_request(struct inf_raw *raw, uint16_t method, enum inf_message_
 void inf_raw_call(struct inf_raw *raw, uint16_t method, enum inf_message_kind kind,
                   const union inf_message *message, struct inf_span data);
 
-// --- ready-made requests ---
+// --- requests for the models of the daemon's repository ---
 
 // Fills a request for the model "add". The data segment has `rows` rows of the input a, followed by
 // `rows` rows of the input b.

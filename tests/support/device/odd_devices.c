@@ -45,7 +45,7 @@ static enum inf_code supports_node(struct inf_device *device, const struct inf_g
     return inf_ref_backend.supports(device, graph, node, err);
 }
 
-// --- a program of the reference device, with actions before and after each run ---
+// --- running a program of `ref` with actions before and after each run ---
 
 struct outer {
     struct inf_program base;
@@ -53,6 +53,7 @@ struct outer {
     uint32_t output; // the output of the last node
     size_t element;  // index of the element that a wrong device changes
     bool has_element;
+    uint32_t input; // first input of the graph
     _Atomic uint32_t runs;
 };
 
@@ -72,6 +73,7 @@ static enum inf_code compile_outer(struct inf_program **out_program, struct inf_
     outer->inner->slots = segment->slots;
     if (segment->node_count > 0) {
         const struct inf_graph *graph = segment->graph;
+        outer->input = graph->input_count > 0 ? graph->inputs[0].value : INF_VALUE_NONE;
         outer->output = graph->nodes[segment->nodes[segment->node_count - 1]].outputs[0];
         const struct inf_value *value = &graph->values[outer->output];
         size_t count = inf_shape_elements(&value->shape);
@@ -127,6 +129,31 @@ static enum inf_code run_turning(struct inf_program *program, const struct inf_r
     return run_outer(program, run, ticket, TURNING_RUNS, err);
 }
 
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static enum inf_code run_lazily(struct inf_program *program, const struct inf_run *run,
+                                struct inf_ticket *ticket, struct inf_error *err)
+{
+    const struct outer *outer = (const struct outer *)program;
+    const float *input =
+        outer->input != INF_VALUE_NONE ? memory_of(&run->bindings[outer->input]) : NULL;
+    // Each run takes some time, so that batches pay.
+    sleep_ms(1);
+    if (input != NULL && *input == INF_LAZY_UNTIL_CANCELLED) {
+        for (int ms = 0; ms < INF_LAZY_MS_MAX; ms += 5) {
+            if (run->cancelled != NULL && atomic_load(run->cancelled))
+                return inf_fail(err, INF_CANCELLED, "cancelled in a pause");
+            sleep_ms(5);
+        }
+    }
+    if (input != NULL && *input == INF_LAZY_DEAF)
+        sleep_ms(INF_LAZY_DEAF_MS);
+    return run_outer(program, run, ticket, UINT32_MAX, err);
+}
+
 static void close_device(struct inf_device *device)
 {
     inf_ref_backend.close(device);
@@ -144,6 +171,7 @@ OPENER(open_slow, "slow", 400)
 OPENER(open_wrong, "wrong", 401)
 OPENER(open_turning, "turning", 402)
 OPENER(open_refusing, "refusing", 403)
+OPENER(open_lazy, "lazy", 406)
 
 static enum inf_code open_absent(struct inf_device **out_device, uint32_t index,
                                  const struct inf_device_options *options, struct inf_error *err)
@@ -165,7 +193,7 @@ static enum inf_code refuse_open(struct inf_program **out_program, struct inf_de
     return inf_fail(err, INF_UNAVAILABLE, "the driver says no");
 }
 
-// --- below fp32: each node is a separate program, so that its result can be rounded ---
+// --- computing below fp32: each node is a program, so its result can be rounded ---
 
 struct rounded {
     struct inf_program base;
@@ -323,7 +351,7 @@ static enum inf_code run_rounded(struct inf_program *program, const struct inf_r
 ROUNDING_OPENER(open_half, "half")
 ROUNDING_OPENER(open_telling, "telling")
 
-// --- the backends ---
+// --- the table entries of all backends in this file ---
 
 #define ODD_BACKEND(title, level, opener, compiler, destroyer, runner)                             \
     {                                                                                              \
@@ -334,6 +362,8 @@ ROUNDING_OPENER(open_telling, "telling")
 
 const struct inf_backend inf_slow_backend =
     ODD_BACKEND("slow", 400, open_slow, compile_outer, destroy_outer, run_slowly);
+const struct inf_backend inf_lazy_backend =
+    ODD_BACKEND("lazy", 406, open_lazy, compile_outer, destroy_outer, run_lazily);
 const struct inf_backend inf_wrong_backend =
     ODD_BACKEND("wrong", 401, open_wrong, compile_outer, destroy_outer, run_wrongly);
 const struct inf_backend inf_turning_backend =

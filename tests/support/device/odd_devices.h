@@ -6,28 +6,37 @@
 
 #include "backends/device/backend.h"
 
-// Each run takes 5 ms longer. Like all devices here, it reports itself as a CPU.
+// A device whose runs take 5 ms longer. Like all devices in this file, it reports itself as a CPU.
 extern const struct inf_backend inf_slow_backend;
 
-// Adds 0.01 to the third element of the last node's output, or to the last element if there are
-// fewer than three.
+// If the first element of the first input is INF_LAZY_UNTIL_CANCELLED, a run lasts until it is
+// cancelled, at most INF_LAZY_MS_MAX. If the element is INF_LAZY_DEAF, a run takes INF_LAZY_DEAF_MS
+// and ignores its cancellation.
+extern const struct inf_backend inf_lazy_backend;
+#define INF_LAZY_UNTIL_CANCELLED 12345.0f
+#define INF_LAZY_DEAF            54321.0f
+#define INF_LAZY_MS_MAX          60000
+#define INF_LAZY_DEAF_MS         4000
+
+// A device that adds 0.01 to the third element of the last node's output, or to the last element if
+// there are fewer than three.
 extern const struct inf_backend inf_wrong_backend;
 
-// Returns correct results until its 200th run, and then behaves like inf_wrong_backend.
+// A device that returns correct results until its 200th run, and then is like inf_wrong_backend.
 extern const struct inf_backend inf_turning_backend;
 
-// Can be opened, but refuses to compile any node.
+// A device that can be opened, but refuses to compile any node.
 extern const struct inf_backend inf_refusing_backend;
 
-// Cannot be opened.
+// A device that cannot be opened.
 extern const struct inf_backend inf_absent_backend;
 
-// Supports fp16 and bf16: rounds constants, and all results of nodes that are not pinned. In fp32
-// each run takes 5 ms longer, so that reduced precision is faster.
+// A device that supports fp16 and bf16: it rounds constants, and all results of nodes that are not
+// pinned. In fp32 each run takes 5 ms longer, so that reduced precision is faster.
 extern const struct inf_backend inf_half_backend;
 
-// Supports fp16 and bf16 as inf_half_backend does. In addition, reports whether the result of a
-// node overflowed.
+// A device that supports fp16 and bf16 as inf_half_backend does and, in addition, reports whether
+// the result of a node overflowed.
 extern const struct inf_backend inf_telling_backend;
 
 #endif

@@ -284,7 +284,9 @@ static enum inf_code run_graph(struct one_node *one, const struct inf_graph *gra
     struct inf_binding bindings[ONE_NODE_INPUTS + ONE_NODE_OUTPUTS] = {0};
     bind_operands(one, graph, bindings);
     move_all(one, graph, device, bindings, true);
-    struct inf_run run = {.bindings = bindings, .profile = inf_device_info(device)->host_memory};
+    struct inf_run run = {.bindings = bindings,
+                          .cancelled = one->cancelled,
+                          .profile = inf_device_info(device)->host_memory};
     struct inf_ticket ticket;
     enum inf_code code = inf_program_run(program, &run, &ticket, err);
     if (code == INF_OK)

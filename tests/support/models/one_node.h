@@ -32,8 +32,9 @@ struct one_node {
     // Set for devices with their own memory that store f32 operands in 16 bits (struct
     // inf_segment).
     bool lowered;
-    bool fenced;        // operands end at an unreadable page, so that a read beyond them crashes
-    const char *kernel; // name of the kernel of the last run; static
+    bool fenced; // operands end at an unreadable page, so that a read beyond them crashes
+    const atomic_bool *cancelled; // passed to the run; NULL: the run cannot be cancelled
+    const char *kernel;           // name of the kernel of the last run; static
 };
 
 // Makes an empty node of `op` with default attributes and one output.

@@ -122,8 +122,8 @@ static void sample_status(struct inf_status *status)
 static void sample_models(struct inf_model_index *index)
 {
     static const struct inf_model_index_entry entries[] = {
-        {"a", "1", "READY", "", "cpu", "onnx_onnxv1", 1, 2, 3},
-        {"b", "12", "UNAVAILABLE", "no such file", "", "", UINT64_MAX, 0, 0},
+        {"a", "1", "READY", "", "cpu", "onnx_onnxv1", "stable, canary", 1, 2, 3},
+        {"b", "12", "UNAVAILABLE", "no such file", "", "", "", UINT64_MAX, 0, 0},
     };
     index->count = 2;
     index->entries = (struct inf_model_index_entry *)entries;
@@ -199,6 +199,26 @@ static void sample_environment(struct inf_environment_reply *reply)
                                             .flag_count = 1,
                                             .facts = (struct inf_fact_entry *)facts,
                                             .flags = (struct inf_flag_entry *)flags};
+}
+
+static void sample_requests(struct inf_request_list *list)
+{
+    static const struct inf_request_entry entries[] = {
+        {1, 2, 1000, 4711, "ModelInfer", "blazeface", "3", "cpu", "queue", "frame-17", 5, 6, 7},
+        {UINT64_MAX, UINT64_MAX, UINT32_MAX, INT32_MIN, "", "", "", "", "", "", UINT64_MAX,
+         UINT64_MAX, UINT32_MAX}};
+    *list = (struct inf_request_list){
+        .count = 2, .left_out = 9, .entries = (struct inf_request_entry *)entries};
+}
+
+static void sample_clients(struct inf_client_list *list)
+{
+    static const struct inf_client_entry entries[] = {
+        {1, 1000, 4711, "camera", "client", 2, 3, 4, 5, 6, 7, 8, 9},
+        {UINT64_MAX, UINT32_MAX, -1, "", "", UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+         UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}};
+    *list = (struct inf_client_list){
+        .count = 2, .left_out = 9, .entries = (struct inf_client_entry *)entries};
 }
 
 static void sample_memory(struct inf_memory_info *info)
@@ -375,6 +395,24 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         break;
     case INF_MESSAGE_PLACEMENT_REPLY:
         sample_placement(&message->placement_reply);
+        break;
+    case INF_MESSAGE_METRICS_REQUEST:
+        message->metrics_request = (struct inf_metrics_request){"openmetrics"};
+        break;
+    case INF_MESSAGE_METRICS_REPLY:
+        message->metrics_reply = (struct inf_metrics_reply){.media_type = "application/json"};
+        break;
+    case INF_MESSAGE_REQUEST_LIST:
+        sample_requests(&message->request_list);
+        break;
+    case INF_MESSAGE_CLIENT_LIST:
+        sample_clients(&message->client_list);
+        break;
+    case INF_MESSAGE_CLIENT_TARGET:
+        message->client_target = (struct inf_client_target){UINT64_MAX, 1ull << 40};
+        break;
+    case INF_MESSAGE_REPORT_REQUEST:
+        message->report_request = (struct inf_report_request){"slow", UINT64_MAX, true};
         break;
     case INF_MESSAGE_FLAG_SET:
         message->flag_set = (struct inf_flag_set_request){"race", "never"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--input FILE.npy]...
+// bench_engine [--backend NAME] [--isa-max SET] [--race] [--dim N] [--input FILE.npy]...
 //             [--profile | --declined | --compare-kernels | --first DIR | --host]
 //             (--threads N --ms MS | N MS) MODEL...
 //
@@ -7,13 +7,19 @@
 //
 //    inferd MODEL THREADS median X p99 Y min Z      (milliseconds)
 //
-// MODEL is a model file, or its name without suffix if NAME.tfjs/model.json or NAME.json exists.
+// MODEL is a model file, or its name without suffix if NAME.tfjs/model.json, NAME.json or NAME.onnx
+// exists.
 // Without --threads and --ms, the first two arguments are N and MS, as shared/bench/peers.py -x
 // passes them. A fifth of the time is spent on warming up. An unknown batch dimension of an input
 // becomes 1, and other unknown dimensions become --dim (224). --input names the files of the first,
 // second, ... input.
 //
 // --isa-max limits the ISA level of the cpu device (cpu_isa_max of inferd).
+//
+// --race times the kernels that can compute a node when a model is loaded, and takes the fastest
+// kernel, as inferd does unless it is configured with race=never. Without --race, rules choose the
+// kernels. A device spends only a limited time on races, so with --race a new device is opened for
+// each model.
 //
 // --profile adds one line for each step: its shortest time over some runs, multiply-adds per
 // second, their share of the peak of the cores in this precision, the bytes of its tensors, bytes
@@ -52,14 +58,14 @@ struct bench {
     uint32_t threads;
     double ms;
     struct bench_inputs inputs;
-    bool profile, declined, compare, host;
+    bool profile, declined, compare, host, race;
     struct vulkan_faults *faults; // only for --host: the layer that times the driver
     const char *cache;            // only for --first: the directory of the device's caches
     uint64_t begin_ns;            // start of the process
     struct tool_engine engine;
 };
 
-// --- times ---
+// --- timing a model ---
 
 static int compare_times(const void *a, const void *b)
 {
@@ -118,7 +124,7 @@ static enum inf_code run_first(const struct bench_subject *subject, const struct
     return INF_OK;
 }
 
-// --- nodes that the backend declines ---
+// --- listing the nodes that the backend declines ---
 
 static void print_declined(const struct bench_subject *subject, const struct bench *bench)
 {
@@ -164,7 +170,8 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
 static int print_usage(void)
 {
     fputs(
-        "usage: bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--input FILE.npy]...\n"
+        "usage: bench_engine [--backend NAME] [--isa-max SET] [--race] [--dim N]\n"
+        "                    [--input FILE.npy]...\n"
         "                    [--profile | --declined | --compare-kernels | --first DIR | --host]\n"
         "                    (--threads N --ms MS | N MS) MODEL...\n",
         stderr);
@@ -173,13 +180,19 @@ static int print_usage(void)
 
 static bool parse_options(struct bench *bench, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'},   {"threads", required_argument, NULL, 't'},
-        {"ms", required_argument, NULL, 'm'},        {"dim", required_argument, NULL, 'd'},
-        {"profile", no_argument, NULL, 'p'},         {"declined", no_argument, NULL, 'n'},
-        {"compare-kernels", no_argument, NULL, 'c'}, {"isa-max", required_argument, NULL, 'i'},
-        {"first", required_argument, NULL, 'f'},     {"host", no_argument, NULL, 'h'},
-        {"input", required_argument, NULL, 'x'},     {0}};
+    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"ms", required_argument, NULL, 'm'},
+                                            {"dim", required_argument, NULL, 'd'},
+                                            {"profile", no_argument, NULL, 'p'},
+                                            {"declined", no_argument, NULL, 'n'},
+                                            {"compare-kernels", no_argument, NULL, 'c'},
+                                            {"isa-max", required_argument, NULL, 'i'},
+                                            {"first", required_argument, NULL, 'f'},
+                                            {"host", no_argument, NULL, 'h'},
+                                            {"input", required_argument, NULL, 'x'},
+                                            {"race", no_argument, NULL, 'r'},
+                                            {0}};
     struct bench_inputs *inputs = &bench->inputs;
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -203,6 +216,8 @@ static bool parse_options(struct bench *bench, int argc, char **argv)
             bench->compare = true;
         else if (option == 'n')
             bench->declined = true;
+        else if (option == 'r')
+            bench->race = true;
         else if (option == 'h')
             bench->host = true;
         else
@@ -215,32 +230,47 @@ static bool parse_options(struct bench *bench, int argc, char **argv)
     return bench->threads > 0 && bench->ms > 0 && inputs->dim > 0 && optind < argc;
 }
 
+// Opens the devices, benchmarks the models, and closes the devices. Returns the exit status: 0 on
+// success, 1 if a model failed, 2 if the devices could not be opened.
+static int bench_models(struct bench *bench, char *const *models, int count)
+{
+    struct inf_error err = {0};
+    const struct inf_device_options options = {.slots = 1,
+                                               .threads = bench->threads,
+                                               .isa_max = bench->isa_max,
+                                               .kernel_races = bench->race,
+                                               .cache_directory = bench->cache};
+    if (tool_engine_open_with(&bench->engine, bench->backend, &options, &err) != INF_OK) {
+        fprintf(stderr, "bench_engine: %s\n", err.text);
+        return 2;
+    }
+    int status = 0;
+    for (int i = 0; i < count; i++) {
+        if (bench_model(bench, models[i], &err) != INF_OK) {
+            fprintf(stderr, "bench_engine: %s: %s\n", models[i], err.text);
+            status = 1;
+        }
+        fflush(stdout);
+    }
+    tool_engine_close(&bench->engine);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct bench bench = {.backend = "cpu", .inputs = {.dim = 224}, .begin_ns = inf_clock_ns()};
     if (!parse_options(&bench, argc, argv))
         return print_usage();
     struct inf_error err = {0};
-    const struct inf_device_options options = {.slots = 1,
-                                               .threads = bench.threads,
-                                               .isa_max = bench.isa_max,
-                                               .cache_directory = bench.cache};
     if (bench.host && bench_host_prepare(&bench.faults, &err) != INF_OK) {
         fprintf(stderr, "bench_engine: %s\n", err.text);
         return 2;
     }
-    if (tool_engine_open_with(&bench.engine, bench.backend, &options, &err) != INF_OK) {
-        fprintf(stderr, "bench_engine: %s\n", err.text);
-        return 2;
-    }
     int status = 0;
-    for (int i = optind; i < argc; i++) {
-        if (bench_model(&bench, argv[i], &err) != INF_OK) {
-            fprintf(stderr, "bench_engine: %s: %s\n", argv[i], err.text);
-            status = 1;
-        }
-        fflush(stdout);
+    int each = bench.race ? 1 : argc - optind;
+    for (int i = optind; i < argc && status != 2; i += each) {
+        int result = bench_models(&bench, argv + i, each);
+        status = INF_MAX(status, result);
     }
-    tool_engine_close(&bench.engine);
     return status;
 }

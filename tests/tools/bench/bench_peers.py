@@ -10,7 +10,8 @@ chart.
 
 DIR of --harness holds peers.py and its programs' sources (its README says how they are built and
 MODELS made; PEERS_BIN and NODE_PATH say where the peers are); --build is a meson build folder of
-this project. The peers run in turn, round after round. Ratios are taken within a round, then their
+this project. inferd compares kernels when it loads a model, as the daemon does. The peers run in
+turn, round after round. Ratios are taken within a round, then their
 median is.
 
 --precision  has a column of its own, beside the peers' fp32. --cpu-time   time of the processor
@@ -44,14 +45,14 @@ def run(options):
         "--ms",
         str(options.ms),
         "-x",
-        "%s=%s/tests/tools/bench_engine" % (OURS, build),
+        "%s=%s/tests/tools/bench_engine --race" % (OURS, build),
         "--json",
         options.json,
     ]
     if options.precision:
         command += [
             "-x",
-            "%s-%s=%s/tests/tools/bench_engine --backend cpu:%s"
+            "%s-%s=%s/tests/tools/bench_engine --race --backend cpu:%s"
             % (OURS, options.precision, build, options.precision),
         ]
     if options.models:

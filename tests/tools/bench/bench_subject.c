@@ -10,11 +10,12 @@
 // Finds the model file that `model` names.
 static void find_file(char path[PATH_SIZE], const char *model)
 {
-    static const char *const suffixes[] = {"", ".tfjs/model.json", ".json", "/model.json"};
+    static const char *const suffixes[] = {"", ".tfjs/model.json", ".json", "/model.json", ".onnx"};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(suffixes); i++) {
         snprintf(path, PATH_SIZE, "%s%s", model, suffixes[i]);
         const char *end = strrchr(path, '.');
-        if (end != NULL && strcmp(end, ".json") == 0 && access(path, R_OK) == 0)
+        if (end != NULL && (strcmp(end, ".json") == 0 || strcmp(end, ".onnx") == 0) &&
+            access(path, R_OK) == 0)
             return;
     }
     snprintf(path, PATH_SIZE, "%s", model);
@@ -36,7 +37,7 @@ static void find_name(char *name, size_t size, const char *model)
     }
 }
 
-// --- operands ---
+// --- making the model's inputs and outputs ---
 
 static enum inf_code make_tensor(struct inf_blob **out_blob, const struct inf_value *value,
                                  struct inf_error *err)
@@ -82,7 +83,7 @@ static enum inf_code make_tensors(struct bench_subject *subject, struct inf_erro
     return INF_OK;
 }
 
-// --- models ---
+// --- loading, compiling and running a model ---
 
 static enum inf_code read_files(struct bench_subject *subject, const struct inf_graph *graph,
                                 const struct bench_inputs *inputs, struct inf_error *err)

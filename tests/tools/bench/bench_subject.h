@@ -4,12 +4,12 @@
 #define INF_TESTS_TOOLS_BENCH_BENCH_SUBJECT_H
 
 #include "backends/base/blob.h"
-#include "client/inferctl/tensor/npy.h"
+#include "proto/npy/npy.h"
 #include "tests/tools/run/engine.h"
 
 struct bench_subject {
-    char name
-        [256]; // what the model is called: the last part of its path that says more than "model"
+    // name of the model: the last part of its path that says more than "model"
+    char name[256];
     struct inf_model *model;
     struct inf_executable *executable;
     const struct inf_graph *graph; // the graph after the passes, from which the model was compiled
@@ -27,8 +27,8 @@ struct bench_inputs {
 };
 
 // Loads and compiles a model file. `model` is the file itself, or NAME for NAME.tfjs/model.json,
-// NAME.json or NAME/model.json. Float inputs without a file are filled with numbers from 0 to 1,
-// other inputs with 0. Release *subject with bench_subject_unload(), also on failure.
+// NAME.json, NAME/model.json or NAME.onnx. Float inputs without a file are filled with numbers from
+// 0 to 1, other inputs with 0. Release *subject with bench_subject_unload(), also on failure.
 //
 // INF_NOT_FOUND, INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED
 enum inf_code bench_subject_load(struct bench_subject *subject, const struct tool_engine *engine,

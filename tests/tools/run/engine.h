@@ -14,6 +14,7 @@ struct tool_engine {
     struct inf_device *hosts[2];
     uint32_t host_count;
     struct inf_run_options options; // how models are compiled for `device`
+    const char *signature;          // key of the signature to import; NULL: the default
     FILE *report; // file that receives the list of all operators that a model lacks; NULL for none
 };
 

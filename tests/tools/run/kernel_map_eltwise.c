@@ -4,7 +4,7 @@
 
 #include "tests/tools/run/kernel_case.h"
 
-// --- element-wise ---
+// --- element-wise kernels ---
 
 static void map_unary(struct kernel_case *call, int kind)
 {
@@ -22,6 +22,15 @@ static void map_unary_float(struct kernel_case *call, int kind)
     kernel_result(call, kernel_unary(call, (enum inf_unary_kind)kind, x));
 }
 
+// Maps functions that round. TensorFlow.js returns x for integers, which are round already.
+static void map_rounding(struct kernel_case *call, int kind)
+{
+    uint32_t x = kernel_input(call, "x");
+    kernel_result(call, kernel_dtype(call, x) == INF_DTYPE_F32
+                            ? kernel_unary(call, (enum inf_unary_kind)kind, x)
+                            : kernel_add(call, INF_OP_IDENTITY, NULL, x));
+}
+
 static void map_test(struct kernel_case *call, int kind)
 {
     uint32_t x = kernel_cast(call, kernel_input(call, "x"), INF_DTYPE_F32);
@@ -33,6 +42,15 @@ static void map_binary(struct kernel_case *call, int kind)
 {
     uint32_t a = kernel_input(call, "a"), b = kernel_input(call, "b");
     kernel_result(call, kernel_binary(call, (enum inf_binary_kind)kind, a, b));
+}
+
+// Maps FloorDiv, whose result TensorFlow.js always gives as int32.
+static void map_floor_div(struct kernel_case *call, int unused)
+{
+    (void)unused;
+    uint32_t a = kernel_input(call, "a"), b = kernel_input(call, "b");
+    uint32_t y = kernel_binary(call, INF_BINARY_FLOOR_DIV, a, b);
+    kernel_result(call, kernel_cast(call, y, INF_DTYPE_I32));
 }
 
 static void map_divide(struct kernel_case *call, int kind)
@@ -133,7 +151,7 @@ const struct kernel_row kernel_rows_eltwise[] = {
     {"Atanh", map_unary_float, INF_UNARY_ATANH},
     {"BitwiseAnd", map_binary, INF_BINARY_BITWISE_AND},
     {"Cast", map_cast, 0},
-    {"Ceil", map_unary_float, INF_UNARY_CEIL},
+    {"Ceil", map_rounding, INF_UNARY_CEIL},
     {"ClipByValue", map_clip, 0},
     {"Cos", map_unary_float, INF_UNARY_COS},
     {"Cosh", map_unary_float, INF_UNARY_COSH},
@@ -142,8 +160,8 @@ const struct kernel_row kernel_rows_eltwise[] = {
     {"Erf", map_unary_float, INF_UNARY_ERF},
     {"Exp", map_unary_float, INF_UNARY_EXP},
     {"Expm1", map_unary_float, INF_UNARY_EXPM1},
-    {"Floor", map_unary_float, INF_UNARY_FLOOR},
-    {"FloorDiv", map_binary, INF_BINARY_FLOOR_DIV},
+    {"Floor", map_rounding, INF_UNARY_FLOOR},
+    {"FloorDiv", map_floor_div, 0},
     {"Greater", map_compare, INF_COMPARE_GREATER},
     {"GreaterEqual", map_compare, INF_COMPARE_GREATER_EQUAL},
     {"Identity", map_identity, 0},
@@ -171,7 +189,7 @@ const struct kernel_row kernel_rows_eltwise[] = {
     {"Reciprocal", map_unary_float, INF_UNARY_RECIPROCAL},
     {"Relu", map_unary, INF_UNARY_RELU},
     {"Relu6", map_unary, INF_UNARY_RELU6},
-    {"Round", map_unary_float, INF_UNARY_ROUND},
+    {"Round", map_rounding, INF_UNARY_ROUND},
     {"Rsqrt", map_unary_float, INF_UNARY_RSQRT},
     {"Select", map_select, 0},
     {"Selu", map_unary, INF_UNARY_SELU},
@@ -191,7 +209,7 @@ const struct kernel_row kernel_rows_eltwise[] = {
     {0},
 };
 
-// --- reductions ---
+// --- kernels that reduce axes ---
 
 // Reads the axes of a reduction. Returns false for an empty list: TensorFlow.js reduces nothing
 // then, but the operator would reduce all axes.

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/graph/build/operators.h"
 #include "backends/import/common/einsum.h"
 #include "tests/tools/run/kernel_case.h"
 
@@ -114,7 +115,7 @@ static uint32_t to_nchw(struct kernel_case *call, uint32_t x)
     return is_nchw(call) ? kernel_transpose(call, x, (const int64_t[]){0, 3, 1, 2}, 4) : x;
 }
 
-// --- bias and activation ---
+// --- adding bias and activation ---
 
 // Reshapes a list of one number per channel so that it broadcasts along the channels.
 static uint32_t per_channel(struct kernel_case *call, uint32_t list)
@@ -165,7 +166,7 @@ static void finish_output(struct kernel_case *call, uint32_t y)
     kernel_result(call, add_activation(call, add_bias(call, y)));
 }
 
-// --- convolutions ---
+// --- kernels that compute convolutions ---
 
 static void map_conv(struct kernel_case *call, int unused)
 {
@@ -203,7 +204,18 @@ static void map_conv_backprop(struct kernel_case *call, int unused)
     const int64_t *d = shape.dims;
     int64_t nhwc[] = {d[0], d[2], d[3], d[1]};
     uint32_t size = kernel_ints(call, is_nchw(call) ? nhwc : d, 4);
-    uint32_t y = kernel_add(call, INF_OP_CONV2D_TRANSPOSE, &attrs, to_nhwc(call, dy), filter, size);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_CONV2D_TRANSPOSE, to_nhwc(call, dy), filter, size);
+    node.attrs = attrs;
+    struct inf_builder builder = {.graph = call->graph,
+                                  .noun = "kernel",
+                                  .name = "crop",
+                                  .source = "Conv2DBackpropInput",
+                                  .code = call->code,
+                                  .err = &call->err};
+    dy = inf_build_crop_gradient(&builder, &node);
+    call->code = builder.code;
+    uint32_t y = kernel_add(call, INF_OP_CONV2D_TRANSPOSE, &attrs, dy, filter, size);
     kernel_result(call, to_nchw(call, y));
 }
 
@@ -218,6 +230,19 @@ static void map_conv3d(struct kernel_case *call, int unused)
     kernel_result(call, kernel_add(call, INF_OP_CONV_ND, &attrs, x, filter));
 }
 
+static void map_conv3d_backprop(struct kernel_case *call, int unused)
+{
+    (void)unused;
+    union inf_attrs attrs = kernel_attrs(INF_OP_CONV_ND_TRANSPOSE);
+    uint32_t dy = kernel_input(call, "dy"), filter = kernel_input(call, "filter");
+    struct inf_shape shape = {.rank = 5};
+    kernel_list(call, "inputShape", shape.dims, 5);
+    struct windows windows = read_windows(call, &shape, 1, 3, kernel_shape(call, filter)->dims);
+    SET_LISTS(&attrs.conv_nd_transpose, &windows);
+    uint32_t size = kernel_ints(call, shape.dims, 5);
+    kernel_result(call, kernel_add(call, INF_OP_CONV_ND_TRANSPOSE, &attrs, dy, filter, size));
+}
+
 static void map_dilation(struct kernel_case *call, int unused)
 {
     (void)unused;
@@ -229,7 +254,7 @@ static void map_dilation(struct kernel_case *call, int unused)
     kernel_result(call, kernel_add(call, INF_OP_DILATION2D, &attrs, x, filter));
 }
 
-// --- pooling ---
+// --- kernels that compute pooling ---
 
 // Returns true if pool2d accepts the windows: no window may cover only padding.
 static bool fits_pool2d(const struct windows *windows)
@@ -309,7 +334,7 @@ static void map_pool_argmax(struct kernel_case *call, int unused)
     build_pool(call, INF_POOL_MAX, 2, true);
 }
 
-// --- matrices ---
+// --- kernels that compute matrix products ---
 
 static void map_matmul(struct kernel_case *call, int unused)
 {
@@ -336,7 +361,7 @@ static void map_einsum(struct kernel_case *call, int unused)
     kernel_result(call, y);
 }
 
-// --- normalisation ---
+// --- kernels that normalise ---
 
 // Returns an operand of batch normalisation, or a constant if the operand was not recorded.
 static uint32_t find_operand(struct kernel_case *call, const char *name, double otherwise)
@@ -393,6 +418,7 @@ const struct kernel_row kernel_rows_nn[] = {
     {"Conv2D", map_conv, 0},
     {"Conv2DBackpropInput", map_conv_backprop, 0},
     {"Conv3D", map_conv3d, 0},
+    {"Conv3DBackpropInputV2", map_conv3d_backprop, 0},
     {"DepthwiseConv2dNative", map_depthwise, 0},
     {"Dilation2D", map_dilation, 0},
     {"Einsum", map_einsum, 0},

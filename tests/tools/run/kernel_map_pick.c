@@ -114,7 +114,9 @@ static void map_broadcast_args(struct kernel_case *call, int unused)
     kernel_result(call, kernel_add(call, INF_OP_SELECT, NULL, stretches, b, a));
 }
 
-static void map_nms(struct kernel_case *call, int counted)
+// Maps NonMaxSuppression of version 3, which returns indices; 4, which also returns their number;
+// or 5, which suppresses softly and also returns scores.
+static void map_nms(struct kernel_case *call, int version)
 {
     union inf_attrs attrs = kernel_attrs(INF_OP_NMS);
     attrs.nms.pad = kernel_flag(call, "padToMaxOutputSize");
@@ -124,11 +126,12 @@ static void map_nms(struct kernel_case *call, int counted)
         kernel_scalar(call, INF_DTYPE_I32, kernel_attr(call, "maxOutputSize")),
         kernel_scalar(call, INF_DTYPE_F32, kernel_attr(call, "iouThreshold")),
         kernel_scalar(call, INF_DTYPE_F32, kernel_attr(call, "scoreThreshold")),
+        kernel_scalar(call, INF_DTYPE_F32, kernel_attr(call, "softNmsSigma")),
     };
-    uint32_t first = kernel_node(call, INF_OP_NMS, &attrs, inputs, 5, 3);
+    uint32_t first = kernel_node(call, INF_OP_NMS, &attrs, inputs, 6, 3);
     kernel_result(call, first);
-    if (counted)
-        kernel_result(call, first + 2);
+    if (version > 3)
+        kernel_result(call, version == 4 ? first + 2 : first + 1);
 }
 
 static void map_unique(struct kernel_case *call, int unused)
@@ -152,8 +155,9 @@ const struct kernel_row kernel_rows_pick[] = {
     {"BroadcastArgs", map_broadcast_args, 0},
     {"GatherNd", map_gather_nd, 0},
     {"GatherV2", map_gather, 0},
-    {"NonMaxSuppressionV3", map_nms, 0},
-    {"NonMaxSuppressionV4", map_nms, 1},
+    {"NonMaxSuppressionV3", map_nms, 3},
+    {"NonMaxSuppressionV4", map_nms, 4},
+    {"NonMaxSuppressionV5", map_nms, 5},
     {"RaggedGather", map_refused, 0},
     {"RaggedRange", map_refused, 0},
     {"RaggedTensorToTensor", map_refused, 0},

@@ -50,7 +50,7 @@ struct mutant_format {
                             uint64_t *state);
 };
 
-extern const struct mutant_format mutant_json, mutant_onnx;
+extern const struct mutant_format mutant_json, mutant_onnx, mutant_tflite;
 
 // Cuts a document into parts. The caller frees them with mutant_parts_free().
 void mutant_parts_cut(struct mutant_parts *parts, const struct mutant_format *format,

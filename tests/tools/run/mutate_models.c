@@ -3,14 +3,15 @@
 //
 // Breaks model files in many ways. Each mutant goes through import, passes, plan, compilation, and
 // a run if that is cheap, until a step refuses it. Variant N is always the same mutant; its seed is
-// SEED number N modulo the number of seeds. For TF.js seeds, some mutants have changed weights
-// instead. DIR is an empty folder for the mutants, best in memory.
+// SEED number N modulo the number of seeds. If the seed is a TF.js model, some mutants have changed
+// weights in place of a changed model.json. DIR is an empty folder for the mutants, best in memory.
 //
-// A mutant must be served, or refused with a one-line text that names an object. Either must take
-// less than TIME_MOST_S of processor time. If a sanitizer counts allocations, a mutant may allocate
-// at most INF_LIMIT_LOAD_FACTOR times the size of its files, plus INF_LIMIT_ARENA_BYTES and
-// INF_LIMIT_LOAD_EXTRA_BYTES. (With a sanitizer, an arena of that size alone takes longer than
-// TIME_MOST_S. max_allocation_size_mb=512:allocator_may_return_null=1 makes such arenas fail.)
+// A mutant must be served, or refused with a one-line text that names the faulty part of the file.
+// Either must take less than TIME_MOST_S of processor time. If a sanitizer counts allocations, a
+// mutant may allocate at most INF_LIMIT_LOAD_FACTOR times the size of its files, plus
+// INF_LIMIT_ARENA_BYTES and INF_LIMIT_LOAD_EXTRA_BYTES. (With a sanitizer, an arena of that size
+// alone takes longer than TIME_MOST_S. max_allocation_size_mb=512:allocator_may_return_null=1 makes
+// such arenas fail.)
 //
 // --texts prints each kind of refusal with its count and one variant. --save writes the mutant
 // `--from` to a file and exits. Exit status: 0 all mutants passed, 1 a mutant failed, 2 usage, 3 a
@@ -71,8 +72,8 @@ struct tally {
 
 // --- limits on the cost of a mutant ---
 
-// What the limits on time and memory are checked against. The handler of SIGPROF reads and writes
-// it.
+// The time and memory that the current variant has used, for comparison with the limits. The
+// handler of SIGPROF reads and writes them.
 static struct {
     atomic_uint variant, ticks, run_since;
     atomic_bool cancelled;
@@ -80,7 +81,7 @@ static struct {
     _Atomic int64_t live_bytes, peak_bytes;
 } watch;
 
-// Defined only in builds with a sanitizer.
+// Calls the given functions at each malloc() and free(). Defined only in builds with a sanitizer.
 __attribute__((weak)) int
 __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
                                           void (*on_free)(const volatile void *));
@@ -135,7 +136,7 @@ static void install_watch(void)
         __sanitizer_install_malloc_and_free_hooks(count_malloc, count_free);
 }
 
-// --- files ---
+// --- reading and writing model files ---
 
 static char *read_all(const char *path, size_t *out_size)
 {
@@ -190,8 +191,9 @@ static bool open_seed(struct seed *seed, const char *path, const char *folder, i
     if (seed->document.data == NULL)
         return false;
     bool json = seed->document.size > 0 && seed->document.data[0] == '{';
-    seed->format = json ? &mutant_json : &mutant_onnx;
-    snprintf(seed->name, sizeof seed->name, "model.%s", json ? "json" : "onnx");
+    bool tflite = seed->document.size >= 8 && memcmp(seed->document.data + 4, "TFL3", 4) == 0;
+    seed->format = json ? &mutant_json : tflite ? &mutant_tflite : &mutant_onnx;
+    snprintf(seed->name, sizeof seed->name, "model.%s", json ? "json" : tflite ? "tflite" : "onnx");
     snprintf(seed->folder, sizeof seed->folder, "%.250s/%d", folder, index);
     if (mkdir(seed->folder, 0700) != 0)
         return false;
@@ -207,7 +209,7 @@ static void close_seed(struct seed *seed)
     free(seed->document.data);
 }
 
-// --- mutants ---
+// --- making mutants ---
 
 // Makes a mutant of the seed's document. Small documents get several changes, and are divided into
 // parts again after each.
@@ -245,7 +247,7 @@ static bool change_weights(const struct seed *seed, char *path, size_t path_size
     return written;
 }
 
-// --- checking ---
+// --- checking that a mutant is served or refused properly ---
 
 static void choose_shapes(const struct inf_graph *graph, struct inf_shape *shapes)
 {

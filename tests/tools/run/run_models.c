@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] [--threads N]
+//            [--race]
 //
 // Runs every case of a manifest in the form of shared/models/manifest.json in process and compares
 // each output with its reference. Exit status: 0 all outputs are within tolerance, 1 an output is
 // not, 2 usage.
+//
+// --race chooses kernels by races, as the daemon does. Without --race, rules choose them.
 //
 // For a precision below fp32, each model is checked first, as the daemon does
 // (daemon/load/precision.h). Nodes that need fp32 stay in fp32. A model that must not use the
@@ -16,28 +19,28 @@
 #include <string.h>
 
 #include "backends/base/blob.h"
-#include "client/inferctl/tensor/npy.h"
 #include "daemon/load/precision.h"
+#include "proto/npy/npy.h"
 #include "tests/tools/run/compare.h"
 #include "tests/tools/run/engine.h"
 
-// Equal to INF_HALF_ERROR_MAX.
+// The accepted error of outputs in fp16, equal to INF_HALF_ERROR_MAX of the precision check.
 #define FP16_ERROR_MAX 0.01
 
 struct judge {
     struct tool_engine engine;
     const char *directory; // directory of the manifest
     unsigned models, unsupported, refused, recomputed, ok, failed, informative;
-    bool tried; // the precision of the current model was checked
+    bool tried; // true: it was checked whether the current model may use the precision
 };
 
-// --- one case ---
+// --- running one test case of a model ---
 
 struct run {
     const char *id, *name;
     struct inf_executable *executable;
     const struct inf_graph *graph;
-    struct inf_npy inputs[INF_LIMIT_TENSORS]; // by input index of the graph
+    struct inf_npy inputs[INF_LIMIT_TENSORS]; // one for each input of the graph, in its order
     struct inf_blob *outputs[INF_LIMIT_TENSORS];
 };
 
@@ -55,26 +58,51 @@ static enum inf_code load_tensor(const struct judge *judge, const json_t *tensor
     return inf_npy_load(npy, path, err);
 }
 
-static uint32_t find_port(const struct inf_port *ports, uint32_t count, const char *name)
+// Returns the index of the port called `name`. TFLite tensors may have no name, or one that is too
+// long for a port; such a tensor is found by `position`.
+static uint32_t find_port(const struct inf_port *ports, uint32_t count, const char *name,
+                          size_t position)
 {
     uint32_t i = 0;
+    if (*name == '\0' || strlen(name) >= INF_LIMIT_TENSOR_NAME)
+        return (uint32_t)INF_MIN(position, (size_t)count);
     while (i < count && strcmp(ports[i].name, name) != 0)
         i++;
     return i;
 }
 
+// Sets an input that a case does not give to zeros, if it is the state of a model: an output has
+// the same name with the ending "_out" instead of "_in".
+static enum inf_code clear_state(const struct inf_graph *graph, uint32_t port, struct inf_npy *npy,
+                                 struct inf_error *err)
+{
+    const char *name = graph->inputs[port].name;
+    const struct inf_value *value = &graph->values[graph->inputs[port].value];
+    size_t stem = strlen(name) > 3 ? strlen(name) - 3 : 0, size;
+    char output[INF_LIMIT_TENSOR_NAME + 1];
+    snprintf(output, sizeof output, "%.*s_out", (int)stem, name);
+    if (stem == 0 || strcmp(name + stem, "_in") != 0 ||
+        find_port(graph->outputs, graph->output_count, output, 0) == graph->output_count ||
+        !inf_shape_bytes(&value->shape, value->dtype, &size))
+        return inf_fail(err, INF_INVALID, "the case has no input '%s'", name);
+    npy->dtype = value->dtype;
+    npy->shape = value->shape;
+    npy->size_bytes = size;
+    npy->data = aligned_alloc(64, (size + 127) / 64 * 64);
+    if (npy->data != NULL)
+        memset(npy->data, 0, size);
+    return npy->data != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory");
+}
+
 static enum inf_code load_inputs(const struct judge *judge, const struct inf_graph *graph,
                                  const json_t *inputs, struct inf_npy *npys, struct inf_error *err)
 {
-    if (json_array_size(inputs) != graph->input_count)
-        return inf_fail(err, INF_INVALID, "the case has %zu inputs, the model %u",
-                        json_array_size(inputs), graph->input_count);
     size_t index;
     json_t *input;
     json_array_foreach(inputs, index, input)
     {
         const char *name = read_text(input, "name");
-        uint32_t port = find_port(graph->inputs, graph->input_count, name);
+        uint32_t port = find_port(graph->inputs, graph->input_count, name, index);
         if (port == graph->input_count || npys[port].data != NULL)
             return inf_fail(err, INF_NOT_FOUND, "the model has no input '%s'", name);
         INF_TRY(load_tensor(judge, input, &npys[port], err));
@@ -83,6 +111,9 @@ static enum inf_code load_inputs(const struct judge *judge, const struct inf_gra
             return inf_fail(err, INF_INVALID, "input '%s' is %s, the file holds %s", name,
                             inf_dtype_name(value->dtype), inf_dtype_name(npys[port].dtype));
     }
+    for (uint32_t port = 0; port < graph->input_count; port++)
+        if (npys[port].data == NULL)
+            INF_TRY(clear_state(graph, port, &npys[port], err));
     return INF_OK;
 }
 
@@ -124,10 +155,10 @@ static struct tool_tolerance read_tolerance(const json_t *output)
 }
 
 static enum inf_code judge_output(struct judge *judge, const struct run *run, const json_t *output,
-                                  struct inf_error *err)
+                                  size_t position, struct inf_error *err)
 {
     const char *name = read_text(output, "name");
-    uint32_t port = find_port(run->graph->outputs, run->graph->output_count, name);
+    uint32_t port = find_port(run->graph->outputs, run->graph->output_count, name, position);
     if (port == run->graph->output_count)
         return inf_fail(err, INF_NOT_FOUND, "the model has no output '%s'", name);
     const struct inf_value *value = &run->graph->values[run->graph->outputs[port].value];
@@ -229,12 +260,12 @@ static enum inf_code run_case(struct judge *judge, struct inf_model *model, stru
     json_t *output;
     json_array_foreach(json_object_get(entry, "outputs"), index, output)
     {
-        INF_TRY(judge_output(judge, run, output, err));
+        INF_TRY(judge_output(judge, run, output, index, err));
     }
     return INF_OK;
 }
 
-// --- models ---
+// --- running all models of the manifest ---
 
 static void judge_case(struct judge *judge, struct inf_model *model, const char *id,
                        const json_t *entry)
@@ -262,16 +293,19 @@ static void judge_case(struct judge *judge, struct inf_model *model, const char 
     free(run);
 }
 
-static void judge_model(struct judge *judge, const json_t *entry)
+// Runs the cases of one signature. `signature` is NULL for the default one.
+static void judge_signature(struct judge *judge, const json_t *entry, const char *signature,
+                            const json_t *cases)
 {
     const char *id = read_text(entry, "id");
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s", judge->directory, read_text(entry, "model"));
     struct inf_error err = {0};
     struct inf_model *model = NULL;
-    judge->models++;
     judge->tried = false;
+    judge->engine.signature = signature;
     enum inf_code code = tool_engine_load(&judge->engine, path, &model, &err);
+    judge->engine.signature = NULL;
     if (code == INF_UNSUPPORTED) {
         printf("%s unsupported: %s\n", id, err.text);
         judge->unsupported++;
@@ -288,12 +322,24 @@ static void judge_model(struct judge *judge, const json_t *entry)
         inf_model_allow_eviction(model);
     size_t index;
     json_t *item;
-    json_array_foreach(json_object_get(entry, "cases"), index, item)
+    json_array_foreach(cases, index, item)
     {
         judge_case(judge, model, id, item);
         fflush(stdout);
     }
     inf_model_unref(&model);
+}
+
+static void judge_model(struct judge *judge, const json_t *entry)
+{
+    const char *signature;
+    json_t *cases;
+    judge->models++;
+    judge_signature(judge, entry, NULL, json_object_get(entry, "cases"));
+    json_object_foreach(json_object_get(entry, "other_signatures"), signature, cases)
+    {
+        judge_signature(judge, entry, signature, cases);
+    }
 }
 
 static int judge_manifest(struct judge *judge, const char *manifest, const char *only)
@@ -328,18 +374,17 @@ static int print_usage(void)
 {
     fputs(
         "usage: run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] "
-        "[--threads N]\n",
+        "[--threads N] [--race]\n",
         stderr);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
-                                            {"isa-max", required_argument, NULL, 'i'},
-                                            {"only", required_argument, NULL, 'o'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {0}};
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'}, {"isa-max", required_argument, NULL, 'i'},
+        {"race", no_argument, NULL, 'r'},          {"only", required_argument, NULL, 'o'},
+        {"threads", required_argument, NULL, 't'}, {0}};
     const char *backend = NULL;
     const char *only = NULL;
     struct inf_device_options wanted = {.slots = 1};
@@ -349,6 +394,8 @@ int main(int argc, char **argv)
             backend = optarg;
         else if (option == 'i')
             wanted.isa_max = optarg;
+        else if (option == 'r')
+            wanted.kernel_races = true;
         else if (option == 'o')
             only = optarg;
         else if (option == 't')

@@ -6,6 +6,7 @@
 #include "proto/core/shape.h"
 #include "proto/core/span.h"
 #include "proto/core/status.h"
+#include "proto/core/tensor_name.h"
 
 Test(status, prefix_keeps_code_and_text)
 {
@@ -143,6 +144,35 @@ Test(shape, prints_for_people)
         shape.dims[i] = INF_LIMIT_DIM - 1;
     shape.rank = INF_LIMIT_RANK;
     cr_assert_lt(strlen(inf_shape_print(&shape, text)), (size_t)INF_SHAPE_TEXT_SIZE);
+}
+
+Test(tensor_name, means_the_same_with_and_without_the_number_of_the_first_output)
+{
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } pairs[] = {{"x", "x", true},      {"x", "x:0", true},    {"x:0", "x", true},
+                 {"x:0", "x:0", true},  {"x", "y:0", false},   {"x", "x:1", false},
+                 {"x:1", "x:0", false}, {"x", "x:0:0", false}, {":0", "", false},
+                 {":0", ":0", true},    {"x0", "x", false},    {"", "", true}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        cr_expect_eq(inf_tensor_name_matches(pairs[i].a, pairs[i].b), pairs[i].same,
+                     "'%s' and '%s'", pairs[i].a, pairs[i].b);
+}
+
+Test(tensor_name, finds_the_exact_name_first)
+{
+    const struct {
+        int number;
+        const char *name;
+    } tensors[] = {{1, "x:0"}, {2, "x"}, {3, "y:0"}, {4, "z"}};
+    const struct inf_tensor_names *names = INF_TENSOR_NAMES(tensors, 4);
+    cr_expect_eq(inf_tensor_names_find(names, "x", 1), 1u);
+    cr_expect_eq(inf_tensor_names_find(names, "x:0", 3), 0u);
+    cr_expect_eq(inf_tensor_names_find(names, "y", 1), 2u);
+    cr_expect_eq(inf_tensor_names_find(names, "z:0=file", 3), 3u);
+    cr_expect_eq(inf_tensor_names_find(names, "z:1", 3), 4u);
+    cr_expect_eq(inf_tensor_names_find(INF_TENSOR_NAMES(&tensors[0], 0), "x", 1), 0u);
 }
 
 Test(dtype, names_are_those_of_the_open_inference_protocol)

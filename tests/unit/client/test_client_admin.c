@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of the functions that send questions and orders to the daemon.
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void send_answer(struct fake_daemon *daemon, const struct fake_frame *fra
 
 // The fields of the last request that the fake daemon received.
 struct asked {
-    char name[80], version[80], device[80], path[PATH_MAX];
+    char name[80], version[80], device[80], path[PATH_MAX], file[256];
 };
 
 static void note_request(struct asked *asked, const struct inf_model_request *request)
@@ -30,6 +31,7 @@ static void note_request(struct asked *asked, const struct inf_model_request *re
     snprintf(asked->version, sizeof asked->version, "%s", request->version);
     snprintf(asked->device, sizeof asked->device, "%s", request->device);
     snprintf(asked->path, sizeof asked->path, "%s", request->path);
+    snprintf(asked->file, sizeof asked->file, "%s", request->file);
 }
 
 static void answer_load(struct fake_daemon *daemon, const struct fake_frame *frame)
@@ -120,6 +122,26 @@ static void tell_memory(struct fake_daemon *daemon, const struct fake_frame *fra
                 INF_MESSAGE_MEMORY_INFO);
 }
 
+// Answers with the format as the text. The format "openmetrics" comes in two pieces.
+static void tell_metrics(struct fake_daemon *daemon, const struct fake_frame *frame)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s", frame->message->metrics_request.format);
+    size_t size = strlen(text);
+    size_t first = strcmp(text, "openmetrics") == 0 ? 4 : 0;
+    struct inf_frame_header header = {.type = INF_FRAME_DATA,
+                                      .stream_id = frame->header.stream_id,
+                                      .method = frame->header.method};
+    const union inf_message piece = {.data = {.total_bytes = size}};
+    const union inf_message answer = {.metrics_reply = {.media_type = "text/plain"}};
+    if (first > 0)
+        fake_send(daemon, header, &piece, INF_MESSAGE_DATA, (const uint8_t *)text, first);
+    header.type = INF_FRAME_RESPONSE;
+    header.flags = INF_FRAME_FINAL;
+    fake_send(daemon, header, &answer, INF_MESSAGE_METRICS_REPLY, (const uint8_t *)text + first,
+              size - first);
+}
+
 static bool answer_admin(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
 {
     if (frame->header.type != INF_FRAME_REQUEST)
@@ -136,6 +158,9 @@ static bool answer_admin(struct fake_daemon *daemon, const struct fake_frame *fr
         return true;
     case INF_METHOD_MEMORY_INFO:
         tell_memory(daemon, frame);
+        return true;
+    case INF_METHOD_METRICS:
+        tell_metrics(daemon, frame);
         return true;
     case INF_METHOD_MODEL_READY:
         note_request(context, &frame->message->model);
@@ -246,6 +271,25 @@ Test(client_admin, tells_what_devices_hold)
     fake_daemon_stop(daemon);
 }
 
+Test(client_admin, reads_metrics_whose_text_comes_in_one_or_more_frames)
+{
+    static const char *const formats[] = {"json", "openmetrics", NULL};
+    static const char *const texts[] = {"json", "openmetrics", ""};
+    struct asked asked;
+    struct fake_daemon *daemon = start_daemon(&asked);
+    inferd_client *client = client_case_connect(daemon);
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        char *text = NULL;
+        size_t size = 99;
+        cr_assert_eq(inferd_metrics(client, formats[i], &text, &size, NULL), INFERD_OK);
+        cr_expect_str_eq(text, texts[i]);
+        cr_expect_eq(size, strlen(texts[i]));
+        free(text);
+    }
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
 Test(client_admin, tells_how_the_daemon_fares)
 {
     struct asked asked;
@@ -287,11 +331,10 @@ Test(client_admin, loads_with_progress_and_unloads)
     struct fake_daemon *daemon = start_daemon(&asked);
     struct seen seen = {.client = client_case_connect(daemon)};
     struct inferd_error err;
-    int code =
-        inferd_load(seen.client, "face", "/models/face.json", "cpu0", note_progress, &seen, &err);
+    int code = inferd_load(seen.client, "face", "/usr", "cpu0", note_progress, &seen, &err);
     cr_assert_eq(code, INFERD_OK, "%s", err.text);
     cr_assert_str_eq(asked.name, "face");
-    cr_assert_str_eq(asked.path, "/models/face.json");
+    cr_assert_str_eq(asked.path, "");
     cr_assert_str_eq(asked.device, "cpu0");
     cr_assert_eq(seen.count, 4u);
     cr_assert_str_eq(seen.stages[0], "read");
@@ -299,7 +342,7 @@ Test(client_admin, loads_with_progress_and_unloads)
     cr_assert_eq(seen.percents[2], 50u);
     cr_assert_eq(seen.percents[3], 100u);
     cr_assert_eq(inferd_load(seen.client, "face", NULL, NULL, NULL, NULL, NULL), INFERD_OK);
-    cr_assert_str_eq(asked.path, "");
+    cr_assert_str_eq(asked.file, "");
     cr_assert_eq(inferd_load(seen.client, "broken", NULL, NULL, NULL, NULL, &err),
                  INFERD_UNIMPLEMENTED);
     cr_assert_str_eq(err.reason, "OPERATOR");
@@ -333,18 +376,40 @@ Test(client_admin, lets_a_progress_callback_use_the_client)
     fake_daemon_stop(daemon);
 }
 
-Test(client_admin, makes_a_path_absolute)
+// Returns the number of open descriptors of this process.
+static unsigned count_fds(void)
+{
+    unsigned count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    cr_assert_not_null(directory);
+    while (readdir(directory) != NULL)
+        count++;
+    closedir(directory);
+    return count;
+}
+
+Test(client_admin, sends_the_directory_of_a_model)
 {
     struct asked asked;
     struct fake_daemon *daemon = start_daemon(&asked);
     inferd_client *client = client_case_connect(daemon);
     struct inferd_error err;
+    static const struct {
+        const char *path, *file;
+    } rows[] = {{"../usr/../tmp", ""}, {"/etc/passwd", "passwd"}, {"../etc/passwd", "passwd"}};
     cr_assert_eq(chdir("/usr"), 0);
-    cr_assert_eq(inferd_load(client, "face", "../usr/../tmp", NULL, NULL, NULL, &err), INFERD_OK);
-    cr_assert_str_eq(asked.path, "/tmp");
+    cr_assert_eq(inferd_load(client, "face", NULL, NULL, NULL, NULL, &err), INFERD_OK);
+    unsigned fds = count_fds();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        cr_assert_eq(inferd_load(client, "face", rows[i].path, NULL, NULL, NULL, &err), INFERD_OK,
+                     "%s", err.text);
+        cr_assert_str_eq(asked.file, rows[i].file);
+        cr_assert_str_eq(asked.path, "", "the daemon is sent no path of the client's");
+    }
     cr_assert_eq(inferd_load(client, "face", "no/such/file", NULL, NULL, NULL, &err),
                  INFERD_NOT_FOUND);
-    cr_assert_str_eq(err.text, "there is no 'no/such/file' to load");
+    cr_assert_str_eq(err.text, "model 'no/such/file': No such file or directory");
+    cr_assert_eq(count_fds(), fds, "a descriptor was left open");
     inferd_close(client);
     fake_daemon_stop(daemon);
 }

@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "backends/base/cores.h"
+#include "backends/cpu/core/core_set.h"
 #include "backends/cpu/core/counted_memory.h"
-#include "backends/cpu/core/thread_pools.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/kernels/isa.h"
 #include "backends/graph/shape/infer.h"
 
-// --- graphs with one node ---
+// --- making graphs with one node ---
 
 struct single {
     struct inf_graph *graph;
@@ -114,7 +114,7 @@ struct buffer {
     char slack[INF_BLOB_SLACK_BYTES];
 };
 
-// --- device options ---
+// --- opening the cpu device with options ---
 
 Test(cpu, has_the_configured_slots_and_threads)
 {
@@ -131,9 +131,9 @@ Test(cpu, has_the_configured_slots_and_threads)
     inf_device_unref(&device);
 
     device = device_of(0, 0);
-    uint32_t half = inf_cores_usable() / 2;
-    cr_assert_eq(inf_device_info(device)->slots, 1u);
-    cr_assert_eq(inf_device_info(device)->threads, half < 1 ? 1 : half > 8 ? 8 : half);
+    uint32_t cores = inf_cores_usable();
+    cr_assert_eq(inf_device_info(device)->slots, cores > 8 ? 8 : cores);
+    cr_assert_eq(inf_device_info(device)->threads, cores > 8 ? 8 : cores);
     inf_device_unref(&device);
 }
 
@@ -230,7 +230,7 @@ Test(cpu, uses_at_least_one_core_and_no_more_than_the_machine_has)
     cr_assert_leq(inf_cores_usable(), (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
 }
 
-// --- compiled programs ---
+// --- compiling and running programs ---
 
 // Given two programs and slots (concurrent runs) that multiply with the same constant, expect that
 // they share one packed copy.
@@ -455,7 +455,7 @@ Test(cpu, runs_in_more_slots_than_pools_do_not_interfere)
     expect_slots_apart(1);
 }
 
-// --- nodes that the device declines ---
+// --- nodes that the cpu device declines ---
 
 // Asserts that the device declines the node with an error text that contains `reason`.
 static void expect_declined(struct single *single, const char *reason)
@@ -547,7 +547,7 @@ Test(cpu, declines_attributes_that_xnnpack_refuses_or_computes_wrongly)
     expect_declined(&single, "1x1 to 1x1");
 }
 
-// --- numeric results ---
+// --- numeric results of nodes ---
 
 static void compute_once(struct single *single, const float *x, float *y, size_t count)
 {

@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "backends/base/half.h"
 #include "backends/cpu/kernels/isa.h"
+#include "proto/core/attributes.h"
 #include "tests/support/device/fence.h"
 
 #define LENGTH_MAX 133
@@ -93,7 +95,7 @@ static __int128 integer_at(const unsigned char *from, int type_bits, size_t size
     memcpy(&value, from, size);
     if (type_bits == 1)
         return value != 0;
-    if (type_bits < 0) // sign-extends the value
+    if (type_bits < 0) // the type is signed, so the value is sign-extended
         return (__int128)(int64_t)(value << (64 - size * 8)) >> (64 - size * 8);
     return value;
 }
@@ -160,6 +162,52 @@ Test(element, casts_between_all_types)
             for (size_t to = 0; to < TYPES; to++)
                 for (size_t i = 0; i < LENGTHS; i++)
                     check_cast(inf_isa_level(level), from, to, lengths[i]);
+}
+
+// Bits of floats at which the rounding to 16 bits changes: the largest halves and those beyond
+// them, the smallest normal and denormal halves, ties, and NaNs.
+static const uint32_t borders[] = {
+    0,          0x80000000, 0x33000000, 0x33000001, 0x32ffffff, 0x387fe000, 0x387fefff, 0x387ff000,
+    0x38800000, 0x477fe000, 0x477fefff, 0x477ff000, 0x47800000, 0x7f7fffff, 0x7f800000, 0xff800000,
+    0x7f800001, 0x7fc00000, 0xffffffff, 0x3f801000, 0x3f803000, 0x3f808000, 0x3f818000, 0x00000001};
+
+static uint32_t border_bits(size_t i)
+{
+    return i < INF_ARRAY_LENGTH(borders) ? borders[i] : (uint32_t)draw_bits();
+}
+
+Test(element, casts_of_16_bit_floats_are_the_same_bits_at_every_level)
+{
+    enum {
+        HALVES = 65536
+    };
+    static uint16_t halves[HALVES], rounded[HALVES];
+    static float floats[HALVES];
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_element *loops = inf_isa_level(level)->element;
+        for (size_t i = 0; i < HALVES; i++)
+            halves[i] = (uint16_t)i;
+        for (int brain = 0; brain < 2; brain++) {
+            enum inf_dtype half = brain ? INF_DTYPE_BF16 : INF_DTYPE_F16;
+            loops->cast[half][INF_DTYPE_F32](HALVES, halves, floats);
+            for (size_t i = 0; i < HALVES; i++) {
+                float wanted = brain ? inf_bf16_to_float(halves[i]) : inf_half_to_float(halves[i]);
+                cr_assert_eq(memcmp(&floats[i], &wanted, sizeof(wanted)), 0, "%s: %zx",
+                             inf_isa_level(level)->name, i);
+            }
+            for (size_t i = 0; i < HALVES; i++) {
+                uint32_t bits = border_bits(i);
+                memcpy(&floats[i], &bits, sizeof(bits));
+            }
+            loops->cast[INF_DTYPE_F32][half](HALVES - 3, floats, rounded);
+            for (size_t i = 0; i < HALVES - 3; i++) {
+                uint16_t wanted =
+                    brain ? inf_bf16_from_float(floats[i]) : inf_half_from_float(floats[i]);
+                cr_assert_eq(rounded[i], wanted, "%s: %a", inf_isa_level(level)->name,
+                             (double)floats[i]);
+            }
+        }
+    }
 }
 
 Test(element, clamps_floats_to_the_range_of_the_type)

@@ -18,7 +18,7 @@ static struct inf_cpu_packs packs;
 static void create_cache(void)
 {
     cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, NULL, NULL), INF_OK);
-    inf_cpu_packs_init(&packs, inf_isa_best()->nn);
+    inf_cpu_packs_init(&packs, inf_isa_best());
 }
 
 static void destroy_cache(void)
@@ -66,7 +66,7 @@ static uint32_t element_of(const struct inf_cpu_pack *pack, size_t row, size_t c
     const struct inf_cpu_matrix *matrix = &pack->matrix;
     const float *at = pack->panels;
     for (size_t first = 0;;) {
-        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->isa->nn, matrix, first);
         if (column < first + panel.columns) {
             uint32_t bits;
             memcpy(&bits, &at[row * panel.width + column - first], sizeof bits);
@@ -167,6 +167,87 @@ Test(pack, in_bf16_is_rounded_and_restores_the_constant)
         }
 }
 
+// Returns the weight of row `row` and column `column` from the panels of a packed matrix of bytes.
+// The position is computed from the documented layout.
+static int8_t byte_of(const struct inf_q8_gemms *gemms, const struct inf_cpu_bytes *matrix,
+                      const int8_t *panels, size_t row, size_t column)
+{
+    size_t quads = (matrix->rows + 3) / 4;
+    size_t vectors = (matrix->group + gemms->width - 1) / gemms->width;
+    const int8_t *panel = panels + column / matrix->group * vectors * gemms->width * quads * 4;
+    size_t in_group = column % matrix->group;
+    size_t before = in_group / (2 * gemms->width) * 2; // vectors of earlier panels of the group
+    size_t width = gemms->width * (vectors - before > 1 ? 2 : 1);
+    panel += before * gemms->width * quads * 4;
+    return panel[(row / 4 * width + in_group - before * gemms->width) * 4 + row % 4];
+}
+
+// Packs a matrix of bytes at every ISA level. Expects that the panels have the documented layout,
+// that the packed bytes can be restored, and that the columns of the first panel are summed.
+static void check_bytes(const struct inf_cpu_bytes *matrix)
+{
+    size_t count = matrix->rows * matrix->columns;
+    struct inf_blob *blob = blob_of(count / 4 + 1);
+    const uint8_t *bytes = blob->data;
+    uint8_t *again = malloc(count);
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_q8_gemms *gemms = inf_isa_level(level)->q8->gemm;
+        int8_t *panels = malloc(inf_cpu_bytes_packed_size(gemms, matrix));
+        inf_cpu_bytes_pack(gemms, matrix, bytes, panels);
+        for (size_t r = 0; r < matrix->rows; r++)
+            for (size_t c = 0; c < matrix->columns; c++) {
+                size_t at = matrix->transposed ? c * matrix->rows + r : r * matrix->columns + c;
+                cr_assert_eq(byte_of(gemms, matrix, panels, r, c),
+                             (int8_t)(bytes[at] ^ matrix->flip), "%zu x %zu: element %zu, %zu",
+                             matrix->rows, matrix->columns, r, c);
+            }
+        memset(again, 0, count);
+        inf_cpu_bytes_restore(gemms, matrix, panels, again);
+        cr_assert_eq(memcmp(again, bytes, count), 0, "%zu x %zu", matrix->rows, matrix->columns);
+        size_t width = gemms->width * inf_cpu_bytes_panel_vectors(gemms, 0, matrix->group);
+        uint32_t sums[128];
+        cr_assert_leq(width, sizeof sums / sizeof *sums);
+        inf_cpu_bytes_sum_columns(panels, (matrix->rows + 3) / 4, width, sums);
+        for (size_t c = 0; c < width; c++) {
+            int32_t sum = 0;
+            for (size_t r = 0; c < matrix->group && r < matrix->rows; r++)
+                sum += byte_of(gemms, matrix, panels, r, c);
+            cr_assert_eq((int32_t)sums[c], sum);
+        }
+        free(panels);
+    }
+    free(again);
+    inf_blob_unref(&blob);
+}
+
+Test(pack, of_bytes_has_quads_of_rows_and_restores_the_constant)
+{
+    static const size_t rows[] = {1, 3, 4, 5, 64};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t group = 1; group <= 70; group++) {
+            check_bytes(&(struct inf_cpu_bytes){rows[i], group, false, group, 0});
+            check_bytes(&(struct inf_cpu_bytes){rows[i], group, true, group, 128});
+            check_bytes(&(struct inf_cpu_bytes){rows[i], 3 * group, i % 2 == 0, group, 128});
+        }
+}
+
+Test(pack, of_bytes_replaces_its_constant)
+{
+    struct inf_blob *blob = blob_of(35);
+    const struct inf_cpu_matrix matrix = {blob, 7, 20, false, .bytes = true, .flip = 128};
+    const struct inf_cpu_matrix signed_bytes = {blob, 7, 20, false, .bytes = true};
+    struct inf_cpu_pack *pack = get_pack(&matrix);
+    struct inf_cpu_pack *other = get_pack(&signed_bytes);
+    cr_assert_neq(pack, other, "the flip is not part of the key");
+    cr_assert(inf_cpu_pack_restores(pack));
+    uint8_t again[140];
+    pack->form.restore(&pack->form, again);
+    cr_assert_eq(memcmp(again, blob->data, sizeof again), 0);
+    put_pack(other);
+    put_pack(pack);
+    inf_blob_unref(&blob);
+}
+
 Test(pack, in_bf16_does_not_replace_a_constant_that_it_cannot_restore)
 {
     static const uint32_t odd[] = {0x7fc00001, 0x7f800000, 0xff800000, 0x7f7fffff};
@@ -224,7 +305,7 @@ Test(pack, is_shared_by_all_users_of_the_same_matrix)
     inf_blob_unref(&other);
 }
 
-// --- packing in several threads ---
+// --- packing the same matrix in several threads ---
 
 #define BLOBS 8
 

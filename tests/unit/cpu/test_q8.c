@@ -50,6 +50,23 @@ struct product {
     bool zeros, sums;
 };
 
+// Returns a copy of the operands at `a` in the form that the kernels of this ISA level read:
+// unchanged, or widened. `a` holds the operands of all pixels of all segments, `a_step` bytes
+// apart. Sets *out_step to the distance in bytes of the operands in the copy, which the caller
+// frees.
+static uint8_t *convert_operands(const struct inf_q8_gemms *q8, const struct product *p,
+                                 const uint8_t *a, size_t a_step, size_t *out_step)
+{
+    *out_step = q8->widen != NULL ? 8 * p->quads : a_step;
+    uint8_t *operands = malloc(p->segments * p->pixels * *out_step);
+    for (size_t i = 0; i < p->segments * p->pixels; i++)
+        if (q8->widen != NULL)
+            q8->widen(operands + i * *out_step, a + i * a_step, p->quads, 0);
+        else
+            memcpy(operands + i * a_step, a + i * a_step, a_step);
+    return operands;
+}
+
 static void check_product(const struct inf_q8_gemms *q8, const struct product *p)
 {
     size_t width = p->vectors * q8->width;
@@ -69,11 +86,13 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
         zeros[i] = (int32_t)(draw_bits() % 256) - 128;
         scales[i] = i % 5 == 0 ? 0.5f : (float)(draw_bits() % 1000) * 1e-5f;
     }
-    bias[0] = INT32_MAX; // the accumulated sums wrap around
+    bias[0] = INT32_MAX; // makes the accumulated sums wrap around
     for (size_t i = 0; i < p->pixels; i++)
         sums[i] = (int32_t)(draw_bits() % 100000);
+    size_t step;
+    uint8_t *operands = convert_operands(q8, p, a, a_step, &step);
     for (size_t s = 0; s < p->segments; s++)
-        segments[s] = a + s * p->pixels * a_step;
+        segments[s] = operands + s * p->pixels * step;
     struct inf_q8_panel panel = {.segments = p->segments,
                                  .quads = p->quads,
                                  .w = (const int8_t *)w,
@@ -82,14 +101,14 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
                                  .requant = {p->sums ? NULL : scales, -100, 130, 117},
                                  .y_step = y_step,
                                  .columns = p->columns};
-    struct inf_q8_gemm gemm = {segments, a_step, sums, y + AROUND};
+    struct inf_q8_gemm gemm = {segments, step, sums, y + AROUND};
     q8->gemm[p->vectors - 1][p->pixels - 1](&panel, &gemm);
     for (size_t i = 0; i < p->pixels; i++) {
         for (size_t c = 0; c < p->columns; c++) {
             uint32_t sum = (uint32_t)bias[c];
             for (size_t s = 0; s < p->segments; s++)
                 for (size_t k = 0; k < 4 * p->quads; k++)
-                    sum += (uint32_t)(segments[s][i * a_step + k] *
+                    sum += (uint32_t)(a[(s * p->pixels + i) * a_step + k] *
                                       (int8_t)w[((s * p->quads + k / 4) * width + c) * 4 + k % 4]);
             if (p->zeros)
                 sum -= (uint32_t)zeros[c] * (uint32_t)sums[i];
@@ -107,9 +126,38 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
     }
     for (size_t i = 0; i < p->pixels * y_step * y_size + (size_t)2 * AROUND; i++)
         cr_assert_eq(y[i], GUARD, "%s: byte %zu", q8->name, i);
+    free(operands);
     free(a);
     free(w);
     free(y);
+}
+
+Test(q8, bytes_are_flipped_when_they_are_widened_and_summed)
+{
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_q8_gemms *q8 = inf_isa_level(level)->q8->gemm;
+        for (size_t quads = 1; quads <= 70; quads++) {
+            uint8_t *x = draw_bytes(4 * quads, 0);
+            uint8_t *wide = map_guarded(8 * quads);
+            uint32_t flipped[4] = {0};
+            for (size_t i = 0; i < 4 * quads; i++)
+                flipped[i % 4] += x[i] ^ 0x80u;
+            cr_assert_eq(q8->sum(x, 4 * quads, 0x80),
+                         (int32_t)(flipped[0] + flipped[1] + flipped[2] + flipped[3]));
+            cr_assert_eq(q8->sum(x, 3, 0), x[0] + x[1] + x[2]);
+            if (q8->widen != NULL) {
+                // Widened, the even bytes of all groups of four come before the odd bytes.
+                const uint16_t *numbers = (const uint16_t *)(wide + AROUND);
+                q8->widen(wide + AROUND, x, quads, 0x80);
+                for (size_t i = 0; i < 4 * quads; i++)
+                    cr_assert_eq(numbers[i % 2 * 2 * quads + i / 4 * 2 + i % 4 / 2], x[i] ^ 0x80u);
+                for (size_t i = 0; i < AROUND; i++)
+                    cr_assert(wide[i] == GUARD && wide[AROUND + 8 * quads + i] == GUARD);
+            }
+            free(x);
+            free(wide);
+        }
+    }
 }
 
 Test(q8, products_are_the_same_bits_at_every_level)
@@ -270,7 +318,7 @@ Test(q8, depthwise_windows_are_the_same_bits_at_every_level)
     }
 }
 
-// --- element-wise loops ---
+// --- element-wise operators ---
 
 static uint8_t quantize_value(float value, const struct inf_q8_scaling *of)
 {
@@ -283,12 +331,35 @@ static float dequantize_byte(uint8_t byte, const struct inf_q8_scaling *of)
     return (float)((byte ^ of->flip) - of->zero) * of->scale;
 }
 
+// The kinds that compute with the integers themselves, in 64 bits: the sum of the operands times
+// their factors, shifted right with halves rounded up, and the product times the scale of y.
+static void check_integer_kinds(const struct inf_q8_eltwise *q8, size_t count, const uint8_t *a,
+                                const uint8_t *b, const struct inf_q8_scaling *scalings, uint8_t *y)
+{
+    const struct inf_q8_scaling *end = &scalings[2];
+    q8->binary[INF_Q8_SUM](count, a, b, scalings, y);
+    for (size_t i = 0; i < count; i++) {
+        int64_t sum = (int64_t)((a[i] ^ scalings[0].flip) - scalings[0].zero) * scalings[0].factor +
+                      (int64_t)((b[i] ^ scalings[1].flip) - scalings[1].zero) * scalings[1].factor;
+        int64_t wanted = (sum + (INT64_C(1) << (end->factor - 1))) >> end->factor;
+        wanted = wanted < (int64_t)end->low ? (int64_t)end->low : wanted;
+        wanted = wanted > (int64_t)end->high ? (int64_t)end->high : wanted;
+        cr_assert_eq(y[i], (uint8_t)(wanted + end->zero), "sum, %zu", i);
+    }
+    q8->binary[INF_Q8_PRODUCT](count, a, b, scalings, y);
+    for (size_t i = 0; i < count; i++) {
+        int32_t product = ((a[i] ^ scalings[0].flip) - scalings[0].zero) *
+                          ((b[i] ^ scalings[1].flip) - scalings[1].zero);
+        cr_assert_eq(y[i], quantize_value((float)product * end->scale, end), "product, %zu", i);
+    }
+}
+
 static void check_eltwise(const struct inf_q8_eltwise *q8, size_t count)
 {
     const struct inf_q8_scaling scalings[] = {
-        {.scale = 0.017f, .zero = 131, .flip = 0x80},
-        {.scale = 0.3f, .zero = 3},
-        {.scale = 0.11f, .zero = 120, .low = -120, .high = 135}};
+        {.scale = 0.017f, .zero = 131, .flip = 0x80, .factor = 700001},
+        {.scale = 0.3f, .zero = 3, .factor = -1234567},
+        {.scale = 0.11f, .zero = 120, .low = -120, .high = 135, .factor = 21}};
     uint8_t *a = draw_bytes(count, 0);
     uint8_t *b = draw_bytes(count, 0);
     uint8_t *y = map_guarded(count);
@@ -303,7 +374,7 @@ static void check_eltwise(const struct inf_q8_eltwise *q8, size_t count)
     q8->dequantize(count, a, &scalings[0], floats);
     for (size_t i = 0; i < count; i++)
         cr_assert_eq(floats[i], dequantize_byte(a[i], &scalings[0]), "%zu", i);
-    for (size_t kind = 0; kind < INF_Q8_BINARY_COUNT; kind++) {
+    for (size_t kind = 0; kind <= INF_Q8_MUL; kind++) {
         q8->binary[kind](count, a, b, scalings, y + AROUND);
         for (size_t i = 0; i < count; i++) {
             // Each product is rounded before the products are added.
@@ -315,6 +386,7 @@ static void check_eltwise(const struct inf_q8_eltwise *q8, size_t count)
                          "kind %zu, %zu", kind, i);
         }
     }
+    check_integer_kinds(q8, count, a, b, scalings, y + AROUND);
     for (size_t i = 0; i < AROUND; i++)
         cr_assert(y[i] == GUARD && y[AROUND + count + i] == GUARD, "byte %zu", i);
     free(a);

@@ -67,25 +67,37 @@ static void do_nothing(void *context)
     *(int *)context += 1;
 }
 
+// Creates a core set of at least THREADS cores, and a team that may use THREADS of them.
+static struct inf_cpu_team make_team(struct inf_cpu_core_set *cores)
+{
+    struct inf_error err = {0};
+    struct inf_cpu_team team;
+    cr_assert_eq(inf_cpu_core_set_init(cores, 1, THREADS, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_cpu_team_init(&team, cores, THREADS, &err), INF_OK, "%s", err.text);
+    return team;
+}
+
 Test(team, runs_every_tile_once)
 {
-    struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
-    cr_assert_not_null(team.pool);
+    struct inf_cpu_core_set cores;
+    struct inf_cpu_team team = make_team(&cores);
     for (int i = 0; i < 5; i++)
         inf_cpu_team_run_region(&team, share_much, &team);
     inf_cpu_team_run_region(&team, share_with_sleepers, &team);
-    cr_assert_null(team.region);
-    pthreadpool_destroy(team.pool);
+    inf_cpu_team_fini(&team);
+    inf_cpu_core_set_fini(&cores);
 }
 
 Test(team, ends_a_region_without_work)
 {
-    struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
+    struct inf_cpu_core_set cores;
+    struct inf_cpu_team team = make_team(&cores);
     int calls = 0;
     for (int i = 0; i < 2000; i++)
         inf_cpu_team_run_region(&team, do_nothing, &calls);
     cr_assert_eq(calls, 2000);
-    pthreadpool_destroy(team.pool);
+    inf_cpu_team_fini(&team);
+    inf_cpu_core_set_fini(&cores);
 }
 
 Test(team, runs_all_tiles_on_the_calling_thread_outside_of_a_region)
@@ -93,7 +105,9 @@ Test(team, runs_all_tiles_on_the_calling_thread_outside_of_a_region)
     struct inf_cpu_team alone = {0};
     share_tiles(&alone, TILES_MAX, THREADS);
     inf_cpu_team_run_region(&alone, share_much, &alone);
-    struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
+    struct inf_cpu_core_set cores;
+    struct inf_cpu_team team = make_team(&cores);
     share_tiles(&team, TILES_MAX, THREADS);
-    pthreadpool_destroy(team.pool);
+    inf_cpu_team_fini(&team);
+    inf_cpu_core_set_fini(&cores);
 }

@@ -80,7 +80,7 @@ Test(config, file_has_keys_values_comments_and_space)
         "log_level = debug\n"
         "socket = /a\n"
         "backends =\n"
-        "device = cpu"; // the last one wins, and its line has no end
+        "device = cpu"; // overrides an earlier line; no line end follows
     cr_assert_eq(read_text(&config, text, NULL, &err), INF_OK, "%s", err.text);
     cr_expect_str_eq(config.repository, "/srv/mo dels");
     cr_expect_str_eq(config.device, "cpu");
@@ -373,6 +373,11 @@ Test(config, help_names_every_setting_once)
     static const char *const names[] = {"config=FILE",
                                         "repository=DIR",
                                         "load_all=BOOL",
+                                        "watch=HOW",
+                                        "watch_settle_ms=MS",
+                                        "watch_poll_ms=MS",
+                                        "ready_file=NAME",
+                                        "model_bytes_max=BYTES",
                                         "cache_dir=DIR",
                                         "runtime_dir=DIR",
                                         "socket=PATH",
@@ -402,7 +407,10 @@ Test(config, help_names_every_setting_once)
                                         "vulkan_drivers=PATHS",
                                         "drain_timeout_ms=MS",
                                         "log_level=LEVEL",
+                                        "load_limit_ms=MS",
                                         "run_limit_ms=MS",
+                                        "run_grace_ms=MS",
+                                        "slow_ms=MS",
                                         "help\n",
                                         "version\n",
                                         "connections_per_uid_max=N",
@@ -410,6 +418,8 @@ Test(config, help_names_every_setting_once)
                                         "request_bytes_per_uid_max=BYTES",
                                         "regions_per_uid_max=N",
                                         "region_bytes_per_uid_max=BYTES",
+                                        "region_alloc_bytes_per_uid_max=BYTES",
+                                        "arena_bytes_per_uid_max=BYTES",
                                         "session_bytes_per_uid_max=BYTES",
                                         "device_ms_per_uid_max=MS",
                                         "fds_per_uid_max=N",

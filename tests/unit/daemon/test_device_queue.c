@@ -53,9 +53,14 @@ static struct inf_job *pop_job(void) INF_ATTR(no_thread_safety_analysis)
     return count == 1 ? jobs[0] : NULL;
 }
 
-static void finish_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+static void finish_only(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
 {
     inf_device_queue_finish(&queue, &job, 1);
+}
+
+static void finish_job(struct inf_job *job)
+{
+    finish_only(job);
     free(job);
 }
 
@@ -194,7 +199,7 @@ Test(queue, pops_queued_jobs_of_one_model_together)
     }
     struct inf_job *other = make_job(2, 0); // a job of another model, which must run alone
     cr_assert_eq(push_job(other), INF_DEVICE_QUEUE_ACCEPTED);
-    // Expect four rows of the first user, who is next, before the rows of the other user.
+    // Expect a batch of the three jobs of the first user, who is next; they have four rows.
     cr_expect_eq(take_all(jobs), 3);
     cr_expect_eq(jobs[0], made[0]);
     cr_expect_eq(jobs[1], made[2]);
@@ -340,5 +345,41 @@ Test(queue, estimates_when_a_job_would_be_done)
     settle_job(pop_job(), 1000);
     cr_expect_eq(finish_ns(asked, 0), 50 * MS);
     free(asked);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue, marks_jobs_that_ran_beside_others)
+{
+    open_queue(2, 8, 1 << 20);
+    struct inf_job *jobs[4];
+    for (int i = 0; i < 4; i++) {
+        jobs[i] = make_job(1, 0);
+        jobs[i]->queue_entry.user = 1;
+    }
+    // The run of job 0 ends before job 1 begins. Jobs 1 and 2 overlap. Job 3 begins during the run
+    // of job 2.
+    cr_assert_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(pop_job(), jobs[0]);
+    finish_only(jobs[0]);
+    cr_expect_not(jobs[0]->shared);
+    for (int i = 1; i < 4; i++)
+        cr_assert_eq(push_job(jobs[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(pop_job(), jobs[1]);
+    cr_assert_eq(pop_job(), jobs[2]);
+    finish_only(jobs[1]);
+    cr_expect(jobs[1]->shared, "job 2 began during its run");
+    cr_assert_eq(pop_job(), jobs[3]);
+    finish_only(jobs[2]);
+    finish_only(jobs[3]);
+    cr_expect(jobs[2]->shared);
+    cr_expect(jobs[3]->shared, "job 2 was in progress when it began");
+    struct inf_job *last = make_job(1, 0);
+    cr_assert_eq(push_job(last), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(pop_job(), last);
+    finish_only(last);
+    cr_expect_not(last->shared);
+    free(last);
+    for (int i = 0; i < 4; i++)
+        free(jobs[i]);
     inf_device_queue_fini(&queue);
 }

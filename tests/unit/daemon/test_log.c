@@ -5,12 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
+#include "daemon/system/journal.h"
 #include "daemon/system/log.h"
+
+// MESSAGE_ID of the line "model failed" in daemon/system/journal.def; it never changes.
+#define MODEL_FAILED_ID "985c8bd85b8f4823bd122f3d0b3cfe77"
 
 static struct inf_log_writer *make_writer(int fd, enum inf_log_level level)
 {
@@ -91,6 +97,96 @@ Test(log, long_lines_are_cut)
     cr_expect_eq(strlen(text), strlen("info ") + 1023 + 1);
     cr_expect_eq(count_of(text, "\n"), 1u);
     free(text);
+}
+
+// Receives one datagram and returns it as a text, which is valid until the next call.
+static const char *receive_entry(int fd)
+{
+    static char entry[8192];
+    ssize_t size = recv(fd, entry, sizeof entry - 1, 0);
+    cr_assert_gt(size, 0);
+    entry[size] = '\0';
+    return entry;
+}
+
+Test(log, the_socket_of_the_journal_gets_entries_with_fields, .timeout = 30)
+{
+    int fds[2];
+    struct stat status;
+    char stream[64];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char directory[] = "/tmp/inferd-journal-XXXXXX";
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", directory);
+    int journal = socket(AF_UNIX, SOCK_DGRAM, 0);
+    cr_assert_eq(bind(journal, (struct sockaddr *)&address, sizeof address), 0);
+    cr_assert_eq(pipe(fds), 0);
+    cr_assert_eq(fstat(fds[1], &status), 0);
+    snprintf(stream, sizeof stream, "%llu:%llu", (unsigned long long)status.st_dev,
+             (unsigned long long)status.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    struct inf_log_writer *writer = NULL;
+    const struct inf_log_options options = {INF_LOG_INFO, fds[1], address.sun_path};
+    cr_assert_eq(inf_log_writer_create(&writer, &options, NULL), INF_OK);
+    const struct inf_log *log = inf_log_writer_log(writer);
+    inf_log(log, INF_LOG_WARNING, "model failed name=m reason=\"no such file\"");
+    cr_expect_str_eq(receive_entry(journal),
+                     "MESSAGE=model failed name=m reason=\"no such file\"\n"
+                     "SYSLOG_IDENTIFIER=inferd\nPRIORITY=4\n"
+                     "MESSAGE_ID=" MODEL_FAILED_ID
+                     "\n"
+                     "INFERD_MODEL=m\nINFERD_REASON=no such file\n");
+    // If the socket of the journal is gone, lines are written to the log's descriptor.
+    close(journal);
+    unlink(address.sun_path);
+    rmdir(directory);
+    inf_log(log, INF_LOG_NOTICE, "still here");
+    inf_log_writer_destroy(&writer);
+    close(fds[1]);
+    char *text = read_all(fds[0]);
+    cr_expect_str_eq(text, "<5>still here\n");
+    free(text);
+    close(fds[0]);
+}
+
+static const char *encode_line(const char *line)
+{
+    static char entry[INF_JOURNAL_ENTRY_BYTES + 1];
+    entry[inf_journal_encode(entry, INF_LOG_INFO, line)] = '\0';
+    const char *fields = strstr(entry, "PRIORITY=6\n");
+    cr_assert_not_null(fields, "%s", entry);
+    return fields + strlen("PRIORITY=6\n");
+}
+
+Test(log, fields_are_read_from_the_line)
+{
+    cr_expect_str_eq(encode_line("nothing to see"), "");
+    cr_expect_str_eq(encode_line("a k=v k2=\"v w\" empty= last"),
+                     "INFERD_K=v\nINFERD_K2=v w\nINFERD_EMPTY=\n");
+    cr_expect_str_eq(encode_line("x name=n"), "INFERD_NAME=n\n", "no model");
+    cr_expect_str_eq(encode_line("A=b 1=2 =3 a-b=4"), "", "no names of fields");
+    cr_expect_str_eq(encode_line("model failedx"), "", "another kind of line");
+    cr_expect_str_eq(encode_line("x k=\"cut"), "INFERD_K=cut\n");
+}
+
+Test(log, a_text_of_a_client_changes_no_field)
+{
+    cr_expect_str_eq(encode_line("request failed uid=1000 error=\"x\" uid=0 error=\"fine\""),
+                     "INFERD_UID=1000\nINFERD_ERROR=x\n");
+}
+
+Test(log, the_longest_line_with_the_most_fields_fits_an_entry)
+{
+    char line[INF_LOG_LINE_BYTES];
+    char entry[INF_JOURNAL_ENTRY_BYTES];
+    size_t size = 0;
+    for (int i = 0; size + 8 < sizeof line; i++)
+        size += (size_t)snprintf(line + size, sizeof line - size, "k%d=v ", i);
+    cr_expect_lt(inf_journal_encode(entry, INF_LOG_INFO, line), sizeof entry);
+    memset(line, 'x', sizeof line - 1);
+    memcpy(line, "k=", 2);
+    line[sizeof line - 1] = '\0';
+    cr_expect_lt(inf_journal_encode(entry, INF_LOG_INFO, line), sizeof entry);
 }
 
 Test(log, journal_gets_syslog_levels)

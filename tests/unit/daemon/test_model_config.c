@@ -96,7 +96,7 @@ Test(model_config, admins_override_the_file)
     cr_expect_eq(inf_model_config_origin(&config, INF_MODEL_FLAG_ID_policy), INF_ORIGIN_MODEL);
 }
 
-// --- parsing shapes ---
+// --- parsing shapes in the settings of a model ---
 
 // Parses all sets in a text and compares them with `wanted`, written as "name[1,2] name[]; ...".
 static void expect_shapes(const char *text, const char *wanted)
@@ -185,6 +185,10 @@ Test(model_shapes, fill_the_inputs_they_name)
     cr_assert_eq(inf_shape_set_bind(&set, graph, shapes, &err), INF_OK, "%s", err.text);
     cr_expect_eq(shapes[0].dims[0], 5);
     cr_expect_eq(shapes[1].dims[0], 3, "the model's own");
+    text = "ids:0=6x128";
+    cr_assert_eq(inf_shape_set_next(&set, &text, &err), INF_OK);
+    cr_assert_eq(inf_shape_set_bind(&set, graph, shapes, &err), INF_OK, "%s", err.text);
+    cr_expect_eq(shapes[0].dims[0], 6);
     static const struct {
         const char *text, *wanted;
         enum inf_reason reason;
@@ -208,7 +212,7 @@ Test(model_shapes, fill_the_inputs_they_name)
     inf_graph_destroy(&graph);
 }
 
-// --- allowed and denied devices ---
+// --- devices that the settings of a model allow and deny ---
 
 static const struct inf_device_info discrete = {.name = "vulkan0",
                                                 .kind = INF_DEVICE_GPU,

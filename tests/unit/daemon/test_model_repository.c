@@ -102,7 +102,7 @@ Test(model_repository, highest_number_is_the_version)
     make_directory("m/020240915");
     make_file("m/020240915/graph.json", MODEL);
     expect_found("m", "m/020240915/graph.json", "020240915");
-    make_directory("m/1234567890123456789"); // 19 digits are no version
+    make_directory("m/1234567890123456789"); // a folder whose name has 19 digits is no version
     expect_found("m", "m/020240915/graph.json", "020240915");
 }
 
@@ -163,6 +163,22 @@ Test(model_repository, onnx_files_are_models)
     expect_refused("linked", INF_INVALID, "'linked': holds no model file");
 }
 
+Test(model_repository, tflite_files_are_models)
+{
+    make_directory("t");
+    expect_refused("t", INF_INVALID, "wanted model.json, model.onnx or model.tflite");
+    make_file("t/face.tflite", "");
+    make_file("t/labels.txt", "");
+    expect_found("t", "t/face.tflite", "1");
+    make_file("t/model.tflite", "");
+    expect_found("t", "t/model.tflite", "1");
+    make_file("t/model.onnx", "");
+    expect_refused("t", INF_INVALID, "'t': files 'model.onnx' and 'model.tflite': wanted one");
+    make_file("single.tflite", "");
+    expect_found("single", "single.tflite", "1");
+    expect_refused("none", INF_NOT_FOUND, "none.json, none.onnx or none.tflite");
+}
+
 // Expects that the settings file of the model `name` is `file`. NULL: the model must have no
 // settings file.
 static void expect_config(const char *name, const char *file)
@@ -214,12 +230,6 @@ Test(model_repository, errors_name_what_is_missing)
 
 Test(model_repository, errors_say_what_is_there_instead_of_a_model)
 {
-    make_directory("lite");
-    make_file("lite/face.tflite", "");
-    expect_refused("lite", INF_INVALID, "'lite': holds no model file, wanted model.json or");
-    expect_refused("lite", INF_INVALID, "'face.tflite' is not used: a TensorFlow Lite model");
-    make_file("face.tflite", "");
-    expect_refused("face", INF_NOT_FOUND, "'face.tflite' is a TensorFlow Lite model");
     make_directory("real");
     make_file("real/model.json", MODEL);
     cr_assert_eq(symlink("real", path_of("link")), 0);
@@ -270,7 +280,8 @@ Test(model_repository, links_are_not_followed)
     expect_refused("w", INF_INVALID, "'w': holds no model file");
     make_directory("fifo");
     cr_assert_eq(mkfifo(path_of("fifo/x.json"), 0644), 0);
-    expect_refused("fifo", INF_INVALID, "'fifo': holds no model file"); // and does not hang
+    // reading the FIFO must not block either
+    expect_refused("fifo", INF_INVALID, "'fifo': holds no model file");
 }
 
 static void expect_at_path(const char *path, const char *file, const char *version)
@@ -332,6 +343,67 @@ Test(model_repository, stamp_changes_with_the_file)
     inf_model_location_fini(&before);
     inf_model_location_fini(&same);
     inf_model_location_fini(&after);
+}
+
+static void expect_wanted(const char *version, const char *ready_file, enum inf_code code,
+                          const char *found)
+{
+    struct inf_model_location location;
+    struct inf_error err = {0};
+    const struct inf_model_wanted wanted = {.version = version, .ready_file = ready_file};
+    cr_expect_eq(inf_model_locate_version(&location, root, "m", &wanted, &err), code, "%s: %s",
+                 version, err.text);
+    if (code == INF_OK)
+        cr_expect_str_eq(location.version, found);
+    inf_model_location_fini(&location);
+}
+
+Test(model_repository, finds_the_wanted_version)
+{
+    make_directory("m");
+    make_file("m/model.json", MODEL);
+    expect_wanted("1", "", INF_OK, "1");
+    expect_wanted("2", "", INF_NOT_FOUND, NULL);
+    make_directory("m/2");
+    make_file("m/2/model.json", MODEL);
+    make_directory("m/10");
+    make_file("m/10/model.json", MODEL);
+    expect_wanted("", "", INF_OK, "10");
+    expect_wanted("2", "", INF_OK, "2");
+    expect_wanted("3", "", INF_NOT_FOUND, NULL);
+}
+
+Test(model_repository, passes_over_versions_without_their_ready_file)
+{
+    make_directory("m");
+    make_file("m/model.json", MODEL);
+    expect_wanted("", "DONE", INF_UNAVAILABLE, NULL);
+    make_directory("m/2");
+    make_file("m/2/model.json", MODEL);
+    expect_wanted("", "DONE", INF_UNAVAILABLE, NULL);
+    make_file("m/2/DONE", "");
+    make_directory("m/10");
+    make_file("m/10/model.json", MODEL);
+    expect_wanted("", "DONE", INF_OK, "2");
+    expect_wanted("10", "DONE", INF_UNAVAILABLE, NULL);
+}
+
+Test(model_repository, changed_weights_change_the_stamp)
+{
+    struct inf_model_location before, after, settings;
+    make_directory("m");
+    make_file("m/model.json", MODEL);
+    make_file("m/w.bin", "1");
+    cr_assert_eq(inf_model_locate(&before, root, "m", NULL), INF_OK);
+    make_file("m/w.bin", "12");
+    cr_assert_eq(inf_model_locate(&after, root, "m", NULL), INF_OK);
+    make_file("m/model.conf", "warmup = no\n");
+    cr_assert_eq(inf_model_locate(&settings, root, "m", NULL), INF_OK);
+    cr_expect_neq(before.stamp, after.stamp);
+    cr_expect_eq(after.stamp, settings.stamp, "settings have a stamp of their own");
+    inf_model_location_fini(&before);
+    inf_model_location_fini(&after);
+    inf_model_location_fini(&settings);
 }
 
 Test(model_repository, scan_lists_models_sorted_and_once)

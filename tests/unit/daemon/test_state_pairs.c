@@ -5,7 +5,7 @@
 
 #include "daemon/model/state_pairs.h"
 
-// Makes a graph that has only inputs and outputs, from a text "name FP32 1,2; ...".
+// An input or output of a graph that make_graph() makes.
 struct port {
     const char *name;
     enum inf_dtype dtype;
@@ -79,6 +79,10 @@ Test(state_pairs, follow_from_names_if_type_and_shape_agree)
 Test(state_pairs, are_only_those_that_are_named)
 {
     find_pairs(" h_out = h_in ,stateN=state");
+    cr_assert_eq(count, 2);
+    check_pairs(0, 2, 2);
+    check_pairs(1, 1, 1);
+    find_pairs("h_out:0=h_in, stateN=state:0");
     cr_assert_eq(count, 2);
     check_pairs(0, 2, 2);
     check_pairs(1, 1, 1);

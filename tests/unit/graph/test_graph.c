@@ -248,7 +248,8 @@ Test(graph, cost_counts_multiply_adds)
                     add_constant(graph, INF_DTYPE_F32, INF_SHAPE(1024, 10), NULL)));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     struct inf_graph_cost cost = inf_graph_cost(graph);
-    // 64 pixels * 3*3*3*16, 64 pixels * 3*3*16, and 10 * 1024.
+    // Multiply-adds of the convolution, the depthwise convolution and the product: 64 pixels *
+    // 3*3*3*16, 64 pixels * 3*3*16, and 10 * 1024.
     cr_assert_eq(cost.macs, 27648u + 9216u + 10240u);
     cr_assert_eq(cost.parameters, 432u + 144u + 10240u);
     cr_assert_eq(cost.const_bytes, 4 * (432u + 144u + 10240u) + 8);
@@ -267,8 +268,8 @@ Test(graph, cost_counts_other_axes_and_recurrent_networks)
     add_output(graph, "y", conv);
     add_output(graph, "h", add_node(graph, INF_OP_RNN, "lstm", lstm, 3, 3));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
-    // The convolution has 8 pixels * 3*3*5. The LSTM has 7 steps * 2 rows * 4 gates * 3 units * (4
-    // inputs + 3 states).
+    // Multiply-adds of the convolution: 8 pixels * 3*3*5. Of the LSTM: 7 steps * 2 rows * 4 gates *
+    // 3 units * (4 inputs + 3 states).
     cr_assert_eq(inf_node_macs(graph, &graph->nodes[0]), 360u);
     cr_assert_eq(inf_node_macs(graph, &graph->nodes[1]), 14u * 12 * 7);
     inf_graph_destroy(&graph);
@@ -310,10 +311,11 @@ Test(graph, trim_drops_what_nothing_uses_and_renumbers_the_rest)
     inf_graph_destroy(&graph);
 }
 
-Test(graph, finds_the_only_reader_of_a_value)
+Test(graph, lists_the_readers_of_a_value)
 {
     struct inf_graph *graph = new_graph();
-    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2)), readers[6];
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    struct inf_readers readers[6];
     uint32_t once = node(graph, INF_OP_UNARY, "once", x);
     uint32_t twice = node(graph, INF_OP_UNARY, "twice", once);
     uint32_t square = node(graph, INF_OP_BINARY, "square", twice, twice);
@@ -321,12 +323,16 @@ Test(graph, finds_the_only_reader_of_a_value)
     uint32_t given = node(graph, INF_OP_UNARY, "given", shared);
     (void)!node(graph, INF_OP_BINARY, "last", shared, given);
     add_output(graph, "y", given);
-    inf_graph_sole_readers(graph, readers);
-    cr_expect_eq(readers[0], 1u);
-    cr_expect_eq(readers[1], 2u, "one node that reads it twice");
-    cr_expect_eq(readers[2], 3u);
-    cr_expect_eq(readers[3], INF_NODE_NONE, "two nodes");
-    cr_expect_eq(readers[4], INF_NODE_NONE, "a node and the graph's output");
-    cr_expect_eq(readers[5], INF_NODE_NONE, "no node");
+    inf_graph_list_readers(graph, readers);
+    cr_expect_eq(inf_readers_sole(&readers[0]), 1u);
+    cr_expect_eq(inf_readers_sole(&readers[1]), 2u, "one node that reads it twice");
+    cr_expect_eq(inf_readers_sole(&readers[2]), 3u);
+    cr_expect_eq(readers[3].count, 2u, "two nodes");
+    cr_expect_eq(readers[3].nodes[0], 4u);
+    cr_expect_eq(readers[3].nodes[1], 5u);
+    cr_expect_eq(inf_readers_sole(&readers[3]), INF_NODE_NONE);
+    cr_expect_eq(readers[4].count, INF_READERS_MAX + 1, "a node and the graph's output");
+    cr_expect_eq(inf_readers_sole(&readers[4]), INF_NODE_NONE);
+    cr_expect_eq(readers[5].count, 0u, "no node");
     inf_graph_destroy(&graph);
 }

@@ -27,7 +27,7 @@ Test(pass, a_wrong_graph_is_refused_before_anything_is_done)
     inf_graph_destroy(&graph);
 }
 
-// --- drop_identities ---
+// --- the pass drop_identities ---
 
 Test(drop_identities, an_output_may_become_an_input)
 {
@@ -89,7 +89,7 @@ Test(drop_identities, a_reshape_of_unknown_sizes_stays)
     inf_graph_destroy(&graph);
 }
 
-// --- layout ---
+// --- the pass layout ---
 
 static uint32_t add_transpose(struct inf_graph *graph, uint32_t x, int64_t a, int64_t b, int64_t c)
 {
@@ -158,7 +158,7 @@ Test(layout, moving_axes_of_size_one_is_a_reshape)
     inf_graph_destroy(&graph);
 }
 
-// --- drop_dead, and all passes together ---
+// --- the pass drop_dead, and all passes together ---
 
 Test(drop_dead, nodes_and_data_nobody_uses_go)
 {
@@ -222,11 +222,12 @@ Test(pass, each_can_be_switched_off)
         struct inf_graph *graph = exported_graph();
         const struct inf_pass_options options = {.disabled = 1u << pass};
         cr_assert_eq(inf_passes_run(graph, &options, NULL), INF_OK);
-        // The other passes have no work here: the graph has no transpose, subgraph, bytes, dead
-        // node or constant to fold.
+        // The other passes have no work here: the graph has no transpose, subgraph, bytes, 16-bit
+        // floats, dead node or constant to fold.
         bool needed = pass != INF_PASS_DROP_DEAD && pass != INF_PASS_FOLD_CONSTANTS &&
                       pass != INF_PASS_LAYOUT && pass != INF_PASS_INLINE &&
-                      pass != INF_PASS_QUANTIZE;
+                      pass != INF_PASS_QUANTIZE && pass != INF_PASS_WIDEN &&
+                      pass != INF_PASS_FUSE_TRANSPOSE;
         cr_assert_eq(graph->node_count > 1, needed, "%s", inf_pass_name((enum inf_pass)pass));
         inf_graph_destroy(&graph);
     }

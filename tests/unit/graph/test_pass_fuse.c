@@ -5,7 +5,7 @@
 
 #include "tests/unit/graph/pass_kit.h"
 
-// --- fuse_bias ---
+// --- the pass fuse_bias ---
 
 Test(fuse_bias, adds_to_what_bias_there_is)
 {
@@ -61,7 +61,7 @@ Test(fuse_bias, leaves_sums_of_two_results)
     expect_unfused(graph, INF_PASS_FUSE_BIAS);
 }
 
-// --- fuse_activation ---
+// --- the pass fuse_activation ---
 
 Test(fuse_activation, unary_nodes_move_into_linear_ones)
 {
@@ -294,7 +294,7 @@ Test(fuse_activation, prelu_of_one_alpha_is_leaky_relu)
     expect_unfused(with_prelu(CONV, INF_SHAPE(4, 4, 2)), INF_PASS_FUSE_ACTIVATION);
 }
 
-// --- fuse_pad ---
+// --- the pass fuse_pad ---
 
 // Makes x -> pad -> 3x3 convolution.
 static struct inf_graph *with_pad(const int32_t paddings[8], enum inf_padding padding, float value)
@@ -357,4 +357,38 @@ Test(fuse_pad, a_pad_with_other_readers_stays_for_them)
     cr_assert_eq(graph->node_count, 2);
     cr_assert_eq(graph->nodes[1].inputs[0], graph->inputs[0].value);
     inf_graph_destroy(&graph);
+}
+
+// --- the pass fuse_transpose ---
+
+// Makes x [1,rows,4] times the transposed constant [5,4], or a computed matrix if `computed`.
+static struct inf_graph *with_transposed(const int32_t *perm, int32_t count, int64_t rows,
+                                         bool computed)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, rows, 4));
+    uint32_t w = computed ? add_input(graph, "w", INF_DTYPE_F32, INF_SHAPE(5, 4))
+                          : add_constant(graph, INF_DTYPE_F32, INF_SHAPE(5, 4), NULL);
+    w = node(graph, INF_OP_TRANSPOSE, "transpose", w);
+    last_attrs(graph)->transpose.perm.count = count;
+    for (int32_t i = 0; i < count; i++)
+        last_attrs(graph)->transpose.perm.values[i] = perm[i];
+    add_output(graph, "y", node(graph, INF_OP_MATMUL, "matmul", x, w));
+    return graph;
+}
+
+Test(fuse_transpose, products_read_transposed_operands)
+{
+    static const int32_t swap[] = {1, 0};
+    for (int32_t count = 0; count <= 4; count += 2) {
+        bool computed = count == 4; // only one row is multiplied with the computed matrix
+        struct inf_graph *graph =
+            with_transposed(swap, INF_MIN(count, 2), computed ? 1 : 30, computed);
+        uint32_t w = graph->nodes[0].inputs[0];
+        run_only(graph, INF_PASS_FUSE_TRANSPOSE);
+        cr_assert_eq(graph->nodes[1].inputs[1], w);
+        cr_assert(graph->nodes[1].attrs.matmul.transpose_b);
+        inf_graph_destroy(&graph);
+    }
+    expect_unfused(with_transposed(swap, 2, 30, true), INF_PASS_FUSE_TRANSPOSE);
 }

@@ -66,6 +66,40 @@ Test(infer, reshape_keeps_the_number_of_elements)
     cr_assert_str_eq(with_list(INF_OP_RESHAPE, ANY, LIST(65536, 65536, 65536, 65536)), "invalid");
 }
 
+// Returns the inferred shape of x after a reshape to [size of axis 0 of x, -1, 5]. If `is_cast`,
+// the list of sizes is cast to i32 before the reshape.
+static const char *with_batch(struct inf_shape x, bool is_cast)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t value = add_input(graph, "x", INF_DTYPE_F32, x);
+    uint32_t shape = node(graph, INF_OP_SHAPE, "shape", value);
+    uint32_t batch =
+        node(graph, INF_OP_SLICE, "batch", shape, ints(graph, 0), ints(graph, 1), ints(graph, 1));
+    uint32_t list = node(graph, INF_OP_CONCAT, "list", batch, ints(graph, -1, 5));
+    if (is_cast) {
+        list = node(graph, INF_OP_CAST, "cast", list);
+        last_attrs(graph)->cast.dtype = INF_DTYPE_I32;
+    }
+    return infer_value(graph, node(graph, INF_OP_RESHAPE, "n", value, list));
+}
+
+Test(infer, reshape_by_a_list_known_in_part)
+{
+    cr_assert_str_eq(with_batch(INF_SHAPE(-1, 4, 10), false), "[?,?,5]");
+    cr_assert_str_eq(with_batch(INF_SHAPE(-1, 4, 10), true), "[?,?,5]");
+    struct inf_graph *graph = new_graph();
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(-1));
+    uint32_t like = add_input(graph, "like", INF_DTYPE_F32, INF_SHAPE(-1, 7));
+    uint32_t list = node(graph, INF_OP_SHAPE, "shape", like);
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_RESHAPE, "n", x, list)), "[?,7]");
+    // If a part of the list of sizes has unknown length, the rank of the result is unknown.
+    graph = new_graph();
+    x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(-1));
+    uint32_t part = add_input(graph, "part", INF_DTYPE_I32, INF_SHAPE(-1));
+    list = node(graph, INF_OP_CONCAT, "list", ints(graph, 3), part, ints(graph, 5));
+    cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_RESHAPE, "n", x, list)), "[*]");
+}
+
 Test(infer, reshape_by_a_shape_not_known_yet)
 {
     struct inf_graph *graph = new_graph();

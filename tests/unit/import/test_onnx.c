@@ -102,6 +102,37 @@ static void put_lacking(struct inf_pb_writer *writer, const char *op, const char
     inf_pb_close(writer);
 }
 
+// Writes a model of one node whose operator is `op` of the domain `domain`.
+static void put_foreign(struct inf_pb_writer *writer, const char *domain, const char *op)
+{
+    inf_onnx_put_head(writer, 18);
+    inf_pb_open(writer, 7);
+    inf_onnx_open_node(writer, op, "x", NULL, "y");
+    inf_pb_put_text(writer, 7, domain);
+    inf_pb_close(writer);
+    inf_onnx_put_port(writer, 11, "x", 1, (int64_t[]){-1, 4}, 2);
+    inf_onnx_put_port(writer, 12, "y", 1, (int64_t[]){-1, 4}, 2);
+    inf_pb_close(writer);
+}
+
+Test(onnx, names_the_domain_of_a_missing_operator_and_a_way_around_it)
+{
+    struct inf_pb_writer writer = {0};
+    put_foreign(&writer, "com.example", "Foo");
+    refuse_model(&writer, INF_UNSUPPORTED, "operators not supported: com.example::Foo (1 node)");
+    put_foreign(&writer, "com.microsoft", "BeamSearch");
+    refuse_model(&writer, INF_UNSUPPORTED,
+                 "operators not supported: com.microsoft::BeamSearch (1 node) (export the network "
+                 "alone: the search for tokens is the client's)");
+    put_foreign(&writer, "com.microsoft.nchwc", "Conv");
+    refuse_model(&writer, INF_UNSUPPORTED, "graph optimisation level 'extended'");
+    // com.microsoft has an operator QuickGelu, and ai.onnx (the empty domain) has none.
+    put_foreign(&writer, "", "QuickGelu");
+    refuse_model(&writer, INF_UNSUPPORTED, "operators not supported: QuickGelu (1 node)");
+    put_foreign(&writer, "com.microsoft", "QuickGelu");
+    cr_assert_eq(import_it(&writer, NULL), INF_OK, "%s", err.text);
+}
+
 Test(onnx, names_missing_operators_in_bodies_too)
 {
     struct inf_pb_writer writer = {0};
@@ -280,7 +311,7 @@ Test(onnx, functions_that_call_themselves_end)
     refuse_model(&writer, INF_EXHAUSTED, "nest more than");
 }
 
-// --- external data ---
+// --- weights that are stored in other files (external data) ---
 
 // Begins a model whose weight of 3 floats is stored in another file.
 static struct inf_pb_writer open_external_model(const char *location, const char *offset,

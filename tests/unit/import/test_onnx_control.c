@@ -2,16 +2,10 @@
 // If, Loop and Scan of ONNX whose outcome is known only at run time. The models run on the
 // reference device `ref`.
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "backends/exec/model/model.h"
-#include "backends/import/import.h"
-#include "backends/registry.h"
-#include "tests/support/models/onnx_writer.h"
+#include "tests/unit/import/onnx_run_kit.h"
 
 enum {
     FLOAT = 1,
@@ -19,86 +13,7 @@ enum {
     BOOL = 9
 };
 
-static char folder[] = "/tmp/inf-control-XXXXXX";
-static int folder_fd;
-static struct inf_device *device;
-static struct inf_model *model;
-static struct inf_executable *executable;
-static struct inf_error err;
-static float buffers[2][64]; // buffers for outputs of known size
-
-static void set_up(void)
-{
-    const struct inf_device_options options = {.slots = 1};
-    cr_assert_not_null(mkdtemp(folder));
-    folder_fd = open(folder, O_RDONLY | O_DIRECTORY);
-    cr_assert_geq(folder_fd, 0);
-    cr_assert_eq(inf_device_open(&device, inf_registry_find("ref"), 0, &options, &err), INF_OK);
-}
-
-static void drop_model(void)
-{
-    if (executable != NULL)
-        inf_model_release(model, &executable);
-    inf_model_unref(&model);
-}
-
-static void tear_down(void)
-{
-    drop_model();
-    inf_device_unref(&device);
-    unlinkat(folder_fd, "model.onnx", 0);
-    close(folder_fd);
-    rmdir(folder);
-}
-
 TestSuite(onnx_control, .init = set_up, .fini = tear_down);
-
-// Loads the model that the test has written to the writer, then empties the writer.
-static void load_model(struct inf_pb_writer *writer)
-{
-    const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
-    const struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
-    struct inf_graph *graph = NULL;
-    int fd = openat(folder_fd, "model.onnx", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    cr_assert_eq(write(fd, writer->data, writer->size), (ssize_t)writer->size);
-    close(fd);
-    inf_pb_writer_fini(writer);
-    drop_model();
-    cr_assert_eq(inf_model_import_with(&graph, NULL, folder_fd, "model.onnx", &options, &err),
-                 INF_OK, "%s", err.text);
-    cr_assert_eq(inf_model_create(&model, &graph, &device, 1, &passes, &err), INF_OK, "%s",
-                 err.text);
-}
-
-// Runs the model with inputs of these shapes.
-static enum inf_code run_model(const struct inf_shape *shapes, const void *const *inputs)
-{
-    void *outputs[] = {buffers[0], buffers[1]};
-    const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
-    if (executable != NULL)
-        inf_model_release(model, &executable);
-    INF_TRY(inf_model_acquire(model, device, shapes, &executable, &err));
-    return inf_executable_run(executable, &execution, &err);
-}
-
-// Asserts the shape and the elements of output `index` of the last run.
-static void expect_output(uint32_t index, const struct inf_shape *shape, const float *wanted)
-{
-    const struct inf_graph *graph = inf_executable_graph(executable);
-    const struct inf_value *value = &graph->values[graph->outputs[index].value];
-    struct inf_result result = {
-        .dtype = value->dtype, .shape = value->shape, .data = buffers[index]};
-    char text[INF_SHAPE_TEXT_SIZE];
-    // A result of unknown shape is read from the executable. A result of known shape was written to
-    // `buffers`.
-    bool is_left = inf_executable_result(executable, 0, index, &result);
-    cr_assert_neq(is_left, inf_shape_known(&value->shape));
-    cr_assert(inf_shape_equal(&result.shape, shape), "%s", inf_shape_print(&result.shape, text));
-    cr_assert_eq(result.dtype, INF_DTYPE_F32);
-    for (size_t i = 0; i < inf_shape_elements(shape); i++)
-        cr_assert_eq(((const float *)result.data)[i], wanted[i]);
-}
 
 // --- helpers that write models ---
 
@@ -131,7 +46,7 @@ static void close_graph(struct inf_pb_writer *writer)
     inf_pb_close(writer);
 }
 
-// --- integers with fewer than 8 bits ---
+// --- weights of integer types with fewer than 8 bits ---
 
 static void put_narrow(struct inf_pb_writer *writer, const char *name, int32_t type, int64_t count,
                        const void *data, size_t size)
@@ -178,10 +93,14 @@ Test(onnx_control, narrow_weights_are_dequantised)
         size_t size;
         float wanted[5]; // expected values of (w - 1) / 2
     } cases[] = {
-        {21, {0x0f, 0x81, 0x07}, 3, {7, -0.5f, 0, 3.5f, 3}},   // UINT4: 15 0 1 8 7
-        {22, {0x0f, 0x81, 0x07}, 3, {-1, -0.5f, 0, -4.5f, 3}}, // INT4: -1 0 1 -8 7
-        {25, {0xe4, 0x02}, 2, {-0.5f, 0, 0.5f, 1, 0.5f}},      // UINT2: 0 1 2 3 2
-        {26, {0xe4, 0x02}, 2, {-0.5f, 0, -1.5f, -1, -1.5f}},   // INT2: 0 1 -2 -1 -2
+        // bytes of type UINT4 (21): 15 0 1 8 7
+        {21, {0x0f, 0x81, 0x07}, 3, {7, -0.5f, 0, 3.5f, 3}},
+        // bytes of type INT4 (22): -1 0 1 -8 7
+        {22, {0x0f, 0x81, 0x07}, 3, {-1, -0.5f, 0, -4.5f, 3}},
+        // bytes of type UINT2 (25): 0 1 2 3 2
+        {25, {0xe4, 0x02}, 2, {-0.5f, 0, 0.5f, 1, 0.5f}},
+        // bytes of type INT2 (26): 0 1 -2 -1 -2
+        {26, {0xe4, 0x02}, 2, {-0.5f, 0, -1.5f, -1, -1.5f}},
     };
     const float x[5 + 16] = {0};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
@@ -214,7 +133,7 @@ Test(onnx_control, narrow_weights_are_for_nothing_else)
     }
 }
 
-// --- If ---
+// --- the ONNX operator If ---
 
 // The model computes y = go ? x without its first axis : x, and z = the sums of the rows of y,
 // which depend on the rank. Exporters write this pattern to squeeze an axis that may be 1.
@@ -296,7 +215,7 @@ Test(onnx_control, shapes_that_fit_one_branch_do_for_it)
     cr_assert_neq(run_model(shapes, inputs), INF_OK);
 }
 
-// --- Loop ---
+// --- the ONNX operator Loop ---
 
 // The number of iterations and the condition are inputs. Each iteration does sum += x, and the sums
 // are stacked. The loop continues while the sum is below 10.
@@ -381,7 +300,7 @@ Test(onnx_control, a_loop_may_change_the_shape_of_what_it_carries)
     expect_output(0, &INF_SHAPE(4), sevens);
 }
 
-// --- Scan ---
+// --- the ONNX operator Scan ---
 
 // Computes running sums along an axis of unknown size, forwards and backwards.
 Test(onnx_control, a_scan_goes_through_as_many_slices_as_there_are)

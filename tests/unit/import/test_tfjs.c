@@ -452,7 +452,6 @@ Test(tfjs, other_formats_are_told_apart_by_content)
         const char *part;
     } files[] = {
         {"", 0, "is an empty file"},
-        {"\x1c\0\0\0TFL3\x14\0", 10, "is a TFLite model"},
         {"\x0a\x07graph_d", 9, "perhaps a frozen TensorFlow graph"},
         {"GGUF\3\0\0\0", 8, "is a GGUF model"},
         {"PK\3\4....", 8, "is a zip archive"},

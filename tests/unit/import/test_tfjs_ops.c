@@ -109,6 +109,16 @@ Test(tfjs_ops, integers_divide_downwards)
     cr_assert_eq(attrs_of(0, INF_OP_BINARY)->binary.kind, INF_BINARY_FLOOR_DIV);
 }
 
+Test(tfjs_ops, rounded_integers_stay_integers)
+{
+    begin_model();
+    add_input("a", "DT_INT32", DIMS(2));
+    add_node("n", "Round", "a");
+    cr_assert_str_eq(output_of("n"), "INT32 [2]");
+    cr_assert_eq(inf_tfjs_case.graph->node_count, 1);
+    cr_assert_not_null(inf_tfjs_case_node(0, INF_OP_IDENTITY));
+}
+
 Test(tfjs_ops, comparisons_logic_and_tests_of_numbers)
 {
     static const struct {

@@ -157,6 +157,28 @@ Test(tfjs_ops_nn, transposed_convolution_matmul_and_batch_norm)
     cr_assert_str_eq(output_of("n"), "FP32 [1,8,10,2]");
     cr_assert_eq(inf_tfjs_case_node(0, INF_OP_CONV2D_TRANSPOSE)->inputs[0],
                  inf_tfjs_case.graph->inputs[0].value);
+    // The output comes from 4 rows and 5 columns of x; TensorFlow.js ignores the others.
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(-1, 8, 8, 3));
+    add_ints("sizes", (int32_t[]){-1, 4, 5, 2}, 4);
+    inf_tfjs_writer_floats(w, "f", (float[24]){0}, DIMS(2, 2, 2, 3));
+    add_node("n", "Conv2DBackpropInput", "sizes,f,x");
+    inf_tfjs_writer_attr_ints(w, "strides", DIMS(1, 1, 1, 1));
+    inf_tfjs_writer_attr_text(w, "padding", "SAME");
+    cr_assert_str_eq(output_of("n"), "FP32 [?,4,5,2]");
+    // Two slices come before the node.
+    uint32_t cut = inf_tfjs_case_node(2, INF_OP_CONV2D_TRANSPOSE)->inputs[0];
+    const struct inf_shape *shape = &inf_tfjs_case.graph->values[cut].shape;
+    cr_assert(shape->dims[1] == 4 && shape->dims[2] == 5 && shape->dims[3] == 3);
+    // x has too few rows.
+    begin_model();
+    add_input("x", "DT_FLOAT", DIMS(1, 3, 8, 3));
+    add_ints("sizes", (int32_t[]){1, 4, 5, 2}, 4);
+    inf_tfjs_writer_floats(w, "f", (float[24]){0}, DIMS(2, 2, 2, 3));
+    add_node("n", "Conv2DBackpropInput", "sizes,f,x");
+    inf_tfjs_writer_attr_ints(w, "strides", DIMS(1, 1, 1, 1));
+    inf_tfjs_writer_attr_text(w, "padding", "SAME");
+    refuse_model("n", INF_INVALID, "an output of 4 rows comes from 4, x has 3");
 
     begin_model();
     add_input("a", "DT_FLOAT", DIMS(7, 2));

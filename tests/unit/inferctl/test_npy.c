@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/inferctl/tensor/npy.h"
+#include "proto/npy/npy.h"
 
 // Parses a version-1 file whose header is this dictionary, and returns the code.
 static enum inf_code parse_header(const char *dictionary, struct inf_npy *npy, size_t *offset,

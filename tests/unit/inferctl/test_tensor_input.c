@@ -8,8 +8,8 @@
 
 #include "client/inferctl/cli/command.h"
 #include "client/inferctl/tensor/input.h"
-#include "client/inferctl/tensor/npy.h"
 #include "client/picture/picture.h"
+#include "proto/npy/npy.h"
 
 #define PICTURE "picture.png"
 
@@ -112,13 +112,14 @@ Test(tensor_input, channels_go_where_the_model_wants_them)
     struct picture_options bgr = {.bgr = true};
     static const uint8_t rgb[] = {255, 0, 0, 0, 255, 0, 0, 0, 255};
     static const uint8_t reversed[] = {0, 0, 255, 0, 255, 0, 255, 0, 0};
-    static const uint8_t greys[] = {76, 150, 29}; // 0.299, 0.587 and 0.114 times 255
+    // red, green and blue as grey: 0.299, 0.587 and 0.114 times 255
+    static const uint8_t greys[] = {76, 150, 29};
     check_picture(WANTED(INFERD_UINT8, 1, 1, 3, 3), none, rgb, 9);
     check_picture(WANTED(INFERD_UINT8, 1, 1, 3, 3), bgr, reversed, 9);
     check_picture(WANTED(INFERD_UINT8, -1, -1, -1, 1), none, greys, 3);
     // One plane for each channel.
     check_picture(WANTED(INFERD_UINT8, -1, 1, -1, -1), none, greys, 3);
-    check_picture(WANTED(INFERD_UINT8, 1, 3, 3), none, rgb, 9); // no batch dimension
+    check_picture(WANTED(INFERD_UINT8, 1, 3, 3), none, rgb, 9); // the input has no batch dimension
 }
 
 Test(tensor_input, planes_come_one_behind_the_other)
@@ -172,7 +173,7 @@ Test(tensor_input, inputs_that_take_no_picture_say_so)
                      "input %zu", i);
         cr_expect_eq(made.count, 0u);
     }
-    // The height exceeds the maximum height of a picture.
+    // The input has 100000 x 100000 pixels, which exceeds the maximum height of a picture.
     struct tensor_inputs made = {0};
     cr_expect_eq(add_input(&made, PICTURE, WANTED(INFERD_UINT8, 1, 100000, 100000, 3),
                            (struct picture_options){0}),
@@ -196,7 +197,7 @@ Test(tensor_input, files_that_are_no_use_have_their_exit_code)
     write_bytes("magic.npy", "\x93NUMPY", 6);
     static const char npy[] =
         "\x93NUMPY\x01\x00\x3c\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }  \n";
-    write_bytes("short.npy", npy, sizeof npy - 1); // no data
+    write_bytes("short.npy", npy, sizeof npy - 1); // a header without data behind it
     static const struct {
         const char *path;
         int code;
@@ -251,7 +252,8 @@ Test(tensor_input, assignments_name_inputs)
     cr_expect_eq(tensor_inputs_add(&inputs, "a=", &model, &none), EXIT_NOT_FOUND);
     cr_assert_eq(tensor_inputs_add(&inputs, "in:0=f.npy", &model, &none), EXIT_OK);
     cr_assert_str_eq(inputs.tensors[0].name, "in:0");
-    cr_expect_eq(tensor_inputs_add(&inputs, "in:0=f.npy", &model, &none), EXIT_USAGE); // twice
+    // The input "in:0" has a file already.
+    cr_expect_eq(tensor_inputs_add(&inputs, "in:0=f.npy", &model, &none), EXIT_USAGE);
     cr_assert_eq(tensor_inputs_add(&inputs, "a=f.npy", &model, &none), EXIT_OK);
     cr_assert_str_eq(inputs.tensors[1].name, "a");
     cr_assert_eq(inputs.count, 2u);

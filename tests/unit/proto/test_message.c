@@ -18,7 +18,7 @@ static void is_literally(const char *wanted, size_t size)
     cr_assert_arr_eq(wire_round.bytes.data, wanted, size);
 }
 
-// --- encoding and then decoding ---
+// --- messages that are encoded and then decoded ---
 
 Test(message, hello_goes_round)
 {
@@ -173,7 +173,7 @@ Test(message, of_nothing_is_all_defaults)
     cr_assert_eq(wire_round.got.infer_reply.timing.compute_ns, 0);
 }
 
-// --- messages as literal bytes ---
+// --- messages compared with literal bytes ---
 
 Test(message, decodes_a_request_written_by_hand)
 {
@@ -323,7 +323,7 @@ Test(message, example_of_docs_protocol_is_right)
     inf_assembler_fini(&assembler);
 }
 
-// --- memory of the scratch ---
+// --- the scratch memory into which messages are decoded ---
 
 Test(message, decoded_texts_survive_encoding_with_the_same_scratch)
 {
@@ -344,25 +344,25 @@ Test(message, decoded_texts_survive_encoding_with_the_same_scratch)
 
 Test(message, index_of_models_is_as_long_as_a_receiver_takes)
 {
-    // An entry has 9 fields and counts as one field itself, so at most 409 entries fit into 4096
+    // An entry has 10 fields and counts as one field itself, so at most 372 entries fit into 4096
     // fields.
-    static struct inf_model_index_entry entries[410];
-    for (size_t i = 0; i < 410; i++)
-        entries[i] = (struct inf_model_index_entry){"n", "1", "READY", "r", "d", "p", 1, 2, i};
+    static struct inf_model_index_entry entries[373];
+    for (size_t i = 0; i < 373; i++)
+        entries[i] = (struct inf_model_index_entry){"n", "1", "READY", "r", "d", "p", "l", 1, 2, i};
     wire_round.sent.model_index.entries = entries;
-    wire_round.sent.model_index.count = 409;
+    wire_round.sent.model_index.count = 372;
     wire_round_encode(INF_MESSAGE_MODEL_INDEX);
     wire_round_decode(INF_MESSAGE_MODEL_INDEX);
-    cr_assert_eq(wire_round.got.model_index.count, 409);
-    cr_assert_eq(wire_round.got.model_index.entries[408].macs, 408);
-    wire_round.sent.model_index.count = 410;
+    cr_assert_eq(wire_round.got.model_index.count, 372);
+    cr_assert_eq(wire_round.got.model_index.entries[371].macs, 371);
+    wire_round.sent.model_index.count = 373;
     struct inf_error err;
     cr_assert_eq(inf_message_encode(&wire_round.sent, INF_MESSAGE_MODEL_INDEX,
                                     wire_round.bytes.data, sizeof wire_round.bytes.data,
                                     &wire_round.bytes.size, wire_round.scratch, &err),
                  INF_EXHAUSTED);
     cr_assert_eq(err.reason, INF_REASON_FRAME_TOO_LARGE);
-    cr_assert_str_eq(err.text, "410 entries of ModelIndex, a frame takes at most 409");
+    cr_assert_str_eq(err.text, "373 entries of ModelIndex, a frame takes at most 372");
 }
 
 Test(message, encoding_stops_at_the_buffers_end)
@@ -382,7 +382,7 @@ Test(message, encoding_stops_at_the_buffers_end)
     }
 }
 
-// --- conversion of errors to statuses ---
+// --- conversion of errors to Status messages ---
 
 Test(message, status_and_error_are_one_thing)
 {

@@ -29,6 +29,26 @@ static const struct wire_field device_fields[] = {
     WIRE_VALUE(inf_device_entry, memory_bytes),
 };
 
+static const struct wire_field request_entry_fields[] = {
+    WIRE_VALUE(inf_request_entry, client_id), WIRE_VALUE(inf_request_entry, stream_id),
+    WIRE_VALUE(inf_request_entry, uid),       WIRE_VALUE(inf_request_entry, pid),
+    WIRE_TEXT(inf_request_entry, method),     WIRE_TEXT(inf_request_entry, model),
+    WIRE_TEXT(inf_request_entry, version),    WIRE_TEXT(inf_request_entry, device),
+    WIRE_TEXT(inf_request_entry, phase),      WIRE_TEXT(inf_request_entry, id),
+    WIRE_VALUE(inf_request_entry, age_ns),    WIRE_VALUE(inf_request_entry, data_bytes),
+    WIRE_VALUE(inf_request_entry, rows),
+};
+
+static const struct wire_field client_entry_fields[] = {
+    WIRE_VALUE(inf_client_entry, client_id),    WIRE_VALUE(inf_client_entry, uid),
+    WIRE_VALUE(inf_client_entry, pid),          WIRE_TEXT(inf_client_entry, name),
+    WIRE_TEXT(inf_client_entry, role),          WIRE_VALUE(inf_client_entry, age_ns),
+    WIRE_VALUE(inf_client_entry, requests),     WIRE_VALUE(inf_client_entry, data_bytes),
+    WIRE_VALUE(inf_client_entry, unread_bytes), WIRE_VALUE(inf_client_entry, region_bytes),
+    WIRE_VALUE(inf_client_entry, in_flight),    WIRE_VALUE(inf_client_entry, regions),
+    WIRE_VALUE(inf_client_entry, sessions),
+};
+
 static const struct wire_field node_fields[] = {
     WIRE_TEXT(inf_node_entry, name),       WIRE_TEXT(inf_node_entry, op),
     WIRE_TEXT(inf_node_entry, kernel),     WIRE_TEXT(inf_node_entry, device),
@@ -297,6 +317,84 @@ Test(message_control, placement_goes_round)
     }
     cr_assert_eq(wire_round.got.placement_reply.declined_count, 1u);
     SAME_FIELDS(placement_reply.declined[0], declined_fields);
+}
+
+Test(message_control, metrics_go_round)
+{
+    wire_round_go(INF_MESSAGE_METRICS_REQUEST);
+    SAME_TEXT(metrics_request.format);
+    wire_round_go(INF_MESSAGE_METRICS_REPLY);
+    SAME_TEXT(metrics_reply.media_type);
+}
+
+Test(message_control, lists_of_requests_and_clients_go_round)
+{
+    wire_round_go(INF_MESSAGE_REQUEST_LIST);
+    SAME(request_list.left_out);
+    cr_assert_eq(wire_round.got.request_list.count, 2u);
+    for (int i = 0; i < 2; i++) {
+        SAME_FIELDS(request_list.entries[i], request_entry_fields);
+    }
+    wire_round_go(INF_MESSAGE_CLIENT_LIST);
+    SAME(client_list.left_out);
+    cr_assert_eq(wire_round.got.client_list.count, 2u);
+    for (int i = 0; i < 2; i++) {
+        SAME_FIELDS(client_list.entries[i], client_entry_fields);
+    }
+    wire_round_go(INF_MESSAGE_CLIENT_TARGET);
+    SAME(client_target.client_id);
+    SAME(client_target.stream_id);
+    wire_round_go(INF_MESSAGE_REPORT_REQUEST);
+    SAME_TEXT(report_request.topic);
+    SAME(report_request.after);
+    SAME(report_request.wait);
+}
+
+// Fills `text`, which has room for `size` + 1 bytes, with `size` characters. Returns `text`.
+static char *fill_text(char *text, size_t size)
+{
+    memset(text, 'x', size);
+    text[size] = '\0';
+    return text;
+}
+
+Test(message_control, the_longest_lists_of_requests_and_clients_fit_a_frame)
+{
+    static struct inf_request_entry requests[INF_ACTIVITY_ROWS];
+    static struct inf_client_entry clients[INF_ACTIVITY_ROWS];
+    static uint8_t bytes[INF_LIMIT_META_BYTES];
+    char name[INF_LIMIT_MODEL_NAME + 1], text[68], method[25], device[32];
+    fill_text(name, INF_LIMIT_MODEL_NAME);
+    fill_text(text, 67);
+    fill_text(method, 24);
+    fill_text(device, 31);
+    for (uint32_t i = 0; i < INF_ACTIVITY_ROWS; i++) {
+        requests[i] = (struct inf_request_entry){
+            UINT64_MAX, UINT64_MAX, UINT32_MAX, -1,         method,     name,      name,
+            device,     "session",  text,       UINT64_MAX, UINT64_MAX, UINT32_MAX};
+        clients[i] = (struct inf_client_entry){
+            UINT64_MAX, UINT32_MAX, -1,         text,       "client",   UINT64_MAX, UINT64_MAX,
+            UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    }
+    struct inf_scratch *scratch;
+    size_t size;
+    cr_assert_eq(inf_scratch_create(&scratch, NULL), INF_OK);
+    union inf_message message = {.request_list = {INF_ACTIVITY_ROWS, UINT32_MAX, requests}};
+    cr_assert_eq(inf_message_encode(&message, INF_MESSAGE_REQUEST_LIST, bytes, sizeof bytes, &size,
+                                    scratch, NULL),
+                 INF_OK);
+    struct inf_span meta = {bytes, size};
+    cr_assert_eq(inf_message_decode(&message, INF_MESSAGE_REQUEST_LIST, meta, scratch, NULL),
+                 INF_OK);
+    cr_assert_str_eq(message.request_list.entries[INF_ACTIVITY_ROWS - 1].id, text);
+    message.client_list = (struct inf_client_list){INF_ACTIVITY_ROWS, UINT32_MAX, clients};
+    cr_assert_eq(inf_message_encode(&message, INF_MESSAGE_CLIENT_LIST, bytes, sizeof bytes, &size,
+                                    scratch, NULL),
+                 INF_OK);
+    meta.size = size;
+    cr_assert_eq(inf_message_decode(&message, INF_MESSAGE_CLIENT_LIST, meta, scratch, NULL),
+                 INF_OK);
+    inf_scratch_destroy(&scratch);
 }
 
 Test(message_control, environment_goes_round)

@@ -180,9 +180,10 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
         {&inference__repository_index_response__model_index__descriptor,
          "inference.RepositoryIndexResponse.ModelIndex",
          "string device=100; string platform=101; uint64 memory_bytes=102; uint64 requests=103; "
-         "uint64 macs=104; "},
+         "uint64 macs=104; string labels=105; "},
         {&inference__repository_model_load_request__descriptor,
-         "inference.RepositoryModelLoadRequest", "string device=100; string path=101; "},
+         "inference.RepositoryModelLoadRequest",
+         "string device=100; string path=101; string file=102; "},
         {&inference__repository_model_unload_request__descriptor,
          "inference.RepositoryModelUnloadRequest", "string version=100; "},
     };
@@ -274,6 +275,27 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__environment_response__flag__descriptor, "inference.EnvironmentResponse.Flag",
          "string name=1; string type=2; string value=3; string default_value=4; string origin=5; "
          "string stability=6; bool live=7; string allowed=8; string help=9; "},
+        {&inference__metrics_request__descriptor, "inference.MetricsRequest", "string format=1; "},
+        {&inference__metrics_response__descriptor, "inference.MetricsResponse",
+         "string media_type=1; "},
+        {&inference__request_list_response__descriptor, "inference.RequestListResponse",
+         "repeated Request requests=1; uint32 left_out=2; "},
+        {&inference__request_list_response__request__descriptor,
+         "inference.RequestListResponse.Request",
+         "uint64 client_id=1; uint64 stream_id=2; uint32 uid=3; int32 pid=4; string method=5; "
+         "string model=6; string version=7; string device=8; string phase=9; uint64 age_ns=10; "
+         "uint64 data_bytes=11; uint32 rows=12; string id=13; "},
+        {&inference__client_list_response__descriptor, "inference.ClientListResponse",
+         "repeated Client clients=1; uint32 left_out=2; "},
+        {&inference__client_list_response__client__descriptor,
+         "inference.ClientListResponse.Client",
+         "uint64 client_id=1; uint32 uid=2; int32 pid=3; string name=4; string role=5; "
+         "uint64 age_ns=6; uint64 requests=7; uint32 in_flight=8; uint64 data_bytes=9; "
+         "uint64 unread_bytes=10; uint32 regions=11; uint64 region_bytes=12; uint32 sessions=13; "},
+        {&inference__client_target__descriptor, "inference.ClientTarget",
+         "uint64 client_id=1; uint64 stream_id=2; "},
+        {&inference__report_request__descriptor, "inference.ReportRequest",
+         "string topic=1; uint64 after=2; bool wait=3; "},
         {&inference__flag_set_request__descriptor, "inference.FlagSetRequest",
          "string name=1; string value=2; "},
         {&inference__load_progress__descriptor, "inference.LoadProgress",

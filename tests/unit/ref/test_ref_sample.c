@@ -8,7 +8,7 @@
     ((struct inf_ints){.count = (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),     \
                        .values = {__VA_ARGS__}})
 
-// --- windows ---
+// --- operators with windows of any rank ---
 
 Test(ref, convolves_in_any_rank)
 {
@@ -38,7 +38,7 @@ Test(ref, transposes_convolutions_in_any_rank)
     add_input(INF_DTYPE_F32, SHAPE(3, 1, 1), F32(1, 10, 100));
     add_list(3, I32(1, 7, 1));
     expect_output(INF_DTYPE_F32, SHAPE(1, 7, 1), F32(1, 10, 102, 20, 203, 30, 300));
-    begin_case(INF_OP_CONV_ND_TRANSPOSE); // two groups
+    begin_case(INF_OP_CONV_ND_TRANSPOSE); // a transposed convolution in two groups
     one.attrs.conv_nd_transpose.groups = 2;
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(5, 7));
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 2), F32(2, 3));
@@ -112,7 +112,7 @@ Test(ref, dilates_pictures)
     expect_output(INF_DTYPE_F32, SHAPE(1, 2, 2, 1), F32(0.5f, 0.6f, 0.7f, 0.8f));
 }
 
-// --- normalisation ---
+// --- normalisation and quantisation ---
 
 Test(ref, normalises_over_neighbours)
 {
@@ -185,7 +185,9 @@ Test(ref, multiplies_quantised_numbers)
     add_input(INF_DTYPE_I32, SHAPE(1), I32(5));
     add_input(INF_DTYPE_U8, SCALAR, U8(10));
     expect_output(INF_DTYPE_I32, SHAPE(1, 1, 4, 1), I32(31120, -31355, -1265, 16525));
-    qconv_row(); // 4.5, -2.5 and 31.5 round to even; then the result is clamped
+    // Before the zero point 10 is added, the results are 4.5, which rounds to the even number 4,
+    // -128 and -3.
+    qconv_row();
     one.attrs.qconv2d.dtype = INF_DTYPE_I8;
     one.attrs.qconv2d.max = 40;
     one.inputs[1].data = memcpy(one.inputs[1].data, I8(1, 2), 2);
@@ -204,9 +206,11 @@ Test(ref, multiplies_quantised_numbers)
     add_input(INF_DTYPE_U8, SHAPE(2), U8(100, 128));
     add_input(INF_DTYPE_F32, SHAPE(2), F32(0.1f, 0.25f));
     add_input(INF_DTYPE_U8, SCALAR, U8(128));
-    // -398 / 10, and 510 / 4, which is clamped
+    // The sums are -398 and 510. They are multiplied by 0.1 and 0.25, rounded, and 128 is added;
+    // the second result is clamped.
     expect_output(INF_DTYPE_U8, SHAPE(1, 2), U8(88, 255));
-    begin_case(INF_OP_QBINARY); // (1.5 - 4) / 0.25, and a result that is clamped
+    // The first result is (1.5 - 4) / 0.25 + 20 = 10; the second one is clamped.
+    begin_case(INF_OP_QBINARY);
     one.attrs.qbinary.kind = INF_BINARY_SUB;
     add_input(INF_DTYPE_U8, SHAPE(2), U8(131, 255));
     add_input(INF_DTYPE_I8, SHAPE(1), I8(4));
@@ -216,7 +220,39 @@ Test(ref, multiplies_quantised_numbers)
     add_input(INF_DTYPE_U8, SCALAR, U8(128));
     one_node_absent(&one);
     add_input(INF_DTYPE_U8, SCALAR, U8(20));
-    expect_output(INF_DTYPE_U8, SHAPE(2), U8(10, 255)); // 20 + 238 is clamped
+    expect_output(INF_DTYPE_U8, SHAPE(2), U8(10, 255)); // the second result, 20 + 238, is clamped
+    // In integers, halves go up: 2.5 becomes 3 and -2.5 becomes -2.
+    begin_case(INF_OP_QBINARY);
+    one.attrs.qbinary.integer = true;
+    one.attrs.qbinary.dtype = INF_DTYPE_I8;
+    add_input(INF_DTYPE_I8, SHAPE(4), I8(4, -4, 127, -128));
+    add_input(INF_DTYPE_I8, SHAPE(4), I8(1, -1, 127, -128));
+    add_input(INF_DTYPE_F32, SCALAR, F32(0.5f));
+    add_input(INF_DTYPE_F32, SCALAR, F32(0.5f));
+    add_input(INF_DTYPE_F32, SCALAR, F32(1));
+    expect_output(INF_DTYPE_I8, SHAPE(4), I8(3, -2, 127, -128));
+    begin_case(INF_OP_QBINARY); // differences, with zero points: (6 - 3) / 2 = 1.5, -1.5
+    one.attrs.qbinary.integer = true;
+    one.attrs.qbinary.kind = INF_BINARY_SUB;
+    add_input(INF_DTYPE_U8, SHAPE(2), U8(134, 131));
+    add_input(INF_DTYPE_U8, SHAPE(2), U8(3, 6));
+    add_input(INF_DTYPE_F32, SCALAR, F32(1));
+    add_input(INF_DTYPE_F32, SCALAR, F32(1));
+    add_input(INF_DTYPE_F32, SCALAR, F32(2));
+    add_input(INF_DTYPE_U8, SCALAR, U8(128));
+    one_node_absent(&one);
+    add_input(INF_DTYPE_U8, SCALAR, U8(10));
+    expect_output(INF_DTYPE_U8, SHAPE(2), U8(12, 9));
+    begin_case(INF_OP_QBINARY); // products: 5 * 5 * 0.1 = 2.5, ties to even; 12 * -1 * 0.1 = -1.2
+    one.attrs.qbinary.integer = true;
+    one.attrs.qbinary.kind = INF_BINARY_MUL;
+    one.attrs.qbinary.dtype = INF_DTYPE_I8;
+    add_input(INF_DTYPE_I8, SHAPE(2), I8(5, 12));
+    add_input(INF_DTYPE_I8, SHAPE(2), I8(5, -1));
+    add_input(INF_DTYPE_F32, SCALAR, F32(0.5f));
+    add_input(INF_DTYPE_F32, SCALAR, F32(0.5f));
+    add_input(INF_DTYPE_F32, SCALAR, F32(2.5f));
+    expect_output(INF_DTYPE_I8, SHAPE(2), I8(2, -1));
     uint8_t table[256];
     for (int i = 0; i < 256; i++)
         table[i] = (uint8_t)(255 - i);
@@ -364,7 +400,8 @@ Test(ref, samples_grids)
 
 Test(ref, transforms_pictures)
 {
-    begin_case(INF_OP_IMAGE_TRANSFORM); // samples one column further right
+    // each pixel of y is the pixel of x one column further right
+    begin_case(INF_OP_IMAGE_TRANSFORM);
     one.attrs.image_transform.fill = 9;
     add_input(INF_DTYPE_F32, SHAPE(1, 1, 3, 1), F32(1, 2, 3));
     add_input(INF_DTYPE_F32, SHAPE(1, 8), F32(1, 0, 1, 0, 1, 0, 0, 0));
@@ -450,7 +487,7 @@ Test(ref, runs_a_simple_network_both_ways)
     one_node_expect(&one, 1, INF_DTYPE_F32, SHAPE(2, 1, 1), F32(100, -66));
 }
 
-// --- operators with several kinds ---
+// --- kinds of unary operators, bitwise operators and reductions ---
 
 Test(ref, knows_the_newer_unary_kinds)
 {

@@ -16,7 +16,7 @@ struct transposed {
     const int64_t *extra; // for each axis: number of elements of y after those that x reaches
 };
 
-// --- the window ---
+// --- reading the window and its padding ---
 
 // Computes the padding from the requested shape. Elements of y that x does not reach get the bias.
 static void pad_for_output(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
@@ -77,7 +77,7 @@ static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window
         pad_for_output(s, window, x, extra, wanted);
 }
 
-// --- nodes ---
+// --- adding the nodes of a transposed convolution ---
 
 // Adds the sizes of the output as a value: strides * (input - 1) plus a constant that depends only
 // on the window.
@@ -85,18 +85,18 @@ static uint32_t add_output_shape(struct inf_onnx_scope *s, const struct transpos
 {
     const struct inf_onnx_window *window = conv->window;
     int32_t last = window->axes + 1;
-    int64_t factor[INF_ONNX_WINDOW_AXES + 2] = {1}, term[INF_ONNX_WINDOW_AXES + 2] = {0};
+    uint32_t parts[INF_ONNX_WINDOW_AXES + 2];
+    parts[0] = inf_build_dim_value(&s->b, conv->x, 0);
     for (int32_t i = 0; i < window->axes; i++) {
-        factor[i + 1] = window->stride[i];
-        term[i + 1] = conv->extra[i] + inf_onnx_window_reach(window, i) - window->before[i] -
-                      window->after[i] - window->stride[i];
+        int64_t term = conv->extra[i] + inf_onnx_window_reach(window, i) - window->before[i] -
+                       window->after[i] - window->stride[i];
+        uint32_t part = inf_build_dim_value(&s->b, conv->x, i + 1);
+        part = inf_build_binary_number(&s->b, INF_BINARY_MUL, part, (double)window->stride[i]);
+        parts[i + 1] = inf_build_binary_number(&s->b, INF_BINARY_ADD, part, (double)term);
     }
-    factor[last] = 0;
-    term[last] = inf_build_known_dim(&s->b, conv->filter, 1);
-    uint32_t count = (uint32_t)last + 1;
-    uint32_t shape =
-        inf_build_mul(&s->b, inf_build_shape(&s->b, conv->x), inf_build_list(&s->b, factor, count));
-    return inf_build_add(&s->b, shape, inf_build_list(&s->b, term, count));
+    int64_t channels = inf_build_known_dim(&s->b, conv->filter, 1);
+    parts[last] = inf_build_list(&s->b, &channels, 1);
+    return inf_build_concat(&s->b, parts, (uint32_t)last + 1, 0);
 }
 
 static struct inf_ints make_axis_list(const int64_t *values, int32_t count)
@@ -200,11 +200,11 @@ static void lower_conv_transpose(struct inf_onnx_scope *s)
     s->outputs[0] = rank == 3 ? inf_build_squeeze(&s->b, y, (int64_t[]){2}, 1) : y;
 }
 
-// --- unpooling ---
+// --- operator MaxUnpool ---
 
-// Returns elements to the positions from which a MaxPool took them; other elements are 0. Indices
-// count through the whole input of the pooling. If a larger output is requested, it is padded at
-// the end.
+// Lowers MaxUnpool: moves each element to the position from which a MaxPool took it; other elements
+// are 0. Indices count through the whole input of the pooling. If a larger output is requested, it
+// is padded at the end.
 static void lower_max_unpool(struct inf_onnx_scope *s)
 {
     struct inf_onnx_window window;

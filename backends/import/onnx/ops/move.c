@@ -57,7 +57,7 @@ static struct inf_build_ints read_sizes(struct inf_onnx_scope *s, int32_t axis, 
     int64_t size = inf_build_dim(&s->b, s->inputs[0], axis);
     if (!inf_build_ok(&s->b) || size == INF_DIM_UNKNOWN || size % count == 0)
         return sizes;
-    // Round up, so that only the last part is smaller.
+    // Round the size of a part up, so that only the last part is smaller.
     int64_t part = (size + count - 1) / count;
     for (int32_t i = 0; i < count; i++) {
         sizes.values[sizes.count++] = INF_MIN(part, size);
@@ -84,7 +84,7 @@ static void lower_split(struct inf_onnx_scope *s)
     inf_build_emit(&s->b, &node, s->outputs);
 }
 
-// --- slices ---
+// --- operator Slice ---
 
 // Extends a list of begins, ends or steps for some axes to a list for every axis of x.
 static uint32_t expand_to_all_axes(struct inf_onnx_scope *s, uint32_t listed,
@@ -175,7 +175,7 @@ static void lower_slice(struct inf_onnx_scope *s)
     s->outputs[0] = rank == 0 ? x : inf_build_value(&s->b, &node);
 }
 
-// --- padding ---
+// --- operators that pad ---
 
 static enum inf_pad_mode read_pad_mode(struct inf_onnx_scope *s, const char *mode)
 {
@@ -207,7 +207,8 @@ static uint32_t pad_periodically(struct inf_onnx_scope *s, uint32_t x, int32_t a
     return inf_build_gather(&s->b, x, indices, axis);
 }
 
-// Adds padding by a constant. Negative amounts cut elements off.
+// Adds nodes that pad each axis by known amounts of elements before and after. A negative amount
+// cuts elements off.
 static uint32_t add_constant_padding(struct inf_onnx_scope *s, uint32_t x, const int64_t *before,
                                      const int64_t *after, const char *mode, uint32_t value)
 {
@@ -226,8 +227,8 @@ static uint32_t add_constant_padding(struct inf_onnx_scope *s, uint32_t x, const
     return wraps ? x : inf_build_pad(&s->b, x, pairs, rank, read_pad_mode(s, mode), value);
 }
 
-// Adds padding by amounts that are computed at run time. Converts [2 * rank] amounts before and
-// after to [rank, 2] pairs.
+// Adds a node that pads x by amounts that are computed at run time. Converts the list of [2 * rank]
+// amounts, first all before and then all after, to [rank, 2] pairs.
 static uint32_t add_computed_padding(struct inf_onnx_scope *s, uint32_t x, uint32_t pads,
                                      const char *mode, uint32_t value)
 {
@@ -290,14 +291,15 @@ static void lower_center_crop_pad(struct inf_onnx_scope *s)
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < axes.count; i++) {
         int32_t axis = inf_build_axis(&s->b, axes.values[i], rank);
         int64_t missing = sizes.values[i] - inf_build_known_dim(&s->b, x, axis);
-        // Half of the amount goes before, rounded towards zero.
+        // Pad or cut half of the elements at the beginning, rounded towards zero, and the rest at
+        // the end.
         before[axis] = missing / 2;
         after[axis] = missing - missing / 2;
     }
     s->outputs[0] = add_constant_padding(s, x, before, after, "constant", INF_VALUE_NONE);
 }
 
-// --- blocks ---
+// --- operators SpaceToDepth and DepthToSpace ---
 
 static void lower_space_to_depth(struct inf_onnx_scope *s)
 {
@@ -319,20 +321,26 @@ static void lower_depth_to_space(struct inf_onnx_scope *s)
         s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
         return;
     }
-    // In CRD mode, the rows and columns of the block are the fastest part of the channels, not the
-    // slowest.
-    struct inf_shape shape = inf_build_known_shape(&s->b, x);
-    if (strcmp(mode, "CRD") != 0 || shape.rank != 4 || block < 1 || block > 4096 ||
-        shape.dims[1] % ((int64_t)block * block) != 0)
-        inf_build_fail(&s->b, INF_INVALID, "mode '%.20s', blocksize %d and rank %d do not fit",
-                       mode, block, shape.rank);
+    // In mode CRD the channels are [c, block rows, block columns]; in mode DCR the block comes
+    // before c. The graph's operator supports only DCR.
+    int64_t channels = inf_build_known_dim(&s->b, x, 1);
+    if (strcmp(mode, "CRD") != 0 || inf_build_rank(&s->b, x) != 4 || block < 1 || block > 4096 ||
+        channels % ((int64_t)block * block) != 0)
+        inf_build_fail(&s->b, INF_INVALID,
+                       "mode '%.20s', blocksize %d and %lld channels do not fit", mode, block,
+                       (long long)channels);
     if (!inf_build_ok(&s->b))
         return;
-    int64_t n = shape.dims[0], c = shape.dims[1] / ((int64_t)block * block);
-    int64_t h = shape.dims[2], w = shape.dims[3];
-    x = inf_build_reshape(&s->b, x, (int64_t[]){n, c, block, block, h, w}, 6);
+    int64_t c = channels / ((int64_t)block * block);
+    const uint32_t n = inf_build_dim_value(&s->b, x, 0);
+    const uint32_t h = inf_build_dim_value(&s->b, x, 2), w = inf_build_dim_value(&s->b, x, 3);
+    const uint32_t split[] = {n, inf_build_list(&s->b, (int64_t[]){c, block, block}, 3), h, w};
+    const uint32_t joined[] = {n, inf_build_list(&s->b, &c, 1),
+                               inf_build_binary_number(&s->b, INF_BINARY_MUL, h, block),
+                               inf_build_binary_number(&s->b, INF_BINARY_MUL, w, block)};
+    x = inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, split, 4, 0));
     x = inf_build_transpose(&s->b, x, (int64_t[]){0, 1, 4, 2, 5, 3}, 6);
-    s->outputs[0] = inf_build_reshape(&s->b, x, (int64_t[]){n, c, h * block, w * block}, 4);
+    s->outputs[0] = inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, joined, 4, 0));
 }
 
 static const struct inf_onnx_op ops[] = {

@@ -64,7 +64,8 @@ static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype s
         uint32_t value = inf_onnx_input(s, i);
         if (value == INF_VALUE_NONE)
             continue;
-        // Use several nodes for operands of unknown rank, because these accept any rank.
+        // If the rank of an operand is unknown, return false. Several nodes are then built, which
+        // accept any rank.
         const struct inf_shape *shape = &s->b.graph->values[value].shape;
         if (inf_build_dtype(&s->b, value) != INF_DTYPE_F32 ||
             (i > 0 && (shape->rank != 1 || width < 1 || shape->dims[0] != width)))
@@ -104,6 +105,17 @@ static void train_batch_norm(struct inf_onnx_scope *s, float epsilon)
             inf_build_binary_number(&s->b, INF_BINARY_MUL, now[i], 1 - momentum));
 }
 
+// Lowers BatchNormalization of opset below 9 with `spatial` 0: each element of x [n, ...] except
+// for the batch axis has its own mean, variance, scale and bias.
+static void lower_element_norm(struct inf_onnx_scope *s, float epsilon)
+{
+    uint32_t variance =
+        inf_build_binary_number(&s->b, INF_BINARY_ADD, s->inputs[4], (double)epsilon);
+    uint32_t y = inf_build_div(&s->b, inf_build_sub(&s->b, s->inputs[0], s->inputs[3]),
+                               inf_build_unary(&s->b, INF_UNARY_SQRT, variance));
+    s->outputs[0] = inf_build_add(&s->b, inf_build_mul(&s->b, y, s->inputs[1]), s->inputs[2]);
+}
+
 static void lower_batch_norm(struct inf_onnx_scope *s)
 {
     uint32_t inputs[5];
@@ -112,18 +124,25 @@ static void lower_batch_norm(struct inf_onnx_scope *s)
     if (s->opset < 7 && inf_onnx_attr_int(s, "is_test", 0) == 0)
         inf_build_fail(&s->b, INF_UNSUPPORTED,
                        "is_test is not set, wanted a model made for inference");
-    if (s->opset < 9 && inf_onnx_attr_int(s, "spatial", 1) != 1)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "attribute 'spatial' is 0");
+    if (s->opset < 9 && inf_onnx_attr_int(s, "spatial", 1) == 0) {
+        lower_element_norm(s, epsilon);
+        return;
+    }
     if (inf_onnx_attr_int(s, "training_mode", 0) != 0) {
         train_batch_norm(s, epsilon);
         return;
     }
     for (uint32_t i = 0; i < 5; i++)
         inputs[i] = inf_build_cast(&s->b, s->inputs[i], inf_build_dtype(&s->b, s->inputs[0]));
-    inputs[0] = inf_build_channels_last(&s->b, inputs[0]);
+    // x of rank 1 is a batch of elements with one channel each.
+    bool is_vector = inf_build_rank(&s->b, inputs[0]) == 1;
+    inputs[0] = is_vector ? inf_build_expand_dims(&s->b, inputs[0], (int64_t[]){1}, 1)
+                          : inf_build_channels_last(&s->b, inputs[0]);
     struct inf_build_node node = inf_build_describe_list(INF_OP_BATCH_NORM, inputs, 5);
     node.attrs.batch_norm.epsilon = epsilon;
-    s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
+    uint32_t y = inf_build_value(&s->b, &node);
+    s->outputs[0] = is_vector ? inf_build_squeeze(&s->b, y, (int64_t[]){1}, 1)
+                              : inf_build_channels_first(&s->b, y);
 }
 
 static void lower_instance_norm(struct inf_onnx_scope *s)

@@ -99,7 +99,9 @@ static void lower_quantize(struct inf_onnx_scope *s)
     uint32_t x = s->inputs[0], zero = inf_onnx_input(s, 2);
     enum inf_dtype dtype = read_quantized_type(s);
     double low = 0, high = 0;
-    (void)inf_onnx_find_attr(s, "saturate"); // concerns 8-bit floats only
+    (void)inf_onnx_find_attr(s, "axis"); // has no effect if the scale is one number
+    // This attribute affects only 8-bit floats, which are refused below.
+    (void)inf_onnx_find_attr(s, "saturate");
     int32_t precision = inf_onnx_attr_int(s, "precision", 0);
     if (!find_int_range(dtype, &low, &high))
         inf_build_fail(&s->b, INF_UNSUPPORTED, "y is %s", inf_dtype_name(dtype));
@@ -122,6 +124,7 @@ static void lower_quantize(struct inf_onnx_scope *s)
 static void lower_dequantize(struct inf_onnx_scope *s)
 {
     uint32_t zero = inf_onnx_input(s, 2);
+    (void)inf_onnx_find_attr(s, "axis"); // has no effect if the scale is one number
     int32_t type = inf_onnx_attr_int(s, "output_dtype", 0);
     enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_build_dtype(&s->b, s->inputs[1]);
     if (!inf_dtype_is_float(dtype))
@@ -155,15 +158,21 @@ static void lower_dynamic_quantize(struct inf_onnx_scope *s)
     high = inf_build_binary_number(&s->b, INF_BINARY_MAX, high, 0);
     uint32_t scale =
         inf_build_binary_number(&s->b, INF_BINARY_DIV, inf_build_sub(&s->b, high, low), 255);
+    // If all elements are 0, the range is empty and the scale would be 0. Use 1 instead.
+    uint32_t is_empty = inf_build_compare(&s->b, INF_COMPARE_EQUAL, scale,
+                                          inf_build_scalar(&s->b, INF_DTYPE_F32, 0));
+    scale = inf_build_select(&s->b, is_empty, inf_build_scalar(&s->b, INF_DTYPE_F32, 1), scale);
     uint32_t zero = inf_build_div(&s->b, inf_build_unary(&s->b, INF_UNARY_NEG, low), scale);
     zero = inf_build_unary(&s->b, INF_UNARY_ROUND, inf_build_clip(&s->b, zero, 0, 255));
-    uint32_t y = inf_build_unary(&s->b, INF_UNARY_ROUND, inf_build_div(&s->b, x, scale));
-    y = inf_build_clip(&s->b, inf_build_add(&s->b, y, zero), 0, 255);
-    s->outputs[0] = inf_build_cast(&s->b, y, INF_DTYPE_U8);
+    zero = inf_build_cast(&s->b, zero, INF_DTYPE_U8);
+    struct inf_build_node node = inf_build_describe(INF_OP_QUANTIZE, x, scale, zero);
+    node.attrs.quantize.dtype = INF_DTYPE_U8;
+    node.attrs.quantize.axis = 0;
+    s->outputs[0] = inf_build_value(&s->b, &node);
     if (s->output_count > 1)
         s->outputs[1] = scale;
     if (s->output_count > 2)
-        s->outputs[2] = inf_build_cast(&s->b, zero, INF_DTYPE_U8);
+        s->outputs[2] = zero;
 }
 
 static const struct inf_onnx_op ops[] = {

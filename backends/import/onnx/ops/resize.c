@@ -36,7 +36,7 @@ static int find_text(struct inf_onnx_scope *s, const char *name, const char *con
 
 static void read_modes(struct inf_onnx_scope *s, struct inf_attrs_resample *attrs)
 {
-    // The names are in the order of the graph's enum.
+    // The names that ONNX gives to the modes, in the order of the graph's enums.
     static const char *const kinds[] = {"nearest", "linear", "cubic"};
     static const char *const coordinates[] = {
         "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
@@ -62,8 +62,8 @@ static uint32_t take_item(struct inf_onnx_scope *s, uint32_t list, int64_t index
     return inf_build_slice(&s->b, list, 0, index, index + 1, 1);
 }
 
-// Extends a list for the axes that the node names to a list for all axes. Other axes get the value
-// `rest`.
+// Extends a list that has elements only for the axes that the node names to a list for all axes.
+// The other axes get the value `rest`.
 static uint32_t extend_to_all_axes(struct inf_onnx_scope *s, const struct request *request,
                                    uint32_t list, uint32_t rest)
 {
@@ -129,7 +129,7 @@ static void read_region(struct inf_onnx_scope *s, struct request *request, uint3
     request->region = inf_build_concat(&s->b, halves, 2, 0);
 }
 
-// --- sizes ---
+// --- finding the sizes of the result y ---
 
 // Adds the size of one axis of y, i32 [1], rounded down.
 static uint32_t add_scaled_size(struct inf_onnx_scope *s, const struct request *request,
@@ -222,7 +222,8 @@ static void read_request(struct inf_onnx_scope *s, struct request *request)
 {
     // True unless the node is an Upsample or a Resize of opset 10.
     bool is_new = s->op->kind == 0 && s->opset >= 11;
-    uint32_t scales = inf_onnx_input(s, is_new ? 2 : 1);
+    uint32_t scales = s->op->kind != 0 && s->opset < 9 ? inf_onnx_attr_floats(s, "scales")
+                                                       : inf_onnx_input(s, is_new ? 2 : 1);
     uint32_t sizes = is_new ? inf_onnx_input(s, 3) : INF_VALUE_NONE;
     struct inf_build_node node = inf_build_describe_list(INF_OP_RESAMPLE, NULL, 0);
     *request = (struct request){.rank = inf_build_rank(&s->b, s->inputs[0]),
@@ -241,9 +242,10 @@ static void read_request(struct inf_onnx_scope *s, struct request *request)
         inf_build_fail(&s->b, INF_INVALID, "has neither scales nor sizes");
 }
 
-// --- images ---
+// --- resizes of images that the graph's RESIZE can compute ---
 
-// Returns true if the scale of an axis is known and exactly the ratio of the sizes.
+// Returns true if the scale of an axis is known and is exactly the size of y divided by the size of
+// x.
 static bool find_exact_scale(struct inf_onnx_scope *s, const struct request *request, int32_t axis,
                              double *scale)
 {
@@ -261,7 +263,7 @@ static bool find_exact_scale(struct inf_onnx_scope *s, const struct request *req
     return true;
 }
 
-// Returns true if the graph's RESIZE computes the same result.
+// Returns true if the graph's operator RESIZE computes the same result as the requested resize.
 static bool fits_resize(struct inf_onnx_scope *s, const struct request *request)
 {
     const struct inf_attrs_resample *attrs = &request->attrs;
@@ -332,8 +334,6 @@ static uint32_t add_resample(struct inf_onnx_scope *s, const struct request *req
 static void lower_resize(struct inf_onnx_scope *s)
 {
     struct request request;
-    if (s->op->kind != 0 && s->opset < 9)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "scales are an attribute before opset 9");
     read_request(s, &request);
     if (inf_build_ok(&s->b))
         s->outputs[0] =

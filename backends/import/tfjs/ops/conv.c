@@ -2,6 +2,7 @@
 // Convolutions, matrix products, pooling, batch normalisation and resizing.
 #include <string.h>
 
+#include "backends/graph/build/operators.h"
 #include "backends/import/tfjs/layout.h"
 #include "backends/import/tfjs/op_table.h"
 
@@ -263,6 +264,9 @@ static enum inf_code lower_conv2d_transpose(struct inf_tfjs_scope *scope, struct
     attrs->pad_bottom = pads.bottom;
     attrs->pad_left = pads.left;
     attrs->pad_right = pads.right;
+    struct inf_builder b = inf_tfjs_builder(scope, err);
+    call.inputs[0] = inf_build_crop_gradient(&b, &call);
+    INF_TRY(b.code);
     return inf_tfjs_finish(scope, &call, err);
 }
 

@@ -10,6 +10,9 @@ static enum inf_code lower_unary(struct inf_tfjs_scope *scope, struct inf_error 
     struct inf_build_node call =
         inf_build_describe(INF_OP_UNARY, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     call.attrs.unary.kind = (enum inf_unary_kind)scope->op->kind;
+    if (call.attrs.unary.kind == INF_UNARY_ROUND &&
+        !inf_dtype_is_float(inf_tfjs_input(scope, 0)->dtype))
+        return inf_tfjs_result(scope, scope->inputs[0], err); // integers are round already
     if (call.attrs.unary.kind == INF_UNARY_ELU)
         call.attrs.unary.alpha = 1.0f;
     if (call.attrs.unary.kind == INF_UNARY_LEAKY_RELU) {

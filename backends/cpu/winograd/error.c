@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the rounding error of Winograd's algorithm. The error depends on the weights of a
+// network, because the transforms of weights and sums add numbers of opposite signs. The error is
+// large if one filter has weights of very different magnitude, or weights near the largest float.
+#include "backends/cpu/winograd/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/core/span.h"
+
+#define TILES       2 // number of tiles that are measured for each panel
+#define PANELS      3 // most panels measured: the first, the last, and one in the middle
+#define COLUMNS_MAX (2 * INF_WINOGRAD_PAD)
+
+// The operands and results of one measured tile.
+struct sample {
+    float *x; // [side][side][inputs]
+    float *v; // [products][v_step]
+    float sums[INF_WINOGRAD_SIDE_MAX * INF_WINOGRAD_SIDE_MAX * COLUMNS_MAX];
+    float y[(2 * INF_WINOGRAD_PAIRS_MAX) * (2 * INF_WINOGRAD_PAIRS_MAX) * COLUMNS_MAX];
+    double largest, error; // largest magnitude of a result, and largest error
+};
+
+static void draw_inputs(const struct inf_winograd_conv *conv, struct sample *sample, uint32_t *seed)
+{
+    for (size_t i = 0; i < conv->copy_count; i++) {
+        *seed = *seed * 1664525u + 1013904223u;
+        sample->x[i] = (float)(*seed >> 8) / 8388608.0f - 1.0f;
+    }
+    const struct inf_winograd_in in = {.x = sample->x,
+                                       .row_step = conv->side * conv->inputs,
+                                       .pixel_step = conv->inputs,
+                                       .channels = conv->inputs,
+                                       .v = sample->v,
+                                       .matrix_step = conv->v_step};
+    conv->loops->in[conv->form](&conv->factors, &in);
+}
+
+// Computes the columns of one panel by Winograd's algorithm, without an epilogue.
+static void compute_panel(const struct inf_winograd_conv *conv, struct sample *sample,
+                          const struct inf_winograd_panel *panel, size_t columns)
+{
+    for (size_t product = 0; product < conv->products; product++) {
+        const float *v = sample->v + product * conv->v_step;
+        const struct inf_gemm_panel part = {.segments = 1,
+                                            .depth = conv->inputs,
+                                            .w = panel->w + product * conv->inputs * panel->width,
+                                            .bias = conv->zeros,
+                                            .min = -INFINITY,
+                                            .max = INFINITY,
+                                            .columns = panel->width};
+        const struct inf_gemm gemm = {
+            .a = &v, .prefetch = part.w, .y = sample->sums + product * COLUMNS_MAX};
+        panel->gemm[0](&part, &gemm);
+    }
+    const struct inf_winograd_out out = {.sums = sample->sums,
+                                         .matrix_step = COLUMNS_MAX,
+                                         .columns = columns,
+                                         .bias = conv->zeros,
+                                         .min = -INFINITY,
+                                         .max = INFINITY,
+                                         .y = sample->y,
+                                         .row_step = conv->tile * columns,
+                                         .pixel_step = columns,
+                                         .rows = conv->tile,
+                                         .pixels = conv->tile};
+    conv->loops->out[conv->form](&conv->factors, &out);
+}
+
+// Adds the products of one tap of the window to the sum of each column. `x` points to the input
+// channels at the tap, `w` to the weights [inputs][outputs] of the tap.
+static void add_tap(const struct inf_winograd_conv *conv, const float *x, const float *w,
+                    size_t columns, double *sums)
+{
+    for (size_t i = 0; i < conv->inputs; i++, w += conv->outputs)
+        for (size_t c = 0; c < columns; c++)
+            sums[c] += (double)x[i] * (double)w[c];
+}
+
+static void compare_panel(const struct inf_winograd_conv *conv, struct sample *sample,
+                          const float *weights, size_t first, size_t columns)
+{
+    const float *y = sample->y;
+    for (size_t at = 0; at < conv->tile * conv->tile; at++, y += columns) {
+        double sums[COLUMNS_MAX] = {0};
+        for (size_t tap = 0; tap < 9; tap++) {
+            size_t row = at / conv->tile + tap / 3;
+            size_t pixel = at % conv->tile + tap % 3;
+            add_tap(conv, sample->x + (row * conv->side + pixel) * conv->inputs,
+                    weights + tap * conv->inputs * conv->outputs + first, columns, sums);
+        }
+        for (size_t c = 0; c < columns; c++) {
+            double error = fabs((double)y[c] - sums[c]);
+            // A NaN is stored too, although no comparison with NaN is true.
+            sample->error = error > sample->error || isnan(error) ? error : sample->error;
+            sample->largest = fmax(sample->largest, fabs(sums[c]));
+        }
+    }
+}
+
+static void measure_panel(const struct inf_winograd_conv *conv, struct sample *sample,
+                          const float *weights, size_t p)
+{
+    const struct inf_winograd_panel *panel = &conv->panels[p];
+    size_t columns = INF_MIN(panel->width, conv->outputs - panel->first);
+    uint32_t seed = 1;
+    for (size_t tile = 0; tile < TILES && !isnan(sample->error); tile++) {
+        draw_inputs(conv, sample, &seed);
+        compute_panel(conv, sample, panel, columns);
+        compare_panel(conv, sample, weights, panel->first, columns);
+    }
+}
+
+enum inf_code inf_winograd_error_check(const struct inf_winograd_conv *conv, const float *weights,
+                                       const struct inf_node *node, struct inf_error *err)
+{
+    size_t x_count = (conv->copy_count + INF_WINOGRAD_PAD - 1) / INF_WINOGRAD_PAD;
+    struct sample *sample = calloc(1, sizeof(*sample));
+    float *numbers =
+        calloc(x_count * INF_WINOGRAD_PAD + conv->products * conv->v_step, sizeof(*numbers));
+    if (sample == NULL || numbers == NULL) {
+        free(sample);
+        free(numbers);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory to measure an error", node->name);
+    }
+    sample->x = numbers;
+    sample->v = numbers + x_count * INF_WINOGRAD_PAD;
+    size_t measured = INF_MIN(conv->panel_count, (size_t)PANELS);
+    measure_panel(conv, sample, weights, 0);
+    for (size_t i = 1; i < measured; i++)
+        measure_panel(conv, sample, weights, (conv->panel_count - 1) * i / (measured - 1));
+    double error = sample->error;
+    double largest = sample->largest;
+    free(sample);
+    free(numbers);
+    if (error <= INF_WINOGRAD_ERROR_MAX * largest)
+        return INF_OK;
+    return inf_fail(err, INF_UNSUPPORTED,
+                    "node '%s': the error of Winograd's algorithm is %g of the largest result",
+                    node->name, error / largest);
+}

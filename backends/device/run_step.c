@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node that a run is computing. Setting it is one store without a lock, because it happens
+// before every step. Clearing it and reading it exclude each other, so that the reader never sees a
+// name that was freed.
+#include "backends/device/run_step.h"
+
+#include <stdio.h>
+
+void inf_run_step_init(struct inf_run_step *step)
+{
+    inf_mutex_init(&step->mutex);
+    atomic_init(&step->node, NULL);
+}
+
+void inf_run_step_fini(struct inf_run_step *step)
+{
+    inf_mutex_fini(&step->mutex);
+}
+
+void inf_run_step_clear(struct inf_run_step *step)
+{
+    if (step == NULL)
+        return;
+    inf_mutex_lock(&step->mutex);
+    atomic_store_explicit(&step->node, NULL, memory_order_relaxed);
+    inf_mutex_unlock(&step->mutex);
+}
+
+void inf_run_step_copy(struct inf_run_step *step, char *text, size_t size)
+{
+    inf_mutex_lock(&step->mutex);
+    const char *node = atomic_load_explicit(&step->node, memory_order_relaxed);
+    snprintf(text, size, "%s", node != NULL ? node : "");
+    inf_mutex_unlock(&step->mutex);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of operators that exporters and optimisers write but that are not supported, with advice
+// how to avoid them. A row matches the operators of its domain whose names begin with the name in
+// the row; an empty name matches the whole domain. The first row that matches counts.
+#include "backends/import/onnx/hint.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "proto/core/attributes.h"
+
+const char *inf_onnx_find_hint(const char *domain, const char *name)
+{
+    static const char search[] = "export the network alone: the search for tokens is the client's",
+                      masked[] = "export with GroupQueryAttention or MultiHeadAttention",
+                      packed[] = "leave out the removal of padding, which is for CUDA",
+                      qdq[] = "quantise with quant_format=QDQ",
+                      layout[] =
+                          "save the optimised model with graph optimisation level 'extended' "
+                          "or less: layouts are chosen at load",
+                      text[] = "tokenise the text before: tensors hold numbers",
+                      training[] = "export the model for inference";
+    static const struct {
+        const char *domain, *name, *hint;
+    } rows[] = {
+        {"com.microsoft", "BeamSearch", search},
+        {"com.microsoft", "GreedySearch", search},
+        {"com.microsoft", "Sampling", search},
+        {"com.microsoft", "WhisperBeamSearch", search},
+        {"com.microsoft", "DecoderMasked", masked},
+        {"com.microsoft", "DecoderAttention", masked},
+        {"com.microsoft", "SparseAttention", masked},
+        {"com.microsoft", "PagedAttention", masked},
+        {"com.microsoft", "Packed", packed},
+        {"com.microsoft", "RemovePadding", packed},
+        {"com.microsoft", "RestorePadding", packed},
+        {"com.microsoft", "QOrdered", qdq},
+        {"com.microsoft", "QEmbedLayerNormalization", qdq},
+        {"com.microsoft", "Tokenizer", text},
+        {"com.microsoft.nchwc", "", layout},
+        {"com.ms.internal.nhwc", "", layout},
+        {"ai.onnx.contrib", "", text},
+        {"ai.onnx.preview.training", "", training},
+        {"ai.onnx.training", "", training},
+    };
+    assert(domain != NULL && name != NULL);
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++)
+        if (strcmp(rows[i].domain, domain) == 0 &&
+            strncmp(rows[i].name, name, strlen(rows[i].name)) == 0)
+            return rows[i].hint;
+    return NULL;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the elements of constants: unpacks integers below 8 bits, makes sparse data dense, and
+// converts quantised numbers and 16-bit floats to f32.
+#ifndef INF_BACKENDS_IMPORT_TFLITE_TENSOR_H
+#define INF_BACKENDS_IMPORT_TFLITE_TENSOR_H
+
+#include "backends/base/blob.h"
+#include "backends/import/tflite/model.h"
+
+// Returns true if the tensor has elements in the file.
+bool inf_tflite_tensor_is_const(const struct inf_tflite_tensor *tensor);
+
+// Returns true if the tensor holds integers of at most 16 bits that represent real numbers.
+bool inf_tflite_tensor_is_quantized(const struct inf_tflite_tensor *tensor);
+
+// Returns true if equal integers of two quantised tensors represent equal numbers. False if one of
+// them has several scales.
+bool inf_tflite_tensor_same_scale(const struct inf_tflite_tensor *a,
+                                  const struct inf_tflite_tensor *b);
+
+// Copies the elements of a constant in the type that inf_tflite_type_info() gives. The caller owns
+// the reference *out_data.
+//
+// INF_INVALID      the sparse data do not fit the shape; the text names the tensor.
+// INF_UNSUPPORTED  the type is not supported.
+// INF_EXHAUSTED    no memory.
+enum inf_code inf_tflite_tensor_read(struct inf_blob **out_data,
+                                     const struct inf_tflite_tensor *tensor,
+                                     struct inf_error *err) INF_NODISCARD;
+
+// Copies the elements of a constant as f32: quantised numbers are multiplied by their scales,
+// floats of 16 bits are converted. `subgraph` has the scales of blockwise quantisation. Fails like
+// inf_tflite_tensor_read().
+enum inf_code inf_tflite_tensor_read_floats(struct inf_blob **out_data,
+                                            const struct inf_tflite_subgraph *subgraph,
+                                            const struct inf_tflite_tensor *tensor,
+                                            struct inf_error *err) INF_NODISCARD;
+
+#endif

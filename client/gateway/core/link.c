@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives libinferd's asynchronous client from the event loop.
+//
+// The daemon limits the requests in flight on one connection. Further calls wait in the gateway, in
+// the order of arrival, until an answer to an earlier request makes room or their own timeout
+// passes. If the connection is lost, libinferd re-sends each request that the daemon certainly had
+// not started, for at most RETRY_MS. A restart of the daemon that takes less time than that fails
+// none of these requests.
+#include "client/gateway/core/link.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include <event2/event.h>
+
+// Time in which libinferd re-sends a request that the daemon has not started, in milliseconds.
+#define RETRY_MS 2000
+// Interval between attempts to reconnect, and the longest time for which one attempt blocks the
+// loop, in milliseconds.
+#define RECONNECT_EVERY_MS 100
+#define CONNECT_MS         100
+// Interval at which waiting calls are sent or timed out, in milliseconds.
+#define WAITING_CHECK_MS 5
+
+struct inf_link_call {
+    struct inf_link *link;
+    inf_link_callback callback; // NULL: the call was cancelled
+    void *context;
+    uint64_t stream;
+    bool waiting; // the call is in the list `waiting` of the link
+    uint64_t begin_ms;
+    inferd_request request; // valid while `waiting` is true
+    TAILQ_ENTRY(inf_link_call) next;
+};
+
+struct inf_link {
+    struct event_base *base;
+    char *path;
+    inferd_client *client;
+    bool ready;
+    struct event *socket, *timer, *reconnect, *check;
+    int fd;
+    short events;
+    TAILQ_HEAD(, inf_link_call) waiting;
+    size_t waiting_count;
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void start_timer(struct event *timer, int ms)
+{
+    struct timeval time = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
+    event_add(timer, &time);
+}
+
+static void handle_socket(evutil_socket_t fd, short events, void *context);
+
+// Makes the event loop wait for the events and the timeout that libinferd's client waits for.
+static void update_events(struct inf_link *link)
+{
+    int fd = link->ready ? inferd_fd(link->client) : -1;
+    short polled = link->ready ? inferd_events(link->client) : 0;
+    short events = (short)(((polled & POLLIN) ? EV_READ : 0) | ((polled & POLLOUT) ? EV_WRITE : 0));
+    if (fd < 0)
+        events = 0;
+    if (fd != link->fd || events != link->events) {
+        if (link->events != 0)
+            event_del(link->socket);
+        link->fd = fd;
+        link->events = events;
+        if (events != 0) {
+            event_assign(link->socket, link->base, fd, (short)(events | EV_PERSIST), handle_socket,
+                         link);
+            event_add(link->socket, NULL);
+        }
+    }
+    int timeout_ms = link->ready ? inferd_timeout(link->client) : -1;
+    if (timeout_ms >= 0)
+        start_timer(link->timer, timeout_ms);
+    else
+        event_del(link->timer);
+}
+
+static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    struct inf_link_call *call = context;
+    if (call->callback != NULL)
+        call->callback(call->context, result, err);
+    else
+        inferd_result_free(result);
+    free(call);
+}
+
+// Returns true if an inference could not be sent because the daemon's limit of requests or bytes in
+// flight is reached. The same inference can be sent later.
+static bool is_out_of_credit(const struct inferd_error *err)
+{
+    return err->code == INFERD_RESOURCE_EXHAUSTED &&
+           (strcmp(err->reason, "QUOTA_REQUESTS") == 0 || strcmp(err->reason, "QUOTA_BYTES") == 0);
+}
+
+// Removes a call from the waiting list.
+static void stop_waiting(struct inf_link_call *call)
+{
+    TAILQ_REMOVE(&call->link->waiting, call, next);
+    call->link->waiting_count--;
+    call->waiting = false;
+}
+
+static void fail_waiting(struct inf_link_call *call, const struct inferd_error *err)
+{
+    stop_waiting(call);
+    call->callback(call->context, NULL, err);
+    free(call);
+}
+
+// Sends waiting calls until the daemon's limit of requests or bytes in flight is reached, and fails
+// each waiting call whose timeout has passed.
+static void send_waiting(struct inf_link *link)
+{
+    static const struct inferd_error late = {INFERD_DEADLINE_EXCEEDED, "IN_QUEUE",
+                                             "the request waited longer than its timeout", 0};
+    bool credit = true;
+    struct inf_link_call *call, *next;
+    for (call = TAILQ_FIRST(&link->waiting); call != NULL; call = next) {
+        next = TAILQ_NEXT(call, next);
+        struct inferd_error err = {0};
+        uint64_t waited_ms = now_ms() - call->begin_ms;
+        inferd_request request = call->request;
+        if (request.timeout_ms != 0 && waited_ms >= request.timeout_ms) {
+            fail_waiting(call, &late);
+            continue;
+        }
+        if (!credit)
+            continue;
+        if (request.timeout_ms != 0)
+            request.timeout_ms -= waited_ms;
+        if (inferd_infer_async(link->client, &request, handle_answer, call, &call->stream, &err) ==
+            INFERD_OK)
+            stop_waiting(call);
+        else if (is_out_of_credit(&err))
+            credit = false;
+        else
+            fail_waiting(call, &err);
+    }
+    if (link->waiting_count > 0)
+        start_timer(link->check, WAITING_CHECK_MS);
+}
+
+static void process_link(struct inf_link *link)
+{
+    struct inferd_error err;
+    if (link->ready && inferd_process(link->client, &err) != INFERD_OK) {
+        link->ready = false;
+        start_timer(link->reconnect, RECONNECT_EVERY_MS);
+    }
+    if (link->waiting_count > 0)
+        send_waiting(link);
+    update_events(link);
+}
+
+static void handle_socket(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    process_link(context);
+}
+
+static void connect_link(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    struct inf_link *link = context;
+    inferd_client *client = link->client;
+    int code = client != NULL ? inferd_reconnect(client, CONNECT_MS, NULL)
+                              : inferd_connect_timeout(&client, link->path, CONNECT_MS, NULL);
+    if (code == INFERD_OK)
+        link->client = client;
+    if (code != INFERD_OK) {
+        start_timer(link->reconnect, RECONNECT_EVERY_MS);
+        return;
+    }
+    link->ready = true;
+    inferd_set_retry(link->client, RETRY_MS);
+    process_link(link);
+}
+
+enum inf_code inf_link_create(struct inf_link **link, struct event_base *base, const char *path,
+                              struct inf_error *err)
+{
+    struct inf_link *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a link");
+    *link = made;
+    made->base = base;
+    made->fd = -1;
+    TAILQ_INIT(&made->waiting);
+    made->socket = event_new(base, -1, 0, handle_socket, made);
+    made->timer = evtimer_new(base, handle_socket, made);
+    made->check = evtimer_new(base, handle_socket, made);
+    made->reconnect = evtimer_new(base, connect_link, made);
+    made->path = path != NULL ? strdup(path) : NULL;
+    if (made->socket == NULL || made->timer == NULL || made->check == NULL ||
+        made->reconnect == NULL || (path != NULL && made->path == NULL)) {
+        inf_link_destroy(link);
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a link");
+    }
+    start_timer(made->reconnect, 0);
+    return INF_OK;
+}
+
+void inf_link_destroy(struct inf_link **link)
+{
+    struct inf_link *dying = *link;
+    if (dying == NULL)
+        return;
+    struct event *events[] = {dying->socket, dying->timer, dying->check, dying->reconnect};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(events); i++)
+        if (events[i] != NULL)
+            event_free(events[i]);
+    inferd_close(dying->client);
+    while (!TAILQ_EMPTY(&dying->waiting)) {
+        struct inf_link_call *call = TAILQ_FIRST(&dying->waiting);
+        stop_waiting(call);
+        free(call);
+    }
+    free(dying->path);
+    free(dying);
+    *link = NULL;
+}
+
+bool inf_link_is_ready(const struct inf_link *link)
+{
+    return link->ready;
+}
+
+inferd_client *inf_link_client(const struct inf_link *link)
+{
+    return link->client;
+}
+
+size_t inf_link_waiting_count(const struct inf_link *link)
+{
+    return link->waiting_count;
+}
+
+// Puts a call that could not be sent into the waiting list.
+static int make_wait(struct inf_link *link, struct inf_link_call *call,
+                     const inferd_request *request, const struct inferd_error *err)
+{
+    if (!is_out_of_credit(err) || link->waiting_count >= INF_LINK_WAITING_MAX)
+        return err->code;
+    call->waiting = true;
+    call->request = *request;
+    TAILQ_INSERT_TAIL(&link->waiting, call, next);
+    link->waiting_count++;
+    start_timer(link->check, WAITING_CHECK_MS);
+    return INFERD_OK;
+}
+
+int inf_link_infer(struct inf_link *link, const inferd_request *request, inf_link_callback callback,
+                   void *context, struct inf_link_call **call, struct inferd_error *err)
+{
+    if (!link->ready) {
+        *err = (struct inferd_error){INFERD_UNAVAILABLE, "", "the daemon does not answer", 1000};
+        return err->code;
+    }
+    struct inf_link_call *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        *err = (struct inferd_error){INFERD_RESOURCE_EXHAUSTED, "HOST_OOM", "no memory", 1000};
+        return err->code;
+    }
+    made->link = link;
+    made->callback = callback;
+    made->context = context;
+    made->begin_ms = now_ms();
+    // If other calls wait already, this call waits behind them.
+    int code = INFERD_RESOURCE_EXHAUSTED;
+    *err = (struct inferd_error){code, "QUOTA_REQUESTS", "too many requests wait", 100};
+    if (link->waiting_count == 0)
+        code = inferd_infer_async(link->client, request, handle_answer, made, &made->stream, err);
+    if (code != INFERD_OK)
+        code = make_wait(link, made, request, err);
+    if (code != INFERD_OK) {
+        free(made);
+        return code;
+    }
+    *call = made;
+    update_events(link);
+    return INFERD_OK;
+}
+
+void inf_link_cancel(struct inf_link_call *call)
+{
+    struct inf_link *link = call->link;
+    if (call->waiting) {
+        stop_waiting(call);
+        free(call);
+        return;
+    }
+    call->callback = NULL;
+    (void)inferd_cancel(link->client, call->stream, NULL);
+    update_events(link);
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the daemon's and the gateway's metrics as one text.
+#ifndef INF_GATEWAY_METRICS_H
+#define INF_GATEWAY_METRICS_H
+
+#include "client/gateway/core/gateway.h"
+
+// Returns a text of the daemon's metrics (`daemon`, in Prometheus' text format) followed by those
+// of the gateway, or NULL if there is no memory. *size is the length without the NUL. The caller
+// frees the text with free().
+char *inf_gateway_metrics_print(const struct inf_gateway *gateway, const char *daemon,
+                                size_t *size);
+
+#endif

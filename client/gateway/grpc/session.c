@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries gRPC calls over HTTP/2. nghttp2 parses frames and compressed header fields, manages the
+// flow control windows, and bounds the memory that a client can make it use.
+//
+// A call is answered either inside a callback of nghttp2, when its request has just arrived, or
+// later, when the daemon's answer arrives. In the first case the response is submitted to nghttp2
+// and written to the socket after nghttp2 has returned. In the second case it is submitted and
+// written at once.
+#include "client/gateway/grpc/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <event2/event.h>
+#include <nghttp2/nghttp2.h>
+
+#include "client/gateway/grpc/stream.h"
+
+// Maximum number of concurrent calls on one connection.
+#define STREAMS_MAX 256
+// Flow control windows: the number of bytes that a client can send before the gateway has read
+// them.
+#define STREAM_WINDOW     (1 << 20)
+#define CONNECTION_WINDOW (16 << 20)
+// Maximum size of the header fields of one call, in bytes.
+#define HEADER_LIST_BYTES (16 << 10)
+#define TICK_MS           1000
+#define OUTPUT_BYTES      ((size_t)64 << 10)
+
+struct inf_grpc_session {
+    struct inf_gateway *gateway;
+    struct inf_http_connection *connection;
+    int fd;
+    nghttp2_session *http2;
+    bool busy; // a function of nghttp2 is on the stack
+    struct inf_grpc_stream *streams;
+    uint64_t active_ms;   // time of the last bytes received or sent
+    uint64_t progress_ms; // time of the last bytes sent
+    size_t output_begin, output_end;
+    uint8_t *output; // OUTPUT_BYTES; bytes from output_begin to output_end are not sent yet
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+// --- streams ---
+
+static int handle_begin(nghttp2_session *http2, const nghttp2_frame *frame, void *context)
+{
+    struct inf_grpc_session *session = context;
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    struct inf_grpc_stream *stream =
+        inf_grpc_stream_create(&session->streams, session->gateway, frame->hd.stream_id);
+    if (stream == NULL)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    stream->session = session;
+    stream->begin_ms = now_ms();
+    nghttp2_session_set_stream_user_data(http2, stream->id, stream);
+    return 0;
+}
+
+static int handle_header(nghttp2_session *http2, const nghttp2_frame *frame, const uint8_t *name,
+                         size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                         void *context)
+{
+    (void)flags;
+    (void)context;
+    struct inf_grpc_stream *stream =
+        nghttp2_session_get_stream_user_data(http2, frame->hd.stream_id);
+    if (stream != NULL)
+        inf_grpc_stream_set_field(stream, (struct inf_span){name, name_size},
+                                  (struct inf_span){value, value_size});
+    return 0;
+}
+
+static int handle_data(nghttp2_session *http2, uint8_t flags, int32_t id, const uint8_t *data,
+                       size_t size, void *context)
+{
+    (void)flags;
+    (void)context;
+    struct inf_grpc_stream *stream = nghttp2_session_get_stream_user_data(http2, id);
+    if (stream == NULL || stream->answered || size == 0)
+        return 0;
+    if (!inf_grpc_stream_append(stream, (struct inf_span){data, size}))
+        inf_grpc_reply_error(stream, INFERD_RESOURCE_EXHAUSTED, "the message is too large");
+    return 0;
+}
+
+static int handle_frame(nghttp2_session *http2, const nghttp2_frame *frame, void *context)
+{
+    (void)context;
+    if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) ||
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0)
+        return 0;
+    struct inf_grpc_stream *stream =
+        nghttp2_session_get_stream_user_data(http2, frame->hd.stream_id);
+    if (stream == NULL)
+        return 0;
+    stream->complete = true;
+    if (!stream->answered)
+        stream->gateway->handle_call(stream);
+    return 0;
+}
+
+// Called when nghttp2 has sent a frame. If the frame ends a response whose request has not arrived
+// completely, resets the stream, so that the client stops sending.
+static int handle_sent(nghttp2_session *http2, const nghttp2_frame *frame, void *context)
+{
+    (void)context;
+    struct inf_grpc_stream *stream =
+        frame->hd.type == NGHTTP2_HEADERS && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0
+            ? nghttp2_session_get_stream_user_data(http2, frame->hd.stream_id)
+            : NULL;
+    if (stream != NULL && !stream->complete)
+        nghttp2_submit_rst_stream(http2, 0, stream->id, NGHTTP2_NO_ERROR);
+    return 0;
+}
+
+static int handle_close(nghttp2_session *http2, int32_t id, uint32_t error, void *context)
+{
+    (void)error;
+    (void)context;
+    struct inf_grpc_stream *stream = nghttp2_session_get_stream_user_data(http2, id);
+    if (stream != NULL)
+        inf_grpc_stream_free(stream);
+    return 0;
+}
+
+// --- writing ---
+
+// Writes the output buffer to the socket until the buffer is empty or the socket is full. Returns
+// false if the connection is broken.
+static bool write_output(struct inf_grpc_session *session)
+{
+    while (session->output_begin < session->output_end) {
+        ssize_t sent =
+            send(session->fd, session->output + session->output_begin,
+                 session->output_end - session->output_begin, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno == EAGAIN;
+        session->output_begin += (size_t)sent;
+        session->active_ms = session->progress_ms = now_ms();
+        inf_http_server_count(session->gateway->server, 0, (size_t)sent, 0);
+    }
+    session->output_begin = session->output_end = 0;
+    return true;
+}
+
+// Moves bytes from nghttp2 to the output buffer until nghttp2 has no more, or until the free space
+// of the buffer is smaller than the largest frame. Returns false if nghttp2 failed.
+static bool fill_output(struct inf_grpc_session *session)
+{
+    // One call returns at most one frame: a frame header and at most 16 KiB.
+    while (session->output_end + (17 << 10) <= OUTPUT_BYTES) {
+        const uint8_t *data;
+        session->busy = true;
+        ssize_t size = nghttp2_session_mem_send(session->http2, &data);
+        session->busy = false;
+        if (size < 0 || (size_t)size > OUTPUT_BYTES - session->output_end)
+            return false;
+        if (size == 0)
+            return true;
+        memcpy(session->output + session->output_end, data, (size_t)size);
+        session->output_end += (size_t)size;
+    }
+    return true;
+}
+
+// Writes to the socket until it is full or there is nothing to write, and sets the events that the
+// connection waits for. Closes the connection if it has failed or ended; this frees the session.
+static void flush_session(struct inf_grpc_session *session)
+{
+    bool ok = true, blocked = false;
+    while (ok && !blocked) {
+        ok = fill_output(session);
+        if (session->output_end == 0)
+            break;
+        ok = write_output(session) && ok;
+        blocked = session->output_end != 0;
+    }
+    bool over = !blocked && !nghttp2_session_want_read(session->http2) &&
+                !nghttp2_session_want_write(session->http2);
+    if (!ok || over)
+        inf_http_takeover_close(session->connection);
+    else
+        inf_http_takeover_wait_for(session->connection,
+                                   (short)(EV_READ | (blocked ? EV_WRITE : 0)));
+}
+
+static ssize_t read_response(nghttp2_session *http2, int32_t id, uint8_t *buffer, size_t length,
+                             uint32_t *flags, nghttp2_data_source *source, void *context)
+{
+    (void)context;
+    struct inf_grpc_stream *stream = source->ptr;
+    size_t written = 0;
+    while (written < length && stream->piece_next < stream->piece_count) {
+        struct iovec *piece = &stream->pieces[stream->piece_next];
+        size_t size = INF_MIN(piece->iov_len, length - written);
+        if (size > 0)
+            memcpy(buffer + written, piece->iov_base, size);
+        written += size;
+        piece->iov_base = (uint8_t *)piece->iov_base + size;
+        piece->iov_len -= size;
+        if (piece->iov_len == 0)
+            stream->piece_next++;
+    }
+    if (stream->piece_next == stream->piece_count) {
+        static nghttp2_nv trailer = {(uint8_t *)"grpc-status", (uint8_t *)"0", 11, 1, 0};
+        *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        if (nghttp2_submit_trailer(http2, id, &trailer, 1) != 0)
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    return (ssize_t)written;
+}
+
+static nghttp2_nv header_field(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), 0};
+}
+
+// Submits a response to nghttp2. Writes it at once unless a function of nghttp2 is on the stack.
+static void submit_response(struct inf_grpc_stream *stream, const nghttp2_nv *fields, size_t count,
+                            const nghttp2_data_provider *provider, bool failed)
+{
+    struct inf_grpc_session *session = stream->session;
+    stream->answered = true;
+    stream->user = NULL;
+    inf_http_server_count(session->gateway->server, 0, 0, failed ? 4 : 2);
+    int code = nghttp2_submit_response(session->http2, stream->id, fields, count, provider);
+    if (code != 0)
+        nghttp2_submit_rst_stream(session->http2, 0, stream->id, NGHTTP2_INTERNAL_ERROR);
+    if (!session->busy)
+        flush_session(session);
+}
+
+void inf_grpc_reply(struct inf_grpc_stream *stream, void (*release)(void *context), void *context)
+{
+    const nghttp2_nv fields[] = {header_field(":status", "200"),
+                                 header_field("content-type", "application/grpc")};
+    const nghttp2_data_provider provider = {{.ptr = stream}, read_response};
+    stream->release = release;
+    stream->context = context;
+    submit_response(stream, fields, 2, &provider, false);
+}
+
+// Writes a message to `to`. Bytes that are not printable ASCII, and '%', become %XX, as gRPC
+// requires. A message that does not fit is cut.
+static void escape_message(const char *message, char *to, size_t room)
+{
+    size_t at = 0;
+    for (; *message != '\0' && at + 4 <= room; message++) {
+        uint8_t c = (uint8_t)*message;
+        bool plain = c >= ' ' && c < 0x7f && c != '%';
+        at += (size_t)snprintf(to + at, room - at, plain ? "%c" : "%%%02X", c);
+    }
+    to[at] = '\0';
+}
+
+void inf_grpc_reply_error(struct inf_grpc_stream *stream, int code, const char *message)
+{
+    char status[12], text[1024];
+    snprintf(status, sizeof status, "%d", code);
+    escape_message(message, text, sizeof text);
+    const nghttp2_nv fields[] = {
+        header_field(":status", "200"), header_field("content-type", "application/grpc"),
+        header_field("grpc-status", status), header_field("grpc-message", text)};
+    submit_response(stream, fields, 4, NULL, true);
+}
+
+// --- the session ---
+
+static void end_session(void *context)
+{
+    struct inf_grpc_session *session = context;
+    while (session->streams != NULL)
+        inf_grpc_stream_free(session->streams);
+    nghttp2_session_del(session->http2);
+    free(session->output);
+    free(session);
+}
+
+static bool create_http2(struct inf_grpc_session *session)
+{
+    nghttp2_session_callbacks *callbacks = NULL;
+    nghttp2_option *option = NULL;
+    if (nghttp2_session_callbacks_new(&callbacks) != 0 || nghttp2_option_new(&option) != 0) {
+        nghttp2_session_callbacks_del(callbacks);
+        return false;
+    }
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, handle_begin);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, handle_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, handle_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, handle_frame);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, handle_sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, handle_close);
+    // Maximum number of answers to PING and SETTINGS that wait for a client that does not read.
+    nghttp2_option_set_max_outbound_ack(option, 100);
+    int code = nghttp2_session_server_new2(&session->http2, callbacks, session, option);
+    nghttp2_session_callbacks_del(callbacks);
+    nghttp2_option_del(option);
+    static const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_MAX},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES},
+    };
+    return code == 0 && nghttp2_submit_settings(session->http2, 0, settings, 3) == 0 &&
+           nghttp2_session_set_local_window_size(session->http2, 0, 0, CONNECTION_WINDOW) == 0;
+}
+
+// Passes received bytes to nghttp2. Returns false if the connection must be closed.
+static bool receive_bytes(struct inf_grpc_session *session, struct inf_span bytes)
+{
+    session->active_ms = now_ms();
+    inf_http_server_count(session->gateway->server, bytes.size, 0, 0);
+    session->busy = true;
+    ssize_t used = nghttp2_session_mem_recv(session->http2, bytes.data, bytes.size);
+    session->busy = false;
+    return used == (ssize_t)bytes.size;
+}
+
+static void *begin_session(void *gateway, struct inf_http_connection *connection, int fd,
+                           bool admin, struct inf_span received)
+{
+    (void)admin;
+    struct inf_grpc_session *session = calloc(1, sizeof *session);
+    if (session == NULL)
+        return NULL;
+    session->gateway = gateway;
+    session->connection = connection;
+    session->fd = fd;
+    session->output = malloc(OUTPUT_BYTES);
+    session->progress_ms = now_ms();
+    if (session->output == NULL || !create_http2(session) || !receive_bytes(session, received)) {
+        end_session(session);
+        return NULL;
+    }
+    inf_http_takeover_set_timer(connection, TICK_MS);
+    // EV_WRITE makes the loop write the SETTINGS frame that create_http2() submitted.
+    inf_http_takeover_wait_for(connection, EV_READ | EV_WRITE);
+    return session;
+}
+
+// Resets calls whose request did not arrive in time or whose response makes no progress. Returns
+// false if the connection must be closed because it is idle or the client does not read.
+static bool check_times(struct inf_grpc_session *session)
+{
+    const struct inf_http_limits *limits = inf_http_server_limits(session->gateway->server);
+    uint64_t now = now_ms();
+    if (session->streams == NULL && now - session->active_ms > limits->idle_ms)
+        return false;
+    bool waits = session->output_end != 0 || nghttp2_session_want_write(session->http2);
+    if (waits && now - session->progress_ms > limits->write_ms)
+        return false;
+    struct inf_grpc_stream *next;
+    for (struct inf_grpc_stream *stream = session->streams; stream != NULL; stream = next) {
+        next = stream->next;
+        bool stalled = stream->answered && now - session->progress_ms > limits->write_ms;
+        if (stalled || (!stream->complete && now - stream->begin_ms > limits->body_ms))
+            nghttp2_submit_rst_stream(session->http2, 0, stream->id, NGHTTP2_CANCEL);
+    }
+    return true;
+}
+
+static void handle_session(void *context, short events)
+{
+    struct inf_grpc_session *session = context;
+    bool ok = true;
+    if ((events & EV_TIMEOUT) != 0) {
+        ok = check_times(session);
+        inf_http_takeover_set_timer(session->connection, TICK_MS);
+    }
+    if ((events & EV_CLOSED) != 0) // refuse new calls; end after the calls in flight
+        nghttp2_submit_goaway(session->http2, 0,
+                              nghttp2_session_get_last_proc_stream_id(session->http2),
+                              NGHTTP2_NO_ERROR, NULL, 0);
+    if ((events & EV_READ) != 0) {
+        uint8_t bytes[32768];
+        ssize_t got = recv(session->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (got > 0)
+            ok = receive_bytes(session, (struct inf_span){bytes, (size_t)got});
+        else
+            ok = got < 0 && (errno == EAGAIN || errno == EINTR);
+    }
+    if (ok)
+        flush_session(session);
+    else
+        inf_http_takeover_close(session->connection);
+}
+
+const struct inf_http_takeover inf_grpc_takeover = {
+    .begin = begin_session,
+    .handle = handle_session,
+    .end = end_session,
+};

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores the request of a gRPC call: its header fields, and the bytes of its message.
+#include "client/gateway/grpc/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Initial capacity of the buffer for a message, in bytes. The capacity doubles when the buffer is
+// full. It does not depend on the length in the message's prefix, because a client can announce a
+// large message without sending it.
+#define FIRST_CAPACITY ((size_t)4 << 10)
+
+struct inf_grpc_stream *inf_grpc_stream_create(struct inf_grpc_stream **list,
+                                               struct inf_gateway *gateway, int32_t id)
+{
+    struct inf_grpc_stream *stream = calloc(1, sizeof *stream);
+    if (stream == NULL)
+        return NULL;
+    stream->gateway = gateway;
+    stream->id = id;
+    stream->next = *list;
+    stream->previous = list;
+    if (stream->next != NULL)
+        stream->next->previous = &stream->next;
+    *list = stream;
+    return stream;
+}
+
+static void free_body(struct inf_grpc_stream *stream)
+{
+    inf_http_server_release(stream->gateway->server, stream->body_capacity);
+    free(stream->body);
+    stream->body = NULL;
+    stream->body_size = stream->body_capacity = 0;
+}
+
+void inf_grpc_stream_free(struct inf_grpc_stream *stream)
+{
+    if (stream->user != NULL)
+        stream->abandon(stream->user);
+    if (stream->release != NULL)
+        stream->release(stream->context);
+    free_body(stream);
+    *stream->previous = stream->next;
+    if (stream->next != NULL)
+        stream->next->previous = stream->previous;
+    free(stream);
+}
+
+// Parses the value of grpc-timeout: one to eight digits and a letter for the unit. Returns at least
+// 1 millisecond, or 0 if the value is invalid.
+static uint64_t parse_timeout(struct inf_span value)
+{
+    uint64_t number = 0;
+    if (value.size < 2 || value.size > 9)
+        return 0;
+    for (size_t i = 0; i + 1 < value.size; i++) {
+        if (value.data[i] < '0' || value.data[i] > '9')
+            return 0;
+        number = number * 10 + (value.data[i] - '0');
+    }
+    switch (value.data[value.size - 1]) {
+    case 'H':
+        return INF_MAX(number * 3600000, 1u);
+    case 'M':
+        return INF_MAX(number * 60000, 1u);
+    case 'S':
+        return INF_MAX(number * 1000, 1u);
+    case 'm':
+        return INF_MAX(number, 1u);
+    case 'u':
+        return number / 1000 + 1;
+    case 'n':
+        return number / 1000000 + 1;
+    default:
+        return 0;
+    }
+}
+
+static bool span_is(struct inf_span span, const char *text)
+{
+    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+}
+
+void inf_grpc_stream_set_field(struct inf_grpc_stream *stream, struct inf_span name,
+                               struct inf_span value)
+{
+    if (span_is(name, ":method")) {
+        stream->is_post = span_is(value, "POST");
+    } else if (span_is(name, ":path") && value.size < sizeof stream->path) {
+        memcpy(stream->path, value.data, value.size);
+    } else if (span_is(name, "content-type")) {
+        stream->is_grpc = value.size >= 16 && memcmp(value.data, "application/grpc", 16) == 0;
+    } else if (span_is(name, "grpc-timeout")) {
+        stream->timeout_ms = parse_timeout(value);
+        stream->has_bad_timeout = stream->timeout_ms == 0;
+    }
+}
+
+// Makes room for `size` more bytes of the body. Returns false if that exceeds the limit of one body
+// or of all bodies, or if there is no memory.
+static bool reserve_body(struct inf_grpc_stream *stream, size_t size)
+{
+    struct inf_http_server *server = stream->gateway->server;
+    size_t wanted = stream->body_size + size, max = inf_http_server_limits(server)->body_bytes_max;
+    if (wanted <= stream->body_capacity)
+        return true;
+    size_t capacity = INF_MAX(stream->body_capacity * 2, FIRST_CAPACITY);
+    capacity = INF_MAX(INF_MIN(capacity, max), wanted);
+    size_t more = capacity - stream->body_capacity;
+    if (wanted > max || !inf_http_server_charge(server, more))
+        return false;
+    uint8_t *grown = realloc(stream->body, capacity);
+    if (grown == NULL) {
+        inf_http_server_release(server, more);
+        return false;
+    }
+    stream->body = grown;
+    stream->body_capacity = capacity;
+    return true;
+}
+
+bool inf_grpc_stream_append(struct inf_grpc_stream *stream, struct inf_span bytes)
+{
+    if (!reserve_body(stream, bytes.size)) {
+        free_body(stream);
+        return false;
+    }
+    memcpy(stream->body + stream->body_size, bytes.data, bytes.size);
+    stream->body_size += bytes.size;
+    return true;
+}
+
+enum inf_code inf_grpc_stream_message(const struct inf_grpc_stream *stream,
+                                      struct inf_span *message, struct inf_error *err)
+{
+    const uint8_t *body = stream->body;
+    if (stream->body_size < 5)
+        return inf_fail(err, INF_INVALID, "the call has no message");
+    if (body[0] != 0)
+        return inf_fail(err, INF_UNSUPPORTED, "compressed messages are not supported");
+    size_t size = (size_t)body[1] << 24 | (size_t)body[2] << 16 | (size_t)body[3] << 8 | body[4];
+    if (size != stream->body_size - 5)
+        return inf_fail(err, INF_INVALID, "the call has not exactly one whole message");
+    *message = (struct inf_span){body + 5, size};
+    return INF_OK;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions on an inference request that the decoders of JSON and of protobuf share.
+#include "client/gateway/oip/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/core/shape.h"
+
+void inf_oip_request_fini(struct inf_oip_request *request)
+{
+    for (size_t i = 0; i < request->input_count; i++)
+        free(request->buffers[i]);
+    free(request->names);
+    json_decref(request->json);
+    request->input_count = 0;
+    request->names = NULL;
+    request->json = NULL;
+}
+
+enum inf_code inf_oip_tensor_set_shape(inferd_tensor *tensor, const int64_t *dims, size_t rank,
+                                       struct inf_error *err)
+{
+    if (rank > INF_LIMIT_RANK)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SHAPE_MISMATCH,
+                               "tensor '%s': %zu dimensions, at most %d are allowed", tensor->name,
+                               rank, INF_LIMIT_RANK);
+    struct inf_shape shape = {.rank = (int32_t)rank};
+    for (size_t i = 0; i < rank; i++) {
+        if (dims[i] < 0 || dims[i] >= INF_LIMIT_DIM)
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_SHAPE_MISMATCH,
+                                   "tensor '%s': dimension %zu is %lld, wanted 0 to %lld",
+                                   tensor->name, i, (long long)dims[i],
+                                   (long long)INF_LIMIT_DIM - 1);
+        shape.dims[i] = tensor->shape[i] = dims[i];
+    }
+    tensor->rank = (int)rank;
+    size_t count;
+    if (!inf_shape_count(&shape, &count) ||
+        !inf_size_mul(count, inferd_dtype_size(tensor->dtype), &tensor->size) ||
+        tensor->size > INF_LIMIT_TENSOR_BYTES)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SHAPE_MISMATCH,
+                               "tensor '%s' is too large", tensor->name);
+    return INF_OK;
+}
+
+void inf_oip_request_set_priority(struct inf_oip_request *request, uint64_t priority)
+{
+    request->priority = priority == 0 || priority == 2 ? INFERD_PRIORITY_NORMAL
+                        : priority == 1                ? INFERD_PRIORITY_HIGH
+                                                       : INFERD_PRIORITY_LOW;
+}
+
+void inf_oip_request_set_timeout(struct inf_oip_request *request, uint64_t timeout_us)
+{
+    // Rounded up, so that a timeout below 1 ms does not become 0, which means no timeout.
+    request->timeout_ms = timeout_us / 1000 + (timeout_us % 1000 != 0);
+}
+
+enum inf_code inf_oip_parameter_check(const char *name, struct inf_error *err)
+{
+    static const char *const missing[] = {
+        "sequence_id",
+        "sequence_start",
+        "sequence_end",
+        "classification",
+        "shared_memory_region",
+        "shared_memory_offset",
+        "shared_memory_byte_size",
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(missing); i++)
+        if (strcmp(name, missing[i]) == 0)
+            return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+                                   "the parameter '%s' is not supported", name);
+    return INF_OK;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// An inference request of the Open Inference Protocol, decoded to the types of libinferd.
+#ifndef INF_GATEWAY_OIP_REQUEST_H
+#define INF_GATEWAY_OIP_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "client/inferd.h"
+#include "proto/core/attributes.h"
+#include "proto/core/limits.h"
+#include "proto/core/span.h"
+#include "proto/core/status.h"
+
+// Zero-initialise, then decode. Names and data of the tensors are valid until
+// inf_oip_request_fini(). Data of binary tensors points into the received bytes and is valid only
+// as long as these bytes.
+struct inf_oip_request {
+    char model[INF_LIMIT_MODEL_NAME + 1];
+    char version[24];                  // "": the newest version
+    char id[INF_LIMIT_REQUEST_ID + 1]; // "": the request has none
+    uint64_t timeout_ms;               // 0: the request sets none
+    inferd_priority priority;
+    size_t input_count, output_count;
+    inferd_tensor inputs[INF_LIMIT_TENSORS];
+    inferd_tensor outputs[INF_LIMIT_TENSORS]; // only the names are set; output_count 0: all
+    bool output_is_binary[INF_LIMIT_TENSORS];
+    bool all_binary;                  // outputs without their own setting are sent as binary data
+    void *buffers[INF_LIMIT_TENSORS]; // owns the data decoded from JSON or typed contents, by input
+    char *names;                      // owns the names of tensors of a protobuf request
+    json_t *json;                     // owns the names of tensors of a JSON request
+};
+
+// Decodes a request in JSON. `binary` holds the bytes behind the JSON text: the data of the inputs
+// that have a binary_data_size, which then points into `binary`. binary.data is NULL if the request
+// has no Inference-Header-Content-Length. The caller calls inf_oip_request_fini() even if the
+// function fails.
+enum inf_code inf_oip_request_decode(struct inf_oip_request *request, struct inf_span json,
+                                     struct inf_span binary, struct inf_error *err) INF_NODISCARD;
+
+// Frees what the request owns.
+void inf_oip_request_fini(struct inf_oip_request *request);
+
+// Sets the shape of a tensor, and its size in bytes from its data type. Fails if there are too many
+// dimensions, if a dimension is negative or too large, or if the tensor is too large.
+enum inf_code inf_oip_tensor_set_shape(inferd_tensor *tensor, const int64_t *dims, size_t rank,
+                                       struct inf_error *err) INF_NODISCARD;
+
+// Set the priority and the timeout of a request from parameters of the protocol. Priority 0 (the
+// default) and 2 become NORMAL, 1 becomes HIGH, and larger numbers become LOW. `timeout_us` is in
+// microseconds; 0 means no timeout.
+void inf_oip_request_set_priority(struct inf_oip_request *request, uint64_t priority);
+void inf_oip_request_set_timeout(struct inf_oip_request *request, uint64_t timeout_us);
+
+// Fails if the parameter `name` is one that the protocol defines and inferd does not support.
+// Accepts all other names.
+enum inf_code inf_oip_parameter_check(const char *name, struct inf_error *err) INF_NODISCARD;
+
+#endif

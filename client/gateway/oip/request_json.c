@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes an inference request in JSON, with or without binary tensors behind it.
+//
+// Binary tensors follow the JSON text in the order of the inputs, without gaps. Each input with a
+// binary_data_size takes that number of bytes. A request is refused if bytes are missing or left
+// over.
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/gateway/oip/json_guard.h"
+#include "client/gateway/oip/request.h"
+#include "client/gateway/oip/tensor_json.h"
+
+static enum inf_code fail_json(struct inf_error *err, const char *what)
+{
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_JSON, "the request is invalid: %s",
+                           what);
+}
+
+// Fails if `parameters` of a request, an input or an output is no object or has a parameter that
+// inferd does not support. NULL is allowed.
+static enum inf_code check_parameters(const json_t *parameters, struct inf_error *err)
+{
+    if (parameters != NULL && !json_is_object(parameters))
+        return fail_json(err, "'parameters' is no object");
+    const char *name;
+    const json_t *value;
+    json_object_foreach((json_t *)parameters, name, value)
+        INF_TRY(inf_oip_parameter_check(name, err));
+    return INF_OK;
+}
+
+// Reads a parameter, which must be an integer of 0 or more. If the parameter is absent, *number is
+// not changed.
+static enum inf_code read_number(const json_t *parameters, const char *name, uint64_t *number,
+                                 struct inf_error *err)
+{
+    const json_t *value = json_object_get(parameters, name);
+    if (value == NULL)
+        return INF_OK;
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_JSON,
+                               "the parameter '%s' is no integer of 0 or more", name);
+    *number = (uint64_t)json_integer_value(value);
+    return INF_OK;
+}
+
+static enum inf_code read_boolean(const json_t *parameters, const char *name, bool *flag,
+                                  struct inf_error *err)
+{
+    const json_t *value = json_object_get(parameters, name);
+    if (value != NULL && !json_is_boolean(value))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_JSON,
+                               "the parameter '%s' is neither true nor false", name);
+    if (value != NULL)
+        *flag = json_is_true(value);
+    return INF_OK;
+}
+
+static enum inf_code decode_request_fields(struct inf_oip_request *request, struct inf_error *err)
+{
+    const json_t *id = json_object_get(request->json, "id");
+    const json_t *parameters = json_object_get(request->json, "parameters");
+    if (id != NULL && (!json_is_string(id) || json_string_length(id) > INF_LIMIT_REQUEST_ID))
+        return fail_json(err, "'id' is no string of at most 256 bytes");
+    if (id != NULL)
+        memcpy(request->id, json_string_value(id), json_string_length(id) + 1);
+    INF_TRY(check_parameters(parameters, err));
+    uint64_t timeout_us = 0, priority = 0;
+    INF_TRY(read_number(parameters, "timeout", &timeout_us, err));
+    INF_TRY(read_number(parameters, "priority", &priority, err));
+    INF_TRY(read_boolean(parameters, "binary_data_output", &request->all_binary, err));
+    inf_oip_request_set_timeout(request, timeout_us);
+    inf_oip_request_set_priority(request, priority);
+    return INF_OK;
+}
+
+static enum inf_code decode_name(inferd_tensor *tensor, const json_t *object, struct inf_error *err)
+{
+    const json_t *name = json_object_get(object, "name");
+    if (!json_is_string(name) || json_string_length(name) > INF_LIMIT_TENSOR_NAME)
+        return fail_json(err, "a tensor has no valid 'name'");
+    tensor->name = json_string_value(name);
+    return INF_OK;
+}
+
+static enum inf_code decode_type(inferd_tensor *tensor, const json_t *object, struct inf_error *err)
+{
+    const char *type = json_string_value(json_object_get(object, "datatype"));
+    tensor->dtype = inferd_dtype_parse(type);
+    if (type != NULL && strcmp(type, "BYTES") == 0)
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+                               "input '%s': tensors of strings (BYTES) are not supported",
+                               tensor->name);
+    if (tensor->dtype == 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
+                               "input '%s' has no valid 'datatype'", tensor->name);
+    const json_t *shape = json_object_get(object, "shape");
+    int64_t dims[INF_LIMIT_RANK] = {0};
+    size_t rank = json_array_size(shape);
+    if (!json_is_array(shape) || rank > INF_LIMIT_RANK)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SHAPE_MISMATCH,
+                               "input '%s' has no 'shape' of at most %d dimensions", tensor->name,
+                               INF_LIMIT_RANK);
+    for (size_t i = 0; i < rank; i++) {
+        const json_t *dim = json_array_get(shape, i);
+        if (!json_is_integer(dim))
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_SHAPE_MISMATCH,
+                                   "input '%s': dimension %zu is no integer", tensor->name, i);
+        dims[i] = json_integer_value(dim);
+    }
+    return inf_oip_tensor_set_shape(tensor, dims, rank, err);
+}
+
+// Decodes the elements of an input from JSON into a buffer that the request owns.
+static enum inf_code decode_elements(struct inf_oip_request *request, size_t index,
+                                     const json_t *data, struct inf_error *err)
+{
+    inferd_tensor *tensor = &request->inputs[index];
+    if (tensor->size / inferd_dtype_size(tensor->dtype) > INF_OIP_JSON_VALUES + 1)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "input '%s' has more elements than JSON may have here",
+                               tensor->name);
+    tensor->data = request->buffers[index] = calloc(1, INF_MAX(tensor->size, 1));
+    if (tensor->data == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for input '%s'",
+                               tensor->name);
+    return inf_oip_tensor_from_json(tensor, data, err);
+}
+
+static enum inf_code decode_input(struct inf_oip_request *request, size_t index,
+                                  const json_t *object, struct inf_span *binary,
+                                  struct inf_error *err)
+{
+    inferd_tensor *tensor = &request->inputs[index];
+    INF_TRY(decode_name(tensor, object, err));
+    INF_TRY(decode_type(tensor, object, err));
+    const json_t *parameters = json_object_get(object, "parameters");
+    const json_t *data = json_object_get(object, "data");
+    INF_TRY(check_parameters(parameters, err));
+    uint64_t size = UINT64_MAX;
+    INF_TRY(read_number(parameters, "binary_data_size", &size, err));
+    if ((size == UINT64_MAX) == (data == NULL))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_JSON,
+                               "input '%s' has not either 'data' or 'binary_data_size'",
+                               tensor->name);
+    if (data != NULL)
+        return decode_elements(request, index, data, err);
+    if (size != tensor->size || size > binary->size)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "input '%s': binary_data_size is %llu, the shape has %zu bytes, and "
+                               "%zu bytes follow",
+                               tensor->name, (unsigned long long)size, tensor->size, binary->size);
+    tensor->data = (void *)binary->data;
+    binary->data += size;
+    binary->size -= (size_t)size;
+    return INF_OK;
+}
+
+static enum inf_code decode_inputs(struct inf_oip_request *request, struct inf_span binary,
+                                   struct inf_error *err)
+{
+    const json_t *inputs = json_object_get(request->json, "inputs");
+    size_t count = json_array_size(inputs);
+    if (!json_is_array(inputs) || count == 0 || count > INF_LIMIT_TENSORS)
+        return fail_json(err, "'inputs' is no array of 1 to 64 tensors");
+    for (size_t i = 0; i < count; i++) {
+        request->input_count = i + 1;
+        INF_TRY(decode_input(request, i, json_array_get(inputs, i), &binary, err));
+    }
+    if (binary.size != 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "%zu bytes follow the last binary tensor", binary.size);
+    return INF_OK;
+}
+
+static enum inf_code decode_outputs(struct inf_oip_request *request, struct inf_error *err)
+{
+    const json_t *outputs = json_object_get(request->json, "outputs");
+    size_t count = json_array_size(outputs);
+    if (outputs != NULL && (!json_is_array(outputs) || count > INF_LIMIT_TENSORS))
+        return fail_json(err, "'outputs' is no array of at most 64 tensors");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *object = json_array_get(outputs, i);
+        const json_t *parameters = json_object_get(object, "parameters");
+        INF_TRY(decode_name(&request->outputs[i], object, err));
+        INF_TRY(check_parameters(parameters, err));
+        request->output_is_binary[i] = request->all_binary;
+        INF_TRY(read_boolean(parameters, "binary_data", &request->output_is_binary[i], err));
+    }
+    request->output_count = count;
+    return INF_OK;
+}
+
+enum inf_code inf_oip_request_decode(struct inf_oip_request *request, struct inf_span json,
+                                     struct inf_span binary, struct inf_error *err)
+{
+    INF_TRY(inf_oip_json_parse(json, &request->json, err));
+    if (!json_is_object(request->json))
+        return fail_json(err, "it is no JSON object");
+    INF_TRY(decode_request_fields(request, err));
+    INF_TRY(decode_inputs(request, binary, err));
+    return decode_outputs(request, err);
+}

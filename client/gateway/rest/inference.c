@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inferences over REST: decodes a body to a request of libinferd, and encodes the result as a
+// response.
+//
+// The body of a request with binary tensors is received into memory that is shared with the daemon.
+// A tensor in shared memory must begin at a multiple of 64 bytes, but in the body the tensors
+// follow a JSON text of any length. The header field Inference-Header-Content-Length gives that
+// length before the body arrives, so the body is placed such that the first tensor is aligned. A
+// later tensor is not aligned if the sizes of the tensors before it are not multiples of 64;
+// libinferd copies such a tensor. Binary outputs are written to the socket directly from the memory
+// of libinferd's result.
+#include "client/gateway/rest/inference.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/gateway/http/content_coding.h"
+#include "client/gateway/oip/request.h"
+#include "client/gateway/oip/response_json.h"
+#include "client/gateway/rest/reply.h"
+
+// Alignment of tensors in shared memory, in bytes.
+#define TENSOR_ALIGNMENT ((size_t)64)
+// Minimum size of the tensors of a body for shared memory, in bytes. libinferd sends smaller
+// tensors through the socket.
+#define SHARED_MIN_BYTES ((size_t)16 << 10)
+
+struct inf_rest_inference {
+    struct inf_gateway *gateway;
+    struct inf_http_exchange *exchange;
+    struct inf_oip_request request;
+    struct inf_link_call *call; // NULL: the inference is not in flight
+    uint64_t begin_ns;
+    inferd_memory *memory; // shared memory that holds the body; NULL: the server owns the body
+    uint8_t *inflated;     // the decompressed body; NULL: the body is not compressed
+    inferd_result *result;
+    char *text;                                    // JSON text of the response
+    char header_id[INF_HTTP_REQUEST_ID_BYTES + 1]; // X-Request-Id; "": the request has none
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void free_inference(void *context)
+{
+    struct inf_rest_inference *inference = context;
+    inf_oip_request_fini(&inference->request);
+    inferd_memory_free(inference->memory);
+    inferd_result_free(inference->result);
+    free(inference->inflated);
+    free(inference->text);
+    free(inference);
+}
+
+// Cancels and frees an inference whose exchange ends before the response.
+static void abandon_inference(void *context)
+{
+    struct inf_rest_inference *inference = context;
+    if (inference->call != NULL) {
+        inference->gateway->counters.cancelled++;
+        inf_link_cancel(inference->call);
+    }
+    free_inference(inference);
+}
+
+static struct inf_rest_inference *create_inference(struct inf_gateway *gateway,
+                                                   struct inf_http_exchange *exchange)
+{
+    struct inf_rest_inference *inference = calloc(1, sizeof *inference);
+    if (inference == NULL)
+        return NULL;
+    inference->gateway = gateway;
+    inference->exchange = exchange;
+    exchange->user = inference;
+    exchange->abandon = abandon_inference;
+    return inference;
+}
+
+uint8_t *inf_rest_inference_place(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
+                                  size_t size)
+{
+    const struct inf_http_head *head = &exchange->head;
+    if (!head->has_json_length || head->json_length > size ||
+        size - head->json_length < SHARED_MIN_BYTES || !inf_link_is_ready(gateway->link))
+        return NULL;
+    size_t offset =
+        inf_size_align((size_t)head->json_length, TENSOR_ALIGNMENT) - (size_t)head->json_length;
+    inferd_memory *memory;
+    if (inferd_memory_alloc(inf_link_client(gateway->link), size + offset, &memory, NULL) !=
+        INFERD_OK)
+        return NULL;
+    struct inf_rest_inference *inference = create_inference(gateway, exchange);
+    if (inference == NULL) {
+        inferd_memory_free(memory);
+        return NULL;
+    }
+    inference->memory = memory;
+    return (uint8_t *)inferd_memory_data(memory) + offset;
+}
+
+// Responds with an error and frees the inference, which must not be in flight.
+static void reply_failure(struct inf_rest_inference *inference, const struct inferd_error *err)
+{
+    struct inf_http_exchange *exchange = inference->exchange;
+    exchange->user = NULL;
+    inf_rest_reply_error(exchange, err);
+    free_inference(inference);
+}
+
+static void fail_inference(struct inf_rest_inference *inference, const struct inf_error *err)
+{
+    struct inferd_error converted;
+    inf_oip_error_convert(&converted, err);
+    reply_failure(inference, &converted);
+}
+
+static void send_result(struct inf_rest_inference *inference)
+{
+    struct inf_http_response response = {
+        .status = 200,
+        .content_type = "application/json",
+        .piece_count = 1,
+        .release = free_inference,
+        .context = inference,
+    };
+    bool is_binary[INF_LIMIT_TENSORS] = {false};
+    struct inf_error err;
+    size_t size;
+    if (inf_oip_response_encode(&inference->request, inference->result, &inference->text, &size,
+                                is_binary, &err) != INF_OK) {
+        fail_inference(inference, &err);
+        return;
+    }
+    response.pieces[0] = (struct iovec){inference->text, size};
+    for (size_t i = 0; i < inferd_result_output_count(inference->result); i++) {
+        const inferd_tensor *output = inferd_result_output(inference->result, i);
+        if (is_binary[i])
+            response.pieces[response.piece_count++] = (struct iovec){output->data, output->size};
+    }
+    char fields[64];
+    struct inf_http_exchange *exchange = inference->exchange;
+    exchange->user = NULL;
+    if (response.piece_count == 1) {
+        // The response consists of JSON only, so it can be compressed. A response with binary
+        // tensors is never compressed.
+        char *text = inference->text;
+        inference->text = NULL;
+        free_inference(inference);
+        inf_rest_reply_text(exchange, "application/json", text, size);
+        return;
+    }
+    snprintf(fields, sizeof fields, "Inference-Header-Content-Length: %zu\r\n", size);
+    response.fields = fields;
+    response.content_type = "application/octet-stream";
+    inf_http_respond(exchange, &response);
+}
+
+static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    struct inf_rest_inference *inference = context;
+    struct inf_gateway_counters *counters = &inference->gateway->counters;
+    inference->call = NULL;
+    counters->duration_ns += now_ns() - inference->begin_ns;
+    if (result == NULL) {
+        counters->failed++;
+        reply_failure(inference, err);
+        return;
+    }
+    counters->succeeded++;
+    inference->result = result;
+    send_result(inference);
+}
+
+// Copies the name or the version of a model from the path of the request.
+static enum inf_code copy_name(char *to, size_t room, struct inf_span from, struct inf_error *err)
+{
+    if (from.size >= room)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                               "the name of the model or its version is too long");
+    if (from.size > 0)
+        memcpy(to, from.data, from.size);
+    to[from.size] = '\0';
+    return INF_OK;
+}
+
+// Decompresses the body if necessary, splits it into the JSON text and the binary tensors, and
+// decodes them to inference->request.
+static enum inf_code decode_body(struct inf_rest_inference *inference, struct inf_error *err)
+{
+    const struct inf_http_head *head = &inference->exchange->head;
+    struct inf_span body = inference->exchange->body, binary = {0};
+    if (head->coding != INF_HTTP_IDENTITY) {
+        INF_TRY(inf_http_coding_inflate(head->coding, body, &inference->inflated, &body.size, err));
+        body.data = inference->inflated;
+    }
+    if (head->has_json_length) {
+        if (head->json_length == 0)
+            return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+                                   "a body without a JSON text is not supported");
+        if (head->json_length > body.size)
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                                   "Inference-Header-Content-Length is %llu, the body has %zu "
+                                   "bytes",
+                                   (unsigned long long)head->json_length, body.size);
+        binary.data = body.data + head->json_length;
+        binary.size = body.size - (size_t)head->json_length;
+        body.size = (size_t)head->json_length;
+    }
+    return inf_oip_request_decode(&inference->request, body, binary, err);
+}
+
+// Sets `memory` of the inputs whose data lies in shared memory at a multiple of 64 bytes, so that
+// libinferd does not copy them.
+static void mark_shared_inputs(struct inf_rest_inference *inference)
+{
+    const uint8_t *begin = inferd_memory_data(inference->memory);
+    struct inf_oip_request *request = &inference->request;
+    for (size_t i = 0; i < request->input_count; i++) {
+        inferd_tensor *input = &request->inputs[i];
+        bool decoded = request->buffers[i] != NULL;
+        if (!decoded && ((const uint8_t *)input->data - begin) % (ptrdiff_t)TENSOR_ALIGNMENT == 0)
+            input->memory = inference->memory;
+    }
+}
+
+static void start_call(struct inf_rest_inference *inference)
+{
+    struct inf_gateway *gateway = inference->gateway;
+    struct inf_oip_request *request = &inference->request;
+    // The daemon's log shows the id of the request or, if it has none, its X-Request-Id.
+    char *header_id = inference->header_id;
+    struct inf_span given = inference->exchange->head.request_id;
+    if (given.size > 0)
+        memcpy(header_id, given.data, given.size);
+    if (request->timeout_ms == 0 || request->timeout_ms > gateway->timeout_ms)
+        request->timeout_ms = gateway->timeout_ms;
+    const inferd_request wanted = {
+        .model = request->model,
+        .version = request->version[0] != '\0' ? request->version : NULL,
+        .id = request->id[0] != '\0' ? request->id
+              : header_id[0] != '\0' ? header_id
+                                     : NULL,
+        .inputs = request->inputs,
+        .input_count = request->input_count,
+        .outputs = request->output_count > 0 ? request->outputs : NULL,
+        .output_count = request->output_count,
+        .timeout_ms = request->timeout_ms,
+        .priority = request->priority,
+    };
+    struct inferd_error err;
+    inference->begin_ns = now_ns();
+    gateway->counters.started++;
+    if (inf_link_infer(gateway->link, &wanted, handle_answer, inference, &inference->call, &err) !=
+        INFERD_OK) {
+        gateway->counters.failed++;
+        reply_failure(inference, &err);
+    }
+}
+
+void inf_rest_inference_run(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
+                            struct inf_span model, struct inf_span version)
+{
+    struct inf_rest_inference *inference = exchange->user;
+    if (inference == NULL)
+        inference = create_inference(gateway, exchange);
+    if (inference == NULL) {
+        inf_rest_reply_status(exchange, 503, "no memory for the request");
+        return;
+    }
+    struct inf_oip_request *request = &inference->request;
+    struct inf_error err;
+    if (copy_name(request->model, sizeof request->model, model, &err) != INF_OK ||
+        copy_name(request->version, sizeof request->version, version, &err) != INF_OK ||
+        decode_body(inference, &err) != INF_OK) {
+        fail_inference(inference, &err);
+        return;
+    }
+    if (inference->memory != NULL)
+        mark_shared_inputs(inference);
+    start_call(inference);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that change when files change: computed from names, inodes, sizes and modification times,
+// without reading a file.
+#ifndef INF_DAEMON_MODEL_FINGERPRINT_H
+#define INF_DAEMON_MODEL_FINGERPRINT_H
+
+#include <stdint.h>
+
+#include "backends/base/role.h"
+
+// The number of nested directories that a fingerprint covers: a model, a version of it, a folder in
+// that version (such as the check folder or a folder with weights), and one folder below.
+#define INF_FINGERPRINT_DEPTH 4
+
+// Returns the fingerprint of the entry `name` of a directory, and of everything below it; 0 if it
+// does not exist. A symbolic link counts by its own inode and is not followed.
+uint64_t inf_fingerprint_entry(int directory_fd, const char *name) INF_MAY_BLOCK;
+
+// Returns the fingerprint of all entries of a directory except `skipped` (NULL: none). Hidden
+// entries do not count. The result is never 0.
+uint64_t inf_fingerprint_directory(int directory_fd, const char *skipped) INF_MAY_BLOCK;
+
+#endif

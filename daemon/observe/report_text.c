@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Appends JSON to a buffer of a fixed size. Strings can come from clients, so quotes, backslashes
+// and control characters are escaped, and bytes that are not UTF-8 are replaced.
+#include "daemon/observe/report_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/core/utf8.h"
+
+void inf_report_begin(struct inf_report_text *report, char *memory, size_t capacity)
+{
+    *report = (struct inf_report_text){.text = memory, .capacity = capacity};
+}
+
+static void append_bytes(struct inf_report_text *report, const char *bytes, size_t size)
+{
+    if (report->full || size > report->capacity - report->size) {
+        report->full = true;
+        return;
+    }
+    memcpy(report->text + report->size, bytes, size);
+    report->size += size;
+}
+
+static void append_quoted(struct inf_report_text *report, const char *text)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    const uint8_t *end = at + strlen(text);
+    char escape[8];
+    append_bytes(report, "\"", 1);
+    while (at < end) {
+        size_t size = inf_utf8_character_size(at, (size_t)(end - at));
+        if (size == 0) {
+            append_bytes(report, "?", 1);
+            size = 1;
+        } else if (*at == '"' || *at == '\\' || *at < ' ') {
+            int length = snprintf(escape, sizeof escape, *at < ' ' ? "\\u%04x" : "\\%c", *at);
+            append_bytes(report, escape, (size_t)length);
+        } else {
+            append_bytes(report, (const char *)at, size);
+        }
+        at += size;
+    }
+    append_bytes(report, "\"", 1);
+}
+
+// Writes what precedes a value: the comma after the previous value, and the key (NULL: none).
+static void begin_value(struct inf_report_text *report, const char *key)
+{
+    if (report->comma)
+        append_bytes(report, ",", 1);
+    if (key != NULL) {
+        append_quoted(report, key);
+        append_bytes(report, ":", 1);
+    }
+    report->comma = true;
+}
+
+void inf_report_open(struct inf_report_text *report, const char *key, char bracket)
+{
+    begin_value(report, key);
+    append_bytes(report, &bracket, 1);
+    report->comma = false;
+}
+
+void inf_report_close(struct inf_report_text *report, char bracket)
+{
+    append_bytes(report, &bracket, 1);
+    report->comma = true;
+}
+
+void inf_report_add_text(struct inf_report_text *report, const char *key, const char *value)
+{
+    begin_value(report, key);
+    append_quoted(report, value);
+}
+
+void inf_report_add_number(struct inf_report_text *report, const char *key, uint64_t value)
+{
+    char digits[24];
+    begin_value(report, key);
+    append_bytes(report, digits, (size_t)snprintf(digits, sizeof digits, "%" PRIu64, value));
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formats the log lines about requests. Names come from clients, so that they are quoted: control
+// characters become '?', and long texts are cut.
+#include "daemon/service/audit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/schedule/job.h"
+#include "proto/core/utf8.h"
+#include "proto/wire/frame.h"
+
+// Room for what an act was about: up to three quoted texts and their keys.
+#define SUBJECT_SIZE 320
+
+// Describes what a request was about as "key=value" pairs, each with a leading space. Paths are
+// left out, because the log must not contain paths of clients.
+static void describe_subject(const struct inf_request *request, enum inf_message_kind kind,
+                             const union inf_message *message, char subject[SUBJECT_SIZE])
+{
+    subject[0] = '\0';
+    switch (kind) {
+    case INF_MESSAGE_MODEL_LOAD_REQUEST:
+        snprintf(subject, SUBJECT_SIZE, " model=\"%s\" from=%s device=\"%s\"",
+                 inf_quote(message->model.name).text,
+                 request->directory_fd >= 0       ? "descriptor"
+                 : message->model.path[0] != '\0' ? "path"
+                                                  : "repository",
+                 inf_quote(message->model.device).text);
+        break;
+    case INF_MESSAGE_MODEL_UNLOAD_REQUEST:
+        snprintf(subject, SUBJECT_SIZE, " model=\"%s\" version=\"%s\"",
+                 inf_quote(message->model.name).text, inf_quote(message->model.version).text);
+        break;
+    case INF_MESSAGE_PLACEMENT_REQUEST:
+        snprintf(subject, SUBJECT_SIZE, " model=\"%s\" device=\"%s\" precision=\"%s\"",
+                 inf_quote(message->placement_request.name).text,
+                 inf_quote(message->placement_request.device).text,
+                 inf_quote(message->placement_request.precision).text);
+        break;
+    case INF_MESSAGE_FLAG_SET:
+        snprintf(subject, SUBJECT_SIZE, " flag=\"%s\" value=\"%s\"",
+                 inf_quote(message->flag_set.name).text, inf_quote(message->flag_set.value).text);
+        break;
+    case INF_MESSAGE_INFER_REQUEST:
+        snprintf(subject, SUBJECT_SIZE, " model=\"%s\"",
+                 inf_quote(message->infer_request.model_name).text);
+        break;
+    case INF_MESSAGE_PRECOMPILE:
+        snprintf(subject, SUBJECT_SIZE, " model=\"%s\" shapes=\"%s\"",
+                 inf_quote(message->precompile.name).text,
+                 inf_quote(message->precompile.shapes).text);
+        break;
+    case INF_MESSAGE_CLIENT_TARGET:
+        snprintf(subject, SUBJECT_SIZE, " client=%" PRIu64 " stream=%" PRIu64,
+                 message->client_target.client_id, message->client_target.stream_id);
+        break;
+    case INF_MESSAGE_LIMITS_REQUEST:
+        snprintf(subject, SUBJECT_SIZE, " limits=%" PRIu32, message->limit_list.count);
+        break;
+    default:
+        break;
+    }
+}
+
+void inf_service_log_act(const struct inf_log *log, const struct inf_request *request,
+                         enum inf_message_kind kind, const union inf_message *message,
+                         const struct inf_error *err, bool begun)
+{
+    char subject[SUBJECT_SIZE];
+    describe_subject(request, kind, message, subject);
+    if (err->code == INF_OK)
+        inf_log(log, INF_LOG_NOTICE,
+                "admin act method=%s uid=%" PRIu32 " pid=%" PRId32 "%s result=%s",
+                inf_method_name(request->method), request->uid, request->pid, subject,
+                begun ? "begun" : "done");
+    else
+        inf_log(log, INF_LOG_NOTICE,
+                "admin act method=%s uid=%" PRIu32 " pid=%" PRId32 "%s result=failed error=\"%s\"",
+                inf_method_name(request->method), request->uid, request->pid, subject, err->text);
+}
+
+void inf_service_log_refusal(const struct inf_log *log, const struct inf_request *request,
+                             const struct inf_error *err)
+{
+    inf_log(log, INF_LOG_DEBUG,
+            "request failed method=%s uid=%" PRIu32 " pid=%" PRId32 " stream=%" PRIu64
+            " error=\"%s\"",
+            inf_method_name(request->method), request->uid, request->pid, request->stream_id,
+            err->text);
+}
+
+// Returns the time from `begin_ns` to `end_ns` in microseconds; 0 if one of the times is not set.
+static uint64_t elapsed_us(uint64_t begin_ns, uint64_t end_ns)
+{
+    return begin_ns == 0 || end_ns < begin_ns ? 0 : (end_ns - begin_ns) / 1000;
+}
+
+void inf_service_log_inference(const struct inf_log *log, const struct inf_job *job)
+{
+    inf_log(log, INF_LOG_DEBUG,
+            "request done method=ModelInfer uid=%" PRIu64
+            " model=%s version=%s device=%s batch_rows=%" PRIu32 " queue_us=%" PRIu64
+            " run_us=%" PRIu64 " result=%s%s%s",
+            job->queue_entry.user, job->served->name, job->served->version,
+            inf_device_info(job->device)->name, job->result.batch_rows,
+            elapsed_us(job->accepted_ns, job->result.start_ns),
+            elapsed_us(job->result.begin_ns, job->result.end_ns),
+            job->result.fault.err.code == INF_OK ? "done" : "failed error=\"",
+            job->result.fault.err.code == INF_OK ? "" : job->result.fault.err.text,
+            job->result.fault.err.code == INF_OK ? "" : "\"");
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts how inferences end, for the metrics. The connections call these functions where they also
+// change the counters of daemon/system/counters.h, so that every request is counted once.
+#include "backends/base/clock.h"
+#include "daemon/service/report/slow.h"
+#include "daemon/service/state.h"
+#include "proto/core/span.h"
+#include "proto/wire/frame.h"
+
+static uint32_t find_series(struct inf_service *service, struct inf_served *served,
+                            const struct inf_device *device, uint64_t now_ns) INF_ON_LOOP
+{
+    const struct inf_metrics_labels labels = {
+        .model = served->name, .version = served->version, .device = inf_device_info(device)->name};
+    // The handle is that of the device on which the model is placed.
+    uint64_t *handle = device == served->device ? &served->metrics_handle : NULL;
+    return inf_metrics_series(service->metrics, &labels, handle, now_ns);
+}
+
+struct inf_request_end inf_service_end_of(struct inf_service *service, const struct inf_call *call)
+{
+    if (call->kind != INF_CALL_INFER)
+        return (struct inf_request_end){.counted = false};
+    const struct inf_job *job = (const struct inf_job *)call;
+    const uint64_t now_ns = inf_clock_ns();
+    const uint32_t series = find_series(service, job->served, job->device, now_ns);
+    return (struct inf_request_end){
+        .counted = true, .series = series, .uid = (uint32_t)job->queue_entry.user};
+}
+
+void inf_service_count_failure(struct inf_service *service, const struct inf_request_end *end,
+                               const struct inf_error *err)
+{
+    if (end->counted)
+        inf_metrics_count_failure(service->metrics, end->series, end->uid, err->code, err->reason,
+                                  inf_clock_ns());
+}
+
+void inf_service_count_refusal(struct inf_service *service, uint16_t method, uint32_t uid,
+                               const struct inf_fault *fault)
+{
+    if (method != INF_METHOD_MODEL_INFER)
+        return;
+    struct inf_request_end end = {.counted = true, .series = INF_METRICS_UNKNOWN, .uid = uid};
+    struct inf_served *served = NULL;
+    if (fault->model[0] != '\0' && inf_model_store_find(service->options.store, fault->model,
+                                                        fault->version, &served, NULL) == INF_OK) {
+        end.series = find_series(service, served, served->device, inf_clock_ns());
+        inf_served_unref(&served);
+    }
+    inf_service_count_failure(service, &end, &fault->err);
+}
+
+static uint64_t sum_input_bytes(const struct inf_job *job)
+{
+    const struct inf_graph *graph = inf_model_graph(job->served->model);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < job->input_count; i++) {
+        size_t bytes = 0;
+        if (inf_shape_bytes(&job->shapes[i], graph->values[graph->inputs[i].value].dtype, &bytes))
+            sum += bytes;
+    }
+    return sum;
+}
+
+static uint64_t sum_output_bytes(const struct inf_job *job)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < job->output_count; i++)
+        if (job->outputs[i].returned)
+            sum += job->outputs[i].size_bytes;
+    return sum;
+}
+
+void inf_service_count_answer(struct inf_service *service, const struct inf_call *call)
+{
+    if (call->kind != INF_CALL_INFER)
+        return;
+    const struct inf_job *job = (const struct inf_job *)call;
+    const uint64_t done_ns = job->result.done_ns;
+    const uint64_t now_ns = inf_clock_ns();
+    const struct inf_metrics_answer answer = {
+        .series = find_series(service, job->served, job->device, now_ns),
+        .uid = (uint32_t)job->queue_entry.user,
+        .rows = INF_MAX(job->rows, 1u),
+        .batch_rows = job->result.batch_rows,
+        .duration_ns = done_ns - job->accepted_ns,
+        .queue_ns = job->result.start_ns - job->accepted_ns,
+        .compute_ns = job->result.end_ns - job->result.begin_ns,
+        .loop_delay_ns = now_ns - done_ns,
+        .device_ns = job->result.device_ns,
+        .input_bytes = sum_input_bytes(job),
+        .output_bytes = sum_output_bytes(job),
+    };
+    inf_metrics_count_answer(service->metrics, &answer, now_ns);
+    inf_service_note_duration(service, job, &answer, now_ns);
+}

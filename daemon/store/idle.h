@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unloads models that no request used for some time, and loads them again for the next request.
+#ifndef INF_DAEMON_STORE_IDLE_H
+#define INF_DAEMON_STORE_IDLE_H
+
+#include "backends/base/role.h"
+#include "daemon/store/state.h"
+
+// If the model `name` in `version` (a number, a label or "") was unloaded while it was idle, starts
+// loading it and returns true.
+bool inf_store_wake(struct inf_model_store *store, const char *name,
+                    const char *version) INF_NODISCARD INF_ON_LOOP;
+
+#endif

@@ -1,0 +1,568 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_gateway_rest.py DAEMON GATEWAY [TEST...] - the Open Inference Protocol over HTTP/1.1."""
+import gzip
+import http.client
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from pathlib import Path
+
+import gateway_case
+from gateway_case import Answer, Case, Connection
+
+ADD = {
+    'inputs': [
+        {'name': 'a', 'shape': [1, 4], 'datatype': 'FP32', 'data': [1, 2, 3, 4]},
+        {'name': 'b', 'shape': [1, 4], 'datatype': 'FP32', 'data': [10, 20, 30, 40]},
+    ]
+}
+
+
+def binary_body(request, *tensors):
+    """A body with binary tensors, and the header fields that belong to it."""
+    text = json.dumps(request).encode()
+    headers = {
+        'Content-Type': 'application/octet-stream',
+        'Inference-Header-Content-Length': str(len(text)),
+    }
+    return text + b''.join(tensors), headers
+
+
+def split_answer(answer):
+    size = int(answer.headers['Inference-Header-Content-Length'])
+    return json.loads(answer.body[:size]), answer.body[size:]
+
+
+class Lookups(Case):
+    def test_health(self):
+        self.assertEqual(self.ask('GET', '/v2/health/live').json(), {'live': True})
+        self.assertEqual(self.ask('GET', '/v2/health/ready').json(), {'ready': True})
+
+    def test_head_has_no_body(self):
+        answer = self.ask('HEAD', '/v2/health/live')
+        self.assertEqual((answer.status, answer.body), (200, b''))
+        self.assertEqual(answer.headers['Content-Length'], '13')
+
+    def test_server_metadata(self):
+        metadata = self.ask('GET', '/v2').json()
+        self.assertEqual(metadata['name'], 'inferd')
+        self.assertIn('binary_tensor_data', metadata['extensions'])
+
+    def test_model_metadata(self):
+        expected = {
+            'name': 'add',
+            'versions': ['1'],
+            'inputs': [
+                {'name': 'a', 'datatype': 'FP32', 'shape': [-1, 4]},
+                {'name': 'b', 'datatype': 'FP32', 'shape': [-1, 4]},
+            ],
+            'outputs': [{'name': 'y', 'datatype': 'FP32', 'shape': [-1, 4]}],
+        }
+        for path in ('/v2/models/add', '/v2/models/add/versions/1', '/v2/models/add?x=1'):
+            metadata = self.ask('GET', path).json()
+            self.assertTrue(metadata.pop('platform'))
+            self.assertEqual(metadata, expected)
+
+    def test_model_ready(self):
+        for path in ('/v2/models/add/ready', '/v2/models/add/versions/1/ready'):
+            self.assertEqual(self.ask('GET', path).json(), {'name': 'add', 'ready': True})
+
+    def test_missing_models_are_404(self):
+        for path in ('/v2/models/none', '/v2/models/add/versions/7', '/v2/models/' + 'm' * 300):
+            answer = self.ask('GET', path)
+            self.assertEqual(answer.status, 404, path)
+            self.assertIn('error', answer.json())
+        self.assertEqual(self.infer('none', ADD).status, 404)
+
+    def test_paths_that_do_not_exist_are_404(self):
+        for path in ('/', '/v1', '/v2/', '/v2/models', '/v2/models//ready', '/v2/modelsx/add'):
+            self.assertEqual(self.ask('GET', path).status, 404, path)
+
+    def test_wrong_methods_are_405(self):
+        answer = self.ask('GET', '/v2/models/add/infer')
+        self.assertEqual((answer.status, answer.headers['Allow']), (405, 'POST'))
+        answer = self.ask('POST', '/v2')
+        self.assertEqual((answer.status, answer.headers['Allow']), (405, 'GET, HEAD'))
+        self.assertEqual(answer.json(), {'error': 'this path takes the methods GET, HEAD'})
+        self.assertEqual(self.ask('DELETE', '/v2/models/add').status, 405)
+
+    def test_metrics_are_of_the_daemon_and_the_gateway(self):
+        before = self.metric('inferences_succeeded_total')
+        self.assertEqual(self.infer('add', ADD).status, 200)
+        self.assertEqual(self.metric('inferences_succeeded_total'), before + 1)
+        text = self.ask('GET', '/metrics').body.decode()
+        names = {line.split()[2] for line in text.splitlines() if line.startswith('# TYPE')}
+        self.assertTrue([name for name in names if not name.startswith('inferd_gateway_')])
+        self.assertIn('inferd_gateway_responses_total', names)
+        for line in text.splitlines():
+            self.assertTrue(line.startswith('#') or len(line.rsplit(' ', 1)) == 2, line)
+
+    def test_metrics_can_be_compressed(self):
+        answer = self.ask('GET', '/metrics', headers={'Accept-Encoding': 'gzip'})
+        self.assertEqual(answer.headers['Content-Encoding'], 'gzip')
+        self.assertIn(b'inferd_gateway_connections', gzip.decompress(answer.body))
+
+
+class Repository(Case):
+    def test_only_administrators_may_use_it(self):
+        for path in ('index', 'models/add/load', 'models/add/unload'):
+            self.assertEqual(self.ask('POST', '/v2/repository/' + path).status, 403)
+
+    def test_index(self):
+        rows = self.ask('POST', '/v2/repository/index', '{"ready": true}', admin=True).json()
+        self.assertEqual({row['name'] for row in rows}, set(gateway_case.MODELS))
+        self.assertEqual({row['state'] for row in rows}, {'READY'})
+
+    def test_models_are_unloaded_and_loaded(self):
+        unload = self.ask('POST', '/v2/repository/models/ints/unload', '{}', admin=True)
+        self.assertEqual((unload.status, unload.json()), (200, {}))
+        self.assertNotEqual(self.ask('GET', '/v2/models/ints/ready').status, 200)
+        load = self.ask('POST', '/v2/repository/models/ints/load', admin=True)
+        self.assertEqual((load.status, load.json()), (200, {}))
+        self.assertEqual(self.ask('GET', '/v2/models/ints/ready').status, 200)
+
+    def test_parameters_of_a_load_are_refused(self):
+        body = json.dumps({'parameters': {'config': '{}'}})
+        answer = self.ask('POST', '/v2/repository/models/ints/load', body, admin=True)
+        self.assertEqual(answer.status, 501)
+
+
+class Json(Case):
+    def test_add(self):
+        answer = self.infer('add', ADD)
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(
+            answer.json(),
+            {
+                'model_name': 'add',
+                'model_version': '1',
+                'outputs': [
+                    {'name': 'y', 'datatype': 'FP32', 'shape': [1, 4], 'data': [11, 22, 33, 44]}
+                ],
+            },
+        )
+
+    def test_version_id_and_requested_outputs(self):
+        request = dict(ADD, id='row "7"', outputs=[{'name': 'y'}])
+        answer = self.ask('POST', '/v2/models/add/versions/1/infer', json.dumps(request))
+        self.assertEqual(answer.json()['id'], 'row "7"')
+        self.assertEqual(len(answer.json()['outputs']), 1)
+
+    def test_nested_data(self):
+        request = {
+            'inputs': [
+                {'name': name, 'shape': [2, 4], 'datatype': 'FP32', 'data': [[0, 1, 2, 3]] * 2}
+                for name in 'ab'
+            ]
+        }
+        answer = self.infer('add', request).json()
+        self.assertEqual(answer['outputs'][0]['data'], [0, 2, 4, 6] * 2)
+
+    def test_floats_read_back_exactly(self):
+        values = [struct.unpack('<f', bits)[0] for bits in (b'\xcd\xcc\xcc=', b'\1\0\0\0',
+                                                            b'\xff\xff\x7f\x7f', b'\0\0\0\x80')]
+        request = {
+            'inputs': [
+                {'name': 'x', 'shape': [4], 'datatype': 'FP32', 'data': values},
+            ]
+        }
+        data = self.infer('large', request).json()['outputs'][0]['data']
+        self.assertEqual([struct.pack('<f', v) for v in data],
+                         [struct.pack('<f', -v) for v in values])
+
+    def test_integers(self):
+        values = [0, 7, 2**31 - 1, -(2**31) + 1]
+        request = {'inputs': [{'name': 'a', 'shape': [4], 'datatype': 'INT32', 'data': values}]}
+        answer = self.infer('ints', request).json()['outputs'][0]
+        self.assertEqual((answer['datatype'], answer['data']), ('INT32', [-v for v in values]))
+
+    def test_infinite_outputs_need_binary_data(self):
+        request = {'inputs': [{'name': 'x', 'shape': [1], 'datatype': 'FP32', 'data': [0]}]}
+        answer = self.infer('inverse', request)
+        self.assertEqual(answer.status, 400)
+        self.assertIn('binary', answer.json()['error'])
+        request['parameters'] = {'binary_data_output': True}
+        head, data = split_answer(self.infer('inverse', request))
+        self.assertEqual(data, struct.pack('<f', float('inf')))
+
+    def test_timeout_is_in_microseconds(self):
+        ones = [0.0] * (256 * 256)
+        request = {
+            'parameters': {'timeout': 5000},
+            'inputs': [{'name': 'x', 'shape': [256, 256], 'datatype': 'FP32', 'data': ones}],
+        }
+        self.assertEqual(self.infer('slow', request).status, 504)
+
+    def test_parameters_that_inferd_lacks_are_501(self):
+        for name in ('sequence_id', 'classification', 'shared_memory_region'):
+            request = dict(ADD, parameters={name: 1})
+            self.assertEqual(self.infer('add', request).status, 501, name)
+        request = json.loads(json.dumps(ADD))
+        request['inputs'][0]['datatype'] = 'BYTES'
+        self.assertEqual(self.infer('add', request).status, 501)
+
+    def test_compressed_requests_and_responses(self):
+        count = 1000
+        request = {
+            'inputs': [{'name': 'x', 'shape': [count], 'datatype': 'FP32', 'data': [1] * count}]
+        }
+        text = json.dumps(request).encode()
+        for coding, pack, unpack in (
+            ('gzip', gzip.compress, gzip.decompress),
+            ('deflate', zlib.compress, zlib.decompress),
+        ):
+            headers = {'Content-Encoding': coding, 'Accept-Encoding': coding}
+            answer = self.ask('POST', '/v2/models/large/infer', pack(text), headers)
+            self.assertEqual(answer.headers['Content-Encoding'], coding)
+            data = json.loads(unpack(answer.body))['outputs'][0]['data']
+            self.assertEqual(data, [-1] * count)
+
+    def test_request_id_comes_back(self):
+        answer = self.infer('add', ADD, {'X-Request-Id': 'abc-123'})
+        self.assertEqual(answer.headers['X-Request-Id'], 'abc-123')
+        answer = self.infer('none', ADD, {'X-Request-Id': 'abc-124'})
+        self.assertEqual(answer.headers['X-Request-Id'], 'abc-124')
+
+
+class Binary(Case):
+    def large(self, count, **parameters):
+        """An inference of the model `large` with binary input, whose output is its negation."""
+        values = [float(i % 1000) for i in range(count)]
+        size = {'binary_data_size': 4 * count}
+        request = {
+            'inputs': [
+                {'name': 'x', 'shape': [count], 'datatype': 'FP32', 'parameters': size}
+            ],
+            'parameters': parameters,
+        }
+        body, headers = binary_body(request, struct.pack(f'<{count}f', *values))
+        answer = self.ask('POST', '/v2/models/large/infer', body, headers)
+        return answer, struct.pack(f'<{count}f', *(-v for v in values))
+
+    def test_small_and_large_tensors(self):
+        # 4000 and more floats are received into shared memory.
+        for count in (1, 1000, 5000, 300000):
+            answer, expected = self.large(count, binary_data_output=True)
+            self.assertEqual(answer.status, 200, answer.body[:200])
+            head, data = split_answer(answer)
+            self.assertTrue(data == expected, count)
+            self.assertEqual(
+                head['outputs'],
+                [
+                    {
+                        'name': 'y',
+                        'datatype': 'FP32',
+                        'shape': [count],
+                        'parameters': {'binary_data_size': 4 * count},
+                    }
+                ],
+            )
+
+    def test_many_requests_reuse_their_memory(self):
+        for _ in range(50):
+            answer, expected = self.large(20000, binary_data_output=True)
+            self.assertTrue(split_answer(answer)[1] == expected)
+        self.assertEqual(self.metric('body_bytes'), 0)
+
+    def test_binary_input_and_json_output(self):
+        answer, _ = self.large(3)
+        self.assertEqual(answer.json()['outputs'][0]['data'], [0, -1, -2])
+
+    def test_two_tensors_of_which_the_second_is_not_aligned(self):
+        rows = 1501  # 24016 bytes: no multiple of 64
+        size = {'binary_data_size': 16 * rows}
+        request = {
+            'inputs': [
+                {'name': name, 'shape': [rows, 4], 'datatype': 'FP32', 'parameters': size}
+                for name in 'ab'
+            ],
+            'outputs': [{'name': 'y', 'parameters': {'binary_data': True}}],
+        }
+        a = struct.pack(f'<{4 * rows}f', *range(4 * rows))
+        body, headers = binary_body(request, a, a)
+        answer = self.ask('POST', '/v2/models/add/infer', body, headers)
+        _, data = split_answer(answer)
+        self.assertTrue(data == struct.pack(f'<{4 * rows}f', *range(0, 8 * rows, 2)))
+
+    def test_one_input_is_binary_and_the_other_is_not(self):
+        request = json.loads(json.dumps(ADD))
+        del request['inputs'][0]['data']
+        request['inputs'][0]['parameters'] = {'binary_data_size': 16}
+        body, headers = binary_body(request, struct.pack('<4f', 5, 6, 7, 8))
+        answer = self.ask('POST', '/v2/models/add/infer', body, headers)
+        self.assertEqual(answer.json()['outputs'][0]['data'], [15, 26, 37, 48])
+
+    def test_compressed_binary(self):
+        body, headers = binary_body(
+            {
+                'inputs': [
+                    {
+                        'name': 'x',
+                        'shape': [2],
+                        'datatype': 'FP32',
+                        'parameters': {'binary_data_size': 8},
+                    }
+                ]
+            },
+            struct.pack('<2f', 1, 2),
+        )
+        headers['Content-Encoding'] = 'gzip'
+        answer = self.ask('POST', '/v2/models/large/infer', gzip.compress(body), headers)
+        self.assertEqual(answer.json()['outputs'][0]['data'], [-1, -2])
+
+    def test_a_request_as_tritonclient_sends_it(self):
+        # The header fields, their order and the JSON text of tritonclient.http.
+        text = (
+            b'{"id":"1","inputs":[{"name":"a","shape":[1,4],"datatype":"FP32","parameters":'
+            b'{"binary_data_size":16}},{"name":"b","shape":[1,4],"datatype":"FP32","parameters":'
+            b'{"binary_data_size":16}}],"outputs":[{"name":"y","parameters":{"binary_data":true}}]}'
+        )
+        a, b = struct.pack('<4f', 1, 2, 3, 4), struct.pack('<4f', 1, 1, 1, 1)
+        head = (
+            b'POST /v2/models/add/infer HTTP/1.1\r\n'
+            b'User-Agent: Python Geventhttpclient 2.0.8\r\n'
+            b'Connection: keep-alive\r\nHost: localhost\r\n'
+            b'Inference-Header-Content-Length: %d\r\n'
+            b'Content-Length: %d\r\n\r\n' % (len(text), len(text) + 32)
+        )
+        with self.gateway.connect() as client:
+            for _ in range(2):
+                client.sendall(head + text + a + b)
+                response = http.client.HTTPResponse(client)
+                response.begin()
+                answer = Answer(response)
+                self.assertEqual(answer.status, 200)
+                fields, data = split_answer(answer)
+                self.assertEqual(fields['id'], '1')
+                self.assertEqual(data, struct.pack('<4f', 2, 3, 4, 5))
+
+
+class Connections(Case):
+    def test_a_connection_is_kept(self):
+        connection = Connection(self.gateway)
+        before = self.metric('connections_total')
+        for _ in range(5):
+            connection.request('POST', '/v2/models/add/infer', json.dumps(ADD))
+            response = connection.getresponse()
+            self.assertEqual(response.status, 200)
+            response.read()
+        connection.close()
+        self.assertEqual(self.metric('connections_total'), before + 2)
+
+    def test_pipelined_requests_are_answered_in_order(self):
+        one = b'GET /v2/models/%s/ready HTTP/1.1\r\nHost: x\r\n\r\n'
+        with self.gateway.connect() as client:
+            client.sendall(b''.join(one % name for name in (b'add', b'none', b'ints')) * 30)
+            client.sendall(b'GET /v2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+            received = self.read_all(client)
+        statuses = [part[:3] for part in received.split(b'HTTP/1.1 ')[1:]]
+        self.assertEqual(statuses, [b'200', b'404', b'200'] * 30 + [b'200'])
+
+    def test_chunked_body_in_small_pieces(self):
+        body = json.dumps(ADD).encode()
+        with self.gateway.connect() as client:
+            client.sendall(
+                b'POST /v2/models/add/infer HTTP/1.1\r\nHost: x\r\nConnection: close\r\n'
+                b'Transfer-Encoding: chunked\r\n\r\n'
+            )
+            for i in range(0, len(body), 7):
+                piece = body[i : i + 7]
+                client.sendall(b'%x\r\n%s\r\n' % (len(piece), piece))
+            client.sendall(b'0\r\n\r\n')
+            received = self.read_all(client)
+        self.assertTrue(received.startswith(b'HTTP/1.1 200'), received)
+        self.assertIn(b'[11,22,33,44]', received)
+
+    def test_byte_by_byte(self):
+        text = b'GET /v2/health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+        with self.gateway.connect() as client:
+            for i in range(len(text)):
+                client.sendall(text[i : i + 1])
+            self.assertTrue(self.read_all(client).startswith(b'HTTP/1.1 200'))
+
+    def test_expect_continue(self):
+        body = json.dumps(ADD).encode()
+        with self.gateway.connect() as client:
+            client.sendall(
+                b'POST /v2/models/add/infer HTTP/1.1\r\nHost: x\r\nConnection: close\r\n'
+                b'Expect: 100-continue\r\nContent-Length: %d\r\n\r\n' % len(body)
+            )
+            self.assertEqual(client.recv(100), b'HTTP/1.1 100 Continue\r\n\r\n')
+            client.sendall(body)
+            self.assertTrue(self.read_all(client).startswith(b'HTTP/1.1 200'))
+
+    def test_http_1_0_closes(self):
+        received = self.exchange(b'GET /v2/health/live HTTP/1.0\r\n\r\n')
+        self.assertTrue(received.startswith(b'HTTP/1.1 200'))
+        self.assertIn(b'Connection: close', received)
+
+    def test_a_client_that_goes_away_cancels_its_request(self):
+        ones = struct.pack('<65536f', *([0.0] * 65536))
+        body, headers = binary_body(
+            {
+                'inputs': [
+                    {
+                        'name': 'x',
+                        'shape': [256, 256],
+                        'datatype': 'FP32',
+                        'parameters': {'binary_data_size': len(ones)},
+                    }
+                ]
+            },
+            ones,
+        )
+        cancelled = self.metric('inferences_cancelled_total')
+        started = self.metric('inferences_started_total')
+        connection = Connection(self.gateway)
+        connection.request('POST', '/v2/models/slow/infer', body, headers)
+        gateway_case.wait_until(
+            lambda: self.metric('inferences_started_total') > started, 'not started'
+        )
+        begin = time.monotonic()
+        connection.close()
+        gateway_case.wait_until(
+            lambda: self.metric('inferences_cancelled_total') == cancelled + 1, 'not cancelled'
+        )
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(self.infer('add', ADD).status, 200)
+
+
+class Credit(Case):
+    daemon_options = ('--requests-per-connection-max=2',)
+
+    def test_requests_wait_until_the_daemon_allows_them(self):
+        slow = {
+            'inputs': [
+                {'name': 'x', 'shape': [256, 256], 'datatype': 'FP32', 'data': [0.0] * 65536}
+            ]
+        }
+        answers = []
+        threads = [
+            threading.Thread(target=lambda: answers.append(self.infer('slow', slow)))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        gateway_case.wait_until(
+            lambda: self.metric('inferences_waiting') >= 2, 'no request waits'
+        )
+        late = self.infer('add', dict(ADD, parameters={'timeout': 1000}))
+        self.assertEqual((late.status, 'waited' in late.json()['error']), (504, True), late.body)
+        # A client that goes away while its request waits.
+        connection = Connection(self.gateway)
+        connection.request('POST', '/v2/models/add/infer', json.dumps(ADD))
+        connection.close()
+        self.assertEqual(self.infer('add', ADD).status, 200)
+        for thread in threads:
+            thread.join(gateway_case.SECONDS_MAX)
+        self.assertEqual([answer.status for answer in answers], [200] * 4)
+        self.assertEqual(self.metric('inferences_waiting'), 0)
+
+
+class Restart(Case):
+    def test_requests_survive_a_restart_of_the_daemon(self):
+        self.assertEqual(self.infer('add', ADD).status, 200)
+        self.daemon.end()
+        gateway_case.wait_until(
+            lambda: self.ask('GET', '/v2/health/ready').status == 503, 'the end is not noticed'
+        )
+        self.assertEqual(self.ask('GET', '/v2/health/live').status, 200)
+        answer = self.infer('add', ADD)
+        self.assertEqual(answer.status, 503)
+        self.assertGreaterEqual(int(answer.headers['Retry-After']), 1)
+        self.daemon.start()
+        gateway_case.wait_until(lambda: self.infer('add', ADD).status == 200, 'no answer')
+        self.assertEqual(self.ask('GET', '/v2/health/ready').status, 200)
+
+
+class Program(Case):
+    def run_gateway(self, *arguments):
+        return subprocess.run(
+            [gateway_case.GATEWAY, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=gateway_case.SECONDS_MAX,
+        )
+
+    def test_wrong_arguments(self):
+        for arguments in (['--no-such'], ['word'], ['--connections-max=0'], ['--timeout-ms=1x']):
+            self.assertEqual(self.run_gateway(*arguments).returncode, 2, arguments)
+        self.assertEqual(self.run_gateway().returncode, 1)
+        self.assertEqual(self.run_gateway('--listen=nowhere').returncode, 1)
+        self.assertIn('--listen', self.run_gateway('--help').stdout)
+
+    def test_the_manual_has_every_option(self):
+        page = Path(__file__).resolve().parents[3] / 'docs/man/inferd-gateway.8'
+        manual = page.read_text()
+        options = re.findall(r'--([a-z-]+)', self.run_gateway('--help').stdout)
+        self.assertGreater(len(options), 12)
+        for name in options:
+            self.assertIn(f'.It Fl Fl {name}', manual)
+        for name, value in re.findall(r'--([a-z-]+) +\(default: (\d+)\)',
+                                      self.run_gateway('--help').stdout):
+            section = manual.split(f'.It Fl Fl {name} ')[1].split('.It ')[0]
+            self.assertIn(f'Default: {value}.', section, name)
+
+    def test_sockets_of_systemd(self):
+        folder = self.daemon.folder
+        script = (
+            'import fcntl, os, socket, sys\n'
+            'for number, name in enumerate(("a", "b")):\n'
+            '    made = socket.socket(socket.AF_UNIX)\n'
+            f'    made.bind("{folder}/passed-" + name)\n'
+            '    made.listen()\n'
+            '    fcntl.fcntl(made.fileno(), fcntl.F_DUPFD, 10 + number)\n'
+            '    made.close()\n'
+            'os.dup2(10, 3)\n'
+            'os.dup2(11, 4)\n'
+            'os.environ.update(LISTEN_FDS="2", LISTEN_PID=str(os.getpid()),\n'
+            '    LISTEN_FDNAMES="inferd-gateway:inferd-gateway-admin")\n'
+            'os.execv(sys.argv[1], sys.argv[1:])\n'
+        )
+        process = subprocess.Popen(
+            [sys.executable, '-c', script, gateway_case.GATEWAY, f'--socket={folder}/inferd.sock']
+        )
+        try:
+            for name, status in (('a', b'403'), ('b', b'200')):
+                gateway_case.wait_until(
+                    lambda: os.path.exists(f'{folder}/passed-{name}'), 'no socket'
+                )
+                text = b'POST /v2/repository/index HTTP/1.1\r\nHost: x\r\n\r\n'
+                connection = Connection(self.gateway)
+                connection.gateway = type(
+                    'Passed',
+                    (),
+                    {'connect': lambda _, admin: self.connect_path(f'{folder}/passed-{name}')},
+                )()
+                connection.request('POST', '/v2/repository/index')
+                self.assertEqual(str(connection.getresponse().status).encode(), status, text)
+        finally:
+            process.terminate()
+            self.assertEqual(process.wait(gateway_case.SECONDS_MAX), 0)
+
+    def connect_path(self, path):
+        import socket
+
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(gateway_case.SECONDS_MAX)
+
+        def try_connect():
+            try:
+                client.connect(path)
+                return True
+            except OSError:
+                return False
+
+        gateway_case.wait_until(try_connect, 'no listener')
+        return client
+
+
+if __name__ == '__main__':
+    gateway_case.main()

@@ -1,0 +1,520 @@
+#!/usr/bin/env python3
+"""test_model_life.py DAEMON INFERCTL SOURCE_ROOT [TEST...] - models that change while they are
+served: files that change, copies that stall, checks that fail, versions and labels. Clients ask all
+the time, and no request may fail."""
+import atexit
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+DAEMON, INFERCTL = map(os.path.abspath, sys.argv[1:3])
+sys.path.insert(0, str(Path(sys.argv[3]) / 'client/python'))
+sys.dont_write_bytecode = True
+try:
+    import numpy
+except ImportError:
+    print('numpy is not installed')
+    sys.exit(77)  # skipped
+import inferd
+
+SECONDS_MAX = 20
+SETTLE_MS = 100
+# Long enough that a change that settles would have been noticed.
+QUIET_S = 5 * SETTLE_MS / 1000
+
+
+def topology():
+    """Returns the text of a Keras model: one Dense layer, 4 inputs, 3 outputs, no bias."""
+    config = {
+        'name': 'd',
+        'units': 3,
+        'activation': 'linear',
+        'use_bias': False,
+        'batch_input_shape': [None, 4],
+    }
+    layers = {'name': 'm', 'layers': [{'class_name': 'Dense', 'config': config}]}
+    weights = [{'name': 'd/kernel', 'shape': [4, 3], 'dtype': 'float32'}]
+    return json.dumps(
+        {
+            'modelTopology': {'class_name': 'Sequential', 'config': layers},
+            'weightsManifest': [{'paths': ['w.bin'], 'weights': weights}],
+        }
+    )
+
+
+def weights(factor):
+    """Returns weights with which each output is `factor` times the sum of the inputs."""
+    return struct.pack('<12f', *([factor] * 12))
+
+
+def write_model(folder, factor):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / 'w.bin').write_bytes(weights(factor))
+    (folder / 'model.json').write_text(topology())
+    return folder
+
+
+def place_model(folder, factor):
+    """Puts a complete model at its place by a rename."""
+    write_model(folder.parent / '.new', factor).rename(folder)
+
+
+class Asking(threading.Thread):
+    """Asks a model for the sum of ones until it is stopped, and keeps all distinct answers."""
+
+    def __init__(self, socket, model, **options):
+        super().__init__(daemon=True)
+        self.socket, self.model, self.options = socket, model, options
+        self.answers, self.count, self.failure, self.end = [], 0, None, False
+        self.start()
+
+    def run(self):
+        try:
+            with inferd.Client(self.socket) as client:
+                while not self.end:
+                    answer = client.infer(
+                        self.model, {'d_input': numpy.ones((1, 4), numpy.float32)}, **self.options
+                    )
+                    values = set(next(iter(answer.values())).ravel().tolist())
+                    assert len(values) == 1, values
+                    if self.answers[-1:] != list(values):
+                        self.answers += values
+                    self.count += 1
+        except BaseException as error:
+            self.failure = error
+
+    def stop(self):
+        # The answer after the next one was asked for after this call.
+        count, end = self.count, time.monotonic() + SECONDS_MAX
+        while self.count < count + 2 and self.failure is None and time.monotonic() < end:
+            time.sleep(0.005)
+        self.end = True
+        self.join()
+        if self.failure is not None:
+            raise self.failure
+        assert self.count > 0
+        return self.answers
+
+
+class Server:
+    """A daemon with a repository of its own."""
+
+    def __init__(self, **settings):
+        self.holder = tempfile.TemporaryDirectory(prefix='inferd-life-')
+        self.folder = Path(self.holder.name)
+        self.models = self.folder / 'models'
+        self.models.mkdir()
+        (self.folder / 'run').mkdir()
+        self.settings = {'watch_settle_ms': SETTLE_MS, 'backends': 'ref', **settings}
+
+    def start(self):
+        arguments = [f'--{name}={value}' for name, value in self.settings.items()]
+        self.log_path = self.folder / 'log'
+        with open(self.log_path, 'w') as log:
+            self.process = subprocess.Popen(
+                [
+                    DAEMON,
+                    f'--runtime-dir={self.folder}/run',
+                    f'--repository={self.models}',
+                    *arguments,
+                ],
+                stderr=log,
+            )
+        atexit.register(self.process.kill)
+        self.socket = str(self.folder / 'run/inferd.sock')
+        self.wait_until(lambda: 'serving version' in self.log())
+        self.wait_until(lambda: not self.rows_loading())
+        return self
+
+    def rows_loading(self):
+        return [row for row in self.rows() if row['state'] == 'LOADING']
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def wait_until(self, condition):
+        end = time.monotonic() + SECONDS_MAX
+        while not condition():
+            assert self.process.poll() is None, self.log()
+            assert time.monotonic() < end, self.log()
+            time.sleep(0.02)
+
+    def ctl(self, verb, *arguments):
+        return subprocess.run(
+            [INFERCTL, verb, '--socket', f'{self.folder}/run/admin.sock', *arguments],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+        )
+
+    def rows(self):
+        answer = self.ctl('models', '-o', 'json')
+        return json.loads(answer.stdout) if answer.returncode == 0 else []
+
+    def row(self, name):
+        return next((row for row in self.rows() if row['name'] == name), {})
+
+    def ask(self, model, **options):
+        """Returns the one value of an answer."""
+        with inferd.Client(self.socket) as client:
+            answer = client.infer(model, {'d_input': numpy.ones((1, 4), numpy.float32)}, **options)
+        return next(iter(answer.values())).ravel().tolist()[0]
+
+    def wait_for_answer(self, value, model='m', **options):
+        self.wait_until(lambda: self.ask(model, **options) == value)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(SECONDS_MAX)
+        log = self.log()
+        self.holder.cleanup()
+        assert code == 0, log
+
+
+class Changes(unittest.TestCase):
+    def start(self, **settings):
+        self.server = Server(**settings)
+        place_model(self.server.models / 'm', 1)
+        self.server.start()
+        self.assertEqual(self.server.ask('m'), 4)
+        self.addCleanup(self.server.stop)
+        return self.server
+
+    def test_changed_files_are_loaded_without_a_failed_request(self):
+        for settings in ({}, {'watch': 'poll', 'watch_poll_ms': 20}):
+            server = Server(**settings)
+            place_model(server.models / 'm', 1)
+            server.start()
+            asking = Asking(server.socket, 'm')
+            server.wait_until(lambda: asking.count > 0 or asking.failure)
+            for factor in range(2, 8):
+                # Each file is replaced by a rename; the model settles when both are.
+                new = server.models / 'm' / '.w'
+                new.write_bytes(weights(factor))
+                new.rename(server.models / 'm' / 'w.bin')
+                server.wait_for_answer(4 * factor)
+            self.assertEqual(asking.stop(), [4, 8, 12, 16, 20, 24, 28])
+            server.stop()
+
+    def test_a_file_that_is_being_written_waits(self):
+        server = self.start()
+        asking = Asking(server.socket, 'm')
+        with open(server.models / 'm' / 'w.bin', 'r+b', buffering=0) as file:
+            file.write(weights(2)[:20])
+            time.sleep(QUIET_S)
+            self.assertNotIn('model files changed', server.log())
+            self.assertEqual(server.ask('m'), 4)
+            file.write(weights(2)[20:])
+        server.wait_for_answer(8)
+        self.assertEqual(asking.stop(), [4, 8])
+
+    def test_a_broken_model_leaves_the_old_one_and_a_reason(self):
+        server = self.start()
+        asking = Asking(server.socket, 'm')
+        (server.models / 'm' / 'w.bin').write_bytes(weights(2)[:20])
+        server.wait_until(lambda: server.row('m').get('reason'))
+        row = server.row('m')
+        self.assertEqual(row['state'], 'READY')
+        self.assertIn('w.bin', row['reason'])
+        self.assertEqual(server.ask('m'), 4)
+        (server.models / 'm' / 'w.bin').write_bytes(weights(3))
+        server.wait_for_answer(12)
+        self.assertFalse(server.row('m').get('reason'))
+        self.assertEqual(asking.stop(), [4, 12])
+
+    def write_check(self, folder, answer, tolerance=None, dtype=numpy.float32):
+        (folder / 'check').mkdir(exist_ok=True)
+        numpy.save(folder / 'check/input.0.npy', numpy.ones((2, 4), dtype))
+        numpy.save(folder / 'check/output.0.npy', numpy.full((2, 3), answer, numpy.float32))
+        if tolerance is not None:
+            (folder / 'check/tolerance').write_text(f'{tolerance}\n')
+
+    def test_a_model_serves_only_if_it_passes_its_check(self):
+        server = Server()
+        write_model(server.models / 'm/1', 1)
+        self.write_check(server.models / 'm/1', 4)
+        write_model(server.models / 'bad', 1)
+        self.write_check(server.models / 'bad', 5)
+        server.start()
+        self.addCleanup(server.stop)
+        self.assertIn('model passed its check name=m version=1', server.log())
+        reason = server.row('bad')['reason']
+        self.assertIn('element 0 of output 0 is 4, wanted 5', reason)
+        asking = Asking(server.socket, 'm')
+        # A new version with another answer is refused, and the old one serves.
+        folder = write_model(server.models / 'm/.new', 2)
+        self.write_check(folder, 4)
+        folder.rename(server.models / 'm/2')
+        server.wait_until(lambda: 'wanted 4' in server.row('m').get('reason', ''))
+        self.assertEqual((server.row('m')['state'], server.row('m')['version']), ('READY', '1'))
+        self.assertEqual(asking.answers, [4])
+        # The check is a part of the model: a change of it is noticed.
+        self.write_check(server.models / 'm/2', 8.5, tolerance=0.1)
+        server.wait_for_answer(8)
+        self.assertEqual(asking.stop(), [4, 8])
+        self.assertEqual(server.row('m')['version'], '2')
+        for broken, reason in (
+            (lambda folder: self.write_check(folder, 8, tolerance='much'), 'check/tolerance'),
+            (lambda folder: self.write_check(folder, 8, 0, numpy.float64), 'wanted FP32'),
+            (lambda folder: (folder / 'check/input.0.npy').write_bytes(b'x'), 'check/input.0.npy'),
+            (lambda folder: (folder / 'check/input.0.npy').unlink(), 'input.0.npy: does not exist'),
+            (lambda folder: self.only_empty_check(folder), 'input.0.npy: does not exist'),
+        ):
+            broken(server.models / 'm/2')
+            server.wait_until(lambda: reason in server.row('m').get('reason', ''))
+            self.assertEqual(server.ask('m'), 8)
+
+    def only_empty_check(self, folder):
+        for path in (folder / 'check').iterdir():
+            path.unlink()
+
+    def versions(self, name='m'):
+        return {row['version']: row for row in self.server.rows() if row['name'] == name}
+
+    def set_versions(self, text):
+        new = self.server.models / '.conf'
+        new.write_text(text)
+        new.rename(self.server.models / 'm/model.conf')
+
+    def start_versions(self, text, count=3):
+        server = self.server = Server()
+        (server.models / 'm').mkdir()
+        for number in range(1, count + 1):
+            place_model(server.models / f'm/{number}', number)
+        self.set_versions(text)
+        server.start()
+        self.addCleanup(server.stop)
+        server.wait_until(lambda: self.versions() and not server.rows_loading())
+        return server
+
+    def test_several_versions_are_served(self):
+        server = self.start_versions('versions = latest 2\n')
+        self.assertEqual(sorted(self.versions()), ['2', '3'])
+        self.assertEqual(server.ask('m'), 12)
+        self.assertEqual(server.ask('m', version='2'), 8)
+        with self.assertRaisesRegex(inferd.Error, "no version '1'"):
+            server.ask('m', version='1')
+        asking = Asking(server.socket, 'm')
+        three = Asking(server.socket, 'm', version='3')
+        place_model(server.models / 'm/4', 4)
+        server.wait_for_answer(16)
+        server.wait_until(lambda: sorted(self.versions()) == ['3', '4'])
+        self.assertEqual(asking.stop(), [12, 16])
+        self.assertEqual(three.stop(), [12])
+        self.set_versions('versions = all\n')
+        server.wait_until(lambda: sorted(self.versions()) == ['1', '2', '3', '4'])
+        server.wait_until(lambda: not server.rows_loading())
+        self.assertEqual([server.ask('m', version=str(i)) for i in (1, 2, 3, 4)], [4, 8, 12, 16])
+        loads = server.log().count('model loaded name=m')
+        self.set_versions('versions = 1, 3\n')
+        server.wait_until(lambda: sorted(self.versions()) == ['1', '3'])
+        self.assertEqual((server.ask('m'), server.ask('m', version='1')), (12, 4))
+        self.assertLessEqual(server.log().count('model loaded name=m'), loads + 1)
+        # A file of a version that is not the default one.
+        (server.models / 'm/1/w.bin').write_bytes(weights(7))
+        server.wait_for_answer(28, version='1')
+        self.assertEqual(server.ask('m'), 12)
+        self.assertEqual(server.ctl('unload', 'm', '--version', '3').returncode, 0)
+        self.assertEqual((sorted(self.versions()), server.ask('m')), (['1'], 28))
+        self.assertEqual(server.ctl('unload', 'm').returncode, 0)
+        self.assertEqual(self.versions(), {})
+
+    def test_labels_move_without_a_failed_request(self):
+        server = self.start_versions('labels = stable=1, canary=3\n')
+        self.assertEqual(sorted(self.versions()), ['1', '3'])
+        self.assertEqual(self.versions()['1']['labels'], 'stable')
+        self.assertEqual(self.versions()['3']['labels'], 'canary')
+        self.assertEqual(server.ask('m'), 12)
+        stable = Asking(server.socket, 'm', version='stable')
+        canary = Asking(server.socket, 'm', version='canary')
+        for version in (2, 1, 3, 2):
+            self.set_versions(f'labels = stable={version}, canary={4 - version}\n')
+            server.wait_for_answer(4 * version, version='stable')
+            self.assertEqual(server.ask('m', version='canary'), 4 * (4 - version))
+        self.assertEqual(stable.stop(), [4, 8, 4, 12, 8])
+        self.assertEqual(canary.stop(), [12, 8, 12, 4, 8])
+        server.wait_until(lambda: sorted(self.versions()) == ['2', '3'])
+        self.assertEqual(self.versions()['2']['labels'], 'stable,canary')
+        # A label does not move to a version that is not there, or fails.
+        self.set_versions('labels = stable=9\n')
+        server.wait_until(lambda: 'version 9 is not' in self.versions()['3'].get('reason', ''))
+        self.assertEqual(server.ask('m', version='stable'), 8)
+        place_model(server.models / 'm/9', 9)
+        server.wait_for_answer(36, version='stable')
+        self.assertEqual(sorted(self.versions()), ['9'])
+        with self.assertRaisesRegex(inferd.Error, "no label 'canary'; its labels: stable=9"):
+            server.ask('m', version='canary')
+
+    def test_a_version_that_fails_leaves_the_others(self):
+        server = self.start_versions('versions = latest 2\nlabels = stable=3\n')
+        stable = Asking(server.socket, 'm', version='stable')
+        folder = write_model(server.models / 'm/.new', 4)
+        self.write_check(folder, 1)
+        folder.rename(server.models / 'm/4')
+        server.wait_until(lambda: 'the check failed' in self.versions()['3'].get('reason', ''))
+        self.assertEqual((server.ask('m'), server.ask('m', version='3')), (12, 12))
+        self.assertEqual(stable.stop(), [12])
+
+    def test_wait_ends_when_a_model_is_ready_or_failed(self):
+        server = self.start()
+        answer = server.ctl('wait', 'm')
+        self.assertEqual((answer.returncode, answer.stdout), (0, 'm version 1 is ready\n'))
+        self.assertEqual(server.ctl('wait', 'absent').returncode, 4)
+        self.assertEqual(server.ctl('wait', 'absent', '--timeout', '200').returncode, 6)
+        self.assertEqual(server.ctl('wait', 'm', '--version', '2').returncode, 4)
+        write_model(server.models / 'bad', 1)
+        self.write_check(server.models / 'bad', 5)
+        answer = server.ctl('wait', 'bad', '--timeout', '10000')
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn('the check failed', answer.stderr)
+        place_model(server.models / 'late', 3)
+        answer = server.ctl('wait', 'late', '--timeout', '10000', '-o', 'json')
+        self.assertEqual(json.loads(answer.stdout)['state'], 'READY')
+        self.assertEqual(server.ask('late'), 12)
+
+    def test_idle_models_are_unloaded_and_loaded_again(self):
+        server = self.server = Server()
+        for name, text in (
+            ('m', 'idle_unload_ms = 300\n'),
+            ('kept', 'idle_unload_ms = 300\npinned = yes\n'),
+            ('plain', ''),
+            ('two', 'idle_unload_ms = 300\nversions = all\nlabels = old=1\n'),
+        ):
+            folder = server.models / name
+            if name == 'two':
+                folder.mkdir()
+                place_model(folder / '1', 1)
+                place_model(folder / '2', 2)
+            else:
+                write_model(folder, 1)
+            (folder / 'model.conf').write_text(text)
+        server.start()
+        self.addCleanup(server.stop)
+        expected = {
+            ('kept', '1'): 'READY',
+            ('m', '1'): 'IDLE',
+            ('plain', '1'): 'READY',
+            ('two', '1'): 'IDLE',
+            ('two', '2'): 'IDLE',
+        }
+        server.wait_until(lambda: self.states() == expected)
+        # Each version has events of its own. The states are those after a load or an unload.
+        kinds = [(e['model'], e['version'], e['kind']) for e in self.events()]
+        for name, version in (('m', '1'), ('two', '1'), ('two', '2')):
+            self.assertEqual(kinds.count((name, version, 'model_idle')), 1)
+        self.assertNotIn('model_unloaded', [kind for _, _, kind in kinds])
+        self.assertNotIn('model_replaced', [kind for _, _, kind in kinds])
+        self.assertEqual(server.row('m')['memory_bytes'], 0)
+        self.assertEqual(server.ctl('wait', 'm').returncode, 0)
+        # The request waits for the load.
+        self.assertEqual(server.ask('m', timeout=10), 4)
+        self.assertEqual(self.states()[('m', '1')], 'READY')
+        self.assertEqual(server.ask('two', version='old', timeout=10), 4)
+        self.assertEqual(server.ask('two', timeout=10), 8)
+        # A model that is used stays.
+        loads = server.log().count('model loaded name=m')
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            self.assertEqual(server.ask('m', timeout=10), 4)
+            time.sleep(0.02)
+        self.assertEqual(server.log().count('model loaded name=m'), loads)
+        # Changed files are found by the next request or by the watch, whichever is first.
+        server.wait_until(lambda: self.states() == expected)
+        (server.models / 'm/w.bin').write_bytes(weights(3))
+        server.wait_until(lambda: 'model files changed name=m' in server.log())
+        self.assertEqual(server.ask('m', timeout=10), 12)
+        # A model whose files are gone fails with the reason; an idle one can be unloaded.
+        server.wait_until(lambda: self.states() == expected)
+        (server.models / 'two/1/w.bin').unlink()
+        with self.assertRaises(inferd.Error):
+            server.ask('two', version='1', timeout=10)
+        server.wait_until(lambda: self.states()[('two', '1')] == 'UNAVAILABLE')
+        server.wait_until(lambda: self.states()[('m', '1')] == 'IDLE')
+        self.assertEqual(server.ctl('unload', 'm').returncode, 0)
+        self.assertNotIn(('m', '1'), self.states())
+
+    def test_a_limit_of_memory_unloads_the_model_that_was_used_least_recently(self):
+        # Without batches, so that the memory is the same in each run.
+        server = self.server = Server(batch_rows_max=1)
+        for name in 'abcd':
+            write_model(server.models / name, ord(name))
+        (server.models / 'd/model.conf').write_text('pinned = yes\n')
+        server.start()
+        sizes = {row['name']: row['memory_bytes'] for row in server.rows()}
+        self.assertGreater(min(sizes.values()), 0)
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(SECONDS_MAX)
+        server.settings['model_bytes_max'] = sum(sizes.values()) - 1
+        server.start()
+        self.addCleanup(server.stop)
+
+        def ready():
+            return [name for (name, _), state in self.states().items() if state == 'READY']
+
+        server.wait_until(lambda: len(ready()) == 3 and not server.rows_loading())
+        for _ in range(3):
+            for name in 'abc':
+                self.assertEqual(server.ask(name, timeout=10), 4 * ord(name))
+                server.wait_until(lambda: len(ready()) == 3)
+                self.assertIn(name, ready())
+                self.assertIn('d', ready())
+        # Two of three models fit beside the pinned one, and they are asked in turns: at least one
+        # is unloaded in each round, and one at the start.
+        self.assertGreaterEqual(server.log().count('reason=model_bytes_max'), 4)
+
+    def events(self):
+        answer = self.server.ctl('events', '-o', 'json')
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return [json.loads(line) for line in answer.stdout.splitlines()]
+
+    def states(self):
+        return {(row['name'], row['version']): row['state'] for row in self.server.rows()}
+
+    def test_new_models_appear_and_removed_ones_stay(self):
+        server = self.start()
+        (server.models / 'n').mkdir()
+        place_model(server.models / 'n' / '1', 5)
+        server.wait_until(lambda: server.row('n').get('state') == 'READY')
+        self.assertEqual(server.ask('n'), 20)
+        (server.models / 'm' / 'w.bin').unlink()
+        (server.models / 'm' / 'model.json').unlink()
+        (server.models / 'm').rmdir()
+        time.sleep(QUIET_S)
+        self.assertEqual(server.ask('m'), 4)
+
+    def test_nothing_is_noticed_if_the_setting_says_so(self):
+        server = self.start(watch='never')
+        (server.models / 'm' / 'w.bin').write_bytes(weights(2))
+        time.sleep(QUIET_S)
+        self.assertEqual(server.ask('m'), 4)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_answer(8)
+
+    def test_a_directory_without_its_ready_file_waits(self):
+        server = Server(ready_file='DONE')
+        write_model(server.models / 'm' / '1', 1)
+        (server.models / 'm' / '1' / 'DONE').touch()
+        server.start()
+        self.addCleanup(server.stop)
+        self.assertEqual(server.ask('m'), 4)
+        write_model(server.models / 'm' / '2', 2)
+        write_model(server.models / 'n', 3)
+        server.wait_until(lambda: server.row('n').get('state') == 'UNAVAILABLE')
+        self.assertIn('DONE', server.row('n')['reason'])
+        self.assertEqual((server.ask('m'), server.row('m')['version']), (4, '1'))
+        (server.models / 'm' / '2' / 'DONE').touch()
+        (server.models / 'n' / 'DONE').touch()
+        server.wait_for_answer(8)
+        server.wait_until(lambda: server.row('n').get('state') == 'READY')
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)

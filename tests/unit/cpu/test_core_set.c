@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// How runs share the cores: alone a run gets all of them, beside others its share, and helpers give
+// way while they work.
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "backends/base/clock.h"
+#include "backends/cpu/core/core_set.h"
+
+#define CORES      4
+#define PATIENT_NS (UINT64_C(10) * 1000 * INF_NS_PER_MS)
+
+// A run whose helpers stay until they are told to stop, or another run needs their core.
+struct run {
+    struct inf_cpu_core_set *set;
+    struct inf_cpu_crew crew;
+    atomic_bool stop;
+    atomic_uint seen[CORES + 1]; // helpers that are inside with this number
+    atomic_uint clashes;
+};
+
+static bool stay_in_crew(void *context, size_t worker)
+{
+    struct run *run = context;
+    bool give_way = false;
+    if (worker < 1 || worker > CORES || atomic_fetch_add(&run->seen[worker], 1) != 0)
+        atomic_fetch_add(&run->clashes, 1);
+    while (!atomic_load(&run->stop) && !give_way) {
+        give_way = inf_cpu_core_set_give_way(run->set, &run->crew);
+        sched_yield();
+    }
+    atomic_fetch_sub(&run->seen[worker], 1);
+    return give_way;
+}
+
+// Opens a set of exactly CORES cores, whatever this machine has.
+static void open_set(struct inf_cpu_core_set *set)
+{
+    struct inf_error err = {0};
+    cr_assert_eq(inf_cpu_core_set_init(set, CORES, CORES, &err), INF_OK, "%s", err.text);
+    set->cores = CORES;
+}
+
+static void begin_run(struct run *run, struct inf_cpu_core_set *set)
+{
+    run->set = set;
+    run->crew = (struct inf_cpu_crew){.help = stay_in_crew, .context = run, .most = CORES - 1};
+    inf_cpu_core_set_begin_run(set);
+}
+
+static void end_run(struct run *run)
+{
+    atomic_store(&run->stop, true);
+    inf_cpu_core_set_release(run->set, &run->crew);
+    inf_cpu_core_set_wait(&run->crew);
+    inf_cpu_core_set_end_run(run->set);
+    cr_assert_eq(run->clashes, 0u);
+    cr_assert_eq(run->crew.working, 0u);
+}
+
+// Waits until the run has `helpers` helpers, and asserts that it does not get fewer soon after.
+static void expect_helpers(struct run *run, uint32_t helpers)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    uint64_t until_ns = inf_clock_ns() + PATIENT_NS;
+    while (atomic_load(&run->crew.working) != helpers && inf_clock_ns() < until_ns)
+        sched_yield();
+    nanosleep(&pause, NULL);
+    cr_assert_eq(atomic_load(&run->crew.working), helpers);
+}
+
+Test(core_set, a_run_that_is_alone_gets_every_core)
+{
+    struct inf_cpu_core_set set;
+    struct run run = {0};
+    open_set(&set);
+    begin_run(&run, &set);
+    cr_assert(inf_cpu_core_set_offers(&set, &run.crew));
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &run.crew, 2), 2u);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &run.crew, CORES), 3u);
+    expect_helpers(&run, 3);
+    end_run(&run);
+    cr_assert_eq(set.helping, 0u);
+    inf_cpu_core_set_fini(&set);
+}
+
+Test(core_set, helpers_give_way_to_other_runs)
+{
+    struct inf_cpu_core_set set;
+    struct run first = {0}, second = {0}, third = {0}, fourth = {0};
+    open_set(&set);
+    begin_run(&first, &set);
+    inf_cpu_core_set_acquire(&set, &first.crew, CORES);
+    // The thread of the second run takes one core.
+    begin_run(&second, &set);
+    expect_helpers(&first, 2);
+    // There is no free core for a helper, but the first run has more than its half.
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &second.crew, CORES), 0u);
+    expect_helpers(&first, 1);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &second.crew, CORES), 1u);
+    expect_helpers(&second, 1);
+    // Three runs on four cores: each has at least one, and none takes a second.
+    begin_run(&third, &set);
+    cr_assert_not(inf_cpu_core_set_offers(&set, &third.crew));
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &third.crew, CORES), 0u);
+    begin_run(&fourth, &set);
+    expect_helpers(&first, 0);
+    expect_helpers(&second, 0);
+    cr_assert_eq(set.helping, 0u);
+    end_run(&first);
+    end_run(&second);
+    end_run(&third);
+    end_run(&fourth);
+    inf_cpu_core_set_fini(&set);
+}
+
+Test(core_set, keeps_a_core_for_a_while_after_a_run_ended_beside_another)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct inf_cpu_core_set set;
+    struct run first = {0}, second = {0};
+    open_set(&set);
+    begin_run(&first, &set);
+    begin_run(&second, &set);
+    end_run(&second);
+    // Set the time, because a busy machine may take longer to come here than a core is kept.
+    cr_assert_gt(set.kept_until_ns, 0u);
+    atomic_store(&set.kept_until_ns, UINT64_MAX);
+    cr_assert_not(inf_cpu_core_set_offers(&set, &first.crew));
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &first.crew, CORES), 0u);
+    atomic_store(&set.kept_until_ns, inf_clock_ns() + 100);
+    nanosleep(&pause, NULL);
+    cr_assert(inf_cpu_core_set_offers(&set, &first.crew));
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &first.crew, CORES), 3u);
+    end_run(&first);
+    cr_assert_eq(set.kept_until_ns, 0u, "nothing is kept when no run is left");
+    inf_cpu_core_set_fini(&set);
+}
+
+Test(core_set, gives_the_thread_pool_to_a_run_that_is_alone)
+{
+    struct inf_cpu_core_set set;
+    struct run first = {0}, second = {0};
+    open_set(&set);
+    begin_run(&first, &set);
+    cr_assert_not_null(inf_cpu_core_set_acquire_pool(&set));
+    cr_assert_null(inf_cpu_core_set_acquire_pool(&set), "it is in use");
+    inf_cpu_core_set_release_pool(&set);
+    begin_run(&second, &set);
+    cr_assert_null(inf_cpu_core_set_acquire_pool(&set));
+    end_run(&second);
+    cr_assert_not_null(inf_cpu_core_set_acquire_pool(&set));
+    inf_cpu_core_set_release_pool(&set);
+    end_run(&first);
+    inf_cpu_core_set_fini(&set);
+}
+
+Test(core_set, one_thread_needs_no_helper)
+{
+    struct inf_cpu_core_set set;
+    cr_assert_eq(inf_cpu_core_set_init(&set, 3, 1, NULL), INF_OK);
+    cr_assert_eq(set.helper_count, 0u);
+    cr_assert_null(inf_cpu_core_set_acquire_pool(&set));
+    inf_cpu_core_set_fini(&set);
+}

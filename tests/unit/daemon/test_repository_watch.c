@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests that the watch of a model repository reports changes, by inotify and by polling, and tests
+// of the fingerprints by which it decides whether a model changed.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/model/fingerprint.h"
+#include "daemon/model/repository_watch.h"
+
+// Times are short to make the tests quick. A test that expects no report waits for QUIET_MS.
+#define SETTLE_MS 60u
+#define POLL_MS   20u
+#define QUIET_MS  400
+
+static char root[] = "/tmp/inferd-watch-XXXXXX";
+
+static const char *path_of(const char *name)
+{
+    static char paths[2][1024];
+    static unsigned next;
+    char *path = paths[next++ % 2];
+    snprintf(path, sizeof paths[0], "%s/%s", root, name);
+    return path;
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(path_of(name), "w");
+    cr_assert_not_null(file, "%s", name);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void make_directory(const char *name)
+{
+    cr_assert_eq(mkdir(path_of(name), 0755), 0, "%s", name);
+}
+
+static void make_root(void)
+{
+    cr_assert_not_null(mkdtemp(root));
+    make_directory("emo");
+    make_directory("emo/1");
+    write_file("emo/1/model.onnx", "one");
+    write_file("face.onnx", "face");
+}
+
+static void remove_root(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(repository_watch, .init = make_root, .fini = remove_root, .timeout = 60);
+TestSuite(fingerprint, .init = make_root, .fini = remove_root);
+
+static struct inf_repository_watch *start_watch(bool poll)
+{
+    struct inf_repository_watch *watch = NULL;
+    struct inf_error err = {0};
+    const struct inf_repository_watch_options options = {
+        .repository = root, .poll = poll, .poll_ms = POLL_MS, .settle_ms = SETTLE_MS};
+    cr_assert_eq(inf_repository_watch_create(&watch, &options, &err), INF_OK, "%s", err.text);
+    return watch;
+}
+
+// Waits until the watch reports a change, and expects that the model `name` changed.
+static void expect_change(struct inf_repository_watch *watch, const char *name)
+{
+    char changed[INF_LIMIT_MODEL_NAME + 1] = "";
+    do {
+        struct pollfd poller = {.fd = inf_repository_watch_fd(watch), .events = POLLIN};
+        cr_assert_eq(poll(&poller, 1, 20000), 1, "no change of %s", name);
+    } while (!inf_repository_watch_next(watch, changed));
+    cr_expect_str_eq(changed, name);
+}
+
+static void expect_quiet(struct inf_repository_watch *watch)
+{
+    char changed[INF_LIMIT_MODEL_NAME + 1] = "";
+    struct pollfd poller = {.fd = inf_repository_watch_fd(watch), .events = POLLIN};
+    if (poll(&poller, 1, QUIET_MS) > 0)
+        cr_expect_not(inf_repository_watch_next(watch, changed), "%s", changed);
+}
+
+static const bool ways[] = {false, true};
+
+ParameterizedTestParameters(repository_watch, reports_what_changed)
+{
+    return cr_make_param_array(const bool, (bool *)ways, 2);
+}
+
+ParameterizedTest(const bool *by_polling, repository_watch, reports_what_changed)
+{
+    struct inf_repository_watch *watch = start_watch(*by_polling);
+    expect_quiet(watch);
+    write_file("emo/1/model.onnx", "another one");
+    expect_change(watch, "emo");
+    // A new version is written in a hidden directory, which is renamed when it is complete.
+    make_directory("emo/.new");
+    write_file("emo/.new/model.onnx", "two");
+    expect_quiet(watch);
+    cr_assert_eq(rename(path_of("emo/.new"), path_of("emo/2")), 0);
+    expect_change(watch, "emo");
+    write_file("emo/2/model.onnx", "two and a half");
+    expect_change(watch, "emo");
+    // Models that are a file in the root of the repository, and their settings files.
+    write_file("face.conf", "warmup = no\n");
+    expect_change(watch, "face");
+    write_file("new.tflite", "new");
+    expect_change(watch, "new");
+    make_directory("late");
+    make_directory("late/1");
+    write_file("late/1/model.onnx", "late");
+    expect_change(watch, "late");
+    write_file("notes.txt", "no model");
+    expect_quiet(watch);
+    cr_assert_eq(unlink(path_of("emo/2/model.onnx")), 0);
+    expect_change(watch, "emo");
+    expect_quiet(watch);
+    inf_repository_watch_destroy(&watch);
+}
+
+Test(repository_watch, waits_for_a_file_that_is_being_written)
+{
+    struct inf_repository_watch *watch = start_watch(false);
+    int fd = open(path_of("emo/1/model.onnx"), O_WRONLY | O_TRUNC | O_CLOEXEC);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, "half", 4), 4);
+    expect_quiet(watch); // for QUIET_MS, which is much longer than SETTLE_MS
+    cr_assert_eq(write(fd, "whole", 5), 5);
+    close(fd);
+    expect_change(watch, "emo");
+    inf_repository_watch_destroy(&watch);
+}
+
+Test(repository_watch, reports_nothing_if_files_are_as_before)
+{
+    struct inf_repository_watch *watch = start_watch(false);
+    cr_assert_eq(rename(path_of("emo/1"), path_of("emo/.aside")), 0);
+    cr_assert_eq(rename(path_of("emo/.aside"), path_of("emo/1")), 0);
+    expect_quiet(watch);
+    inf_repository_watch_destroy(&watch);
+}
+
+Test(repository_watch, needs_a_directory)
+{
+    struct inf_repository_watch *watch = NULL;
+    struct inf_error err = {0};
+    const struct inf_repository_watch_options options = {.repository = "/tmp/inferd-absent"};
+    cr_expect_eq(inf_repository_watch_create(&watch, &options, &err), INF_NOT_FOUND);
+    cr_expect_null(watch);
+}
+
+static uint64_t fingerprint_of(const char *name)
+{
+    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cr_assert_geq(fd, 0);
+    uint64_t fingerprint = inf_fingerprint_entry(fd, name);
+    close(fd);
+    return fingerprint;
+}
+
+Test(fingerprint, differs_if_any_file_below_does)
+{
+    uint64_t first = fingerprint_of("emo");
+    cr_expect_eq(fingerprint_of("emo"), first);
+    cr_expect_eq(fingerprint_of("absent"), 0);
+    write_file("emo/1/more", "");
+    uint64_t second = fingerprint_of("emo");
+    cr_expect_neq(second, first);
+    cr_assert_eq(rename(path_of("emo/1/more"), path_of("emo/1/else")), 0);
+    cr_expect_neq(fingerprint_of("emo"), second, "the name counts");
+    cr_assert_eq(unlink(path_of("emo/1/else")), 0);
+    cr_expect_eq(fingerprint_of("emo"), first, "the time of a directory does not count");
+}
+
+Test(fingerprint, of_a_directory_leaves_out_one_file_and_hidden_ones)
+{
+    int fd = open(path_of("emo/1"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cr_assert_geq(fd, 0);
+    uint64_t first = inf_fingerprint_directory(fd, "model.conf");
+    write_file("emo/1/model.conf", "warmup = no\n");
+    write_file("emo/1/.swap", "x");
+    cr_expect_eq(inf_fingerprint_directory(fd, "model.conf"), first);
+    cr_expect_neq(inf_fingerprint_directory(fd, NULL), first);
+    close(fd);
+}
