@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,7 +210,25 @@ static void fall_back(struct inf_repository_watch *watch, const char *why)
 
 static void forget_directory(struct inf_repository_watch *watch, struct directory *directory)
 {
+    inf_settle_forget_directory(&watch->settle, directory->watch);
     *directory = watch->directories[--watch->directory_count];
+}
+
+// Stops watching the directory `name` in `parent` and all directories below it. They were moved
+// away: inotify would go on to report their changes, which no longer concern a model.
+static void unwatch_tree(struct inf_repository_watch *watch, const struct directory *parent,
+                         const char *name)
+{
+    char path[sizeof parent->path + NAME_MAX + 1];
+    size_t length = (size_t)snprintf(path, sizeof path, "%s/%s", parent->path, name);
+    for (uint32_t i = watch->directory_count; i-- > 0;) {
+        struct directory *directory = &watch->directories[i];
+        if (strncmp(directory->path, path, length) != 0 ||
+            (directory->path[length] != '\0' && directory->path[length] != '/'))
+            continue;
+        inotify_rm_watch(watch->inotify_fd, directory->watch);
+        forget_directory(watch, directory);
+    }
 }
 
 // Called if inotify lost events: watches all directories again and marks all models as changed.
@@ -250,10 +269,12 @@ static bool handle_event(struct inf_repository_watch *watch, const struct inotif
         return true;
     if ((event->mask & IN_MODIFY) != 0)
         inf_settle_note_write(&watch->settle, model, event->wd, event->name, now_ns);
-    else if ((event->mask & (IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM)) != 0)
+    else if ((event->mask & (IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)) != 0)
         inf_settle_note_close(&watch->settle, model, event->wd, event->name, now_ns);
     else
         inf_settle_note_change(&watch->settle, model, now_ns);
+    if (is_directory && (event->mask & IN_MOVED_FROM) != 0)
+        unwatch_tree(watch, directory, event->name);
     if (!is_directory || (event->mask & (IN_CREATE | IN_MOVED_TO)) == 0 ||
         directory->depth >= INF_FINGERPRINT_DEPTH)
         return true;
@@ -315,6 +336,16 @@ static void take_baseline(struct inf_repository_watch *watch) INF_MAY_BLOCK
 
 // --- the thread ---
 
+// Forgets a model without files, so that its place serves another name. A model whose directory is
+// still watched is kept, because the directory refers to it.
+static void forget_model(struct inf_repository_watch *watch, struct inf_settle_model *model)
+{
+    for (uint32_t i = 0; i < watch->directory_count; i++)
+        if (watch->directories[i].model == model)
+            return;
+    inf_settle_forget(&watch->settle, model);
+}
+
 // Reports each model that has settled and whose fingerprint differs from the one reported last.
 static void report_settled(struct inf_repository_watch *watch) INF_MAY_BLOCK
 {
@@ -322,14 +353,16 @@ static void report_settled(struct inf_repository_watch *watch) INF_MAY_BLOCK
     uint64_t now_ns = inf_clock_ns();
     while ((model = inf_settle_take(&watch->settle, now_ns)) != NULL) {
         uint64_t fingerprint = model_fingerprint(watch, model->name);
-        if (fingerprint == model->fingerprint)
-            continue;
-        if (!report_change(watch, model->name)) {
-            inf_settle_note_change(&watch->settle, model, now_ns);
-            continue;
+        if (fingerprint != model->fingerprint) {
+            if (!report_change(watch, model->name)) {
+                inf_settle_note_change(&watch->settle, model, now_ns);
+                continue;
+            }
+            model->fingerprint = model->seen = fingerprint;
+            inf_log(watch->options.log, INF_LOG_INFO, "model files changed name=%s", model->name);
         }
-        model->fingerprint = model->seen = fingerprint;
-        inf_log(watch->options.log, INF_LOG_INFO, "model files changed name=%s", model->name);
+        if (fingerprint == 0)
+            forget_model(watch, model);
     }
 }
 

@@ -10,15 +10,29 @@
 
 struct inf_settle_model *inf_settle_obtain(struct inf_settle *settle, const char *name)
 {
-    for (uint32_t i = 0; i < settle->model_count; i++)
+    struct inf_settle_model *model = NULL;
+    for (uint32_t i = 0; i < settle->model_count; i++) {
         if (strcmp(settle->models[i].name, name) == 0)
             return &settle->models[i];
-    if (settle->model_count == INF_SETTLE_MODELS)
-        return NULL;
-    struct inf_settle_model *model = &settle->models[settle->model_count++];
+        if (settle->models[i].name[0] == '\0')
+            model = &settle->models[i];
+    }
+    if (model == NULL) {
+        if (settle->model_count == INF_SETTLE_MODELS)
+            return NULL;
+        model = &settle->models[settle->model_count++];
+    }
     *model = (struct inf_settle_model){.due_ns = INF_SETTLE_NEVER};
     snprintf(model->name, sizeof model->name, "%s", name);
     return model;
+}
+
+void inf_settle_forget(struct inf_settle *settle, struct inf_settle_model *model)
+{
+    for (uint32_t i = settle->writer_count; i-- > 0;)
+        if (settle->writers[i].model == model)
+            settle->writers[i] = settle->writers[--settle->writer_count];
+    *model = (struct inf_settle_model){.due_ns = INF_SETTLE_NEVER};
 }
 
 void inf_settle_note_change(struct inf_settle *settle, struct inf_settle_model *model,
@@ -57,6 +71,13 @@ void inf_settle_note_close(struct inf_settle *settle, struct inf_settle_model *m
     uint32_t index = find_writer(settle, directory, file);
     if (index < settle->writer_count)
         settle->writers[index] = settle->writers[--settle->writer_count];
+}
+
+void inf_settle_forget_directory(struct inf_settle *settle, int directory)
+{
+    for (uint32_t i = settle->writer_count; i-- > 0;)
+        if (settle->writers[i].directory == directory)
+            settle->writers[i] = settle->writers[--settle->writer_count];
 }
 
 void inf_settle_forget_writers(struct inf_settle *settle)

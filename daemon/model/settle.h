@@ -19,7 +19,7 @@
 
 // What is known about one model.
 struct inf_settle_model {
-    char name[INF_LIMIT_MODEL_NAME + 1];
+    char name[INF_LIMIT_MODEL_NAME + 1]; // empty: forgotten, free for another model
     uint64_t fingerprint; // fingerprint of the files when last reported; 0: no files or no report
     uint64_t seen;        // fingerprint of the files when last computed; polling compares with it
     uint64_t due_ns;      // time at which the model settles; INF_SETTLE_NEVER: no change
@@ -35,13 +35,16 @@ struct inf_settle_writer {
 struct inf_settle {
     uint64_t quiet_ns; // time without changes of a model after which it has settled
     uint32_t model_count, writer_count;
-    struct inf_settle_model models[INF_SETTLE_MODELS]; // in the order of their first use
+    struct inf_settle_model models[INF_SETTLE_MODELS]; // the first model_count, some forgotten
     struct inf_settle_writer writers[INF_SETTLE_WRITERS];
 };
 
 // Returns the model called `name`, and adds it if it is new; NULL if there are INF_SETTLE_MODELS
-// other models. Valid as long as *settle.
+// other models. Valid until the model is forgotten.
 struct inf_settle_model *inf_settle_obtain(struct inf_settle *settle, const char *name);
+
+// Forgets a model that has no files any more, and its writers. The caller no longer uses `model`.
+void inf_settle_forget(struct inf_settle *settle, struct inf_settle_model *model);
 
 // Notes that a file of a model changed at `now_ns`.
 void inf_settle_note_change(struct inf_settle *settle, struct inf_settle_model *model,
@@ -51,12 +54,15 @@ void inf_settle_note_change(struct inf_settle *settle, struct inf_settle_model *
 void inf_settle_note_write(struct inf_settle *settle, struct inf_settle_model *model, int directory,
                            const char *file, uint64_t now_ns);
 
-// Notes that a file of a model was closed after writing, removed or moved away.
+// Notes that a file of a model was closed after writing, removed, replaced or moved away.
 void inf_settle_note_close(struct inf_settle *settle, struct inf_settle_model *model, int directory,
                            const char *file, uint64_t now_ns);
 
-// Forgets which files are being written. The caller uses this if it lost events, because it no
-// longer learns when these files are closed.
+// Forgets which files of a directory are being written. The caller uses this if it stops watching
+// the directory, because it no longer learns when these files are closed.
+void inf_settle_forget_directory(struct inf_settle *settle, int directory);
+
+// Forgets which files are being written in all directories. The caller uses this if it lost events.
 void inf_settle_forget_writers(struct inf_settle *settle);
 
 // Returns a model that has settled by `now_ns`; NULL if there is none. Each model is returned once

@@ -142,6 +142,46 @@ Test(repository_watch, waits_for_a_file_that_is_being_written)
     inf_repository_watch_destroy(&watch);
 }
 
+Test(repository_watch, does_not_wait_for_files_that_were_moved_away)
+{
+    struct inf_repository_watch *watch = start_watch(false);
+    int fd = open(path_of("emo/1/model.onnx"), O_WRONLY | O_CLOEXEC);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, "half", 4), 4);
+    cr_assert_eq(rename(path_of("emo/1"), path_of("emo/.aside")), 0);
+    make_directory("emo/2");
+    write_file("emo/2/model.onnx", "two");
+    expect_change(watch, "emo");
+    // The directory that was moved away is no longer a version of the model.
+    cr_assert_eq(write(fd, "whole", 5), 5);
+    close(fd);
+    expect_quiet(watch);
+    // A file that is complete takes the place of one that is still written to.
+    fd = open(path_of("emo/2/model.onnx"), O_WRONLY | O_CLOEXEC);
+    cr_assert_eq(write(fd, "half", 4), 4);
+    write_file("emo/2/.new", "complete");
+    cr_assert_eq(rename(path_of("emo/2/.new"), path_of("emo/2/model.onnx")), 0);
+    expect_change(watch, "emo");
+    close(fd);
+    inf_repository_watch_destroy(&watch);
+}
+
+Test(repository_watch, notices_new_names_after_many_others_were_removed)
+{
+    struct inf_repository_watch *watch = start_watch(false);
+    for (unsigned i = 0; i < 1200; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "m%u.onnx", i);
+        write_file(name, "x");
+        cr_assert_eq(unlink(path_of(name)), 0);
+        if (i % 400 == 399)
+            expect_quiet(watch);
+    }
+    write_file("last.onnx", "last");
+    expect_change(watch, "last");
+    inf_repository_watch_destroy(&watch);
+}
+
 Test(repository_watch, reports_nothing_if_files_are_as_before)
 {
     struct inf_repository_watch *watch = start_watch(false);

@@ -63,6 +63,40 @@ Test(settle, does_not_let_one_model_wait_for_another)
     cr_expect_eq(inf_settle_take(settle, 1000), written);
 }
 
+Test(settle, forgets_the_writers_of_a_directory)
+{
+    struct inf_settle_model *model = inf_settle_obtain(settle, "emo");
+    inf_settle_note_write(settle, model, 1, "a", 0);
+    inf_settle_note_write(settle, model, 2, "a", 0);
+    inf_settle_note_write(settle, model, 1, "b", 0);
+    inf_settle_forget_directory(settle, 1);
+    cr_expect_eq(settle->writer_count, 1);
+    cr_expect_null(inf_settle_take(settle, 5000), "the file of directory 2 is open");
+    inf_settle_forget_directory(settle, 2);
+    cr_expect_eq(inf_settle_take(settle, 5000), model);
+}
+
+Test(settle, gives_the_place_of_a_forgotten_model_to_another)
+{
+    char name[32];
+    for (unsigned i = 0; i < INF_SETTLE_MODELS; i++) {
+        snprintf(name, sizeof name, "m%u", i);
+        cr_assert_not_null(inf_settle_obtain(settle, name));
+    }
+    struct inf_settle_model *model = inf_settle_obtain(settle, "m500");
+    model->fingerprint = 7;
+    inf_settle_note_write(settle, inf_settle_obtain(settle, "m3"), 1, "a", 0);
+    inf_settle_note_write(settle, model, 1, "b", 0);
+    inf_settle_forget(settle, model);
+    cr_expect_eq(settle->writer_count, 1, "the writer of m3 stays");
+    cr_expect_eq(inf_settle_next_ns(settle), INF_SETTLE_NEVER, "m3 is written, m500 forgotten");
+    struct inf_settle_model *next = inf_settle_obtain(settle, "next");
+    cr_assert_eq(next, model);
+    cr_expect_str_eq(next->name, "next");
+    cr_expect_eq(next->fingerprint, 0);
+    cr_expect_null(inf_settle_obtain(settle, "more"));
+}
+
 Test(settle, bounds_models_and_files)
 {
     char name[32];
