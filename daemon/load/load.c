@@ -104,8 +104,9 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
 }
 
 // Sets job->model.versions to the versions of the model that are to be served. If the settings file
-// cannot be read, that is the highest version, whose load then fails with the reason.
-static void find_versions(struct load *load) INF_MAY_BLOCK
+// cannot be read, that is the highest version, whose load then fails with the reason. Fails if the
+// settings name only versions that are not there: serving another one would be a surprise.
+static enum inf_code find_versions(struct load *load, struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_load_options *options = load->options;
     struct inf_version_list present;
@@ -113,11 +114,18 @@ static void find_versions(struct load *load) INF_MAY_BLOCK
     int config_fd;
     if (inf_version_list_read(&present, &config_fd, options->repository, load->job->name,
                               options->ready_file, NULL) != INF_OK)
-        return;
+        return INF_OK; // locate_model() reports what is wrong
     inf_model_config_init(&config);
     if (config_fd >= 0 && inf_model_config_read(&config, config_fd, "model.conf", NULL) != INF_OK)
         inf_model_config_init(&config);
     inf_versions_choose(&load->job->model.versions, config.versions, config.labels, &present);
+    if (present.count == 0 || load->job->model.versions.count > 0)
+        return INF_OK;
+    load->job->model.versions.known = false;
+    return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
+                           "model '%s': the setting versions = %.64s names no version that is in "
+                           "the repository; the highest one there is %s",
+                           load->job->name, config.versions, present.versions[0].name);
 }
 
 static enum inf_code locate_model(struct load *load, struct inf_error *err)
@@ -134,7 +142,7 @@ static enum inf_code locate_model(struct load *load, struct inf_error *err)
     const char *version = job->pin;
     const struct inf_model_versions *versions = &job->model.versions;
     if (version[0] == '\0') {
-        find_versions(load);
+        INF_TRY(find_versions(load, err));
         version = versions->count > 0 ? versions->versions[0] : "";
     }
     const struct inf_model_wanted wanted = {.version = version,

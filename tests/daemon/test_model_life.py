@@ -327,6 +327,17 @@ class Changes(unittest.TestCase):
         self.assertEqual(server.ctl('unload', 'm').returncode, 0)
         self.assertEqual(self.versions(), {})
 
+    def test_versions_that_are_not_there_leave_what_is_served(self):
+        server = self.start_versions('versions = 1\n')
+        self.set_versions('versions = 7, 8\n')
+        server.wait_until(lambda: 'names no version' in self.versions()['1'].get('reason', ''))
+        self.assertIn('versions = 7, 8', self.versions()['1']['reason'])
+        self.assertIn('the highest one there is 3', self.versions()['1']['reason'])
+        self.assertEqual((sorted(self.versions()), server.ask('m')), (['1'], 4))
+        place_model(server.models / 'm/8', 8)
+        server.wait_for_answer(32)
+        self.assertEqual(sorted(self.versions()), ['8'])
+
     def test_labels_move_without_a_failed_request(self):
         server = self.start_versions('labels = stable=1, canary=3\n')
         self.assertEqual(sorted(self.versions()), ['1', '3'])
