@@ -27,15 +27,25 @@ enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
     return INF_OK;
 }
 
-bool inf_model_name_valid(const char *name)
+static bool is_name(const char *text, size_t size)
 {
-    size_t size = strnlen(name, INF_LIMIT_MODEL_NAME + 1);
-    if (size == 0 || size > INF_LIMIT_MODEL_NAME || name[0] == '.')
-        return false;
     static const char allowed[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
         "0123456789._-";
-    return strspn(name, allowed) == size;
+    return size > 0 && size <= INF_LIMIT_MODEL_NAME && text[0] != '.' &&
+           strspn(text, allowed) >= size;
+}
+
+bool inf_model_name_valid(const char *name)
+{
+    return is_name(name, strlen(name));
+}
+
+bool inf_model_reference_valid(const char *reference)
+{
+    size_t size = strcspn(reference, "@");
+    return is_name(reference, size) &&
+           (reference[size] == '\0' || inf_model_name_valid(reference + size + 1));
 }
 
 enum inf_code inf_check_model_name(const char *field, const char *name, struct inf_error *err)
@@ -48,7 +58,7 @@ enum inf_code inf_check_model_name(const char *field, const char *name, struct i
                            field, inf_quote(name).text, INF_LIMIT_MODEL_NAME);
 }
 
-enum inf_code inf_check_version(const char *field, const char *version, struct inf_error *err)
+static enum inf_code check_version(const char *field, const char *version, struct inf_error *err)
 {
     if (version[0] == '\0' || inf_model_name_valid(version))
         return INF_OK;
@@ -56,6 +66,27 @@ enum inf_code inf_check_version(const char *field, const char *version, struct i
                            "%s '%s' is no version: wanted a number or a label of at most %u of "
                            "A-Z a-z 0-9 . _ -",
                            field, inf_quote(version).text, INF_LIMIT_MODEL_NAME);
+}
+
+enum inf_code inf_decode_model(const char *name_field, char *name, const char *version_field,
+                               const char **version, struct inf_error *err)
+{
+    char *at = strchr(name, '@');
+    if (at != NULL && *version[0] != '\0')
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s '%s' names a version, and so does %s '%s': wanted one of them",
+                               name_field, inf_quote(name).text, version_field,
+                               inf_quote(*version).text);
+    if (at != NULL && at[1] == '\0')
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s '%s': wanted a version or a label after '@'", name_field,
+                               inf_quote(name).text);
+    if (at != NULL) {
+        *at = '\0';
+        *version = at + 1;
+    }
+    INF_TRY(inf_check_model_name(name_field, name, err));
+    return check_version(version_field, *version, err);
 }
 
 enum inf_code inf_decode_texts(const char **list, uint32_t *count,

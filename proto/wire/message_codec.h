@@ -100,9 +100,11 @@ enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
 enum inf_code inf_check_model_name(const char *field, const char *name,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Fails if `version` is not empty and does not have the form of a model's name.
-enum inf_code inf_check_version(const char *field, const char *version,
-                                struct inf_error *err) INF_NODISCARD;
+// Checks the name of a model and *version, which is empty, a number or a label. If `name` has the
+// form NAME@VERSION, cuts it after NAME, and sets *version, which must be empty then, to VERSION.
+// Both have the form of inf_model_name_valid(). The fields are named as in inferd.proto.
+enum inf_code inf_decode_model(const char *name_field, char *name, const char *version_field,
+                               const char **version, struct inf_error *err) INF_NODISCARD;
 
 // A `repeated string` field as protobuf-c represents it: the array and its length.
 struct inf_wire_texts {

@@ -97,8 +97,8 @@ static enum inf_code decode_request(union inf_message *message, const void *from
     request->queue_timeout_ns = wire->queue_timeout_ns;
     request->session_id = wire->session_id;
     request->order_key = wire->order_key;
-    INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
-    INF_TRY(inf_check_version("model_version", wire->model_version, err));
+    INF_TRY(inf_decode_model("model_name", wire->model_name, "model_version",
+                             &request->model_version, err));
     INF_TRY(inf_check_text("id", wire->id, INF_LIMIT_REQUEST_ID, err));
     INF_TRY(inf_check_text("device", wire->device, INF_TEXT_LIMIT, err));
     if (wire->priority >= INF_WIRE_PRIORITY_COUNT)

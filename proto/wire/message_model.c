@@ -11,13 +11,12 @@ typedef Inference__ModelMetadataResponse__TensorMetadata wire_tensor;
 
 // --- requests about one model ---
 
-static enum inf_code decode_question(struct inf_model_request *model, const char *name,
+static enum inf_code decode_question(struct inf_model_request *model, char *name,
                                      const char *version, struct inf_error *err)
 {
     *model = (struct inf_model_request){
         .name = name, .version = version, .device = "", .path = "", .file = ""};
-    INF_TRY(inf_check_model_name("name", name, err));
-    return inf_check_version("version", version, err);
+    return inf_decode_model("name", name, "version", &model->version, err);
 }
 
 static enum inf_code decode_ready_request(union inf_message *message, const void *from,

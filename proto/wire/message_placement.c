@@ -43,11 +43,11 @@ static enum inf_code decode_request(union inf_message *message, const void *wire
     (void)scratch;
     const Inference__ModelPlacementRequest *from = wire;
     struct inf_placement_request *to = &message->placement_request;
-    INF_TRY(inf_check_model_name("name", from->name, err));
-    INF_TRY(inf_check_version("version", from->version, err));
+    TAKE(name)
+    TAKE(version) REQUEST_TEXTS(TAKE)
 #define CHECK(field) INF_TRY(inf_check_text(#field, from->field, INF_TEXT_LIMIT, err));
-    REQUEST_TEXTS(CHECK)
-    TAKE(name) TAKE(version) REQUEST_TEXTS(TAKE) return INF_OK;
+        REQUEST_TEXTS(CHECK) return inf_decode_model("name", from->name, "version", &to->version,
+                                                     err);
 }
 
 static enum inf_code encode_request(const union inf_message *message, void *wire,
@@ -72,11 +72,11 @@ static enum inf_code decode_precompile(union inf_message *message, const void *w
     (void)scratch;
     const Inference__ModelPrecompileRequest *from = wire;
     struct inf_precompile_message *to = &message->precompile;
-    INF_TRY(inf_check_model_name("name", from->name, err));
-    INF_TRY(inf_check_version("version", from->version, err));
-    INF_TRY(inf_check_text("device", from->device, INF_TEXT_LIMIT, err));
+    TAKE(name)
+    TAKE(version) TAKE(device) TAKE(shapes)
+        INF_TRY(inf_check_text("device", from->device, INF_TEXT_LIMIT, err));
     INF_TRY(inf_check_text("shapes", from->shapes, INF_TEXT_LIMIT, err));
-    TAKE(name) TAKE(version) TAKE(device) TAKE(shapes) return INF_OK;
+    return inf_decode_model("name", from->name, "version", &to->version, err);
 }
 
 static enum inf_code encode_precompile(const union inf_message *message, void *wire,

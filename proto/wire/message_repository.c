@@ -60,8 +60,8 @@ static enum inf_code decode_unload(union inf_message *message, const void *from,
     const Inference__RepositoryModelUnloadRequest *wire = from;
     message->model = (struct inf_model_request){
         .name = wire->model_name, .version = wire->version, .device = "", .path = "", .file = ""};
-    INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
-    return inf_check_version("version", wire->version, err);
+    return inf_decode_model("model_name", wire->model_name, "version", &message->model.version,
+                            err);
 }
 
 static enum inf_code encode_unload(const union inf_message *message, void *to,

@@ -59,8 +59,8 @@ static enum inf_code decode_open(union inf_message *message, const void *from,
     session->model_name = wire->model_name;
     session->model_version = wire->model_version;
     if (wire->model_name[0] != '\0') {
-        INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
-        INF_TRY(inf_check_version("model_version", wire->model_version, err));
+        INF_TRY(inf_decode_model("model_name", wire->model_name, "model_version",
+                                 &session->model_version, err));
         if (wire->n_states != 0)
             return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                    "states and a model_name, wanted one of them");

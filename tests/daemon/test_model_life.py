@@ -350,6 +350,10 @@ class Changes(unittest.TestCase):
             self.set_versions(f'labels = stable={version}, canary={4 - version}\n')
             server.wait_for_answer(4 * version, version='stable')
             self.assertEqual(server.ask('m', version='canary'), 4 * (4 - version))
+        self.assertEqual((server.ask('m@stable'), server.ask('m@canary'), server.ask('m@3')),
+                         (8, 8, 12))
+        with self.assertRaisesRegex(inferd.Error, "no label 'beta'"):
+            server.ask('m@beta')
         self.assertEqual(stable.stop(), [4, 8, 4, 12, 8])
         self.assertEqual(canary.stop(), [12, 8, 12, 4, 8])
         server.wait_until(lambda: sorted(self.versions()) == ['2', '3'])

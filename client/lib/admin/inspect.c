@@ -122,7 +122,7 @@ int inferd_inspect(inferd_client *client, const inferd_inspect_request *request,
                    inferd_node_callback callback, void *context, struct inferd_error *err)
 {
     struct listener listener = {client, callback, context};
-    if (request->model == NULL || !inf_model_name_valid(request->model))
+    if (request->model == NULL || !inf_model_reference_valid(request->model))
         return inf_client_question_refuse_name(err, request->model);
     if (request->input_count > INF_LIMIT_TENSORS)
         return inf_client_report_error(

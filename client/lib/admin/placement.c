@@ -103,7 +103,7 @@ int inferd_explain(inferd_client *client, const char *name, const char *version,
                    inferd_placement **placement, struct inferd_error *err)
 {
     *placement = NULL;
-    if (name == NULL || !inf_model_name_valid(name))
+    if (name == NULL || !inf_model_reference_valid(name))
         return inf_client_question_refuse_name(err, name);
     const struct inf_client_question question = {
         .method = INF_METHOD_MODEL_PLACEMENT,
@@ -127,7 +127,7 @@ int inferd_place(inferd_client *client, const inferd_place_request *order, infer
 {
     struct inf_client_progress progress_state = {
         .client = client, .callback = progress, .context = context};
-    if (order->model == NULL || !inf_model_name_valid(order->model))
+    if (order->model == NULL || !inf_model_reference_valid(order->model))
         return inf_client_question_refuse_name(err, order->model);
     const struct inf_client_question question = {
         .method = INF_METHOD_MODEL_PLACE,
@@ -151,7 +151,7 @@ int inferd_precompile(inferd_client *client, const char *name, const char *versi
 {
     struct inf_client_progress progress_state = {
         .client = client, .callback = progress, .context = context};
-    if (name == NULL || !inf_model_name_valid(name))
+    if (name == NULL || !inf_model_reference_valid(name))
         return inf_client_question_refuse_name(err, name);
     const struct inf_client_question question = {
         .method = INF_METHOD_MODEL_PRECOMPILE,

@@ -132,14 +132,14 @@ int inf_client_question_refuse_name(struct inferd_error *err, const char *name)
     struct inf_error error;
     inf_fail_reason(&error, INF_INVALID, INF_REASON_BAD_PARAMETER,
                     "'%.80s' is no model's name, wanted 1 to %u of A-Z a-z 0-9 . _ - without a "
-                    "leading dot",
+                    "leading dot, and perhaps @VERSION",
                     name == NULL ? "" : name, INF_LIMIT_MODEL_NAME);
     return inf_client_report_error(err, &error);
 }
 
 bool inf_client_question_is_model_name(const char *name)
 {
-    return name != NULL && inf_model_name_valid(name);
+    return name != NULL && inf_model_reference_valid(name);
 }
 
 enum inf_code inf_client_question_fail_memory(struct inf_error *err)

@@ -56,7 +56,7 @@ int inf_client_question_ask(inferd_client *client, const struct inf_client_quest
 // code.
 int inf_client_question_refuse_name(struct inferd_error *err, const char *name);
 
-// Returns whether `name` (which may be NULL) can be the name of a model.
+// Returns whether `name` (which may be NULL) has the form NAME or NAME@VERSION.
 bool inf_client_question_is_model_name(const char *name);
 
 // Reports that there is no memory for the answer. Returns the error code.

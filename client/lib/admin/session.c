@@ -113,7 +113,7 @@ int inferd_session_open_model(inferd_client *client, const char *model, const ch
                               inferd_session **session, struct inferd_error *err)
 {
     *session = NULL;
-    if (model == NULL || !inf_model_name_valid(model))
+    if (model == NULL || !inf_model_reference_valid(model))
         return inf_client_question_refuse_name(err, model);
     return open_session(client, &(struct inf_model_request){.name = model, .version = version},
                         NULL, 0, session, err);

@@ -123,7 +123,7 @@ static enum inf_code check_session_tensor(const inferd_request *request,
 enum inf_code inf_client_request_check(const inferd_client *client, const inferd_request *request,
                                        struct inf_error *err)
 {
-    if (request->model == NULL || !inf_model_name_valid(request->model))
+    if (request->model == NULL || !inf_model_reference_valid(request->model))
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "'%.80s' is no model's name, wanted 1 to %u of A-Z a-z 0-9 . _ - "
                                "without a leading dot",

@@ -252,8 +252,8 @@ static void refuses_model(const char *name)
 Test(message_checks, model_names)
 {
     static const char *const bad[] = {
-        "",    " ",    "\t",       ".",   "..",          ".hidden", "a/b", "../a", "a\\b",
-        "a b", "a%2e", "a@stable", "a:1", "caf\xc3\xa9", "a\nb",    "~",   "*",
+        "",    " ",    "\t",      ".",   "..",          ".hidden", "a/b", "../a", "a\\b",
+        "a b", "a%2e", "@stable", "a:1", "caf\xc3\xa9", "a\nb",    "~",   "*",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         cr_assert_not(inf_model_name_valid(bad[i]), "%s", bad[i]);
@@ -265,6 +265,42 @@ Test(message_checks, model_names)
     cr_assert(inf_model_name_valid("A-z_0.9"));
     cr_assert(inf_model_name_valid("-"));
     cr_assert(inf_model_name_valid("a..b"));
+}
+
+Test(message_checks, a_model_name_may_name_a_version)
+{
+    static struct wire_bytes bytes;
+    wire_text(&bytes, 1, "m@stable");
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, &bytes);
+    expect_accepted(INF_MESSAGE_MODEL_READY_REQUEST, &bytes);
+    expect_accepted(INF_MESSAGE_MODEL_METADATA_REQUEST, &bytes);
+    expect_accepted(INF_MESSAGE_PLACEMENT_REQUEST, &bytes);
+    wire_text(&bytes, 2, "1");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes,
+                   "model_name 'm@stable' names a version, and so does model_version '1'");
+    bytes.size = 0;
+    wire_text(&bytes, 1, "m@");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes, "wanted a version or a label after '@'");
+    bytes.size = 0;
+    wire_text(&bytes, 1, "m@a@b");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes, "model_version 'a@b' is no version");
+    bytes.size = 0;
+    wire_text(&bytes, 1, "@1");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes, "is no model name");
+    bytes.size = 0;
+    wire_text(&bytes, 2, "m@1"); // a load reads all versions that are served
+    expect_refused(INF_MESSAGE_MODEL_LOAD_REQUEST, &bytes, "is no model name");
+}
+
+Test(message_checks, references_of_models)
+{
+    static const char *const bad[] = {"", "m@", "@1", "m@.1", "m@a@b", "a/b@1", ".m@1"};
+    cr_expect(inf_model_reference_valid("m@1"));
+    cr_expect(inf_model_reference_valid("m"));
+    cr_expect(inf_model_reference_valid(long_text(64)));
+    cr_expect_not(inf_model_reference_valid(long_text(65)));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        cr_expect_not(inf_model_reference_valid(bad[i]), "%s", bad[i]);
 }
 
 Test(message_checks, versions_ids_devices_and_paths)
