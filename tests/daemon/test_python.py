@@ -95,7 +95,7 @@ class Daemon:
         self.socket, self.admin = path + '/inferd.sock', path + '/admin.sock'
         self.start()
 
-    def start(self):
+    def launch(self):
         path = self.folder.name
         self.process = subprocess.Popen(
             [
@@ -108,6 +108,10 @@ class Daemon:
             ],
             stderr=subprocess.DEVNULL,
         )
+
+    def start(self):
+        """Starts the daemon, and waits until it has loaded every model."""
+        self.launch()
         end = time.monotonic() + 60
         while time.monotonic() < end:
             try:
@@ -738,7 +742,7 @@ class Again(Case):
 
     def test_threads_and_questions_share_a_new_connection(self):
         self.other.end()
-        threading.Timer(0.1, self.other.start).start()
+        threading.Timer(0.1, self.other.launch).start()
         answers = []
 
         def infer():
