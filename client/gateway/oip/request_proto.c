@@ -111,9 +111,11 @@ static enum inf_code read_dims(const struct inf_proto_field *field, int64_t dims
     uint64_t value = field->value;
     bool single = field->wire == INF_PROTO_VARINT;
     if (!single && field->wire != INF_PROTO_BYTES)
-        return fail_message(err, "a shape");
+        return fail_message(err, "a shape is no list of integers");
     while (single || list.size > 0) {
-        if ((!single && !inf_proto_read_varint(&list, &value)) || *rank == INF_LIMIT_RANK)
+        if (!single && !inf_proto_read_varint(&list, &value))
+            return fail_message(err, "a shape is no list of integers");
+        if (*rank == INF_LIMIT_RANK)
             return fail_message(err, "a shape has more than 8 dimensions");
         dims[(*rank)++] = (int64_t)value;
         if (single)
@@ -215,6 +217,14 @@ static bool store_element(const inferd_tensor *tensor, size_t index, uint64_t va
     return true;
 }
 
+// Returns the wire type of a single element that has `wire_bytes` bytes (0: a varint).
+static enum inf_proto_wire element_wire(size_t wire_bytes)
+{
+    return wire_bytes == 0   ? INF_PROTO_VARINT
+           : wire_bytes == 4 ? INF_PROTO_FIXED32
+                             : INF_PROTO_FIXED64;
+}
+
 // Stores the elements of one field (a packed list or a single element) from the element *next on,
 // and moves *next behind them. If tensor->data is NULL, only counts the elements. Returns false if
 // the field is invalid or there are more than `count` elements.
@@ -225,6 +235,8 @@ static bool store_elements(const inferd_tensor *tensor, const struct inf_proto_f
     struct inf_span list = field->bytes;
     bool single = field->wire != INF_PROTO_BYTES;
     uint64_t value = field->value;
+    if (single && field->wire != element_wire(wire_bytes))
+        return false;
     while (single || list.size > 0) {
         if (!single && wire_bytes == 0 && !inf_proto_read_varint(&list, &value))
             return false;
