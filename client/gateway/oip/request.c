@@ -74,3 +74,16 @@ enum inf_code inf_oip_parameter_check(const char *name, struct inf_error *err)
                                    "the parameter '%s' is not supported", name);
     return INF_OK;
 }
+
+enum inf_code inf_oip_repository_parameter_check(const char *name, bool is_load,
+                                                 struct inf_error *err)
+{
+    if (!is_load && strcmp(name, "unload_dependents") == 0)
+        return INF_OK;
+    if (is_load && (strcmp(name, "config") == 0 || strncmp(name, "file:", 5) == 0))
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+                               "a load with a configuration or files is not supported: the daemon "
+                               "reads both from its repository");
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                           "'%.64s' is no parameter of %s", name, is_load ? "a load" : "an unload");
+}

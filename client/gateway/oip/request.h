@@ -59,4 +59,10 @@ void inf_oip_request_set_timeout(struct inf_oip_request *request, uint64_t timeo
 // Accepts all other names.
 enum inf_code inf_oip_parameter_check(const char *name, struct inf_error *err) INF_NODISCARD;
 
+// Fails if the parameter `name` of a load (`is_load`) or an unload has no meaning for inferd: a
+// configuration ("config") or files of a model ("file:..."), which the protocol defines and inferd
+// does not support, or an unknown name. Accepts "unload_dependents": no model depends on another.
+enum inf_code inf_oip_repository_parameter_check(const char *name, bool is_load,
+                                                 struct inf_error *err) INF_NODISCARD;
+
 #endif

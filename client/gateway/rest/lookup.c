@@ -169,19 +169,23 @@ static void reply_done(struct lookup *lookup, struct inf_question *question)
     inf_rest_reply_json(lookup->exchange, strdup("{}"));
 }
 
-// Loads or unloads a model. A request with a configuration ("config") is refused, because the
-// gateway does not pass a configuration to the daemon. Other members of the body are ignored.
+// Loads or unloads a model. A body may have `parameters`, all of which must be allowed.
 static void change_repository(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                               enum inf_question_kind kind, const struct inf_span names[])
 {
     json_t *json;
     if (!parse_body(exchange, &json))
         return;
-    bool has_parameters = json_object_get(json, "config") != NULL ||
-                          json_object_get(json_object_get(json, "parameters"), "config") != NULL;
+    const json_t *parameters = json_object_get(json, "parameters"), *value;
+    const char *name;
+    struct inf_error err = {0};
+    if (parameters != NULL && !json_is_object(parameters))
+        err.code = inf_fail(&err, INF_INVALID, "'parameters' is no object");
+    json_object_foreach((json_t *)parameters, name, value) if (err.code == INF_OK) err.code =
+        inf_oip_repository_parameter_check(name, kind == INF_QUESTION_LOAD, &err);
     json_decref(json);
-    if (has_parameters)
-        inf_rest_reply_status(exchange, 501, "parameters of a load are not supported");
+    if (err.code != INF_OK)
+        inf_rest_reply_failure(exchange, &err);
     else
         ask_daemon(gateway, exchange, kind, names, (struct lookup){.reply = reply_done});
 }

@@ -68,6 +68,7 @@ static const struct route {
     {"/v2/repository/index", INF_HTTP_POST, true, inf_rest_lookup_index},
     {"/v2/repository/models/:/load", INF_HTTP_POST, true, inf_rest_lookup_load},
     {"/v2/repository/models/:/unload", INF_HTTP_POST, true, inf_rest_lookup_unload},
+    {"/v2/repository/models/:/versions/:/unload", INF_HTTP_POST, true, inf_rest_lookup_unload},
 };
 
 // Returns true if the path matches the pattern. Sets names[i] to the text at the i-th ':'.
