@@ -24,7 +24,8 @@ static void print_http(FILE *out, const struct inf_http_counters *http)
                  "Idle connections closed because a listener had reached its limit.",
                  http->evicted);
     print_metric(out, "timeouts_total", "counter",
-                 "Connections closed because the client was too slow.", http->timeouts);
+                 "Connections closed, and gRPC calls reset, because the client was too slow.",
+                 http->timeouts);
     print_metric(out, "abandoned_total", "counter",
                  "Requests whose client went away before the response.", http->abandoned);
     print_metric(out, "body_bytes", "gauge", "Memory of request bodies.", http->body_bytes);

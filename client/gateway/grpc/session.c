@@ -360,14 +360,20 @@ static bool check_times(struct inf_grpc_session *session)
     if (session->streams == NULL && now - session->active_ms > limits->idle_ms)
         return false;
     bool waits = session->output_end != 0 || nghttp2_session_want_write(session->http2);
-    if (waits && now - session->progress_ms > limits->write_ms)
+    if (waits && now - session->progress_ms > limits->write_ms) {
+        inf_http_server_count_timeout(session->gateway->server);
         return false;
+    }
     struct inf_grpc_stream *next;
     for (struct inf_grpc_stream *stream = session->streams; stream != NULL; stream = next) {
         next = stream->next;
         bool stalled = stream->answered && now - session->progress_ms > limits->write_ms;
-        if (stalled || (!stream->complete && now - stream->begin_ms > limits->body_ms))
-            nghttp2_submit_rst_stream(session->http2, 0, stream->id, NGHTTP2_CANCEL);
+        bool late = !stream->complete && now - stream->begin_ms > limits->body_ms;
+        if (stream->reset || (!stalled && !late))
+            continue;
+        stream->reset = true;
+        inf_http_server_count_timeout(session->gateway->server);
+        nghttp2_submit_rst_stream(session->http2, 0, stream->id, NGHTTP2_CANCEL);
     }
     return true;
 }

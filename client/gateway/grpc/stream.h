@@ -35,6 +35,7 @@ struct inf_grpc_stream {
     uint64_t begin_ms;
     bool complete; // the whole request has arrived
     bool answered; // a response was submitted to nghttp2
+    bool reset;    // RST_STREAM was submitted to nghttp2, because the client is too slow
     // State of the method for this call; NULL: none. If the stream ends before the response,
     // abandon(user) is called, which must free `user`.
     void *user;

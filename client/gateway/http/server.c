@@ -223,3 +223,8 @@ void inf_http_server_count(struct inf_http_server *server, size_t received, size
     if (response_class >= 2 && response_class <= 5)
         server->counters.responses[response_class]++;
 }
+
+void inf_http_server_count_timeout(struct inf_http_server *server)
+{
+    server->counters.timeouts++;
+}

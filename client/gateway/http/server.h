@@ -33,9 +33,10 @@ struct inf_http_counters {
     uint64_t connections_total;
     uint64_t connections_open; // connections that are open at present
     uint64_t evicted;          // idle connections closed because a listener had reached its limit
-    uint64_t timeouts;         // HTTP/1.1 connections of which head_ms, body_ms or write_ms expired
-    uint64_t abandoned;        // requests whose connection was closed before the response
-    uint64_t responses[6];     // responses by class: responses[2] counts the statuses 200 to 299
+    uint64_t timeouts;     // HTTP/1.1 connections, and gRPC calls or connections, that were ended
+                           // because head_ms, body_ms or write_ms expired
+    uint64_t abandoned;    // requests whose connection was closed before the response
+    uint64_t responses[6]; // responses by class: responses[2] counts the statuses 200 to 299
     uint64_t bytes_received, bytes_sent;
     uint64_t body_bytes; // memory of all request bodies at present
 };
@@ -134,9 +135,11 @@ void inf_http_server_release(struct inf_http_server *server, size_t size);
 const struct inf_http_limits *inf_http_server_limits(const struct inf_http_server *server);
 
 // Adds to the counters for a connection that was taken over: `received` and `sent` bytes, and one
-// response of the class `response_class` (2 to 5; 0: none).
+// response of the class `response_class` (2 to 5; 0: none). inf_http_server_count_timeout() counts a
+// connection, or a call on it, that ends because the client is too slow.
 void inf_http_server_count(struct inf_http_server *server, size_t received, size_t sent,
                            unsigned response_class);
+void inf_http_server_count_timeout(struct inf_http_server *server);
 
 // Sends the response. The handler must not use the exchange afterwards.
 void inf_http_respond(struct inf_http_exchange *exchange, const struct inf_http_response *response);

@@ -361,6 +361,41 @@ class Inference(GrpcCase):
             )
             self.assert_fails(grpc.StatusCode.INVALID_ARGUMENT, request)
 
+    def test_single_elements_have_the_wire_type_of_their_field(self):
+        # Field 5 of the input are its contents: one element that is not in a packed list.
+        def request(datatype, element):
+            start = b'\x0a\x01x\x12' + bytes([len(datatype)]) + datatype + b'\x18\x01'
+            tensor_ = start + b'\x2a' + bytes([len(element)]) + element
+            return b'\x0a\x05large' + b'\x2a' + bytes([len(tensor_)]) + tensor_
+
+        one, varint = struct.pack('<f', 1), b'\x80\x80\x80\xfc\x03'
+        answer = self.infer(request(b'FP32', b'\x35' + one))
+        self.assertEqual(answer.raw_output_contents[0], struct.pack('<f', -1))
+        for datatype, element in (
+            (b'FP32', b'\x30' + varint),  # the bits of 1.0 as a varint
+            (b'FP32', b'\x31' + one + bytes(4)),
+            (b'FP64', b'\x3d' + one),
+            (b'FP64', b'\x38\x01'),
+            (b'INT32', b'\x15' + one),
+            (b'INT32', b'\x11' + one + one),
+        ):
+            text = self.assert_fails(
+                grpc.StatusCode.INVALID_ARGUMENT, request(datatype, element)
+            )
+            self.assertIn('contents are not', text)
+
+    def test_a_shape_that_is_no_list_of_integers(self):
+        for shape, wanted in (
+            (b'\x1a\x01\x80', 'list of integers'),
+            (b'\x1d\1\0\0\0', 'list of integers'),
+            (b'\x1a\x09' + b'\1' * 9, '8 dimensions'),
+        ):
+            tensor_ = b'\x0a\x01x\x12\x04FP32' + shape
+            text = self.assert_fails(
+                grpc.StatusCode.INVALID_ARGUMENT, b'\x2a' + bytes([len(tensor_)]) + tensor_
+            )
+            self.assertIn(wanted, text)
+
     def test_bytes_that_are_no_message(self):
         good = add_request().SerializeToString()
         for size in range(1, len(good)):
@@ -481,11 +516,13 @@ class Frames(GrpcCase):
                 self.assertIn(b'3', self.read_until(client, HEADERS))
 
     def test_half_a_message_is_reset_after_its_timeout(self):
+        before = self.metric('timeouts_total')
         with self.gateway.connect() as client:
             client.settimeout(10)
             client.sendall(PREFACE + frame(HEADERS, 4, 1, CALL) + frame(DATA, 0, 1, b'\0\0'))
             payload = self.read_until(client, RST)
             self.assertEqual(payload, struct.pack('>I', 8))
+        self.assertEqual(self.metric('timeouts_total'), before + 1)
 
     def read_frame(self, client):
         """The type and the contents of the next frame."""
