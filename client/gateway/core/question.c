@@ -3,6 +3,9 @@
 // The loop puts questions into the list `asked`; the thread moves them to the list `answered` and
 // wakes the loop with an eventfd. One mutex protects both lists. Only the loop reads and writes
 // `context` of a question, so a question can be forgotten while the thread works on it.
+//
+// A load can take any time. When the queue is destroyed, the loop shuts down the socket on which
+// the thread waits; libinferd then ends the question with an error, and the thread can be joined.
 #include "client/gateway/core/question.h"
 
 #include <pthread.h>
@@ -10,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -34,6 +38,7 @@ struct inf_question_queue {
     size_t count; // questions in both lists, and the one that the thread works on
     bool ending;
     inferd_client *client; // connection to the daemon; only the thread uses it
+    int fd;                // socket of `client`; -1: none. `mutex` protects it.
 };
 
 static void push_question(struct list *list, struct inf_question *question)
@@ -72,8 +77,19 @@ static int send_question(inferd_client *client, struct inf_question *question)
     return INFERD_INTERNAL;
 }
 
+// Publishes the socket of the client, so that inf_question_queue_destroy() can shut it down.
+// Returns false if the queue is being destroyed.
+static bool publish_socket(struct inf_question_queue *queue, int fd)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->fd = fd;
+    bool go_on = !queue->ending;
+    pthread_mutex_unlock(&queue->mutex);
+    return go_on;
+}
+
 // Asks the daemon a question and stores the answer. If the connection has failed, reconnects and
-// asks once more.
+// asks once more, unless the queue is being destroyed.
 static void answer_question(struct inf_question_queue *queue, struct inf_question *question)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -83,11 +99,15 @@ static void answer_question(struct inf_question_queue *queue, struct inf_questio
             queue->client = NULL;
             return;
         }
-        if (send_question(queue->client, question) == INFERD_OK ||
+        if (!publish_socket(queue, inferd_fd(queue->client)) ||
+            send_question(queue->client, question) == INFERD_OK ||
             inferd_process(queue->client, NULL) == INFERD_OK)
             return;
+        bool go_on = publish_socket(queue, -1);
         inferd_close(queue->client);
         queue->client = NULL;
+        if (!go_on)
+            return;
     }
 }
 
@@ -148,6 +168,7 @@ enum inf_code inf_question_queue_create(struct inf_question_queue **queue, struc
     if (made == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a queue of questions");
     *queue = made;
+    made->fd = -1;
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->changed, NULL);
     made->asked.tail = &made->asked.head;
@@ -171,6 +192,8 @@ void inf_question_queue_destroy(struct inf_question_queue **queue)
         return;
     pthread_mutex_lock(&dying->mutex);
     dying->ending = true;
+    if (dying->fd >= 0)
+        shutdown(dying->fd, SHUT_RDWR);
     pthread_cond_signal(&dying->changed);
     pthread_mutex_unlock(&dying->mutex);
     if (dying->started)

@@ -50,9 +50,10 @@ struct inf_question {
 enum inf_code inf_question_queue_create(struct inf_question_queue **queue, struct event_base *base,
                                         const char *path, struct inf_error *err) INF_NODISCARD;
 
-// Waits until the thread has finished its current question, ends the thread and frees the queue
-// with all its questions; their callbacks are not called. A load can take any time, an unload up to
-// 120 s, and each other question a few seconds. Sets *queue to NULL.
+// Ends the thread and frees the queue with all its questions; their callbacks are not called. A
+// question that waits for the daemon is given up, so the function blocks for at most the time of
+// one attempt to connect, about 1 s. The daemon may still finish a load that was given up. Sets
+// *queue to NULL.
 void inf_question_queue_destroy(struct inf_question_queue **queue);
 
 // Puts a question into the queue. The question must have been allocated with calloc(). The queue

@@ -135,8 +135,8 @@ void inf_http_server_release(struct inf_http_server *server, size_t size);
 const struct inf_http_limits *inf_http_server_limits(const struct inf_http_server *server);
 
 // Adds to the counters for a connection that was taken over: `received` and `sent` bytes, and one
-// response of the class `response_class` (2 to 5; 0: none). inf_http_server_count_timeout() counts a
-// connection, or a call on it, that ends because the client is too slow.
+// response of the class `response_class` (2 to 5; 0: none). inf_http_server_count_timeout() counts
+// a connection, or a call on it, that ends because the client is too slow.
 void inf_http_server_count(struct inf_http_server *server, size_t received, size_t sent,
                            unsigned response_class);
 void inf_http_server_count_timeout(struct inf_http_server *server);
