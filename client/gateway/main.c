@@ -81,6 +81,7 @@ static enum inf_code init_process(struct process *process,
 {
     struct inf_gateway *gateway = &process->gateway;
     gateway->timeout_ms = options->timeout_ms;
+    gateway->begin_call = inf_grpc_method_begin;
     gateway->handle_call = inf_grpc_method_handle;
     process->base = event_base_new();
     if (process->base == NULL)

@@ -18,7 +18,8 @@ struct inf_gateway_counters {
 struct inf_grpc_stream;
 
 struct inf_gateway {
-    void (*handle_call)(struct inf_grpc_stream *stream); // handles a complete gRPC call
+    void (*begin_call)(struct inf_grpc_stream *stream);  // the header fields of a call have arrived
+    void (*handle_call)(struct inf_grpc_stream *stream); // handles a complete unary gRPC call
     struct inf_link *link;                               // connection for inferences
     struct inf_question_queue *questions;      // questions asked on the daemon's data socket
     struct inf_question_queue *administration; // questions asked on the daemon's admin socket

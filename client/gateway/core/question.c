@@ -18,6 +18,8 @@
 
 #include <event2/event.h>
 
+#include "client/gateway/oip/response_json.h"
+
 // Longest time to connect to the daemon, in milliseconds. libinferd uses the same limit for the
 // answer to each question, except for a load and an unload.
 #define CONNECT_MS 1000
@@ -56,6 +58,25 @@ static struct inf_question *pop_question(struct list *list)
     return question;
 }
 
+// Reads the statistics of models. This is done on the thread, because the daemon's metrics can be
+// long.
+static int ask_statistics(inferd_client *client, struct inf_question *question)
+{
+    const char *version = question->version[0] != '\0' ? question->version : NULL;
+    struct inferd_error *err = &question->err;
+    struct inf_error failure;
+    bool ready;
+    // The metrics have no row for a model without requests, so they cannot tell that it is unknown.
+    if ((question->model[0] != '\0' &&
+         inferd_model_ready(client, question->model, version, &ready, err) != INFERD_OK) ||
+        inferd_metrics(client, "json", &question->text, NULL, err) != INFERD_OK)
+        return err->code;
+    if (inf_oip_statistics_read(question->text, question->model, question->version,
+                                &question->statistics, &failure) != INF_OK)
+        inf_oip_error_convert(err, &failure);
+    return err->code;
+}
+
 static int send_question(inferd_client *client, struct inf_question *question)
 {
     const char *version = question->version[0] != '\0' ? question->version : NULL;
@@ -69,6 +90,8 @@ static int send_question(inferd_client *client, struct inf_question *question)
         return inferd_models(client, &question->rows, &question->row_count, err);
     case INF_QUESTION_METRICS:
         return inferd_metrics(client, question->format, &question->text, &question->text_size, err);
+    case INF_QUESTION_STATISTICS:
+        return ask_statistics(client, question);
     case INF_QUESTION_LOAD:
         return inferd_load(client, question->model, NULL, NULL, NULL, NULL, err);
     case INF_QUESTION_UNLOAD:
@@ -239,5 +262,6 @@ void inf_question_free(struct inf_question *question)
     inferd_model_info_free(question->info);
     free(question->rows);
     free(question->text);
+    free(question->statistics.rows);
     free(question);
 }

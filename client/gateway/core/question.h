@@ -4,6 +4,7 @@
 #ifndef INF_GATEWAY_QUESTION_H
 #define INF_GATEWAY_QUESTION_H
 
+#include "client/gateway/oip/statistics.h"
 #include "client/inferd.h"
 #include "proto/core/attributes.h"
 #include "proto/core/status.h"
@@ -20,6 +21,7 @@ enum inf_question_kind {
     INF_QUESTION_READY,    // whether a model can answer requests
     INF_QUESTION_MODELS,   // the list of models
     INF_QUESTION_METRICS,
+    INF_QUESTION_STATISTICS, // of one model or, if `model` is empty, of all
     INF_QUESTION_LOAD,
     INF_QUESTION_UNLOAD,
 };
@@ -42,6 +44,7 @@ struct inf_question {
     size_t row_count;
     char *text;
     size_t text_size;
+    struct inf_oip_statistics statistics;
     struct inf_question *next; // private to the queue
 };
 

@@ -22,9 +22,8 @@
 
 // Maximum number of concurrent calls on one connection.
 #define STREAMS_MAX 256
-// Flow control windows: the number of bytes that a client can send before the gateway has read
-// them.
-#define STREAM_WINDOW     (1 << 20)
+// Flow control window of a connection: the number of bytes that a client can send before the
+// gateway has read them.
 #define CONNECTION_WINDOW (16 << 20)
 // Maximum size of the header fields of one call, in bytes.
 #define HEADER_LIST_BYTES (16 << 10)
@@ -36,9 +35,12 @@ struct inf_grpc_session {
     struct inf_http_connection *connection;
     int fd;
     nghttp2_session *http2;
-    bool busy; // a function of nghttp2 is on the stack
+    bool busy;  // a function of nghttp2 is on the stack
+    bool admin; // the listener is for administrators
     struct inf_grpc_stream *streams;
     uint64_t active_ms;   // time of the last bytes received or sent
+    uint64_t receive_ms;  // time of the last bytes received
+    uint64_t ping_ms;     // time of the last PING; 0: none was sent since bytes were received
     uint64_t progress_ms; // time of the last bytes sent
     size_t output_begin, output_end;
     uint8_t *output; // OUTPUT_BYTES; bytes from output_begin to output_end are not sent yet
@@ -63,6 +65,7 @@ static int handle_begin(nghttp2_session *http2, const nghttp2_frame *frame, void
     if (stream == NULL)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     stream->session = session;
+    stream->is_admin = session->admin;
     stream->begin_ms = now_ms();
     nghttp2_session_set_stream_user_data(http2, stream->id, stream);
     return 0;
@@ -82,31 +85,60 @@ static int handle_header(nghttp2_session *http2, const nghttp2_frame *frame, con
     return 0;
 }
 
+// Lets the client send as many bytes as the stream has taken, unless the stream is stalled.
+static void enlarge_window(struct inf_grpc_stream *stream)
+{
+    if (stream->unconsumed > 0 && !stream->stalled) {
+        (void)nghttp2_session_consume_stream(stream->session->http2, stream->id,
+                                             stream->unconsumed);
+        stream->unconsumed = 0;
+    }
+}
+
 static int handle_data(nghttp2_session *http2, uint8_t flags, int32_t id, const uint8_t *data,
                        size_t size, void *context)
 {
     (void)flags;
     (void)context;
     struct inf_grpc_stream *stream = nghttp2_session_get_stream_user_data(http2, id);
-    if (stream == NULL || stream->answered || size == 0)
+    // One stream that is stalled must not stall the others, so the window of the connection is
+    // enlarged at once.
+    (void)nghttp2_session_consume_connection(http2, size);
+    if (stream == NULL)
         return 0;
-    if (!inf_grpc_stream_append(stream, (struct inf_span){data, size}))
-        inf_grpc_reply_error(stream, INFERD_RESOURCE_EXHAUSTED, "the message is too large");
+    stream->unconsumed += size;
+    bool takes = stream->streaming != NULL ? stream->end_code == INFERD_OK : !stream->answered;
+    if (takes && stream->body_size == 0)
+        stream->begin_ms = stream->streaming != NULL ? now_ms() : stream->begin_ms;
+    if (takes && size > 0 && !inf_grpc_stream_append(stream, (struct inf_span){data, size})) {
+        if (stream->streaming == NULL)
+            inf_grpc_reply_error(stream, INFERD_RESOURCE_EXHAUSTED, "the message is too large");
+        else
+            inf_grpc_stream_fail(stream, INFERD_RESOURCE_EXHAUSTED, "the message is too large");
+    }
+    if (stream->streaming != NULL)
+        stream->streaming->receive(stream);
+    enlarge_window(stream);
     return 0;
 }
 
 static int handle_frame(nghttp2_session *http2, const nghttp2_frame *frame, void *context)
 {
     (void)context;
-    if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) ||
-        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0)
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
     struct inf_grpc_stream *stream =
         nghttp2_session_get_stream_user_data(http2, frame->hd.stream_id);
     if (stream == NULL)
         return 0;
+    if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+        stream->gateway->begin_call(stream);
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0)
+        return 0;
     stream->complete = true;
-    if (!stream->answered)
+    if (stream->streaming != NULL)
+        stream->streaming->receive(stream);
+    else if (!stream->answered)
         stream->gateway->handle_call(stream);
     return 0;
 }
@@ -198,13 +230,46 @@ static void flush_session(struct inf_grpc_session *session)
                                    (short)(EV_READ | (blocked ? EV_WRITE : 0)));
 }
 
-static ssize_t read_response(nghttp2_session *http2, int32_t id, uint8_t *buffer, size_t length,
-                             uint32_t *flags, nghttp2_data_source *source, void *context)
+// Writes a message to `to`. Bytes that are not printable ASCII, and '%', become %XX, as gRPC
+// requires. A message that does not fit is cut.
+static void escape_message(const char *message, char *to, size_t room)
 {
-    (void)context;
-    struct inf_grpc_stream *stream = source->ptr;
+    size_t at = 0;
+    for (; *message != '\0' && at + 4 <= room; message++) {
+        uint8_t c = (uint8_t)*message;
+        bool plain = c >= ' ' && c < 0x7f && c != '%';
+        at += (size_t)snprintf(to + at, room - at, plain ? "%c" : "%%%02X", c);
+    }
+    to[at] = '\0';
+}
+
+static nghttp2_nv header_field(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), 0};
+}
+
+// Submits the status of a call behind its responses.
+static int submit_status(nghttp2_session *http2, const struct inf_grpc_stream *stream)
+{
+    char status[12], text[1024];
+    snprintf(status, sizeof status, "%d", stream->end_code);
+    escape_message(stream->end_text, text, sizeof text);
+    const nghttp2_nv trailers[] = {header_field("grpc-status", status),
+                                   header_field("grpc-message", text)};
+    return nghttp2_submit_trailer(http2, stream->id, trailers,
+                                  stream->end_code == INFERD_OK ? 1 : 2);
+}
+
+// Copies pieces of the response to `buffer`. Returns the number of bytes.
+static size_t copy_pieces(struct inf_grpc_stream *stream, uint8_t *buffer, size_t length)
+{
     size_t written = 0;
-    while (written < length && stream->piece_next < stream->piece_count) {
+    while (written < length) {
+        if (stream->piece_next == stream->piece_count) {
+            if (stream->streaming == NULL || !stream->streaming->next(stream))
+                break;
+            continue;
+        }
         struct iovec *piece = &stream->pieces[stream->piece_next];
         size_t size = INF_MIN(piece->iov_len, length - written);
         if (size > 0)
@@ -215,18 +280,26 @@ static ssize_t read_response(nghttp2_session *http2, int32_t id, uint8_t *buffer
         if (piece->iov_len == 0)
             stream->piece_next++;
     }
-    if (stream->piece_next == stream->piece_count) {
-        static nghttp2_nv trailer = {(uint8_t *)"grpc-status", (uint8_t *)"0", 11, 1, 0};
-        *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-        if (nghttp2_submit_trailer(http2, id, &trailer, 1) != 0)
-            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    }
-    return (ssize_t)written;
+    return written;
 }
 
-static nghttp2_nv header_field(const char *name, const char *value)
+static ssize_t read_response(nghttp2_session *http2, int32_t id, uint8_t *buffer, size_t length,
+                             uint32_t *flags, nghttp2_data_source *source, void *context)
 {
-    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), 0};
+    (void)id;
+    (void)context;
+    struct inf_grpc_stream *stream = source->ptr;
+    size_t written = copy_pieces(stream, buffer, length);
+    stream->progress_ms = now_ms();
+    enlarge_window(stream);
+    if (stream->piece_next < stream->piece_count)
+        return (ssize_t)written;
+    if (stream->streaming != NULL && !stream->ended)
+        return written > 0 ? (ssize_t)written : NGHTTP2_ERR_DEFERRED;
+    *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    if (submit_status(http2, stream) != 0)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    return (ssize_t)written;
 }
 
 // Submits a response to nghttp2. Writes it at once unless a function of nghttp2 is on the stack.
@@ -236,6 +309,7 @@ static void submit_response(struct inf_grpc_stream *stream, const nghttp2_nv *fi
     struct inf_grpc_session *session = stream->session;
     stream->answered = true;
     stream->user = NULL;
+    stream->progress_ms = now_ms();
     inf_http_server_count(session->gateway->server, 0, 0, failed ? 4 : 2);
     int code = nghttp2_submit_response(session->http2, stream->id, fields, count, provider);
     if (code != 0)
@@ -254,17 +328,24 @@ void inf_grpc_reply(struct inf_grpc_stream *stream, void (*release)(void *contex
     submit_response(stream, fields, 2, &provider, false);
 }
 
-// Writes a message to `to`. Bytes that are not printable ASCII, and '%', become %XX, as gRPC
-// requires. A message that does not fit is cut.
-static void escape_message(const char *message, char *to, size_t room)
+void inf_grpc_reply_begin(struct inf_grpc_stream *stream)
 {
-    size_t at = 0;
-    for (; *message != '\0' && at + 4 <= room; message++) {
-        uint8_t c = (uint8_t)*message;
-        bool plain = c >= ' ' && c < 0x7f && c != '%';
-        at += (size_t)snprintf(to + at, room - at, plain ? "%c" : "%%%02X", c);
-    }
-    to[at] = '\0';
+    const nghttp2_nv fields[] = {header_field(":status", "200"),
+                                 header_field("content-type", "application/grpc")};
+    const nghttp2_data_provider provider = {{.ptr = stream}, read_response};
+    void *user = stream->user;
+    submit_response(stream, fields, 2, &provider, false);
+    stream->user = user; // abandon() ends the state of the method in every case
+}
+
+void inf_grpc_reply_continue(struct inf_grpc_stream *stream)
+{
+    struct inf_grpc_session *session = stream->session;
+    // Fails if the response is not deferred; then it is read without that.
+    (void)nghttp2_session_resume_data(session->http2, stream->id);
+    enlarge_window(stream);
+    if (!session->busy)
+        flush_session(session);
 }
 
 void inf_grpc_reply_error(struct inf_grpc_stream *stream, int code, const char *message)
@@ -306,12 +387,13 @@ static bool create_http2(struct inf_grpc_session *session)
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, handle_close);
     // Maximum number of answers to PING and SETTINGS that wait for a client that does not read.
     nghttp2_option_set_max_outbound_ack(option, 100);
+    nghttp2_option_set_no_auto_window_update(option, 1);
     int code = nghttp2_session_server_new2(&session->http2, callbacks, session, option);
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_option_del(option);
     static const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_MAX},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INF_GRPC_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES},
     };
     return code == 0 && nghttp2_submit_settings(session->http2, 0, settings, 3) == 0 &&
@@ -321,7 +403,8 @@ static bool create_http2(struct inf_grpc_session *session)
 // Passes received bytes to nghttp2. Returns false if the connection must be closed.
 static bool receive_bytes(struct inf_grpc_session *session, struct inf_span bytes)
 {
-    session->active_ms = now_ms();
+    session->active_ms = session->receive_ms = now_ms();
+    session->ping_ms = 0;
     inf_http_server_count(session->gateway->server, bytes.size, 0, 0);
     session->busy = true;
     ssize_t used = nghttp2_session_mem_recv(session->http2, bytes.data, bytes.size);
@@ -332,13 +415,13 @@ static bool receive_bytes(struct inf_grpc_session *session, struct inf_span byte
 static void *begin_session(void *gateway, struct inf_http_connection *connection, int fd,
                            bool admin, struct inf_span received)
 {
-    (void)admin;
     struct inf_grpc_session *session = calloc(1, sizeof *session);
     if (session == NULL)
         return NULL;
     session->gateway = gateway;
     session->connection = connection;
     session->fd = fd;
+    session->admin = admin;
     session->output = malloc(OUTPUT_BYTES);
     session->progress_ms = now_ms();
     if (session->output == NULL || !create_http2(session) || !receive_bytes(session, received)) {
@@ -351,29 +434,59 @@ static void *begin_session(void *gateway, struct inf_http_connection *connection
     return session;
 }
 
-// Resets calls whose request did not arrive in time or whose response makes no progress. Returns
-// false if the connection must be closed because it is idle or the client does not read.
+// Returns true if the client does not send its request, or does not read its response, in time.
+static bool is_too_slow(const struct inf_grpc_stream *stream, const struct inf_http_limits *limits,
+                        uint64_t now)
+{
+    bool writes = stream->streaming != NULL ? stream->ready : stream->answered;
+    // A streaming call may wait for its next message without a limit.
+    bool reads =
+        stream->streaming != NULL ? stream->body_size > 0 && !stream->stalled : !stream->complete;
+    return (writes && now - stream->progress_ms > limits->write_ms) ||
+           (reads && now - stream->begin_ms > limits->body_ms);
+}
+
+// Sends a PING to a client that has calls but has sent nothing for half of idle_ms. Returns false
+// if the client has sent nothing, not even an answer to the PING, for idle_ms.
+static bool check_alive(struct inf_grpc_session *session, unsigned idle_ms, uint64_t now)
+{
+    if (session->ping_ms != 0)
+        return now - session->ping_ms <= idle_ms - idle_ms / 2;
+    if (now - session->receive_ms > idle_ms / 2 &&
+        nghttp2_submit_ping(session->http2, 0, NULL) == 0)
+        session->ping_ms = now;
+    return true;
+}
+
+// Ends calls whose time is over. Returns false if the connection must be closed because it is idle,
+// or because the client does not read or is gone.
 static bool check_times(struct inf_grpc_session *session)
 {
     const struct inf_http_limits *limits = inf_http_server_limits(session->gateway->server);
     uint64_t now = now_ms();
+    if (session->streams == NULL)
+        session->ping_ms = 0;
     if (session->streams == NULL && now - session->active_ms > limits->idle_ms)
         return false;
     bool waits = session->output_end != 0 || nghttp2_session_want_write(session->http2);
-    if (waits && now - session->progress_ms > limits->write_ms) {
+    if ((waits && now - session->progress_ms > limits->write_ms) ||
+        (session->streams != NULL && !check_alive(session, limits->idle_ms, now))) {
         inf_http_server_count_timeout(session->gateway->server);
         return false;
     }
     struct inf_grpc_stream *next;
     for (struct inf_grpc_stream *stream = session->streams; stream != NULL; stream = next) {
         next = stream->next;
-        bool stalled = stream->answered && now - session->progress_ms > limits->write_ms;
-        bool late = !stream->complete && now - stream->begin_ms > limits->body_ms;
-        if (stream->reset || (!stalled && !late))
-            continue;
-        stream->reset = true;
-        inf_http_server_count_timeout(session->gateway->server);
-        nghttp2_submit_rst_stream(session->http2, 0, stream->id, NGHTTP2_CANCEL);
+        if (!stream->reset && is_too_slow(stream, limits, now)) {
+            stream->reset = true;
+            inf_http_server_count_timeout(session->gateway->server);
+            nghttp2_submit_rst_stream(session->http2, 0, stream->id, NGHTTP2_CANCEL);
+        } else if (stream->deadline_ms != 0 && now >= stream->deadline_ms && !stream->ended) {
+            session->busy = true;
+            inf_grpc_stream_fail(stream, INFERD_DEADLINE_EXCEEDED, "the call's deadline passed");
+            stream->streaming->receive(stream);
+            session->busy = false;
+        }
     }
     return true;
 }

@@ -2,6 +2,7 @@
 // Stores the request of a gRPC call: its header fields, and the bytes of its message.
 #include "client/gateway/grpc/stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,9 @@ static bool reserve_body(struct inf_grpc_stream *stream, size_t size)
 {
     struct inf_http_server *server = stream->gateway->server;
     size_t wanted = stream->body_size + size, max = inf_http_server_limits(server)->body_bytes_max;
+    // The body of a streaming call can hold a message and what the client sent behind it.
+    if (stream->streaming != NULL)
+        max += INF_GRPC_PREFIX_BYTES + INF_GRPC_WINDOW_BYTES;
     if (wanted <= stream->body_capacity)
         return true;
     size_t capacity = INF_MAX(stream->body_capacity * 2, FIRST_CAPACITY);
@@ -131,17 +135,70 @@ bool inf_grpc_stream_append(struct inf_grpc_stream *stream, struct inf_span byte
     return true;
 }
 
+void inf_grpc_stream_fail(struct inf_grpc_stream *stream, int code, const char *text)
+{
+    if (stream->end_code != INFERD_OK)
+        return;
+    stream->end_code = code;
+    snprintf(stream->end_text, sizeof stream->end_text, "%s", text);
+    free_body(stream);
+}
+
+bool inf_grpc_prefix_read(struct inf_span bytes, size_t *size, bool *compressed)
+{
+    const uint8_t *p = bytes.data;
+    if (bytes.size < INF_GRPC_PREFIX_BYTES)
+        return false;
+    *compressed = p[0] != 0;
+    *size = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+    return true;
+}
+
+bool inf_grpc_stream_take(struct inf_grpc_stream *stream, size_t *offset, size_t size,
+                          uint8_t **bytes, size_t *charged)
+{
+    if (*offset == 0 && size == stream->body_size) {
+        // The usual case: the body is this message, which is then not copied.
+        *bytes = stream->body;
+        *charged = stream->body_capacity;
+        stream->body = NULL;
+        stream->body_size = stream->body_capacity = 0;
+        return true;
+    }
+    if (!inf_http_server_charge(stream->gateway->server, size))
+        return false;
+    *bytes = malloc(size);
+    if (*bytes == NULL) {
+        inf_http_server_release(stream->gateway->server, size);
+        return false;
+    }
+    *charged = size;
+    memcpy(*bytes, stream->body + *offset, size);
+    *offset += size;
+    return true;
+}
+
+void inf_grpc_stream_discard(struct inf_grpc_stream *stream, size_t size)
+{
+    stream->body_size -= size;
+    if (stream->body_size == 0)
+        free_body(stream);
+    else if (size > 0)
+        memmove(stream->body, stream->body + size, stream->body_size);
+}
+
 enum inf_code inf_grpc_stream_message(const struct inf_grpc_stream *stream,
                                       struct inf_span *message, struct inf_error *err)
 {
-    const uint8_t *body = stream->body;
-    if (stream->body_size < 5)
+    size_t size;
+    bool compressed;
+    if (!inf_grpc_prefix_read((struct inf_span){stream->body, stream->body_size}, &size,
+                              &compressed))
         return inf_fail(err, INF_INVALID, "the call has no message");
-    if (body[0] != 0)
+    if (compressed)
         return inf_fail(err, INF_UNSUPPORTED, "compressed messages are not supported");
-    size_t size = (size_t)body[1] << 24 | (size_t)body[2] << 16 | (size_t)body[3] << 8 | body[4];
-    if (size != stream->body_size - 5)
+    if (size != stream->body_size - INF_GRPC_PREFIX_BYTES)
         return inf_fail(err, INF_INVALID, "the call has not exactly one whole message");
-    *message = (struct inf_span){body + 5, size};
+    *message = (struct inf_span){stream->body + INF_GRPC_PREFIX_BYTES, size};
     return INF_OK;
 }

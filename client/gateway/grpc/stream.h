@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One gRPC call: an HTTP/2 stream with one message in each direction.
+// One gRPC call: an HTTP/2 stream. A unary call has one message in each direction, a streaming call
+// any number of messages.
 #ifndef INF_GATEWAY_GRPC_STREAM_H
 #define INF_GATEWAY_GRPC_STREAM_H
 
@@ -12,6 +13,7 @@
 #include "proto/core/span.h"
 
 struct inf_grpc_session;
+struct inf_grpc_stream;
 
 // Size of the buffer for a path, with its NUL. The longest path that is served has 46 bytes; a path
 // that does not fit is treated as unknown.
@@ -19,6 +21,21 @@ struct inf_grpc_session;
 // Maximum number of pieces of a response: one for the fields before the tensors, and for each of 64
 // outputs one for its protobuf tag and one for its data.
 #define INF_GRPC_PIECES 129u
+// Size of the prefix of a message: one byte that says whether the message is compressed, and four
+// bytes for its length.
+#define INF_GRPC_PREFIX_BYTES 5u
+// Flow control window of a stream: the number of bytes that a client can send before the gateway
+// has taken them.
+#define INF_GRPC_WINDOW_BYTES ((size_t)1 << 20)
+
+// Functions of the method of a streaming call.
+struct inf_grpc_streaming {
+    // Called when bytes of the request have arrived, or when the request is complete.
+    void (*receive)(struct inf_grpc_stream *stream);
+    // Called when the pieces of the stream are sent. Frees them, and sets the pieces of the next
+    // response. Returns false if there is none at present.
+    bool (*next)(struct inf_grpc_stream *stream);
+};
 
 struct inf_grpc_stream {
     struct inf_grpc_session *session;
@@ -27,15 +44,24 @@ struct inf_grpc_stream {
     struct inf_grpc_stream *next, **previous; // in the list `streams` of the session
     // The request.
     char path[INF_GRPC_PATH_BYTES];
-    bool is_post, is_grpc;
+    bool is_post, is_grpc, is_admin;
     bool has_bad_timeout;
     uint64_t timeout_ms; // value of grpc-timeout; 0: the request sets none
     uint8_t *body;       // the message with its prefix of 5 bytes
     size_t body_size, body_capacity;
-    uint64_t begin_ms;
-    bool complete; // the whole request has arrived
-    bool answered; // a response was submitted to nghttp2
-    bool reset;    // RST_STREAM was submitted to nghttp2, because the client is too slow
+    uint64_t begin_ms;    // when the request, or its current message, began to arrive
+    uint64_t deadline_ms; // of a streaming call: when its grpc-timeout passes; 0: it has none
+    bool complete;        // the whole request has arrived
+    bool answered;        // a response was submitted to nghttp2
+    bool reset;           // RST_STREAM was submitted to nghttp2, because the client is too slow
+    // Of a streaming call; NULL: the call is unary.
+    const struct inf_grpc_streaming *streaming;
+    size_t unconsumed; // received bytes for which the client's window was not enlarged
+    bool stalled;      // no more of the request is taken until a response was sent
+    bool ready;        // the client has a response or the status to read
+    bool ended;        // no further response follows; then the status is sent
+    int end_code;      // the status; INFERD_OK: no error
+    char end_text[256];
     // State of the method for this call; NULL: none. If the stream ends before the response,
     // abandon(user) is called, which must free `user`.
     void *user;
@@ -43,12 +69,17 @@ struct inf_grpc_stream {
     // The response. release(context) frees the memory of the pieces.
     struct iovec pieces[INF_GRPC_PIECES];
     size_t piece_next, piece_count;
+    uint64_t progress_ms; // when bytes of the response were last passed to nghttp2
     void (*release)(void *context);
     void *context;
 };
 
-// Handles a complete call: answers it before it returns, or when the daemon has answered.
+// Handles a complete unary call: answers it before it returns, or when the daemon has answered.
 void inf_grpc_method_handle(struct inf_grpc_stream *stream);
+
+// Called when the header fields of a call have arrived. Begins a streaming call if the method is
+// one.
+void inf_grpc_method_begin(struct inf_grpc_stream *stream);
 
 // Creates a stream and inserts it into `list`. Returns NULL if there is no memory.
 struct inf_grpc_stream *inf_grpc_stream_create(struct inf_grpc_stream **list,
@@ -66,6 +97,26 @@ void inf_grpc_stream_set_field(struct inf_grpc_stream *stream, struct inf_span n
 // no memory, frees the body and returns false.
 bool inf_grpc_stream_append(struct inf_grpc_stream *stream, struct inf_span bytes);
 
+// Makes a streaming call end with an error after the responses to its earlier messages: sets its
+// status and drops what has arrived of further messages. The caller then calls
+// stream->streaming->receive() or inf_grpc_reply_continue().
+void inf_grpc_stream_fail(struct inf_grpc_stream *stream, int code, const char *text);
+
+// Reads the prefix of the message at the start of `bytes`. Returns false if the prefix is
+// incomplete. Otherwise *size is the size of the message without its prefix, and *compressed is set
+// if the message is compressed.
+bool inf_grpc_prefix_read(struct inf_span bytes, size_t *size, bool *compressed);
+
+// Takes the first `size` bytes of the body, which must have arrived, out of the body from `*offset`
+// on. On success the caller owns *bytes, must free it with free(), and must give *charged bytes
+// back with inf_http_server_release(). Moves *offset behind the bytes. Returns false if there is no
+// memory.
+bool inf_grpc_stream_take(struct inf_grpc_stream *stream, size_t *offset, size_t size,
+                          uint8_t **bytes, size_t *charged);
+
+// Removes the first `size` bytes from the body.
+void inf_grpc_stream_discard(struct inf_grpc_stream *stream, size_t size);
+
 // Sets *message to the message in the body, without its prefix. Fails if the message is compressed,
 // or if the body does not consist of exactly one message.
 enum inf_code inf_grpc_stream_message(const struct inf_grpc_stream *stream,
@@ -76,6 +127,15 @@ enum inf_code inf_grpc_stream_message(const struct inf_grpc_stream *stream,
 // OK. Calls release(context) when the stream is freed. The caller must not use the stream
 // afterwards.
 void inf_grpc_reply(struct inf_grpc_stream *stream, void (*release)(void *context), void *context);
+
+// Begins the response of a streaming call, which has stream->streaming. Must be called while the
+// header fields are being handled.
+void inf_grpc_reply_begin(struct inf_grpc_stream *stream);
+
+// Continues a streaming call: a response has become ready, the call has ended, or the stream is not
+// stalled any longer. The caller must not use the stream afterwards if it was not called by one of
+// the functions in stream->streaming.
+void inf_grpc_reply_continue(struct inf_grpc_stream *stream);
 
 // Answers the call with the status `code` and a text. The caller must not use the stream
 // afterwards.

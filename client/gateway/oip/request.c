@@ -7,6 +7,10 @@
 
 #include "proto/core/shape.h"
 
+const char *const inf_oip_extensions[] = {
+    "binary_tensor_data", "model_repository", "schedule_policy", "statistics", NULL,
+};
+
 void inf_oip_request_fini(struct inf_oip_request *request)
 {
     for (size_t i = 0; i < request->input_count; i++)
@@ -16,6 +20,22 @@ void inf_oip_request_fini(struct inf_oip_request *request)
     request->input_count = 0;
     request->names = NULL;
     request->json = NULL;
+}
+
+void inf_oip_request_build(const struct inf_oip_request *request, const char *other_id,
+                           inferd_request *to)
+{
+    *to = (inferd_request){
+        .model = request->model,
+        .version = request->version[0] != '\0' ? request->version : NULL,
+        .id = request->id[0] != '\0' ? request->id : other_id,
+        .inputs = request->inputs,
+        .input_count = request->input_count,
+        .outputs = request->output_count > 0 ? request->outputs : NULL,
+        .output_count = request->output_count,
+        .timeout_ms = request->timeout_ms,
+        .priority = request->priority,
+    };
 }
 
 enum inf_code inf_oip_tensor_set_shape(inferd_tensor *tensor, const int64_t *dims, size_t rank,

@@ -15,6 +15,9 @@
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
+// The names of the extensions that the gateway supports, with NULL at the end.
+extern const char *const inf_oip_extensions[];
+
 // Zero-initialise, then decode. Names and data of the tensors are valid until
 // inf_oip_request_fini(). Data of binary tensors points into the received bytes and is valid only
 // as long as these bytes.
@@ -40,6 +43,11 @@ struct inf_oip_request {
 // function fails.
 enum inf_code inf_oip_request_decode(struct inf_oip_request *request, struct inf_span json,
                                      struct inf_span binary, struct inf_error *err) INF_NODISCARD;
+
+// Fills *to for libinferd. Its strings and tensors are those of `request`, and `other_id` if the
+// request has no id; NULL: none either.
+void inf_oip_request_build(const struct inf_oip_request *request, const char *other_id,
+                           inferd_request *to);
 
 // Frees what the request owns.
 void inf_oip_request_fini(struct inf_oip_request *request);

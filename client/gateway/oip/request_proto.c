@@ -380,3 +380,42 @@ enum inf_code inf_oip_name_decode_proto(struct inf_span message,
     }
     return more < 0 ? fail_message(err, "it is no valid message") : INF_OK;
 }
+
+enum inf_code inf_oip_index_decode_proto(struct inf_span message, bool *only_ready,
+                                         struct inf_error *err)
+{
+    struct inf_proto_field field;
+    int more;
+    *only_ready = false;
+    while ((more = inf_proto_read_field(&message, &field)) > 0)
+        if (field.number == 2 && field.wire == INF_PROTO_VARINT)
+            *only_ready = field.value != 0;
+    return more < 0 ? fail_message(err, "it is no valid message") : INF_OK;
+}
+
+enum inf_code inf_oip_repository_decode_proto(struct inf_span message, bool is_load,
+                                              char model[INF_LIMIT_MODEL_NAME + 1],
+                                              struct inf_error *err)
+{
+    struct inf_proto_field field, entry;
+    char key[64];
+    int more;
+    model[0] = '\0';
+    while ((more = inf_proto_read_field(&message, &field)) > 0) {
+        if (field.number == 2)
+            INF_TRY(copy_string(model, INF_LIMIT_MODEL_NAME + 1, &field, "the name", err));
+        if (field.number != 3)
+            continue;
+        if (field.wire != INF_PROTO_BYTES)
+            return fail_message(err, "a parameter");
+        while ((more = inf_proto_read_field(&field.bytes, &entry)) > 0) {
+            if (entry.number != 1)
+                continue;
+            INF_TRY(copy_string(key, sizeof key, &entry, "the name of a parameter", err));
+            INF_TRY(inf_oip_repository_parameter_check(key, is_load, err));
+        }
+        if (more < 0)
+            break;
+    }
+    return more < 0 ? fail_message(err, "it is no valid message") : INF_OK;
+}

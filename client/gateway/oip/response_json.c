@@ -96,6 +96,18 @@ char *inf_oip_error_encode(const char *message)
     return text;
 }
 
+char *inf_oip_server_encode(const char *version)
+{
+    json_t *extensions = json_array();
+    for (size_t i = 0; inf_oip_extensions[i] != NULL; i++)
+        json_array_append_new(extensions, json_string(inf_oip_extensions[i]));
+    json_t *object = json_pack("{s:s, s:s, s:o}", "name", "inferd", "version", version,
+                               "extensions", extensions);
+    char *text = object == NULL ? NULL : json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    return text;
+}
+
 static json_t *encode_tensors(const inferd_tensor *tensors, size_t count)
 {
     json_t *list = json_array();

@@ -18,10 +18,11 @@ enum inf_code inf_oip_response_encode(const struct inf_oip_request *request,
                                       bool is_binary[INF_LIMIT_TENSORS],
                                       struct inf_error *err) INF_NODISCARD;
 
-// Return the JSON text of an error, of a model's metadata and of the list of models, or NULL if
-// there is no memory. The caller frees the text with free(). `only_ready` leaves out models that
-// are not ready.
+// Return the JSON text of an error, of the server's metadata, of a model's metadata and of the list
+// of models, or NULL if there is no memory. The caller frees the text with free(). `only_ready`
+// leaves out models that are not ready.
 char *inf_oip_error_encode(const char *message);
+char *inf_oip_server_encode(const char *version);
 char *inf_oip_model_encode(const inferd_model_info *info);
 char *inf_oip_index_encode(const inferd_model_row *rows, size_t count, bool only_ready);
 

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "client/gateway/core/run.h"
 #include "client/gateway/http/content_coding.h"
 #include "client/gateway/oip/request.h"
 #include "client/gateway/oip/response_json.h"
@@ -31,21 +31,13 @@ struct inf_rest_inference {
     struct inf_gateway *gateway;
     struct inf_http_exchange *exchange;
     struct inf_oip_request request;
-    struct inf_link_call *call; // NULL: the inference is not in flight
-    uint64_t begin_ns;
+    struct inf_run *run;   // NULL: the inference is not in flight
     inferd_memory *memory; // shared memory that holds the body; NULL: the server owns the body
     uint8_t *inflated;     // the decompressed body; NULL: the body is not compressed
     inferd_result *result;
     char *text;                                    // JSON text of the response
     char header_id[INF_HTTP_REQUEST_ID_BYTES + 1]; // X-Request-Id; "": the request has none
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void free_inference(void *context)
 {
@@ -62,10 +54,7 @@ static void free_inference(void *context)
 static void abandon_inference(void *context)
 {
     struct inf_rest_inference *inference = context;
-    if (inference->call != NULL) {
-        inference->gateway->counters.cancelled++;
-        inf_link_cancel(inference->call);
-    }
+    inf_run_cancel(inference->run);
     free_inference(inference);
 }
 
@@ -164,17 +153,12 @@ static void send_result(struct inf_rest_inference *inference)
 static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
 {
     struct inf_rest_inference *inference = context;
-    struct inf_gateway_counters *counters = &inference->gateway->counters;
-    inference->call = NULL;
-    counters->duration_ns += now_ns() - inference->begin_ns;
-    if (result == NULL) {
-        counters->failed++;
-        reply_failure(inference, err);
-        return;
-    }
-    counters->succeeded++;
+    inference->run = NULL;
     inference->result = result;
-    send_result(inference);
+    if (result == NULL)
+        reply_failure(inference, err);
+    else
+        send_result(inference);
 }
 
 // Copies the name or the version of a model from the path of the request.
@@ -229,38 +213,18 @@ static void mark_shared_inputs(struct inf_rest_inference *inference)
     }
 }
 
-static void start_call(struct inf_rest_inference *inference)
+static void start_run(struct inf_rest_inference *inference)
 {
-    struct inf_gateway *gateway = inference->gateway;
-    struct inf_oip_request *request = &inference->request;
     // The daemon's log shows the id of the request or, if it has none, its X-Request-Id.
     char *header_id = inference->header_id;
     struct inf_span given = inference->exchange->head.request_id;
     if (given.size > 0)
         memcpy(header_id, given.data, given.size);
-    if (request->timeout_ms == 0 || request->timeout_ms > gateway->timeout_ms)
-        request->timeout_ms = gateway->timeout_ms;
-    const inferd_request wanted = {
-        .model = request->model,
-        .version = request->version[0] != '\0' ? request->version : NULL,
-        .id = request->id[0] != '\0' ? request->id
-              : header_id[0] != '\0' ? header_id
-                                     : NULL,
-        .inputs = request->inputs,
-        .input_count = request->input_count,
-        .outputs = request->output_count > 0 ? request->outputs : NULL,
-        .output_count = request->output_count,
-        .timeout_ms = request->timeout_ms,
-        .priority = request->priority,
-    };
     struct inferd_error err;
-    inference->begin_ns = now_ns();
-    gateway->counters.started++;
-    if (inf_link_infer(gateway->link, &wanted, handle_answer, inference, &inference->call, &err) !=
-        INFERD_OK) {
-        gateway->counters.failed++;
+    if (inf_run_start(inference->gateway, &inference->request,
+                      header_id[0] != '\0' ? header_id : NULL, handle_answer, inference,
+                      &inference->run, &err) != INFERD_OK)
         reply_failure(inference, &err);
-    }
 }
 
 void inf_rest_inference_run(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
@@ -283,5 +247,5 @@ void inf_rest_inference_run(struct inf_gateway *gateway, struct inf_http_exchang
     }
     if (inference->memory != NULL)
         mark_shared_inputs(inference);
-    start_call(inference);
+    start_run(inference);
 }

@@ -35,7 +35,8 @@ static void handle_answer(void *context, struct inf_question *question)
     struct lookup *lookup = context;
     if (lookup != NULL) {
         lookup->exchange->user = NULL;
-        if (question->err.code != INFERD_OK)
+        // The gateway's own metrics are served without the daemon's.
+        if (question->err.code != INFERD_OK && question->kind != INF_QUESTION_METRICS)
             inf_rest_reply_error(lookup->exchange, &question->err);
         else
             lookup->reply(lookup, question);
@@ -114,7 +115,8 @@ void inf_rest_lookup_ready(struct inf_gateway *gateway, struct inf_http_exchange
 static void reply_metrics(struct lookup *lookup, struct inf_question *question)
 {
     size_t size;
-    char *text = inf_gateway_metrics_print(lookup->gateway, question->text, &size);
+    const char *daemon = question->err.code == INFERD_OK ? question->text : "";
+    char *text = inf_gateway_metrics_print(lookup->gateway, daemon, &size);
     inf_rest_reply_text(lookup->exchange, "text/plain; version=0.0.4; charset=utf-8", text, size);
 }
 
@@ -123,6 +125,18 @@ void inf_rest_lookup_metrics(struct inf_gateway *gateway, struct inf_http_exchan
 {
     ask_daemon(gateway, exchange, INF_QUESTION_METRICS, names,
                (struct lookup){.reply = reply_metrics});
+}
+
+static void reply_statistics(struct lookup *lookup, struct inf_question *question)
+{
+    inf_rest_reply_json(lookup->exchange, inf_oip_statistics_encode(&question->statistics));
+}
+
+void inf_rest_lookup_statistics(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
+                                const struct inf_span names[])
+{
+    ask_daemon(gateway, exchange, INF_QUESTION_STATISTICS, names,
+               (struct lookup){.reply = reply_statistics});
 }
 
 static void reply_index(struct lookup *lookup, struct inf_question *question)

@@ -13,6 +13,8 @@ void inf_rest_lookup_ready(struct inf_gateway *gateway, struct inf_http_exchange
                            const struct inf_span names[]);
 void inf_rest_lookup_metrics(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                              const struct inf_span names[]);
+void inf_rest_lookup_statistics(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
+                                const struct inf_span names[]);
 void inf_rest_lookup_index(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                            const struct inf_span names[]);
 void inf_rest_lookup_load(struct inf_gateway *gateway, struct inf_http_exchange *exchange,

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "client/gateway/oip/response_json.h"
 #include "client/gateway/rest/inference.h"
 #include "client/gateway/rest/lookup.h"
 #include "client/gateway/rest/reply.h"
@@ -35,11 +36,7 @@ static void reply_server(struct inf_gateway *gateway, struct inf_http_exchange *
 {
     (void)gateway;
     (void)names;
-    static const char text[] =
-        "{\"name\":\"inferd\",\"version\":\"" INFERD_GATEWAY_VERSION
-        "\","
-        "\"extensions\":[\"binary_tensor_data\",\"model_repository\",\"schedule_policy\"]}";
-    inf_rest_reply_json(exchange, strdup(text));
+    inf_rest_reply_json(exchange, inf_oip_server_encode(INFERD_GATEWAY_VERSION));
 }
 
 static void run_inference(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
@@ -60,10 +57,13 @@ static const struct route {
     {"/v2", INF_HTTP_GET, false, reply_server},
     {"/v2/health/live", INF_HTTP_GET, false, reply_live},
     {"/v2/health/ready", INF_HTTP_GET, false, reply_ready},
+    {"/v2/models/stats", INF_HTTP_GET, false, inf_rest_lookup_statistics},
     {"/v2/models/:", INF_HTTP_GET, false, inf_rest_lookup_model},
     {"/v2/models/:/versions/:", INF_HTTP_GET, false, inf_rest_lookup_model},
     {"/v2/models/:/ready", INF_HTTP_GET, false, inf_rest_lookup_ready},
     {"/v2/models/:/versions/:/ready", INF_HTTP_GET, false, inf_rest_lookup_ready},
+    {"/v2/models/:/stats", INF_HTTP_GET, false, inf_rest_lookup_statistics},
+    {"/v2/models/:/versions/:/stats", INF_HTTP_GET, false, inf_rest_lookup_statistics},
     {"/metrics", INF_HTTP_GET, false, inf_rest_lookup_metrics},
     {"/v2/repository/index", INF_HTTP_POST, true, inf_rest_lookup_index},
     {"/v2/repository/models/:/load", INF_HTTP_POST, true, inf_rest_lookup_load},

@@ -1,187 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_gateway_grpc.py DAEMON GATEWAY [TEST...] - the Open Inference Protocol over gRPC.
-
-The client is grpcio of Debian; protoc makes the messages from the text below, whose names and
-numbers are those of the protocol's grpc_service.proto.
-"""
-import os
-import shutil
-import socket
+"""test_gateway_grpc.py DAEMON GATEWAY [TEST...] - unary calls of the Open Inference Protocol."""
 import struct
-import subprocess
-import sys
-import tempfile
 import time
 
-try:
-    import grpc
-except ImportError:
-    # The first python3 of the path may be another one than Debian's.
-    if os.path.exists('/usr/bin/python3') and 'INF_GRPC_TRIED' not in os.environ:
-        os.environ['INF_GRPC_TRIED'] = 'yes'
-        os.execv('/usr/bin/python3', ['/usr/bin/python3', '-B', *sys.argv])
-    print('SKIP: python3-grpcio is not installed')
-    sys.exit(77)
-if not shutil.which('protoc'):
-    print('SKIP: protoc is not installed')
-    sys.exit(77)
-
 import gateway_case
-from gateway_case import Case
-
-PROTO = '''
-syntax = "proto3";
-package inference;
-message ServerLiveRequest {}
-message ServerLiveResponse { bool live = 1; }
-message ServerReadyRequest {}
-message ServerReadyResponse { bool ready = 1; }
-message ModelReadyRequest { string name = 1; string version = 2; }
-message ModelReadyResponse { bool ready = 1; }
-message ServerMetadataRequest {}
-message ServerMetadataResponse {
-  string name = 1;
-  string version = 2;
-  repeated string extensions = 3;
-}
-message ModelMetadataRequest { string name = 1; string version = 2; }
-message ModelMetadataResponse {
-  message TensorMetadata { string name = 1; string datatype = 2; repeated int64 shape = 3; }
-  string name = 1;
-  repeated string versions = 2;
-  string platform = 3;
-  repeated TensorMetadata inputs = 4;
-  repeated TensorMetadata outputs = 5;
-}
-message InferParameter {
-  oneof parameter_choice {
-    bool bool_param = 1;
-    int64 int64_param = 2;
-    string string_param = 3;
-    double double_param = 4;
-    uint64 uint64_param = 5;
-  }
-}
-message InferTensorContents {
-  repeated bool bool_contents = 1;
-  repeated int32 int_contents = 2;
-  repeated int64 int64_contents = 3;
-  repeated uint32 uint_contents = 4;
-  repeated uint64 uint64_contents = 5;
-  repeated float fp32_contents = 6;
-  repeated double fp64_contents = 7;
-  repeated bytes bytes_contents = 8;
-}
-message ModelInferRequest {
-  message InferInputTensor {
-    string name = 1;
-    string datatype = 2;
-    repeated int64 shape = 3;
-    map<string, InferParameter> parameters = 4;
-    InferTensorContents contents = 5;
-  }
-  message InferRequestedOutputTensor {
-    string name = 1;
-    map<string, InferParameter> parameters = 2;
-  }
-  string model_name = 1;
-  string model_version = 2;
-  string id = 3;
-  map<string, InferParameter> parameters = 4;
-  repeated InferInputTensor inputs = 5;
-  repeated InferRequestedOutputTensor outputs = 6;
-  repeated bytes raw_input_contents = 7;
-}
-message ModelInferResponse {
-  message InferOutputTensor {
-    string name = 1;
-    string datatype = 2;
-    repeated int64 shape = 3;
-    map<string, InferParameter> parameters = 4;
-    InferTensorContents contents = 5;
-  }
-  string model_name = 1;
-  string model_version = 2;
-  string id = 3;
-  map<string, InferParameter> parameters = 4;
-  repeated InferOutputTensor outputs = 5;
-  repeated bytes raw_output_contents = 6;
-}
-message HealthCheckRequest { string service = 1; }
-message HealthCheckResponse { int32 status = 1; }
-'''
-
-
-def make_messages():
-    with tempfile.TemporaryDirectory(prefix='inferd-proto.') as folder:
-        with open(folder + '/oip.proto', 'w') as out:
-            out.write(PROTO)
-        command = ['protoc', f'--proto_path={folder}', f'--python_out={folder}', 'oip.proto']
-        subprocess.run(command, check=True)
-        sys.path.insert(0, folder)
-        try:
-            import oip_pb2
-        finally:
-            sys.path.remove(folder)
-        return oip_pb2
-
-
-OIP = make_messages()
-
-
-def tensor(name, datatype, shape, **contents):
-    return OIP.ModelInferRequest.InferInputTensor(
-        name=name,
-        datatype=datatype,
-        shape=shape,
-        contents=OIP.InferTensorContents(**contents) if contents else None,
-    )
-
-
-def add_request(**changes):
-    fields = {
-        'model_name': 'add',
-        'inputs': [tensor('a', 'FP32', [1, 4]), tensor('b', 'FP32', [1, 4])],
-        'raw_input_contents': [struct.pack('<4f', 1, 2, 3, 4), struct.pack('<4f', 5, 5, 5, 5)],
-    }
-    fields.update(changes)
-    return OIP.ModelInferRequest(**fields)
-
-
-class GrpcCase(Case):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        options = [('grpc.max_receive_message_length', -1), ('grpc.max_send_message_length', -1)]
-        cls.channel = grpc.insecure_channel('unix:' + cls.gateway.path, options)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.channel.close()
-        super().tearDownClass()
-
-    @classmethod
-    def method(cls, name, service='inference.GRPCInferenceService', messages=None):
-        messages = messages or name
-        return cls.channel.unary_unary(
-            f'/{service}/{name}',
-            request_serializer=lambda m: m if isinstance(m, bytes) else m.SerializeToString(),
-            response_deserializer=getattr(OIP, messages + 'Response').FromString,
-        )
-
-    def call(self, method, **fields):
-        request = getattr(OIP, method + 'Request')(**fields)
-        return self.method(method)(request, timeout=60)
-
-    def infer(self, request, timeout=60):
-        return self.method('ModelInfer')(request, timeout=timeout)
-
-    def assert_fails(self, code, request, timeout=60):
-        with self.assertRaises(grpc.RpcError) as failure:
-            self.infer(request, timeout)
-        self.assertEqual(failure.exception.code(), code, failure.exception.details())
-        return failure.exception.details()
+from grpc_case import (
+    CONTINUATION,
+    DATA,
+    HEADERS,
+    OIP,
+    PING,
+    PREFACE,
+    RST,
+    SETTINGS,
+    GrpcCase,
+    add_request,
+    call_fields,
+    field,
+    frame,
+    grpc,
+    tensor,
+)
 
 
 class Methods(GrpcCase):
@@ -278,13 +118,6 @@ class Inference(GrpcCase):
         for i, future in enumerate(futures):
             output = future.result().raw_output_contents[0]
             self.assertEqual(output, struct.pack('<4f', i, 0, 0, 0))
-
-    def slow_request(self):
-        return OIP.ModelInferRequest(
-            model_name='slow',
-            inputs=[tensor('x', 'FP32', [256, 256])],
-            raw_input_contents=[bytes(4 * 65536)],
-        )
 
     def test_deadlines(self):
         begin = time.monotonic()
@@ -437,30 +270,7 @@ class Limits(GrpcCase):
         self.infer(add_request())
 
 
-def frame(kind, flags, stream, payload=b''):
-    return struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack(
-        '>I', stream
-    ) + payload
-
-
-def field(name, value):
-    """A header field without compression and without an entry in the table."""
-    return b'\0' + bytes([len(name)]) + name + bytes([len(value)]) + value
-
-
-PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + frame(4, 0, 0)
-DATA, HEADERS, RST, SETTINGS, PING, CONTINUATION = 0, 1, 3, 4, 6, 9
-CALL = b''.join(
-    field(*pair)
-    for pair in (
-        (b':method', b'POST'),
-        (b':scheme', b'http'),
-        (b':authority', b'localhost'),
-        (b':path', b'/inference.GRPCInferenceService/ModelInfer'),
-        (b'content-type', b'application/grpc'),
-        (b'te', b'trailers'),
-    )
-)
+CALL = call_fields(b'ModelInfer')
 
 
 class Frames(GrpcCase):
@@ -523,18 +333,6 @@ class Frames(GrpcCase):
             payload = self.read_until(client, RST)
             self.assertEqual(payload, struct.pack('>I', 8))
         self.assertEqual(self.metric('timeouts_total'), before + 1)
-
-    def read_frame(self, client):
-        """The type and the contents of the next frame."""
-        head = client.recv(9, socket.MSG_WAITALL)
-        self.assertEqual(len(head), 9)
-        return head[3], client.recv(int.from_bytes(head[:3], 'big'), socket.MSG_WAITALL)
-
-    def read_until(self, client, wanted):
-        while True:
-            kind, payload = self.read_frame(client)
-            if kind == wanted:
-                return payload
 
 
 if __name__ == '__main__':

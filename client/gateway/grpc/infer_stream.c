@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// ModelStreamInfer. Each message of the request starts an inference as soon as it has arrived, so
+// that several run at the same time. Responses are sent in the order of the requests: an item, one
+// for each message, keeps its response until those before it are sent. A message that fails gets a
+// response with `error_message`, and the call goes on. An error of the call itself, such as a
+// compressed message, becomes the status of the call after the responses to earlier messages.
+//
+//   body --take_messages()--> item (runs) --> item (done) --load_response()--> nghttp2
+#include "client/gateway/grpc/infer_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "client/gateway/core/run.h"
+#include "client/gateway/oip/request_proto.h"
+#include "client/gateway/oip/response_proto.h"
+
+// One message and its response.
+struct item {
+    struct infer_stream *owner;
+    TAILQ_ENTRY(item) link;
+    uint8_t *bytes; // the message with its prefix
+    size_t charged; // bytes of `bytes` that are charged to all bodies
+    struct inf_oip_request request;
+    struct inf_run *run; // NULL: not in flight
+    bool done;           // the response is ready
+    inferd_result *result;
+    char *text;
+    struct iovec pieces[INF_GRPC_PIECES];
+    size_t piece_count;
+};
+
+struct infer_stream {
+    struct inf_grpc_stream *stream;
+    TAILQ_HEAD(, item) items; // in the order of the messages
+    unsigned count;           // number of items
+    struct item *sending;     // the first item, if its pieces are those of the stream; NULL: none
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void free_item(struct item *item)
+{
+    struct infer_stream *owner = item->owner;
+    TAILQ_REMOVE(&owner->items, item, link);
+    owner->count--;
+    inf_run_cancel(item->run);
+    inf_oip_request_fini(&item->request);
+    inferd_result_free(item->result);
+    inf_http_server_release(owner->stream->gateway->server, item->charged);
+    free(item->bytes);
+    free(item->text);
+    free(item);
+}
+
+// Ends a call: after its last response, or because the client cancelled it or is gone.
+static void abandon_stream(void *context)
+{
+    struct infer_stream *owner = context;
+    while (!TAILQ_EMPTY(&owner->items))
+        free_item(TAILQ_FIRST(&owner->items));
+    free(owner);
+}
+
+// Determines whether the client has a response to read, and since when.
+static void update_ready(struct infer_stream *owner)
+{
+    struct inf_grpc_stream *stream = owner->stream;
+    const struct item *first = TAILQ_FIRST(&owner->items);
+    bool ready = stream->ended || (first != NULL && first->done);
+    if (ready && !stream->ready)
+        stream->progress_ms = now_ms();
+    stream->ready = ready;
+}
+
+// Makes the response of an item an error message.
+static void set_error(struct item *item, const char *text)
+{
+    size_t size = 0;
+    item->text = inf_oip_stream_error_encode_proto(&item->request, text, &size);
+    item->pieces[0] = (struct iovec){item->text, size};
+    item->piece_count = 1;
+    item->done = true;
+    if (item->text == NULL) {
+        item->piece_count = 0;
+        inf_grpc_stream_fail(item->owner->stream, INFERD_RESOURCE_EXHAUSTED,
+                             "no memory for a response");
+    }
+}
+
+static void set_result(struct item *item, inferd_result *result)
+{
+    struct inf_error err;
+    item->result = result;
+    item->done = true;
+    if (inf_oip_response_encode_proto(&item->request, result, true, &item->text, item->pieces,
+                                      &item->piece_count, &err) != INF_OK)
+        set_error(item, err.text);
+}
+
+static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    struct item *item = context;
+    struct inf_grpc_stream *stream = item->owner->stream;
+    item->run = NULL;
+    if (result != NULL)
+        set_result(item, result);
+    else
+        set_error(item, err->text);
+    update_ready(item->owner);
+    inf_grpc_reply_continue(stream);
+}
+
+static void start_item(struct item *item, struct inf_span message)
+{
+    struct inf_grpc_stream *stream = item->owner->stream;
+    struct inf_error failure;
+    struct inferd_error err;
+    if (inf_oip_request_decode_proto(&item->request, message, &failure) != INF_OK) {
+        set_error(item, failure.text);
+        return;
+    }
+    if (stream->deadline_ms != 0) {
+        uint64_t now = now_ms(), left = stream->deadline_ms > now ? stream->deadline_ms - now : 1;
+        if (item->request.timeout_ms == 0 || left < item->request.timeout_ms)
+            item->request.timeout_ms = left;
+    }
+    if (inf_run_start(stream->gateway, &item->request, NULL, handle_answer, item, &item->run,
+                      &err) != INFERD_OK)
+        set_error(item, err.text);
+}
+
+// Makes an item of the message of `size` bytes at *offset of the body, and moves *offset behind it.
+// Returns false, and fails the call, if there is no memory.
+static bool take_message(struct infer_stream *owner, size_t *offset, size_t size)
+{
+    struct inf_grpc_stream *stream = owner->stream;
+    struct item *item = calloc(1, sizeof *item);
+    if (item == NULL || !inf_grpc_stream_take(stream, offset, size, &item->bytes, &item->charged)) {
+        free(item);
+        inf_grpc_stream_fail(stream, INFERD_RESOURCE_EXHAUSTED,
+                             "the messages of other calls need all memory");
+        return false;
+    }
+    item->owner = owner;
+    TAILQ_INSERT_TAIL(&owner->items, item, link);
+    owner->count++;
+    start_item(
+        item, (struct inf_span){item->bytes + INF_GRPC_PREFIX_BYTES, size - INF_GRPC_PREFIX_BYTES});
+    return true;
+}
+
+// Takes the complete messages of the body while fewer than INF_GRPC_OUTSTANDING_MAX are
+// outstanding. Fails the call if the prefix of a message is invalid.
+static void take_messages(struct infer_stream *owner)
+{
+    struct inf_grpc_stream *stream = owner->stream;
+    size_t max = inf_http_server_limits(stream->gateway->server)->body_bytes_max;
+    size_t offset = 0, size = 0;
+    while (owner->count < INF_GRPC_OUTSTANDING_MAX && stream->end_code == INFERD_OK) {
+        struct inf_span left = {stream->body + offset, stream->body_size - offset};
+        bool compressed;
+        if (left.size == 0 || !inf_grpc_prefix_read(left, &size, &compressed))
+            break;
+        if (compressed)
+            inf_grpc_stream_fail(stream, INFERD_UNIMPLEMENTED,
+                                 "compressed messages are not supported");
+        else if (size + INF_GRPC_PREFIX_BYTES > max)
+            inf_grpc_stream_fail(stream, INFERD_RESOURCE_EXHAUSTED, "the message is too large");
+        else if (left.size < size + INF_GRPC_PREFIX_BYTES ||
+                 !take_message(owner, &offset, size + INF_GRPC_PREFIX_BYTES))
+            break;
+    }
+    if (stream->end_code == INFERD_OK && offset > 0) {
+        inf_grpc_stream_discard(stream, offset);
+        stream->begin_ms = now_ms();
+    }
+}
+
+// Takes messages, and determines whether the call is stalled and whether it has ended.
+static void advance_stream(struct infer_stream *owner)
+{
+    struct inf_grpc_stream *stream = owner->stream;
+    bool was_stalled = stream->stalled;
+    take_messages(owner);
+    stream->stalled = owner->count == INF_GRPC_OUTSTANDING_MAX && stream->end_code == INFERD_OK;
+    if (was_stalled && !stream->stalled)
+        stream->begin_ms = now_ms(); // the client could not send the rest of a message before
+    if (stream->complete && !stream->stalled && stream->body_size > 0)
+        inf_grpc_stream_fail(stream, INFERD_INVALID_ARGUMENT, "the call ends within a message");
+    bool last = stream->complete && stream->body_size == 0 && owner->count == 0;
+    if (last && stream->deadline_ms != 0 && now_ms() >= stream->deadline_ms)
+        inf_grpc_stream_fail(stream, INFERD_DEADLINE_EXCEEDED, "the call's deadline passed");
+    stream->ended = last || (stream->end_code != INFERD_OK && owner->count == 0);
+    update_ready(owner);
+}
+
+static void receive_messages(struct inf_grpc_stream *stream)
+{
+    advance_stream(stream->user);
+    inf_grpc_reply_continue(stream);
+}
+
+static bool load_response(struct inf_grpc_stream *stream)
+{
+    struct infer_stream *owner = stream->user;
+    if (owner->sending != NULL)
+        free_item(owner->sending);
+    owner->sending = NULL;
+    stream->piece_next = stream->piece_count = 0;
+    advance_stream(owner);
+    struct item *first = TAILQ_FIRST(&owner->items);
+    if (first == NULL || !first->done)
+        return false;
+    memcpy(stream->pieces, first->pieces, first->piece_count * sizeof first->pieces[0]);
+    stream->piece_count = first->piece_count;
+    owner->sending = first;
+    return true;
+}
+
+void inf_grpc_infer_stream_begin(struct inf_grpc_stream *stream)
+{
+    static const struct inf_grpc_streaming functions = {receive_messages, load_response};
+    struct infer_stream *owner = calloc(1, sizeof *owner);
+    if (owner == NULL) {
+        inf_grpc_reply_error(stream, INFERD_RESOURCE_EXHAUSTED, "no memory for the call");
+        return;
+    }
+    owner->stream = stream;
+    TAILQ_INIT(&owner->items);
+    stream->streaming = &functions;
+    stream->user = owner;
+    stream->abandon = abandon_stream;
+    if (stream->timeout_ms != 0)
+        stream->deadline_ms = now_ms() + stream->timeout_ms;
+    inf_grpc_reply_begin(stream);
+}
