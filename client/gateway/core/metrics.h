@@ -5,10 +5,11 @@
 
 #include "client/gateway/core/gateway.h"
 
-// Returns a text of the daemon's metrics (`daemon`, in Prometheus' text format; it may be empty)
-// followed by those of the gateway, or NULL if there is no memory. *size is the length without the
-// NUL. The caller frees the text with free().
+// Returns a text of the daemon's metrics (`daemon`, in the format that `openmetrics` names; it may
+// be empty) followed by those of the gateway, or NULL if there is no memory. The format is
+// OpenMetrics if `openmetrics` is true, else Prometheus' text format. *size is the length without
+// the NUL. The caller frees the text with free().
 char *inf_gateway_metrics_print(const struct inf_gateway *gateway, const char *daemon,
-                                size_t *size);
+                                bool openmetrics, size_t *size);
 
 #endif

@@ -132,8 +132,8 @@ static void start_item(struct item *item, struct inf_span message)
         if (item->request.timeout_ms == 0 || left < item->request.timeout_ms)
             item->request.timeout_ms = left;
     }
-    if (inf_run_start(stream->gateway, &item->request, NULL, handle_answer, item, &item->run,
-                      &err) != INFERD_OK)
+    if (inf_run_start(stream->gateway, &item->request, inf_grpc_stream_other_id(stream),
+                      handle_answer, item, &item->run, &err) != INFERD_OK)
         set_error(item, err.text);
 }
 

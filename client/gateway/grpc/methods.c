@@ -112,8 +112,8 @@ static void start_inference(struct inf_grpc_stream *stream, struct inf_span mess
     uint64_t limit = stream->timeout_ms;
     if (limit != 0 && (request->timeout_ms == 0 || limit < request->timeout_ms))
         request->timeout_ms = limit;
-    if (inf_run_start(stream->gateway, request, NULL, handle_result, call, &call->run, &err) !=
-        INFERD_OK)
+    if (inf_run_start(stream->gateway, request, inf_grpc_stream_other_id(stream), handle_result,
+                      call, &call->run, &err) != INFERD_OK)
         fail_call(call, err.code, err.text);
 }
 
@@ -135,6 +135,17 @@ static const struct method {
     {SERVICE "RepositoryModelLoad", inf_grpc_question_load, true},
     {SERVICE "RepositoryModelUnload", inf_grpc_question_unload, true},
     {"/grpc.health.v1.Health/Check", answer_health, false},
+};
+
+// Beginnings of the methods of the protocol that inferd does not have.
+static const struct {
+    const char *path, *what;
+} missing[] = {
+    {SERVICE "ModelConfig", "configurations of models are not supported"},
+    {SERVICE "SystemSharedMemory", "system shared memory is not supported"},
+    {SERVICE "CudaSharedMemory", "CUDA shared memory is not supported"},
+    {SERVICE "TraceSetting", "settings of traces are not supported"},
+    {SERVICE "LogSettings", "settings of the log are not supported"},
 };
 
 static bool is_valid_call(const struct inf_grpc_stream *stream)
@@ -168,5 +179,9 @@ void inf_grpc_method_handle(struct inf_grpc_stream *stream)
             methods[i].answer(stream, message);
         return;
     }
-    inf_grpc_reply_error(stream, INFERD_UNIMPLEMENTED, "there is no such method");
+    const char *what = "there is no such method";
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(missing); i++)
+        if (strncmp(stream->path, missing[i].path, strlen(missing[i].path)) == 0)
+            what = missing[i].what;
+    inf_grpc_reply_error(stream, INFERD_UNIMPLEMENTED, what);
 }

@@ -302,16 +302,25 @@ static ssize_t read_response(nghttp2_session *http2, int32_t id, uint8_t *buffer
     return (ssize_t)written;
 }
 
-// Submits a response to nghttp2. Writes it at once unless a function of nghttp2 is on the stack.
-static void submit_response(struct inf_grpc_stream *stream, const nghttp2_nv *fields, size_t count,
-                            const nghttp2_data_provider *provider, bool failed)
+// Submits the header fields of a response, with the `count` fields in `more`, to nghttp2. Writes
+// them at once unless a function of nghttp2 is on the stack.
+static void submit_response(struct inf_grpc_stream *stream, const nghttp2_nv *more, size_t count,
+                            const nghttp2_data_provider *provider)
 {
     struct inf_grpc_session *session = stream->session;
+    nghttp2_nv fields[6] = {header_field(":status", "200"),
+                            header_field("content-type", "application/grpc")};
+    size_t field_count = 2;
+    if (stream->request_id[0] != '\0')
+        fields[field_count++] = header_field("x-request-id", stream->request_id);
+    if (stream->trace_parent[0] != '\0')
+        fields[field_count++] = header_field("traceparent", stream->trace_parent);
+    for (size_t i = 0; i < count; i++)
+        fields[field_count++] = more[i];
     stream->answered = true;
-    stream->user = NULL;
     stream->progress_ms = now_ms();
-    inf_http_server_count(session->gateway->server, 0, 0, failed ? 4 : 2);
-    int code = nghttp2_submit_response(session->http2, stream->id, fields, count, provider);
+    inf_http_server_count(session->gateway->server, 0, 0, count > 0 ? 4 : 2);
+    int code = nghttp2_submit_response(session->http2, stream->id, fields, field_count, provider);
     if (code != 0)
         nghttp2_submit_rst_stream(session->http2, 0, stream->id, NGHTTP2_INTERNAL_ERROR);
     if (!session->busy)
@@ -320,22 +329,17 @@ static void submit_response(struct inf_grpc_stream *stream, const nghttp2_nv *fi
 
 void inf_grpc_reply(struct inf_grpc_stream *stream, void (*release)(void *context), void *context)
 {
-    const nghttp2_nv fields[] = {header_field(":status", "200"),
-                                 header_field("content-type", "application/grpc")};
     const nghttp2_data_provider provider = {{.ptr = stream}, read_response};
+    stream->user = NULL;
     stream->release = release;
     stream->context = context;
-    submit_response(stream, fields, 2, &provider, false);
+    submit_response(stream, NULL, 0, &provider);
 }
 
 void inf_grpc_reply_begin(struct inf_grpc_stream *stream)
 {
-    const nghttp2_nv fields[] = {header_field(":status", "200"),
-                                 header_field("content-type", "application/grpc")};
     const nghttp2_data_provider provider = {{.ptr = stream}, read_response};
-    void *user = stream->user;
-    submit_response(stream, fields, 2, &provider, false);
-    stream->user = user; // abandon() ends the state of the method in every case
+    submit_response(stream, NULL, 0, &provider);
 }
 
 void inf_grpc_reply_continue(struct inf_grpc_stream *stream)
@@ -353,10 +357,10 @@ void inf_grpc_reply_error(struct inf_grpc_stream *stream, int code, const char *
     char status[12], text[1024];
     snprintf(status, sizeof status, "%d", code);
     escape_message(message, text, sizeof text);
-    const nghttp2_nv fields[] = {
-        header_field(":status", "200"), header_field("content-type", "application/grpc"),
-        header_field("grpc-status", status), header_field("grpc-message", text)};
-    submit_response(stream, fields, 4, NULL, true);
+    const nghttp2_nv fields[] = {header_field("grpc-status", status),
+                                 header_field("grpc-message", text)};
+    stream->user = NULL;
+    submit_response(stream, fields, 2, NULL);
 }
 
 // --- the session ---

@@ -83,6 +83,14 @@ static bool span_is(struct inf_span span, const char *text)
     return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
 }
 
+// Copies `value`, whose size was checked, and appends NUL.
+static void copy_text(char *to, struct inf_span value)
+{
+    if (value.size > 0)
+        memcpy(to, value.data, value.size);
+    to[value.size] = '\0';
+}
+
 void inf_grpc_stream_set_field(struct inf_grpc_stream *stream, struct inf_span name,
                                struct inf_span value)
 {
@@ -95,7 +103,18 @@ void inf_grpc_stream_set_field(struct inf_grpc_stream *stream, struct inf_span n
     } else if (span_is(name, "grpc-timeout")) {
         stream->timeout_ms = parse_timeout(value);
         stream->has_bad_timeout = stream->timeout_ms == 0;
+    } else if (span_is(name, "x-request-id") && inf_http_request_id_valid(value)) {
+        copy_text(stream->request_id, value);
+    } else if (span_is(name, "traceparent") && inf_http_trace_parent_valid(value)) {
+        copy_text(stream->trace_parent, value);
     }
+}
+
+const char *inf_grpc_stream_other_id(const struct inf_grpc_stream *stream)
+{
+    return stream->request_id[0] != '\0'     ? stream->request_id
+           : stream->trace_parent[0] != '\0' ? stream->trace_parent
+                                             : NULL;
 }
 
 // Makes room for `size` more bytes of the body. Returns false if that exceeds the limit of one body

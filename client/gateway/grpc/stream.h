@@ -45,6 +45,9 @@ struct inf_grpc_stream {
     // The request.
     char path[INF_GRPC_PATH_BYTES];
     bool is_post, is_grpc, is_admin;
+    // Values of x-request-id and traceparent, which come back in the response; "": the call has no
+    // valid one.
+    char request_id[INF_HTTP_REQUEST_ID_BYTES + 1], trace_parent[INF_HTTP_TRACE_PARENT_BYTES + 1];
     bool has_bad_timeout;
     uint64_t timeout_ms; // value of grpc-timeout; 0: the request sets none
     uint8_t *body;       // the message with its prefix of 5 bytes
@@ -92,6 +95,9 @@ void inf_grpc_stream_free(struct inf_grpc_stream *stream);
 // Stores a header field of the request if the gateway uses this field.
 void inf_grpc_stream_set_field(struct inf_grpc_stream *stream, struct inf_span name,
                                struct inf_span value);
+
+// Returns the id of the call for the daemon's log: x-request-id, traceparent or NULL.
+const char *inf_grpc_stream_other_id(const struct inf_grpc_stream *stream);
 
 // Appends bytes to the body. If that exceeds the limit of one body or of all bodies, or if there is
 // no memory, frees the body and returns false.

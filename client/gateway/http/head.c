@@ -20,8 +20,8 @@
 struct parser {
     struct inf_http_head *head;
     struct inf_http_refusal *refusal;
-    // Numbers of the fields Host, Transfer-Encoding and Content-Encoding.
-    unsigned hosts, encodings, codings;
+    // Numbers of the fields Host, Transfer-Encoding, Content-Encoding and traceparent.
+    unsigned hosts, encodings, codings, traces;
     bool old;         // the version is HTTP/1.0
     bool close, keep; // the field Connection has the option "close" or "keep-alive"
 };
@@ -154,15 +154,72 @@ static void handle_accepted_coding(struct parser *parser, struct inf_span coding
     parser->head->accepts_deflate = parser->head->accepts_deflate || span_is(coding, "deflate");
 }
 
-static bool parse_request_id(struct parser *parser, struct inf_span value)
+bool inf_http_request_id_valid(struct inf_span value)
 {
-    if (parser->head->request_id.size != 0 || value.size > INF_HTTP_REQUEST_ID_BYTES)
-        return refuse_head(parser, 400, "X-Request-Id occurs twice or is longer than 128 bytes");
     for (size_t i = 0; i < value.size; i++)
         if (value.data[i] <= ' ' || value.data[i] >= 0x7f)
-            return refuse_head(parser, 400, "X-Request-Id has characters that are not printable");
+            return false;
+    return value.size <= INF_HTTP_REQUEST_ID_BYTES;
+}
+
+static bool parse_request_id(struct parser *parser, struct inf_span value)
+{
+    if (parser->head->request_id.size != 0 || !inf_http_request_id_valid(value))
+        return refuse_head(parser, 400,
+                           "X-Request-Id occurs twice, is longer than 128 bytes, or has characters "
+                           "that are not printable");
     parser->head->request_id = value;
     return true;
+}
+
+bool inf_http_trace_parent_valid(struct inf_span value)
+{
+    // version 00, id of the trace, id of the parent, flags
+    static const char form[] = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+    bool trace = false, parent = false; // the ids are not only zeros
+    if (value.size != INF_HTTP_TRACE_PARENT_BYTES)
+        return false;
+    for (size_t i = 0; i < value.size; i++) {
+        uint8_t c = value.data[i];
+        bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+        if (form[i] == 'x' ? !hex : c != (uint8_t)form[i])
+            return false;
+        trace = trace || (i >= 3 && i < 35 && c != '0');
+        parent = parent || (i >= 36 && i < 52 && c != '0');
+    }
+    return trace && parent;
+}
+
+// Returns the quality (`;q=0.5`) of an element of Accept in thousandths, 1000 if it has none.
+static unsigned parse_quality(struct inf_span element)
+{
+    const uint8_t *q = memmem(element.data, element.size, "q=", 2);
+    if (q == NULL)
+        return 1000;
+    const uint8_t *end = element.data + element.size;
+    unsigned value = 0, unit = 1000;
+    for (q += 2; q < end && unit > 0; q++) {
+        if (*q == '.')
+            continue;
+        if (*q < '0' || *q > '9')
+            break;
+        value += (unsigned)(*q - '0') * unit;
+        unit /= 10;
+    }
+    return INF_MIN(value, 1000u);
+}
+
+static void handle_accepted_type(struct parser *parser, struct inf_span element)
+{
+    const uint8_t *semicolon = memchr(element.data, ';', element.size);
+    struct inf_span type = {element.data,
+                            semicolon != NULL ? (size_t)(semicolon - element.data) : element.size};
+    type = trim_blanks(type);
+    struct inf_http_head *head = parser->head;
+    if (span_is(type, "application/openmetrics-text"))
+        head->openmetrics_quality = INF_MAX(head->openmetrics_quality, parse_quality(element));
+    else if (span_is(type, "text/plain") || span_is(type, "text/*"))
+        head->text_quality = INF_MAX(head->text_quality, parse_quality(element));
 }
 
 static bool parse_field_value(struct parser *parser, struct inf_span name, struct inf_span value)
@@ -190,6 +247,12 @@ static bool parse_field_value(struct parser *parser, struct inf_span name, struc
         head->has_json_length = true;
     } else if (span_is(name, "x-request-id")) {
         return parse_request_id(parser, value);
+    } else if (span_is(name, "traceparent")) {
+        // The standard demands that an invalid field is ignored. Of two, none can be trusted.
+        bool valid = parser->traces++ == 0 && inf_http_trace_parent_valid(value);
+        head->trace_parent = valid ? value : (struct inf_span){0};
+    } else if (span_is(name, "accept")) {
+        for_each_element(parser, value, handle_accepted_type);
     } else if (span_is(name, "expect")) {
         if (!span_is(value, "100-continue"))
             return refuse_head(parser, 417, "the only expectation is 100-continue");

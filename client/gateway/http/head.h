@@ -14,6 +14,8 @@
 #define INF_HTTP_HEAD_BYTES ((size_t)16 << 10)
 // Maximum number of header fields, because comparing each name costs time.
 #define INF_HTTP_FIELDS 64u
+// Length of traceparent, in bytes.
+#define INF_HTTP_TRACE_PARENT_BYTES ((size_t)55)
 // Maximum length of X-Request-Id, in bytes.
 #define INF_HTTP_REQUEST_ID_BYTES ((size_t)128)
 
@@ -43,9 +45,12 @@ struct inf_http_head {
     enum inf_http_coding coding;
     bool accepts_gzip, accepts_deflate;
     bool has_json_length;
-    uint64_t json_length;       // value of Inference-Header-Content-Length
-    struct inf_span request_id; // value of X-Request-Id; empty: the request has none
-    size_t size;                // size of the head with its empty line, in bytes
+    uint64_t json_length;         // value of Inference-Header-Content-Length
+    struct inf_span request_id;   // value of X-Request-Id; empty: the request has none
+    struct inf_span trace_parent; // value of traceparent; empty: the request has no valid one
+    // Quality, in thousandths, with which the client accepts OpenMetrics and other texts (Accept).
+    unsigned openmetrics_quality, text_quality;
+    size_t size; // size of the head with its empty line, in bytes
 };
 
 enum inf_http_parse {
@@ -59,6 +64,13 @@ struct inf_http_refusal {
     int status;      // status code of the response
     const char *why; // text of the error in the response
 };
+
+// Returns true if `value` is a valid traceparent of W3C Trace Context, version 00.
+bool inf_http_trace_parent_valid(struct inf_span value);
+
+// Returns true if `value` is a valid X-Request-Id: at most INF_HTTP_REQUEST_ID_BYTES printable
+// ASCII characters without blanks.
+bool inf_http_request_id_valid(struct inf_span value);
 
 // Parses the head at the start of `bytes`. Bytes after the head are ignored. If an earlier call for
 // the same head returned INF_HTTP_INCOMPLETE, `scanned` is the number of bytes that it got, so that

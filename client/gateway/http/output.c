@@ -104,15 +104,19 @@ static size_t print_head(struct inf_http_connection *connection, size_t body_siz
 {
     const struct inf_http_response *response = &connection->response;
     struct inf_span id = connection->exchange.head.request_id;
+    struct inf_span trace = connection->exchange.head.trace_parent;
     int size = asprintf(
-        &connection->head_text, "HTTP/1.1 %d %s\r\n%s%s%s%s%s%.*s%sContent-Length: %zu\r\n%s\r\n",
-        response->status, inf_http_status_text(response->status),
+        &connection->head_text,
+        "HTTP/1.1 %d %s\r\n%s%s%s%s%s%.*s%s%s%.*s%sContent-Length: %zu\r\n%s\r\n", response->status,
+        inf_http_status_text(response->status),
         response->content_type != NULL ? "Content-Type: " : "",
         response->content_type != NULL ? response->content_type : "",
         response->content_type != NULL ? "\r\n" : "",
         response->fields != NULL ? response->fields : "", id.size > 0 ? "X-Request-Id: " : "",
         (int)id.size, id.size > 0 ? (const char *)id.data : "", id.size > 0 ? "\r\n" : "",
-        body_size, connection->close_after_response ? "Connection: close\r\n" : "");
+        trace.size > 0 ? "traceparent: " : "", (int)trace.size,
+        trace.size > 0 ? (const char *)trace.data : "", trace.size > 0 ? "\r\n" : "", body_size,
+        connection->close_after_response ? "Connection: close\r\n" : "");
     if (size < 0)
         connection->head_text = NULL;
     return size < 0 ? 0 : (size_t)size;

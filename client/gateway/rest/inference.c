@@ -36,7 +36,7 @@ struct inf_rest_inference {
     uint8_t *inflated;     // the decompressed body; NULL: the body is not compressed
     inferd_result *result;
     char *text;                                    // JSON text of the response
-    char header_id[INF_HTTP_REQUEST_ID_BYTES + 1]; // X-Request-Id; "": the request has none
+    char header_id[INF_HTTP_REQUEST_ID_BYTES + 1]; // X-Request-Id or traceparent; "": none
 };
 
 static void free_inference(void *context)
@@ -215,9 +215,11 @@ static void mark_shared_inputs(struct inf_rest_inference *inference)
 
 static void start_run(struct inf_rest_inference *inference)
 {
-    // The daemon's log shows the id of the request or, if it has none, its X-Request-Id.
+    // The daemon's log shows the id of the request or, if it has none, its X-Request-Id or
+    // traceparent.
     char *header_id = inference->header_id;
-    struct inf_span given = inference->exchange->head.request_id;
+    const struct inf_http_head *head = &inference->exchange->head;
+    struct inf_span given = head->request_id.size > 0 ? head->request_id : head->trace_parent;
     if (given.size > 0)
         memcpy(header_id, given.data, given.size);
     struct inferd_error err;

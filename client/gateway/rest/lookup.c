@@ -20,7 +20,8 @@ struct lookup {
     struct inf_http_exchange *exchange;
     struct inf_question *question;
     void (*reply)(struct lookup *lookup, struct inf_question *question);
-    bool only_ready; // for reply_index(): list only models that are ready
+    bool openmetrics; // for reply_metrics(): the format is OpenMetrics
+    bool only_ready;  // for reply_index(): list only models that are ready
 };
 
 static void abandon_lookup(void *context)
@@ -67,6 +68,7 @@ static void ask_daemon(struct inf_gateway *gateway, struct inf_http_exchange *ex
     lookup->exchange = exchange;
     lookup->question = question;
     *question = (struct inf_question){.kind = kind, .callback = handle_answer, .context = lookup};
+    question->format = from.openmetrics ? "openmetrics" : NULL;
     if (names[0].size > 0)
         memcpy(question->model, names[0].data, names[0].size);
     if (names[1].size > 0)
@@ -116,15 +118,22 @@ static void reply_metrics(struct lookup *lookup, struct inf_question *question)
 {
     size_t size;
     const char *daemon = question->err.code == INFERD_OK ? question->text : "";
-    char *text = inf_gateway_metrics_print(lookup->gateway, daemon, &size);
-    inf_rest_reply_text(lookup->exchange, "text/plain; version=0.0.4; charset=utf-8", text, size);
+    bool openmetrics = lookup->openmetrics;
+    char *text = inf_gateway_metrics_print(lookup->gateway, daemon, openmetrics, &size);
+    inf_rest_reply_text(lookup->exchange,
+                        openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                    : "text/plain; version=0.0.4; charset=utf-8",
+                        text, size);
 }
 
 void inf_rest_lookup_metrics(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                              const struct inf_span names[])
 {
+    const struct inf_http_head *head = &exchange->head;
+    bool openmetrics =
+        head->openmetrics_quality > 0 && head->openmetrics_quality >= head->text_quality;
     ask_daemon(gateway, exchange, INF_QUESTION_METRICS, names,
-               (struct lookup){.reply = reply_metrics});
+               (struct lookup){.reply = reply_metrics, .openmetrics = openmetrics});
 }
 
 static void reply_statistics(struct lookup *lookup, struct inf_question *question)

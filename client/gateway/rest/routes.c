@@ -71,6 +71,23 @@ static const struct route {
     {"/v2/repository/models/:/versions/:/unload", INF_HTTP_POST, true, inf_rest_lookup_unload},
 };
 
+// Paths of the protocol and of its extensions that inferd does not have.
+static const struct {
+    const char *pattern, *what;
+} missing[] = {
+    {"/v2/trace/setting",
+     "settings of traces are not supported; 'inferctl slow' lists slow requests"},
+    {"/v2/models/:/trace/setting", "settings of traces are not supported"},
+    {"/v2/logging", "settings of the log are not supported; the daemon's setting is log_level"},
+    {"/v2/models/:/config", "configurations of models are not supported"},
+    {"/v2/models/:/versions/:/config", "configurations of models are not supported"},
+    {"/v2/models/:/generate", "the generate extension is not supported"},
+    {"/v2/systemsharedmemory/:", "system shared memory is not supported"},
+    {"/v2/systemsharedmemory/region/:/:", "system shared memory is not supported"},
+    {"/v2/cudasharedmemory/:", "CUDA shared memory is not supported"},
+    {"/v2/cudasharedmemory/region/:/:", "CUDA shared memory is not supported"},
+};
+
 // Returns true if the path matches the pattern. Sets names[i] to the text at the i-th ':'.
 static bool match_path(const char *pattern, struct inf_span path, struct inf_span names[NAMES_MAX])
 {
@@ -123,6 +140,13 @@ void inf_rest_handle(void *gateway, struct inf_http_exchange *exchange)
         else
             routes[i].handle(gateway, exchange, names);
         return;
+    }
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(missing); i++) {
+        struct inf_span names[NAMES_MAX];
+        if (match_path(missing[i].pattern, exchange->head.path, names)) {
+            inf_rest_reply_status(exchange, 501, missing[i].what);
+            return;
+        }
     }
     inf_rest_reply_status(exchange, 404, "there is no such path");
 }

@@ -60,6 +60,35 @@ class Methods(GrpcCase):
                 method(OIP.ServerLiveRequest(), timeout=60)
             self.assertEqual(failure.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
 
+    def test_methods_that_inferd_lacks_are_named(self):
+        for name, text in (
+            ('ModelConfig', 'configurations'),
+            ('SystemSharedMemoryRegister', 'system shared memory'),
+            ('CudaSharedMemoryStatus', 'CUDA'),
+            ('TraceSetting', 'traces'),
+            ('LogSettings', 'log'),
+        ):
+            with self.assertRaises(grpc.RpcError) as failure:
+                self.method(name, messages='ServerLive')(OIP.ServerLiveRequest(), timeout=60)
+            self.assertEqual(failure.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+            self.assertIn(text, failure.exception.details())
+
+    def test_ids_come_back(self):
+        trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+        for name in ('ServerLive', 'ModelInfer'):
+            request = add_request() if name == 'ModelInfer' else OIP.ServerLiveRequest()
+            _, call = self.method(name).with_call(
+                request, timeout=60, metadata=(('x-request-id', 'row-7'), ('traceparent', trace))
+            )
+            fields = dict(call.initial_metadata())
+            self.assertEqual((fields['x-request-id'], fields['traceparent']), ('row-7', trace))
+        _, call = self.method('ServerLive').with_call(
+            OIP.ServerLiveRequest(),
+            timeout=60,
+            metadata=(('x-request-id', 'a b'), ('traceparent', trace[:-1])),
+        )
+        self.assertEqual(dict(call.initial_metadata()).keys() & {'x-request-id', 'traceparent'}, set())
+
     def test_both_protocols_share_a_listener(self):
         self.assertTrue(self.call('ServerLive').live)
         self.assertEqual(self.ask('GET', '/v2/health/live').status, 200)

@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import re
-import signal
 import struct
 import subprocess
 import sys
@@ -109,52 +108,6 @@ class Lookups(Case):
         answer = self.ask('GET', '/metrics', headers={'Accept-Encoding': 'gzip'})
         self.assertEqual(answer.headers['Content-Encoding'], 'gzip')
         self.assertIn(b'inferd_gateway_connections', gzip.decompress(answer.body))
-
-
-class Repository(Case):
-    def test_only_administrators_may_use_it(self):
-        for path in ('index', 'models/add/load', 'models/add/unload'):
-            self.assertEqual(self.ask('POST', '/v2/repository/' + path).status, 403)
-
-    def test_index(self):
-        rows = self.ask('POST', '/v2/repository/index', '{"ready": true}', admin=True).json()
-        self.assertEqual({row['name'] for row in rows}, set(gateway_case.MODELS))
-        self.assertEqual({row['state'] for row in rows}, {'READY'})
-
-    def test_models_are_unloaded_and_loaded(self):
-        unload = self.ask('POST', '/v2/repository/models/ints/unload', '{}', admin=True)
-        self.assertEqual((unload.status, unload.json()), (200, {}))
-        self.assertNotEqual(self.ask('GET', '/v2/models/ints/ready').status, 200)
-        load = self.ask('POST', '/v2/repository/models/ints/load', admin=True)
-        self.assertEqual((load.status, load.json()), (200, {}))
-        self.assertEqual(self.ask('GET', '/v2/models/ints/ready').status, 200)
-
-    def test_parameters_of_a_load_are_refused(self):
-        for verb, parameters, status in (
-            ('load', {'config': '{}'}, 501),
-            ('load', {'file:1/model.onnx': 'eHh4'}, 501),
-            ('load', {'unload_dependents': True}, 400),
-            ('load', ['config'], 400),
-            ('unload', {'config': '{}'}, 400),
-            ('unload', {'unload_dependents': False, 'x': 1}, 400),
-        ):
-            path = f'/v2/repository/models/ints/{verb}'
-            body = json.dumps({'parameters': parameters})
-            answer = self.ask('POST', path, body, admin=True)
-            self.assertEqual(answer.status, status, (body, answer.body))
-        self.assertEqual(self.ask('GET', '/v2/models/ints/ready').status, 200)
-
-    def test_one_version_is_unloaded(self):
-        path = '/v2/repository/models/ints/versions/7/unload'
-        self.assertEqual(self.ask('POST', path, admin=True).status, 404)
-        self.assertEqual(self.ask('GET', '/v2/models/ints/ready').status, 200)
-        path = '/v2/repository/models/ints/versions/1/unload'
-        body = '{"parameters": {"unload_dependents": true}}'
-        self.assertEqual(self.ask('POST', path, body).status, 403)
-        self.assertEqual(self.ask('POST', path, body, admin=True).status, 200)
-        self.assertNotEqual(self.ask('GET', '/v2/models/ints/ready').status, 200)
-        load = self.ask('POST', '/v2/repository/models/ints/load', admin=True)
-        self.assertEqual(load.status, 200)
 
 
 class Json(Case):
@@ -503,33 +456,6 @@ class Restart(Case):
         self.daemon.start()
         gateway_case.wait_until(lambda: self.infer('add', ADD).status == 200, 'no answer')
         self.assertEqual(self.ask('GET', '/v2/health/ready').status, 200)
-
-
-class Ending(Case):
-    def test_a_load_without_an_answer_does_not_keep_the_gateway_alive(self):
-        gateway = gateway_case.Gateway(self.daemon.folder)
-        gateway_case.wait_until(lambda: os.path.exists(gateway.admin_path), 'no socket')
-        connection = Connection(gateway, admin=True)
-        gateway_case.wait_until(lambda: self.unload_fails(connection), 'no answer')
-        self.daemon.process.send_signal(signal.SIGSTOP)
-        try:
-            connection.request('POST', '/v2/repository/models/ints/load')
-            time.sleep(0.3)  # the thread of the gateway waits for the daemon
-            connection.close()
-            begin = time.monotonic()
-            self.assertEqual(gateway.end(), 0)
-            self.assertLess(time.monotonic() - begin, 8)
-        finally:
-            self.daemon.process.send_signal(signal.SIGCONT)
-
-    def unload_fails(self, connection):
-        """Asks on the thread for administrators, which then is connected to the daemon."""
-        try:
-            connection.request('POST', '/v2/repository/models/none/unload')
-            return Answer(connection.getresponse()).status == 404
-        except OSError:
-            connection.close()
-            return False
 
 
 class Program(Case):
