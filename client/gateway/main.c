@@ -100,6 +100,8 @@ static enum inf_code init_process(struct process *process,
     INF_TRY(inf_question_queue_create(&gateway->questions, process->base, options->socket, err));
     INF_TRY(inf_question_queue_create(&gateway->administration, process->base,
                                       options->admin_socket, err));
+    INF_TRY(inf_sequences_create(&gateway->sequences, process->base, gateway->questions,
+                                 options->sequences_max, options->sequence_idle_ms, err));
     INF_TRY(
         inf_http_server_create(&gateway->server, process->base, &options->limits, &handler, err));
     return open_listeners(process, options, err);
@@ -115,6 +117,7 @@ static void fini_process(struct process *process)
 {
     struct inf_gateway *gateway = &process->gateway;
     inf_http_server_destroy(&gateway->server);
+    inf_sequences_destroy(&gateway->sequences);
     inf_question_queue_destroy(&gateway->questions);
     inf_question_queue_destroy(&gateway->administration);
     inf_link_destroy(&gateway->link);

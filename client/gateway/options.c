@@ -29,6 +29,9 @@ static const struct number {
     LIMIT("idle-timeout-ms", idle_ms, 1, 3600000, 75000),
     LIMIT("write-timeout-ms", write_ms, 1, 3600000, 30000),
 #undef LIMIT
+    {"sequences-max", offsetof(struct inf_gateway_options, sequences_max), 8, 0, 65536, 128},
+    {"sequence-idle-ms", offsetof(struct inf_gateway_options, sequence_idle_ms), 8, 1, 86400000,
+     60000},
     {"timeout-ms", offsetof(struct inf_gateway_options, timeout_ms), 8, 1, 86400000, 60000},
 };
 

@@ -20,6 +20,7 @@ struct inf_gateway_options {
     unsigned address_count;
     struct inf_http_limits limits;
     uint64_t timeout_ms;
+    uint64_t sequences_max, sequence_idle_ms;
 };
 
 // Parses the arguments. Returns -1 if the gateway is to be started, otherwise the exit status with

@@ -30,7 +30,7 @@ struct inf_link_call {
     inf_link_callback callback; // NULL: the call was cancelled
     void *context;
     uint64_t stream;
-    bool waiting; // the call is in the list `waiting` of the link
+    bool waiting; // the call is in the list `waiting` of the link, else in `sent`
     uint64_t begin_ms;
     inferd_request request; // valid while `waiting` is true
     TAILQ_ENTRY(inf_link_call) next;
@@ -41,10 +41,11 @@ struct inf_link {
     char *path;
     inferd_client *client;
     bool ready;
+    bool adopted; // the link does not reconnect
     struct event *socket, *timer, *reconnect, *check;
     int fd;
     short events;
-    TAILQ_HEAD(, inf_link_call) waiting;
+    TAILQ_HEAD(inf_link_calls, inf_link_call) waiting, sent;
     size_t waiting_count;
 };
 
@@ -92,6 +93,7 @@ static void update_events(struct inf_link *link)
 static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
 {
     struct inf_link_call *call = context;
+    TAILQ_REMOVE(&call->link->sent, call, next);
     if (call->callback != NULL)
         call->callback(call->context, result, err);
     else
@@ -144,9 +146,10 @@ static void send_waiting(struct inf_link *link)
         if (request.timeout_ms != 0)
             request.timeout_ms -= waited_ms;
         if (inferd_infer_async(link->client, &request, handle_answer, call, &call->stream, &err) ==
-            INFERD_OK)
+            INFERD_OK) {
             stop_waiting(call);
-        else if (is_out_of_credit(&err))
+            TAILQ_INSERT_TAIL(&link->sent, call, next);
+        } else if (is_out_of_credit(&err))
             credit = false;
         else
             fail_waiting(call, &err);
@@ -160,7 +163,8 @@ static void process_link(struct inf_link *link)
     struct inferd_error err;
     if (link->ready && inferd_process(link->client, &err) != INFERD_OK) {
         link->ready = false;
-        start_timer(link->reconnect, RECONNECT_EVERY_MS);
+        if (!link->adopted)
+            start_timer(link->reconnect, RECONNECT_EVERY_MS);
     }
     if (link->waiting_count > 0)
         send_waiting(link);
@@ -193,28 +197,47 @@ static void connect_link(evutil_socket_t fd, short events, void *context)
     process_link(link);
 }
 
-enum inf_code inf_link_create(struct inf_link **link, struct event_base *base, const char *path,
-                              struct inf_error *err)
+// Creates a link that is not connected. Returns NULL if there is no memory.
+static struct inf_link *create_link(struct event_base *base)
 {
     struct inf_link *made = calloc(1, sizeof *made);
     if (made == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for a link");
-    *link = made;
+        return NULL;
     made->base = base;
     made->fd = -1;
     TAILQ_INIT(&made->waiting);
+    TAILQ_INIT(&made->sent);
     made->socket = event_new(base, -1, 0, handle_socket, made);
     made->timer = evtimer_new(base, handle_socket, made);
     made->check = evtimer_new(base, handle_socket, made);
     made->reconnect = evtimer_new(base, connect_link, made);
-    made->path = path != NULL ? strdup(path) : NULL;
     if (made->socket == NULL || made->timer == NULL || made->check == NULL ||
-        made->reconnect == NULL || (path != NULL && made->path == NULL)) {
+        made->reconnect == NULL)
+        inf_link_destroy(&made);
+    return made;
+}
+
+enum inf_code inf_link_create(struct inf_link **link, struct event_base *base, const char *path,
+                              struct inf_error *err)
+{
+    *link = create_link(base);
+    if (*link != NULL && path != NULL && ((*link)->path = strdup(path)) == NULL)
         inf_link_destroy(link);
+    if (*link == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a link");
-    }
-    start_timer(made->reconnect, 0);
+    start_timer((*link)->reconnect, 0);
     return INF_OK;
+}
+
+bool inf_link_adopt(struct inf_link **link, struct event_base *base, inferd_client *client)
+{
+    *link = create_link(base);
+    if (*link == NULL)
+        return false;
+    (*link)->adopted = (*link)->ready = true;
+    (*link)->client = client;
+    update_events(*link);
+    return true;
 }
 
 void inf_link_destroy(struct inf_link **link)
@@ -230,6 +253,11 @@ void inf_link_destroy(struct inf_link **link)
     while (!TAILQ_EMPTY(&dying->waiting)) {
         struct inf_link_call *call = TAILQ_FIRST(&dying->waiting);
         stop_waiting(call);
+        free(call);
+    }
+    while (!TAILQ_EMPTY(&dying->sent)) {
+        struct inf_link_call *call = TAILQ_FIRST(&dying->sent);
+        TAILQ_REMOVE(&dying->sent, call, next);
         free(call);
     }
     free(dying->path);
@@ -287,7 +315,9 @@ int inf_link_infer(struct inf_link *link, const inferd_request *request, inf_lin
     *err = (struct inferd_error){code, "QUOTA_REQUESTS", "too many requests wait", 100};
     if (link->waiting_count == 0)
         code = inferd_infer_async(link->client, request, handle_answer, made, &made->stream, err);
-    if (code != INFERD_OK)
+    if (code == INFERD_OK)
+        TAILQ_INSERT_TAIL(&link->sent, made, next);
+    else
         code = make_wait(link, made, request, err);
     if (code != INFERD_OK) {
         free(made);

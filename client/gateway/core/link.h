@@ -30,6 +30,11 @@ typedef void (*inf_link_callback)(void *context, inferd_result *result,
 enum inf_code inf_link_create(struct inf_link **link, struct event_base *base, const char *path,
                               struct inf_error *err) INF_NODISCARD;
 
+// Creates a link for a client that is connected. On success the link owns the client. The link does
+// not reconnect: if the connection ends, it is not ready any longer. Returns false if there is no
+// memory.
+bool inf_link_adopt(struct inf_link **link, struct event_base *base, inferd_client *client);
+
 // Closes the connection and frees the link. The callbacks of calls in flight are not called. Sets
 // *link to NULL.
 void inf_link_destroy(struct inf_link **link);

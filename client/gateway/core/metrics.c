@@ -69,6 +69,8 @@ static void print_inferences(struct text *text, const struct inf_gateway *gatewa
     print_metric(text, "inferences_waiting", "gauge",
                  "Inferences that wait because the daemon allows no more in flight.",
                  inf_link_waiting_count(gateway->link));
+    print_metric(text, "sequences", "gauge", "Sequences that are open or being opened.",
+                 inf_sequences_count(gateway->sequences));
     print_metric(text, "daemon_connected", "gauge", "Whether the daemon answers.",
                  inf_link_is_ready(gateway->link));
     print_description(text, "inference_seconds_total", "counter",

@@ -77,7 +77,24 @@ static int ask_statistics(inferd_client *client, struct inf_question *question)
     return err->code;
 }
 
-static int send_question(inferd_client *client, struct inf_question *question)
+// Opens a session on a new connection, whose loss then concerns this session only.
+static int open_session(const char *path, struct inf_question *question)
+{
+    const char *version = question->version[0] != '\0' ? question->version : NULL;
+    struct inferd_error *err = &question->err;
+    if (inferd_connect_timeout(&question->client, path, CONNECT_MS, err) != INFERD_OK) {
+        question->client = NULL;
+        return err->code;
+    }
+    if (inferd_session_open_model(question->client, question->model, version, &question->session,
+                                  err) == INFERD_OK)
+        return INFERD_OK;
+    inferd_close(question->client);
+    question->client = NULL;
+    return err->code;
+}
+
+static int send_question(inferd_client *client, const char *path, struct inf_question *question)
 {
     const char *version = question->version[0] != '\0' ? question->version : NULL;
     struct inferd_error *err = &question->err;
@@ -92,6 +109,8 @@ static int send_question(inferd_client *client, struct inf_question *question)
         return inferd_metrics(client, question->format, &question->text, &question->text_size, err);
     case INF_QUESTION_STATISTICS:
         return ask_statistics(client, question);
+    case INF_QUESTION_SESSION:
+        return open_session(path, question);
     case INF_QUESTION_LOAD:
         return inferd_load(client, question->model, NULL, NULL, NULL, NULL, err);
     case INF_QUESTION_UNLOAD:
@@ -123,7 +142,7 @@ static void answer_question(struct inf_question_queue *queue, struct inf_questio
             return;
         }
         if (!publish_socket(queue, inferd_fd(queue->client)) ||
-            send_question(queue->client, question) == INFERD_OK ||
+            send_question(queue->client, queue->path, question) == INFERD_OK ||
             inferd_process(queue->client, NULL) == INFERD_OK)
             return;
         bool go_on = publish_socket(queue, -1);
@@ -263,5 +282,6 @@ void inf_question_free(struct inf_question *question)
     free(question->rows);
     free(question->text);
     free(question->statistics.rows);
+    inferd_close(question->client);
     free(question);
 }

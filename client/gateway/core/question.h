@@ -22,6 +22,7 @@ enum inf_question_kind {
     INF_QUESTION_MODELS,   // the list of models
     INF_QUESTION_METRICS,
     INF_QUESTION_STATISTICS, // of one model or, if `model` is empty, of all
+    INF_QUESTION_SESSION,    // opens a session on a connection of its own
     INF_QUESTION_LOAD,
     INF_QUESTION_UNLOAD,
 };
@@ -45,6 +46,8 @@ struct inf_question {
     char *text;
     size_t text_size;
     struct inf_oip_statistics statistics;
+    inferd_client *client; // of INF_QUESTION_SESSION; the callback may take it
+    inferd_session *session;
     struct inf_question *next; // private to the queue
 };
 

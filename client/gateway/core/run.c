@@ -8,8 +8,11 @@
 
 struct inf_run {
     struct inf_gateway *gateway;
-    struct inf_link_call *call;
-    inf_link_callback callback;
+    struct inf_link_call *call;         // NULL: the request belongs to a sequence
+    struct inf_sequence_call *sequence; // NULL: it does not
+    bool ended;                         // the callback was called; `call` is not valid any longer
+    inferd_result *result;
+    inf_run_callback callback;
     void *context;
     uint64_t begin_ns;
 };
@@ -24,19 +27,30 @@ static uint64_t now_ns(void)
 static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
 {
     struct inf_run *run = context;
-    struct inf_run ended = *run;
     struct inf_gateway_counters *counters = &run->gateway->counters;
+    run->ended = true;
+    run->result = result;
     counters->duration_ns += now_ns() - run->begin_ns;
     if (result != NULL)
         counters->succeeded++;
     else
         counters->failed++;
-    free(run);
-    ended.callback(ended.context, result, err);
+    run->callback(run->context, result, err);
+}
+
+// Sends the request of a run, by the sequence that it names or by the link that all requests share.
+static int send_run(struct inf_run *run, const struct inf_oip_request *request,
+                    const inferd_request *wanted, struct inferd_error *err)
+{
+    struct inf_gateway *gateway = run->gateway;
+    if (request->sequence[0] != '\0')
+        return inf_sequences_infer(gateway->sequences, request, wanted, handle_answer, run,
+                                   &run->sequence, err);
+    return inf_link_infer(gateway->link, wanted, handle_answer, run, &run->call, err);
 }
 
 int inf_run_start(struct inf_gateway *gateway, struct inf_oip_request *request,
-                  const char *other_id, inf_link_callback callback, void *context,
+                  const char *other_id, inf_run_callback callback, void *context,
                   struct inf_run **run, struct inferd_error *err)
 {
     struct inf_run *made = calloc(1, sizeof *made);
@@ -49,8 +63,7 @@ int inf_run_start(struct inf_gateway *gateway, struct inf_oip_request *request,
     if (made != NULL) {
         *made = (struct inf_run){
             .gateway = gateway, .callback = callback, .context = context, .begin_ns = now_ns()};
-        if (inf_link_infer(gateway->link, &wanted, handle_answer, made, &made->call, err) ==
-            INFERD_OK) {
+        if (send_run(made, request, &wanted, err) == INFERD_OK) {
             *run = made;
             return INFERD_OK;
         }
@@ -60,11 +73,18 @@ int inf_run_start(struct inf_gateway *gateway, struct inf_oip_request *request,
     return err->code;
 }
 
-void inf_run_cancel(struct inf_run *run)
+void inf_run_free(struct inf_run *run)
 {
     if (run == NULL)
         return;
-    run->gateway->counters.cancelled++;
-    inf_link_cancel(run->call);
+    if (!run->ended) {
+        run->gateway->counters.cancelled++;
+        if (run->call != NULL)
+            inf_link_cancel(run->call);
+    }
+    // The result lies in memory of the sequence's connection.
+    inferd_result_free(run->result);
+    if (run->sequence != NULL)
+        inf_sequences_release(run->sequence);
     free(run);
 }

@@ -9,16 +9,21 @@
 
 struct inf_run;
 
+// Receives the outcome of a run: a result, which the run owns, or NULL and the error. May free the
+// run.
+typedef void (*inf_run_callback)(void *context, const inferd_result *result,
+                                 const struct inferd_error *err);
+
 // Starts an inference. `request`, and the data of its inputs, must stay valid until the callback
-// has been called or the run was cancelled. `other_id` is the id for the daemon's log if the
-// request has none; NULL: none either. The timeout of the request is reduced to the gateway's. On
-// success *run identifies the run, and the callback is called later, once, unless the run is
-// cancelled. On failure the callback is not called. Never blocks; used on the thread of the loop.
+// has been called or the run was freed. `other_id` is the id for the daemon's log if the request
+// has none; NULL: none either. The timeout of the request is reduced to the gateway's. On success
+// the caller must free *run, and the callback is called later, once, unless the run is freed
+// before. On failure the callback is not called. Never blocks; used on the thread of the loop.
 int inf_run_start(struct inf_gateway *gateway, struct inf_oip_request *request,
-                  const char *other_id, inf_link_callback callback, void *context,
+                  const char *other_id, inf_run_callback callback, void *context,
                   struct inf_run **run, struct inferd_error *err);
 
-// Cancels a run. Its callback will not be called. NULL is allowed.
-void inf_run_cancel(struct inf_run *run);
+// Frees a run and its result. If the run has no outcome yet, cancels it. NULL is allowed.
+void inf_run_free(struct inf_run *run);
 
 #endif

@@ -24,9 +24,8 @@ struct item {
     uint8_t *bytes; // the message with its prefix
     size_t charged; // bytes of `bytes` that are charged to all bodies
     struct inf_oip_request request;
-    struct inf_run *run; // NULL: not in flight
+    struct inf_run *run; // NULL: the inference was not started
     bool done;           // the response is ready
-    inferd_result *result;
     char *text;
     struct iovec pieces[INF_GRPC_PIECES];
     size_t piece_count;
@@ -51,9 +50,8 @@ static void free_item(struct item *item)
     struct infer_stream *owner = item->owner;
     TAILQ_REMOVE(&owner->items, item, link);
     owner->count--;
-    inf_run_cancel(item->run);
+    inf_run_free(item->run);
     inf_oip_request_fini(&item->request);
-    inferd_result_free(item->result);
     inf_http_server_release(owner->stream->gateway->server, item->charged);
     free(item->bytes);
     free(item->text);
@@ -95,21 +93,20 @@ static void set_error(struct item *item, const char *text)
     }
 }
 
-static void set_result(struct item *item, inferd_result *result)
+static void set_result(struct item *item, const inferd_result *result)
 {
     struct inf_error err;
-    item->result = result;
     item->done = true;
     if (inf_oip_response_encode_proto(&item->request, result, true, &item->text, item->pieces,
                                       &item->piece_count, &err) != INF_OK)
         set_error(item, err.text);
 }
 
-static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
+static void handle_answer(void *context, const inferd_result *result,
+                          const struct inferd_error *err)
 {
     struct item *item = context;
     struct inf_grpc_stream *stream = item->owner->stream;
-    item->run = NULL;
     if (result != NULL)
         set_result(item, result);
     else

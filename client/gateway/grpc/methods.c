@@ -13,26 +13,18 @@
 struct call {
     struct inf_grpc_stream *stream;
     struct inf_oip_request request;
-    struct inf_run *run; // NULL: no inference is in flight
-    inferd_result *result;
-    char *text; // the response without the data of its tensors
+    struct inf_run *run; // NULL: the inference was not started
+    char *text;          // the response without the data of its tensors
 };
 
+// Frees a call, and cancels its inference if that is in flight.
 static void free_call(void *context)
 {
     struct call *call = context;
+    inf_run_free(call->run);
     inf_oip_request_fini(&call->request);
-    inferd_result_free(call->result);
     free(call->text);
     free(call);
-}
-
-// Frees a call that the client cancelled, or whose connection was closed.
-static void abandon_call(void *context)
-{
-    struct call *call = context;
-    inf_run_cancel(call->run);
-    free_call(call);
 }
 
 // Answers a call with an error and frees the call.
@@ -72,17 +64,16 @@ static void answer_server(struct inf_grpc_stream *stream, struct inf_span messag
     inf_grpc_reply_text(stream, text, size);
 }
 
-static void handle_result(void *context, inferd_result *result, const struct inferd_error *err)
+static void handle_result(void *context, const inferd_result *result,
+                          const struct inferd_error *err)
 {
     struct call *call = context;
     struct inf_grpc_stream *stream = call->stream;
     struct inf_error failure;
-    call->run = NULL;
     if (result == NULL) {
         fail_call(call, err->code, err->text);
         return;
     }
-    call->result = result;
     if (inf_oip_response_encode_proto(&call->request, result, false, &call->text, stream->pieces,
                                       &stream->piece_count, &failure) != INF_OK) {
         fail_call(call, (int)failure.code, failure.text);
@@ -103,7 +94,7 @@ static void start_inference(struct inf_grpc_stream *stream, struct inf_span mess
     }
     call->stream = stream;
     stream->user = call;
-    stream->abandon = abandon_call;
+    stream->abandon = free_call;
     struct inf_oip_request *request = &call->request;
     if (inf_oip_request_decode_proto(request, message, &failure) != INF_OK) {
         fail_call(call, (int)failure.code, failure.text);

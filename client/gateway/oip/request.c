@@ -2,13 +2,15 @@
 // The functions on an inference request that the decoders of JSON and of protobuf share.
 #include "client/gateway/oip/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/core/shape.h"
+#include "proto/core/utf8.h"
 
 const char *const inf_oip_extensions[] = {
-    "binary_tensor_data", "model_repository", "schedule_policy", "statistics", NULL,
+    "binary_tensor_data", "model_repository", "schedule_policy", "sequence", "statistics", NULL,
 };
 
 void inf_oip_request_fini(struct inf_oip_request *request)
@@ -77,12 +79,33 @@ void inf_oip_request_set_timeout(struct inf_oip_request *request, uint64_t timeo
     request->timeout_ms = timeout_us / 1000 + (timeout_us % 1000 != 0);
 }
 
+void inf_oip_request_set_sequence_number(struct inf_oip_request *request, uint64_t number)
+{
+    request->sequence[0] = '\0';
+    if (number != 0)
+        snprintf(request->sequence, sizeof request->sequence, "#%llu", (unsigned long long)number);
+}
+
+enum inf_code inf_oip_request_set_sequence_name(struct inf_oip_request *request,
+                                                struct inf_span name, struct inf_error *err)
+{
+    request->sequence[0] = '\0';
+    if (name.size == 0)
+        return INF_OK;
+    if (name.size > sizeof request->sequence - 2 || memchr(name.data, 0, name.size) != NULL ||
+        !inf_utf8_valid(name))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "sequence_id is no text of at most %zu bytes",
+                               sizeof request->sequence - 2);
+    request->sequence[0] = '=';
+    memcpy(request->sequence + 1, name.data, name.size);
+    request->sequence[1 + name.size] = '\0';
+    return INF_OK;
+}
+
 enum inf_code inf_oip_parameter_check(const char *name, struct inf_error *err)
 {
     static const char *const missing[] = {
-        "sequence_id",
-        "sequence_start",
-        "sequence_end",
         "classification",
         "shared_memory_region",
         "shared_memory_offset",

@@ -18,6 +18,9 @@
 // The names of the extensions that the gateway supports, with NULL at the end.
 extern const char *const inf_oip_extensions[];
 
+// Size of the name of a sequence with its NUL, in bytes. Triton's limit of a name is 128 bytes.
+#define INF_OIP_SEQUENCE_BYTES 130u
+
 // Zero-initialise, then decode. Names and data of the tensors are valid until
 // inf_oip_request_fini(). Data of binary tensors points into the received bytes and is valid only
 // as long as these bytes.
@@ -27,6 +30,9 @@ struct inf_oip_request {
     char id[INF_LIMIT_REQUEST_ID + 1]; // "": the request has none
     uint64_t timeout_ms;               // 0: the request sets none
     inferd_priority priority;
+    // Name of the sequence: '#' and a number, or '=' and a text; "": the request has none.
+    char sequence[INF_OIP_SEQUENCE_BYTES];
+    bool sequence_start, sequence_end;
     size_t input_count, output_count;
     inferd_tensor inputs[INF_LIMIT_TENSORS];
     inferd_tensor outputs[INF_LIMIT_TENSORS]; // only the names are set; output_count 0: all
@@ -62,6 +68,14 @@ enum inf_code inf_oip_tensor_set_shape(inferd_tensor *tensor, const int64_t *dim
 // microseconds; 0 means no timeout.
 void inf_oip_request_set_priority(struct inf_oip_request *request, uint64_t priority);
 void inf_oip_request_set_timeout(struct inf_oip_request *request, uint64_t timeout_us);
+
+// Set the sequence of a request from the parameter sequence_id: a number, of which 0 means none, or
+// a text, which is empty for none. inf_oip_request_set_sequence_name() fails if the text is too
+// long.
+void inf_oip_request_set_sequence_number(struct inf_oip_request *request, uint64_t number);
+enum inf_code inf_oip_request_set_sequence_name(struct inf_oip_request *request,
+                                                struct inf_span name,
+                                                struct inf_error *err) INF_NODISCARD;
 
 // Fails if the parameter `name` is one that the protocol defines and inferd does not support.
 // Accepts all other names.

@@ -57,6 +57,23 @@ static enum inf_code read_boolean(const json_t *parameters, const char *name, bo
     return INF_OK;
 }
 
+// Reads the parameters of a sequence.
+static enum inf_code read_sequence(struct inf_oip_request *request, const json_t *parameters,
+                                   struct inf_error *err)
+{
+    const json_t *id = json_object_get(parameters, "sequence_id");
+    uint64_t number = 0;
+    INF_TRY(read_boolean(parameters, "sequence_start", &request->sequence_start, err));
+    INF_TRY(read_boolean(parameters, "sequence_end", &request->sequence_end, err));
+    if (json_is_string(id)) {
+        struct inf_span name = {(const uint8_t *)json_string_value(id), json_string_length(id)};
+        return inf_oip_request_set_sequence_name(request, name, err);
+    }
+    INF_TRY(read_number(parameters, "sequence_id", &number, err));
+    inf_oip_request_set_sequence_number(request, number);
+    return INF_OK;
+}
+
 static enum inf_code decode_request_fields(struct inf_oip_request *request, struct inf_error *err)
 {
     const json_t *id = json_object_get(request->json, "id");
@@ -72,7 +89,7 @@ static enum inf_code decode_request_fields(struct inf_oip_request *request, stru
     INF_TRY(read_boolean(parameters, "binary_data_output", &request->all_binary, err));
     inf_oip_request_set_timeout(request, timeout_us);
     inf_oip_request_set_priority(request, priority);
-    return INF_OK;
+    return read_sequence(request, parameters, err);
 }
 
 static enum inf_code decode_name(inferd_tensor *tensor, const json_t *object, struct inf_error *err)

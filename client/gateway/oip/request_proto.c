@@ -56,24 +56,41 @@ static enum inf_code copy_name(struct decoder *decoder, const char **name,
     return INF_OK;
 }
 
-// Reads a map entry: a key and an InferParameter. *is_number is set to true if the parameter is an
-// int64 or uint64; only then *number is its value.
-static enum inf_code read_parameter(struct inf_span entry, char key[64], uint64_t *number,
-                                    bool *is_number, struct inf_error *err)
+// An InferParameter: the number of the field of its value (0: it has none), and the value.
+struct parameter {
+    char key[64];
+    uint32_t choice;
+    uint64_t number;       // of a bool, an int64 or a uint64
+    struct inf_span bytes; // of a string
+};
+
+// Numbers of the fields of InferParameter.
+enum {
+    CHOICE_BOOL = 1,
+    CHOICE_INT64 = 2,
+    CHOICE_STRING = 3,
+    CHOICE_UINT64 = 5,
+};
+
+// Reads a map entry: a key and an InferParameter. A value with a wrong wire type counts as absent.
+static enum inf_code read_parameter(struct inf_span entry, struct parameter *parameter,
+                                    struct inf_error *err)
 {
     struct inf_proto_field field, choice;
     int more;
-    key[0] = '\0';
-    *is_number = false;
+    *parameter = (struct parameter){0};
     while ((more = inf_proto_read_field(&entry, &field)) > 0) {
         if (field.number == 1)
-            INF_TRY(copy_string(key, 64, &field, "the name of a parameter", err));
+            INF_TRY(copy_string(parameter->key, sizeof parameter->key, &field,
+                                "the name of a parameter", err));
         if (field.number != 2 || field.wire != INF_PROTO_BYTES)
             continue;
         while ((more = inf_proto_read_field(&field.bytes, &choice)) > 0) {
-            bool integer = choice.number == 2 || choice.number == 5;
-            *is_number = integer && choice.wire == INF_PROTO_VARINT;
-            *number = choice.value;
+            bool text = choice.number == CHOICE_STRING;
+            parameter->choice =
+                choice.wire == (text ? INF_PROTO_BYTES : INF_PROTO_VARINT) ? choice.number : 0;
+            parameter->number = choice.value;
+            parameter->bytes = choice.bytes;
         }
         if (more < 0)
             break;
@@ -81,26 +98,58 @@ static enum inf_code read_parameter(struct inf_span entry, char key[64], uint64_
     return more < 0 ? fail_message(err, "a parameter") : INF_OK;
 }
 
+static enum inf_code decode_number(const struct parameter *parameter, uint64_t *number,
+                                   struct inf_error *err)
+{
+    if ((parameter->choice != CHOICE_INT64 && parameter->choice != CHOICE_UINT64) ||
+        (parameter->choice == CHOICE_INT64 && parameter->number > INT64_MAX))
+        return fail_message(err, "a parameter is no integer of 0 or more");
+    *number = parameter->number;
+    return INF_OK;
+}
+
+static enum inf_code decode_boolean(const struct parameter *parameter, bool *value,
+                                    struct inf_error *err)
+{
+    if (parameter->choice != CHOICE_BOOL)
+        return fail_message(err, "a parameter is neither true nor false");
+    *value = parameter->number != 0;
+    return INF_OK;
+}
+
+static enum inf_code set_parameter(struct inf_oip_request *request,
+                                   const struct parameter *parameter, struct inf_error *err)
+{
+    uint64_t number;
+    if (strcmp(parameter->key, "sequence_start") == 0)
+        return decode_boolean(parameter, &request->sequence_start, err);
+    if (strcmp(parameter->key, "sequence_end") == 0)
+        return decode_boolean(parameter, &request->sequence_end, err);
+    bool sequence = strcmp(parameter->key, "sequence_id") == 0;
+    if (sequence && parameter->choice == CHOICE_STRING)
+        return inf_oip_request_set_sequence_name(request, parameter->bytes, err);
+    bool timeout = strcmp(parameter->key, "timeout") == 0;
+    if (!timeout && !sequence && strcmp(parameter->key, "priority") != 0)
+        return INF_OK;
+    INF_TRY(decode_number(parameter, &number, err));
+    if (timeout)
+        inf_oip_request_set_timeout(request, number);
+    else if (sequence)
+        inf_oip_request_set_sequence_number(request, number);
+    else
+        inf_oip_request_set_priority(request, number);
+    return INF_OK;
+}
+
 static enum inf_code decode_parameter(struct decoder *decoder, const struct inf_proto_field *field,
                                       bool of_request)
 {
-    char key[64];
-    uint64_t number = 0;
-    bool is_number;
+    struct parameter parameter;
     if (field->wire != INF_PROTO_BYTES)
         return fail_message(decoder->err, "a parameter");
-    INF_TRY(read_parameter(field->bytes, key, &number, &is_number, decoder->err));
-    INF_TRY(inf_oip_parameter_check(key, decoder->err));
-    bool timeout = strcmp(key, "timeout") == 0, priority = strcmp(key, "priority") == 0;
-    if (!of_request || (!timeout && !priority))
-        return INF_OK;
-    if (!is_number || number > INT64_MAX)
-        return fail_message(decoder->err, "a parameter is no integer of 0 or more");
-    if (timeout)
-        inf_oip_request_set_timeout(decoder->request, number);
-    else
-        inf_oip_request_set_priority(decoder->request, number);
-    return INF_OK;
+    INF_TRY(read_parameter(field->bytes, &parameter, decoder->err));
+    INF_TRY(inf_oip_parameter_check(parameter.key, decoder->err));
+    return of_request ? set_parameter(decoder->request, &parameter, decoder->err) : INF_OK;
 }
 
 // Appends the dimensions in a field to `dims`: one dimension, or a packed list of dimensions.

@@ -31,31 +31,24 @@ struct inf_rest_inference {
     struct inf_gateway *gateway;
     struct inf_http_exchange *exchange;
     struct inf_oip_request request;
-    struct inf_run *run;   // NULL: the inference is not in flight
+    struct inf_run *run;   // NULL: the inference was not started
     inferd_memory *memory; // shared memory that holds the body; NULL: the server owns the body
     uint8_t *inflated;     // the decompressed body; NULL: the body is not compressed
-    inferd_result *result;
+    const inferd_result *result;                   // belongs to `run`
     char *text;                                    // JSON text of the response
     char header_id[INF_HTTP_REQUEST_ID_BYTES + 1]; // X-Request-Id or traceparent; "": none
 };
 
+// Frees an inference, and cancels it if it is in flight.
 static void free_inference(void *context)
 {
     struct inf_rest_inference *inference = context;
     inf_oip_request_fini(&inference->request);
+    inf_run_free(inference->run);
     inferd_memory_free(inference->memory);
-    inferd_result_free(inference->result);
     free(inference->inflated);
     free(inference->text);
     free(inference);
-}
-
-// Cancels and frees an inference whose exchange ends before the response.
-static void abandon_inference(void *context)
-{
-    struct inf_rest_inference *inference = context;
-    inf_run_cancel(inference->run);
-    free_inference(inference);
 }
 
 static struct inf_rest_inference *create_inference(struct inf_gateway *gateway,
@@ -67,7 +60,7 @@ static struct inf_rest_inference *create_inference(struct inf_gateway *gateway,
     inference->gateway = gateway;
     inference->exchange = exchange;
     exchange->user = inference;
-    exchange->abandon = abandon_inference;
+    exchange->abandon = free_inference;
     return inference;
 }
 
@@ -150,10 +143,10 @@ static void send_result(struct inf_rest_inference *inference)
     inf_http_respond(exchange, &response);
 }
 
-static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
+static void handle_answer(void *context, const inferd_result *result,
+                          const struct inferd_error *err)
 {
     struct inf_rest_inference *inference = context;
-    inference->run = NULL;
     inference->result = result;
     if (result == NULL)
         reply_failure(inference, err);

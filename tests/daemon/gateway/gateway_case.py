@@ -40,6 +40,13 @@ MODELS = {
     'ints': [placeholder('a', 'DT_INT32', -1), node('y', 'Neg', 'a', T={'type': 'DT_INT32'})],
     'large': [placeholder('x', 'DT_FLOAT', -1), node('y', 'Neg', 'x', T=FLOAT)],
     'inverse': [placeholder('x', 'DT_FLOAT', -1), node('y', 'Reciprocal', 'x', T=FLOAT)],
+    # Adds up what a sequence sends: the output y is the input s of the next request.
+    'sum': [
+        placeholder('s', 'DT_FLOAT', 2),
+        placeholder('x', 'DT_FLOAT', 2),
+        node('y', 'AddV2', 's', 'x', T=FLOAT),
+        node('z', 'Neg', 'y', T=FLOAT),
+    ],
     # A chain of products that takes plain loops long enough to be cancelled.
     'slow': [placeholder('x', 'DT_FLOAT', 256, 256)]
     + [matmul(f's{i + 1}', f's{i}' if i else 'x') for i in range(60)],
@@ -51,6 +58,11 @@ def write_models(folder):
         path = Path(folder) / name / '1'
         path.mkdir(parents=True)
         model = {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}
+        if name == 'sum':
+            outputs = {name: {'name': name + ':0'} for name in 'yz'}
+            inputs = {name: {'name': name + ':0'} for name in 'sx'}
+            model['signature'] = {'inputs': inputs, 'outputs': outputs}
+            (path.parent / 'model.conf').write_text('session_pairs = y = s\n')
         (path / 'model.json').write_text(json.dumps(model))
 
 

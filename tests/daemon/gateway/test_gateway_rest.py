@@ -177,7 +177,7 @@ class Json(Case):
         self.assertEqual(self.infer('slow', request).status, 504)
 
     def test_parameters_that_inferd_lacks_are_501(self):
-        for name in ('sequence_id', 'classification', 'shared_memory_region'):
+        for name in ('classification', 'shared_memory_region'):
             request = dict(ADD, parameters={name: 1})
             self.assertEqual(self.infer('add', request).status, 501, name)
         request = json.loads(json.dumps(ADD))

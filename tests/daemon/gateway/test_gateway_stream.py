@@ -148,6 +148,35 @@ class Streams(StreamCase):
         self.assertEqual(self.ids(list(call)), [str(i) for i in range(200)])
         gateway_case.wait_until(lambda: self.metric('body_bytes') == 0, 'bodies are kept')
 
+    def test_sequences(self):
+        def request(name, i, value):
+            made = OIP.ModelInferRequest(
+                model_name='sum',
+                inputs=[tensor('x', 'FP32', [2], fp32_contents=[value, 0])],
+                outputs=[OIP.ModelInferRequest.InferRequestedOutputTensor(name='z')],
+            )
+            field = 'string_param' if isinstance(name, str) else name[1]
+            id_ = name if isinstance(name, str) else name[0]
+            setattr(made.parameters['sequence_id'], field, id_)
+            made.parameters['sequence_start'].bool_param = i == 0
+            made.parameters['sequence_end'].bool_param = i == 9
+            return made
+
+        names = ['text', (5, 'int64_param'), (2**64 - 1, 'uint64_param')]
+        requests = [
+            request(name, i, 10**k) for i in range(10) for k, name in enumerate(names)
+        ]
+        answers = list(self.stream(requests))
+        self.assertEqual(self.ids(answers), [''] * 30)
+        sums = [
+            -struct.unpack('<2f', answer.infer_response.raw_output_contents[0])[0]
+            for answer in answers
+        ]
+        self.assertEqual(sums, [(i + 1) * 10**k for i in range(10) for k in range(3)])
+        answer = next(self.stream([request('text', 1, 1)]))
+        self.assertIn('sequence_start', answer.error_message)
+        gateway_case.wait_until(lambda: self.metric('sequences') == 0, 'sequences are kept')
+
     def test_compressed_messages_end_the_call(self):
         call = self.stream([add_request(id='a' * 200)], compression=grpc.Compression.Gzip)
         self.assertEqual(self.read_to_failure(call), ([], grpc.StatusCode.UNIMPLEMENTED))

@@ -204,6 +204,20 @@ class Http(TritonCase):
         text.set_data_from_numpy(numpy.array([b'x'], dtype=object))
         self.assert_fails('BYTES', self.client.infer, 'add', [text])
 
+    def test_sequences(self):
+        for i in range(5):
+            tensor = triton_http.InferInput('x', [2], 'FP32')
+            tensor.set_data_from_numpy(numpy.array([1, 2], numpy.float32))
+            result = self.client.infer(
+                'sum',
+                [tensor],
+                outputs=[triton_http.InferRequestedOutput('z')],
+                sequence_id='audio',
+                sequence_start=i == 0,
+                sequence_end=i == 4,
+            )
+            self.assertEqual(list(result.as_numpy('z')), [-i - 1, -2 * i - 2])
+
     def test_timeout(self):
         self.assert_fails('', self.client.infer, 'slow', self.slow(triton_http), timeout=2000)
 
@@ -348,6 +362,25 @@ class Grpc(TritonCase):
         result, error = answers.get(timeout=60)
         final = result.get_response().parameters['triton_final_response']
         self.assertTrue(final.bool_param)
+        self.client.stop_stream()
+
+    def test_sequences(self):
+        answers = self.start_stream()
+        for i in range(10):
+            tensor = triton_grpc.InferInput('x', [2], 'FP32')
+            tensor.set_data_from_numpy(numpy.array([1, 2], numpy.float32))
+            self.client.async_stream_infer(
+                'sum',
+                [tensor],
+                outputs=[triton_grpc.InferRequestedOutput('z')],
+                sequence_id=1007,
+                sequence_start=i == 0,
+                sequence_end=i == 9,
+            )
+        for i in range(10):
+            result, error = answers.get(timeout=60)
+            self.assertIsNone(error)
+            self.assertEqual(list(result.as_numpy('z')), [-i - 1, -2 * i - 2])
         self.client.stop_stream()
 
     def test_stream_is_cancelled(self):
