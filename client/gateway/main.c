@@ -86,7 +86,10 @@ static enum inf_code init_process(struct process *process,
     process->base = event_base_new();
     if (process->base == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for an event loop");
-    const struct inf_http_handler handler = {.place_body = inf_rest_place_body,
+    if (options->tokens != NULL)
+        INF_TRY(inf_tokens_load(&gateway->tokens, options->tokens, err));
+    const struct inf_http_handler handler = {.check_head = inf_rest_check_head,
+                                             .place_body = inf_rest_place_body,
                                              .handle = inf_rest_handle,
                                              .takeover = inf_grpc_takeover,
                                              .context = gateway};
@@ -121,6 +124,7 @@ static void fini_process(struct process *process)
     inf_question_queue_destroy(&gateway->questions);
     inf_question_queue_destroy(&gateway->administration);
     inf_link_destroy(&gateway->link);
+    inf_tokens_free(gateway->tokens);
     free_event(process->terminate);
     free_event(process->interrupt);
     free_event(process->check);

@@ -46,7 +46,8 @@ static int print_usage(FILE *out, int status)
         "  --listen-admin ADDRESS  the same, for clients that may also load and unload models\n"
         "  --socket PATH           the daemon's socket (default: $INFERD_SOCKET, else\n"
         "                          /run/inferd/inferd.sock)\n"
-        "  --admin-socket PATH     the daemon's admin socket (default: /run/inferd/admin.sock)\n",
+        "  --admin-socket PATH     the daemon's admin socket (default: /run/inferd/admin.sock)\n"
+        "  --tokens FILE           serve only clients with a bearer token of this file\n",
         out);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(numbers); i++)
         fprintf(out, "  --%-21s (default: %llu)\n", numbers[i].name,
@@ -94,14 +95,15 @@ static bool add_address(struct inf_gateway_options *options, const char *text, b
 
 int inf_gateway_options_parse(struct inf_gateway_options *options, int argc, char **argv)
 {
-    struct option longs[INF_ARRAY_LENGTH(numbers) + 7] = {
+    struct option longs[INF_ARRAY_LENGTH(numbers) + 8] = {
         {"listen", required_argument, NULL, 'l'}, {"listen-admin", required_argument, NULL, 'a'},
         {"socket", required_argument, NULL, 's'}, {"admin-socket", required_argument, NULL, 'A'},
-        {"version", no_argument, NULL, 'V'},      {"help", no_argument, NULL, 'h'},
+        {"tokens", required_argument, NULL, 't'}, {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},
     };
     *options = (struct inf_gateway_options){.admin_socket = "/run/inferd/admin.sock"};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(numbers); i++) {
-        longs[6 + i] =
+        longs[7 + i] =
             (struct option){numbers[i].name, required_argument, NULL, OPTION_NUMBER + (int)i};
         store_number(options, &numbers[i], numbers[i].value);
     }
@@ -113,6 +115,8 @@ int inf_gateway_options_parse(struct inf_gateway_options *options, int argc, cha
             options->socket = optarg;
         else if (c == 'A')
             options->admin_socket = optarg;
+        else if (c == 't')
+            options->tokens = optarg;
         else if (c == 'V')
             return printf("inferd-gateway " INFERD_GATEWAY_VERSION "\n") < 0;
         else if (c >= OPTION_NUMBER)

@@ -6,6 +6,7 @@
 #include "client/gateway/core/link.h"
 #include "client/gateway/core/question.h"
 #include "client/gateway/core/sequences.h"
+#include "client/gateway/core/tokens.h"
 #include "client/gateway/http/server.h"
 
 // Numbers of inferences since the start of the gateway, by outcome.
@@ -25,6 +26,7 @@ struct inf_gateway {
     struct inf_question_queue *questions;      // questions asked on the daemon's data socket
     struct inf_question_queue *administration; // questions asked on the daemon's admin socket
     struct inf_sequences *sequences;           // sequences of requests with state
+    struct inf_tokens *tokens;                 // of the clients that are served; NULL: all are
     struct inf_http_server *server;
     // Timeout of a request that sets none. A longer timeout of a request is reduced to this one.
     uint64_t timeout_ms;

@@ -108,24 +108,28 @@ static void start_inference(struct inf_grpc_stream *stream, struct inf_span mess
         fail_call(call, err.code, err.text);
 }
 
+// The status of gRPC for a call without credentials. libinferd has no such code.
+#define UNAUTHENTICATED 16
+
 #define SERVICE "/inference.GRPCInferenceService/"
 
 static const struct method {
     const char *path;
     void (*answer)(struct inf_grpc_stream *stream, struct inf_span message);
     bool admin; // allowed only on listeners for administrators
+    bool open;  // allowed without a token
 } methods[] = {
-    {SERVICE "ModelInfer", start_inference, false},
-    {SERVICE "ServerLive", answer_live, false},
-    {SERVICE "ServerReady", answer_ready, false},
-    {SERVICE "ServerMetadata", answer_server, false},
-    {SERVICE "ModelReady", inf_grpc_question_model_ready, false},
-    {SERVICE "ModelMetadata", inf_grpc_question_model, false},
-    {SERVICE "ModelStatistics", inf_grpc_question_statistics, false},
-    {SERVICE "RepositoryIndex", inf_grpc_question_index, true},
-    {SERVICE "RepositoryModelLoad", inf_grpc_question_load, true},
-    {SERVICE "RepositoryModelUnload", inf_grpc_question_unload, true},
-    {"/grpc.health.v1.Health/Check", answer_health, false},
+    {SERVICE "ModelInfer", start_inference, false, false},
+    {SERVICE "ServerLive", answer_live, false, true},
+    {SERVICE "ServerReady", answer_ready, false, true},
+    {SERVICE "ServerMetadata", answer_server, false, false},
+    {SERVICE "ModelReady", inf_grpc_question_model_ready, false, false},
+    {SERVICE "ModelMetadata", inf_grpc_question_model, false, false},
+    {SERVICE "ModelStatistics", inf_grpc_question_statistics, false, false},
+    {SERVICE "RepositoryIndex", inf_grpc_question_index, true, false},
+    {SERVICE "RepositoryModelLoad", inf_grpc_question_load, true, false},
+    {SERVICE "RepositoryModelUnload", inf_grpc_question_unload, true, false},
+    {"/grpc.health.v1.Health/Check", answer_health, false, true},
 };
 
 // Beginnings of the methods of the protocol that inferd does not have.
@@ -144,9 +148,19 @@ static bool is_valid_call(const struct inf_grpc_stream *stream)
     return stream->is_post && stream->is_grpc && !stream->has_bad_timeout;
 }
 
+static bool is_open(const char *path)
+{
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(methods); i++)
+        if (methods[i].open && strcmp(path, methods[i].path) == 0)
+            return true;
+    return false;
+}
+
 void inf_grpc_method_begin(struct inf_grpc_stream *stream)
 {
-    if (is_valid_call(stream) && strcmp(stream->path, SERVICE "ModelStreamInfer") == 0)
+    if (stream->gateway->tokens != NULL && !stream->has_token && !is_open(stream->path))
+        inf_grpc_reply_error(stream, UNAUTHENTICATED, "the call has no valid bearer token");
+    else if (is_valid_call(stream) && strcmp(stream->path, SERVICE "ModelStreamInfer") == 0)
         inf_grpc_infer_stream_begin(stream);
 }
 

@@ -103,6 +103,8 @@ void inf_grpc_stream_set_field(struct inf_grpc_stream *stream, struct inf_span n
     } else if (span_is(name, "grpc-timeout")) {
         stream->timeout_ms = parse_timeout(value);
         stream->has_bad_timeout = stream->timeout_ms == 0;
+    } else if (span_is(name, "authorization") && stream->gateway->tokens != NULL) {
+        stream->has_token = inf_tokens_match(stream->gateway->tokens, value);
     } else if (span_is(name, "x-request-id") && inf_http_request_id_valid(value)) {
         copy_text(stream->request_id, value);
     } else if (span_is(name, "traceparent") && inf_http_trace_parent_valid(value)) {

@@ -251,6 +251,10 @@ static bool parse_field_value(struct parser *parser, struct inf_span name, struc
         // The standard demands that an invalid field is ignored. Of two, none can be trusted.
         bool valid = parser->traces++ == 0 && inf_http_trace_parent_valid(value);
         head->trace_parent = valid ? value : (struct inf_span){0};
+    } else if (span_is(name, "authorization")) {
+        if (head->authorization.size != 0)
+            return refuse_head(parser, 400, "Authorization occurs twice");
+        head->authorization = value;
     } else if (span_is(name, "accept")) {
         for_each_element(parser, value, handle_accepted_type);
     } else if (span_is(name, "expect")) {

@@ -45,9 +45,10 @@ struct inf_http_head {
     enum inf_http_coding coding;
     bool accepts_gzip, accepts_deflate;
     bool has_json_length;
-    uint64_t json_length;         // value of Inference-Header-Content-Length
-    struct inf_span request_id;   // value of X-Request-Id; empty: the request has none
-    struct inf_span trace_parent; // value of traceparent; empty: the request has no valid one
+    uint64_t json_length;          // value of Inference-Header-Content-Length
+    struct inf_span request_id;    // value of X-Request-Id; empty: the request has none
+    struct inf_span trace_parent;  // value of traceparent; empty: the request has no valid one
+    struct inf_span authorization; // value of Authorization; empty: the request has none
     // Quality, in thousandths, with which the client accepts OpenMetrics and other texts (Accept).
     unsigned openmetrics_quality, text_quality;
     size_t size; // size of the head with its empty line, in bytes

@@ -114,7 +114,9 @@ static bool take_head(struct inf_http_connection *connection, struct inf_http_re
     }
     connection->input_begin += head->size;
     connection->close_after_response = !head->keep_alive;
-    if (!inf_http_body_begin(connection, refusal)) {
+    const struct inf_http_handler *handler = &connection->server->handler;
+    if (!handler->check_head(handler->context, head, refusal) ||
+        !inf_http_body_begin(connection, refusal)) {
         inf_http_refuse(connection, refusal);
         return false;
     }

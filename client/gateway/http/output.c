@@ -16,6 +16,7 @@ static const struct {
 } statuses[] = {
     {200, "OK"},
     {400, "Bad Request"},
+    {401, "Unauthorized"},
     {403, "Forbidden"},
     {404, "Not Found"},
     {405, "Method Not Allowed"},
@@ -167,7 +168,9 @@ void inf_http_refuse(struct inf_http_connection *connection, const struct inf_ht
     struct inf_http_response response = {
         .status = refusal->status,
         .content_type = "application/json",
-        .fields = refusal->status == 503 ? "Retry-After: 1\r\n" : NULL,
+        .fields = refusal->status == 503   ? "Retry-After: 1\r\n"
+                  : refusal->status == 401 ? "WWW-Authenticate: Bearer\r\n"
+                                           : NULL,
         .pieces = {{text, (size_t)size}},
         .piece_count = 1,
         .release = free,

@@ -73,6 +73,10 @@ struct inf_http_takeover {
 
 // Functions of the application that handle requests. All run on the thread of the loop.
 struct inf_http_handler {
+    // Called when the head of a request has arrived, before memory for the body is allocated.
+    // Returns false, and sets *refusal, if the request must be refused.
+    bool (*check_head)(void *context, const struct inf_http_head *head,
+                       struct inf_http_refusal *refusal);
     // Returns memory for a body of `size` bytes, which the handler owns, or NULL if the server must
     // allocate the body. Called only if the head gives the size and the body is not compressed.
     uint8_t *(*place_body)(void *context, struct inf_http_exchange *exchange, size_t size);

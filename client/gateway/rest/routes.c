@@ -111,6 +111,22 @@ static bool match_path(const char *pattern, struct inf_span path, struct inf_spa
     return path.size == 0;
 }
 
+bool inf_rest_check_head(void *context, const struct inf_http_head *head,
+                         struct inf_http_refusal *refusal)
+{
+    // Load balancers ask these paths without a token.
+    static const char *const open[] = {"/v2/health/live", "/v2/health/ready"};
+    const struct inf_gateway *gateway = context;
+    struct inf_span names[NAMES_MAX];
+    if (gateway->tokens == NULL || inf_tokens_match(gateway->tokens, head->authorization))
+        return true;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(open); i++)
+        if (match_path(open[i], head->path, names))
+            return true;
+    *refusal = (struct inf_http_refusal){401, "the request has no valid bearer token"};
+    return false;
+}
+
 uint8_t *inf_rest_place_body(void *gateway, struct inf_http_exchange *exchange, size_t size)
 {
     struct inf_span names[NAMES_MAX];

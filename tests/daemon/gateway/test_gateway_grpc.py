@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_gateway_grpc.py DAEMON GATEWAY [TEST...] - unary calls of the Open Inference Protocol."""
 import struct
+import tempfile
 import time
 
 import gateway_case
@@ -297,6 +298,53 @@ class Inference(GrpcCase):
                 add_request(id='a' * 200), timeout=60, compression=grpc.Compression.Gzip
             )
         self.assertEqual(failure.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+
+
+class Tokens(GrpcCase):
+    token = 'secret-of-the-tests'
+
+    @classmethod
+    def setUpClass(cls):
+        cls.file = tempfile.NamedTemporaryFile('w', prefix='inferd-tokens.')
+        cls.file.write(cls.token)
+        cls.file.flush()
+        cls.options = (f'--tokens={cls.file.name}',)
+        super().setUpClass()
+
+    @classmethod
+    def ask(cls, method, path, body=None, headers=None, admin=False):
+        given = {'Authorization': 'Bearer ' + cls.token, **(headers or {})}
+        return super().ask(method, path, body, given, admin)
+
+    def code(self, name, request, authorization, service='inference.GRPCInferenceService'):
+        method = self.channel.stream_stream(
+            f'/{service}/{name}', request_serializer=lambda m: m.SerializeToString()
+        )
+        metadata = [('authorization', authorization)] if authorization else []
+        call = method(iter([request]), timeout=60, metadata=metadata)
+        try:
+            list(call)
+        except grpc.RpcError:
+            pass
+        return call.code()
+
+    def test_calls_need_a_token_except_those_about_health(self):
+        empty, refused = OIP.ServerLiveRequest(), grpc.StatusCode.UNAUTHENTICATED
+        for name in ('ServerLive', 'ServerReady'):
+            self.assertEqual(self.code(name, empty, None), grpc.StatusCode.OK)
+        health = 'grpc.health.v1.Health'
+        self.assertEqual(self.code('Check', empty, None, health), grpc.StatusCode.OK)
+        for name, request in (
+            ('ServerMetadata', empty),
+            ('ModelInfer', add_request()),
+            ('ModelStreamInfer', add_request()),
+            ('NoSuchMethod', empty),
+        ):
+            for authorization in (None, self.token, 'Bearer ' + self.token[:-1], 'Bearer'):
+                self.assertEqual(self.code(name, request, authorization), refused, name)
+            if name != 'NoSuchMethod':
+                good = 'Bearer ' + self.token
+                self.assertEqual(self.code(name, request, good), grpc.StatusCode.OK, name)
 
 
 class Limits(GrpcCase):

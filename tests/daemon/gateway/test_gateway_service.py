@@ -8,6 +8,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import tempfile
 import time
 
 import gateway_case
@@ -164,6 +166,101 @@ class Fields(Case):
             answer = self.ask(method, path)
             self.assertEqual(answer.status, 501, path)
             self.assertIn(text, answer.json()['error'])
+
+
+class Tokens(Case):
+    tokens = ['0123456789abcdef', 'x' * 256, 'A-Z.a_z~0+9/==ABC']
+
+    @classmethod
+    def setUpClass(cls):
+        cls.file = tempfile.NamedTemporaryFile('w', prefix='inferd-tokens.')
+        cls.file.write('# clients\n\n' + '\r\n'.join(cls.tokens))
+        cls.file.flush()
+        cls.options = (f'--tokens={cls.file.name}',)
+        super().setUpClass()
+
+    @classmethod
+    def ask(cls, method, path, body=None, headers=None, admin=False):
+        given = {'Authorization': 'Bearer ' + cls.tokens[0], **(headers or {})}
+        return super().ask(method, path, body, given, admin)
+
+    def status(self, path, authorization, method='GET'):
+        return self.ask(method, path, headers={'Authorization': authorization}).status
+
+    def test_each_token_is_accepted(self):
+        for token in self.tokens:
+            for scheme in ('Bearer', 'bearer'):
+                self.assertEqual(self.status('/v2', f'{scheme} {token}'), 200)
+
+    def test_everything_else_is_refused(self):
+        first = self.tokens[0]
+        for authorization in (
+            '',
+            'Bearer',
+            'Bearer ',
+            first,
+            f'Basic {first}',
+            f'Bearer {first[:-1]}',
+            f'Bearer {first}0',
+            f'Bearer 1{first[1:]}',
+            f'Bearer {first[:-1]}e',
+            f'Bearer {first.upper()}',
+            f'Bearer  {first}',
+            'Bearer ' + 'x' * 255,
+            'Bearer ' + 'x' * 257,
+            'Bearer # clients',
+        ):
+            for method, path in (
+                ('GET', '/v2'),
+                ('GET', '/metrics'),
+                ('POST', '/v2/models/add/infer'),
+                ('GET', '/none'),
+                ('GET', '/v2/health/liveX'),
+            ):
+                self.assertEqual(self.status(path, authorization, method), 401, authorization)
+        answer = self.ask('GET', '/v2', headers={'Authorization': ''})
+        self.assertEqual(answer.headers['WWW-Authenticate'], 'Bearer')
+        self.assertIn('token', answer.json()['error'])
+        for admin in (False, True):
+            answer = self.ask('POST', '/v2/repository/index', '', {'Authorization': 'x'}, admin)
+            self.assertEqual(answer.status, 401)
+
+    def test_health_needs_no_token(self):
+        for path in ('/v2/health/live', '/v2/health/ready?x=1'):
+            self.assertEqual(self.status(path, ''), 200)
+
+    def test_the_body_of_a_refused_request_is_not_read(self):
+        head = b'POST /v2/models/add/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n'
+        self.assertTrue(self.exchange(head).startswith(b'HTTP/1.1 401 Unauthorized'))
+        field = f'Authorization: Bearer {self.tokens[0]}\r\n'.encode()
+        head = b'GET /v2 HTTP/1.1\r\nHost: x\r\n' + field * 2 + b'\r\n'
+        self.assertTrue(self.exchange(head).startswith(b'HTTP/1.1 400'))
+
+    def test_files_without_valid_tokens(self):
+        for text, says in (
+            ('', 'no token'),
+            ('# only a comment\n', 'no token'),
+            ('short\n', 'line 1'),
+            (self.tokens[0] + '\n' + 'a b' * 10 + '\n', 'line 2'),
+            ('x' * 257 + '\n', 'line 1'),
+            ('0123456789abcdef\n' * 65, 'more than 64'),
+        ):
+            with tempfile.NamedTemporaryFile('w') as file:
+                file.write(text)
+                file.flush()
+                self.assertIn(says, self.start_fails(file.name), text[:20])
+        self.assertIn('cannot be opened', self.start_fails('/nonexistent'))
+
+    def start_fails(self, path):
+        ended = subprocess.run(
+            [gateway_case.GATEWAY, f'--tokens={path}', '--listen=127.0.0.1:1'],
+            capture_output=True,
+            text=True,
+            timeout=gateway_case.SECONDS_MAX,
+        )
+        self.assertEqual(ended.returncode, 1)
+        self.assertNotIn(self.tokens[0], ended.stderr)
+        return ended.stderr
 
 
 if __name__ == '__main__':
