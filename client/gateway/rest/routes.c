@@ -4,6 +4,7 @@
 // is not "A".
 #include "client/gateway/rest/routes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/gateway/oip/response_json.h"
@@ -39,6 +40,21 @@ static void reply_server(struct inf_gateway *gateway, struct inf_http_exchange *
     inf_rest_reply_json(exchange, inf_oip_server_encode(INFERD_GATEWAY_VERSION));
 }
 
+// Sends the document that describes the paths below, which a test compares with them.
+static void reply_document(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
+                           const struct inf_span names[])
+{
+    (void)gateway;
+    (void)names;
+    static const char document[] = {
+#include "openapi.inc"
+    };
+    char *text = malloc(sizeof document);
+    if (text != NULL)
+        memcpy(text, document, sizeof document);
+    inf_rest_reply_text(exchange, "application/json", text, sizeof document);
+}
+
 static void run_inference(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                           const struct inf_span names[])
 {
@@ -64,6 +80,7 @@ static const struct route {
     {"/v2/models/:/versions/:/ready", INF_HTTP_GET, false, inf_rest_lookup_ready},
     {"/v2/models/:/stats", INF_HTTP_GET, false, inf_rest_lookup_statistics},
     {"/v2/models/:/versions/:/stats", INF_HTTP_GET, false, inf_rest_lookup_statistics},
+    {"/openapi.json", INF_HTTP_GET, false, reply_document},
     {"/metrics", INF_HTTP_GET, false, inf_rest_lookup_metrics},
     {"/v2/repository/index", INF_HTTP_POST, true, inf_rest_lookup_index},
     {"/v2/repository/models/:/load", INF_HTTP_POST, true, inf_rest_lookup_load},
