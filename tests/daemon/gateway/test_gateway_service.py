@@ -5,7 +5,6 @@
 The repository, metrics, ids of requests, and the parts of the protocol that inferd does not have.
 """
 import json
-import os
 import re
 import signal
 import subprocess
@@ -71,9 +70,7 @@ class Repository(Case):
 
 class Ending(Case):
     def test_a_load_without_an_answer_does_not_keep_the_gateway_alive(self):
-        gateway = gateway_case.Gateway(self.daemon.folder)
-        gateway_case.wait_until(lambda: os.path.exists(gateway.admin_path), 'no socket')
-        connection = Connection(gateway, admin=True)
+        connection = Connection(self.gateway, admin=True)
         gateway_case.wait_until(lambda: self.unload_fails(connection), 'no answer')
         self.daemon.process.send_signal(signal.SIGSTOP)
         try:
@@ -81,7 +78,7 @@ class Ending(Case):
             time.sleep(0.3)  # the thread of the gateway waits for the daemon
             connection.close()
             begin = time.monotonic()
-            self.assertEqual(gateway.end(), 0)
+            self.assertEqual(self.gateway.end(), 0)
             self.assertLess(time.monotonic() - begin, 8)
         finally:
             self.daemon.process.send_signal(signal.SIGCONT)
