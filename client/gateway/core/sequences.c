@@ -31,7 +31,6 @@ struct inf_sequence_call {
     void *context;
     struct inf_link_call *call; // NULL: the session is being opened
     bool ended;                 // the callback was called, and the call is in no list
-    bool last;                  // the sequence ends with this call
     uint64_t begin_ms;
     TAILQ_ENTRY(inf_sequence_call) next;
 };
@@ -195,8 +194,7 @@ static void check_soon(struct sequence *sequence)
         set_timer(sequence->owner, 0);
 }
 
-// Removes a call from the list of its sequence. The sequence is retired if the call was its last
-// one.
+// Removes a call from the list of its sequence.
 static void end_call(struct inf_sequence_call *call)
 {
     struct sequence *sequence = call->sequence;
@@ -205,8 +203,6 @@ static void end_call(struct inf_sequence_call *call)
     sequence->call_count--;
     sequence->held++;
     touch_sequence(sequence);
-    if (call->last)
-        retire_sequence(sequence);
 }
 
 static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
@@ -367,12 +363,11 @@ int inf_sequences_infer(struct inf_sequences *sequences, const struct inf_oip_re
                                        .wanted = *wanted,
                                        .callback = callback,
                                        .context = context,
-                                       .last = request->sequence_end,
                                        .begin_ms = now_ms()};
     TAILQ_INSERT_TAIL(&sequence->calls, made, next);
     sequence->call_count++;
     touch_sequence(sequence);
-    if (made->last)
+    if (request->sequence_end)
         retire_sequence(sequence);
     if (sequence->link != NULL && !sequence->sending && send_call(made, err) != INFERD_OK) {
         inf_sequences_release(made);
