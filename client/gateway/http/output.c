@@ -143,9 +143,8 @@ void inf_http_respond(struct inf_http_exchange *exchange, const struct inf_http_
     connection->output_count = with_body ? 1 + response->piece_count : 1;
     memcpy(connection->output + 1, response->pieces,
            response->piece_count * sizeof response->pieces[0]);
-    // The connection still waits for the events of its previous state, which must not arrive while
-    // the response is written.
-    inf_http_connection_wait_for(connection, 0);
+    // The events that the connection waits for stay as they are: the next state is usually IDLE,
+    // which waits for EV_READ too, so that a request needs no call of epoll_ctl().
     if (head_size == 0)
         inf_http_connection_close(connection);
     if (!connection->dead)
