@@ -42,8 +42,10 @@ struct inf_grpc_session {
     uint64_t receive_ms;  // time of the last bytes received
     uint64_t ping_ms;     // time of the last PING; 0: none was sent since bytes were received
     uint64_t progress_ms; // time of the last bytes sent
+    // The socket did not accept the bytes from output_begin to output_end. NULL if there are none, so
+    // that an idle connection needs little memory.
+    uint8_t *output;
     size_t output_begin, output_end;
-    uint8_t *output; // OUTPUT_BYTES; bytes from output_begin to output_end are not sent yet
 };
 
 static uint64_t now_ms(void)
@@ -169,42 +171,80 @@ static int handle_close(nghttp2_session *http2, int32_t id, uint32_t error, void
 
 // --- writing ---
 
-// Writes the output buffer to the socket until the buffer is empty or the socket is full. Returns
-// false if the connection is broken.
-static bool write_output(struct inf_grpc_session *session)
+// Writes bytes to the socket until all are written or the socket is full. Adds the number of
+// written bytes to *written. Returns false if the connection is broken.
+static bool write_bytes(struct inf_grpc_session *session, struct inf_span bytes, size_t *written)
 {
-    while (session->output_begin < session->output_end) {
+    size_t sum = 0;
+    while (sum < bytes.size) {
         ssize_t sent =
-            send(session->fd, session->output + session->output_begin,
-                 session->output_end - session->output_begin, MSG_NOSIGNAL | MSG_DONTWAIT);
+            send(session->fd, bytes.data + sum, bytes.size - sum, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EINTR)
             continue;
+        if (sent < 0 && errno != EAGAIN)
+            return false;
         if (sent < 0)
-            return errno == EAGAIN;
-        session->output_begin += (size_t)sent;
-        session->active_ms = session->progress_ms = now_ms();
-        inf_http_server_count(session->gateway->server, 0, (size_t)sent, 0);
+            break;
+        sum += (size_t)sent;
     }
-    session->output_begin = session->output_end = 0;
+    if (sum > 0) {
+        session->active_ms = session->progress_ms = now_ms();
+        inf_http_server_count(session->gateway->server, 0, sum, 0);
+    }
+    *written += sum;
     return true;
 }
 
-// Moves bytes from nghttp2 to the output buffer until nghttp2 has no more, or until the free space
-// of the buffer is smaller than the largest frame. Returns false if nghttp2 failed.
-static bool fill_output(struct inf_grpc_session *session)
+// Writes the kept bytes. Returns false if the connection is broken.
+static bool write_kept(struct inf_grpc_session *session)
 {
+    struct inf_span kept = {session->output + session->output_begin,
+                            session->output_end - session->output_begin};
+    if (session->output == NULL)
+        return true;
+    bool ok = write_bytes(session, kept, &session->output_begin);
+    if (session->output_begin == session->output_end) {
+        free(session->output);
+        session->output = NULL;
+    }
+    return ok;
+}
+
+// Writes `bytes`, and keeps those that the socket does not accept. Returns false if the connection
+// is broken or there is no memory.
+static bool write_or_keep(struct inf_grpc_session *session, struct inf_span bytes)
+{
+    size_t written = 0;
+    if (!write_bytes(session, bytes, &written))
+        return false;
+    if (written == bytes.size)
+        return true;
+    session->output = malloc(bytes.size - written);
+    if (session->output == NULL)
+        return false;
+    memcpy(session->output, bytes.data + written, bytes.size - written);
+    session->output_begin = 0;
+    session->output_end = bytes.size - written;
+    return true;
+}
+
+// Moves bytes from nghttp2 to `bytes`, which has OUTPUT_BYTES bytes, until nghttp2 has no more, or
+// until the free space is smaller than the largest frame. Returns false if nghttp2 failed.
+static bool take_output(struct inf_grpc_session *session, uint8_t *bytes, size_t *taken)
+{
+    *taken = 0;
     // One call returns at most one frame: a frame header and at most 16 KiB.
-    while (session->output_end + (17 << 10) <= OUTPUT_BYTES) {
+    while (*taken + (17 << 10) <= OUTPUT_BYTES) {
         const uint8_t *data;
         session->busy = true;
         ssize_t size = nghttp2_session_mem_send(session->http2, &data);
         session->busy = false;
-        if (size < 0 || (size_t)size > OUTPUT_BYTES - session->output_end)
+        if (size < 0 || (size_t)size > OUTPUT_BYTES - *taken)
             return false;
         if (size == 0)
             return true;
-        memcpy(session->output + session->output_end, data, (size_t)size);
-        session->output_end += (size_t)size;
+        memcpy(bytes + *taken, data, (size_t)size);
+        *taken += (size_t)size;
     }
     return true;
 }
@@ -213,14 +253,16 @@ static bool fill_output(struct inf_grpc_session *session)
 // connection waits for. Closes the connection if it has failed or ended; this frees the session.
 static void flush_session(struct inf_grpc_session *session)
 {
-    bool ok = true, blocked = false;
-    while (ok && !blocked) {
-        ok = fill_output(session);
-        if (session->output_end == 0)
+    uint8_t bytes[OUTPUT_BYTES];
+    bool ok = write_kept(session);
+    while (ok && session->output == NULL) {
+        size_t size;
+        ok = take_output(session, bytes, &size);
+        if (size == 0)
             break;
-        ok = write_output(session) && ok;
-        blocked = session->output_end != 0;
+        ok = write_or_keep(session, (struct inf_span){bytes, size}) && ok;
     }
+    bool blocked = session->output != NULL;
     bool over = !blocked && !nghttp2_session_want_read(session->http2) &&
                 !nghttp2_session_want_write(session->http2);
     if (!ok || over)
@@ -426,9 +468,8 @@ static void *begin_session(void *gateway, struct inf_http_connection *connection
     session->connection = connection;
     session->fd = fd;
     session->admin = admin;
-    session->output = malloc(OUTPUT_BYTES);
     session->progress_ms = now_ms();
-    if (session->output == NULL || !create_http2(session) || !receive_bytes(session, received)) {
+    if (!create_http2(session) || !receive_bytes(session, received)) {
         end_session(session);
         return NULL;
     }
@@ -472,7 +513,7 @@ static bool check_times(struct inf_grpc_session *session)
         session->ping_ms = 0;
     if (session->streams == NULL && now - session->active_ms > limits->idle_ms)
         return false;
-    bool waits = session->output_end != 0 || nghttp2_session_want_write(session->http2);
+    bool waits = session->output != NULL || nghttp2_session_want_write(session->http2);
     if ((waits && now - session->progress_ms > limits->write_ms) ||
         (session->streams != NULL && !check_alive(session, limits->idle_ms, now))) {
         inf_http_server_count_timeout(session->gateway->server);
