@@ -42,8 +42,8 @@ struct inf_grpc_session {
     uint64_t receive_ms;  // time of the last bytes received
     uint64_t ping_ms;     // time of the last PING; 0: none was sent since bytes were received
     uint64_t progress_ms; // time of the last bytes sent
-    // The socket did not accept the bytes from output_begin to output_end. NULL if there are none, so
-    // that an idle connection needs little memory.
+    // Bytes from output_begin to output_end, which the socket did not accept. NULL if there are
+    // none, so that an idle connection needs little memory.
     uint8_t *output;
     size_t output_begin, output_end;
 };
