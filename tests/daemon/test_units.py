@@ -12,6 +12,8 @@ from pathlib import Path
 # The services, and how exposed each may be: systemd-analyze's score times ten; see docs/TESTING.md.
 SERVICES = {'inferd.service': 5, 'inferd-gateway.service': 6}
 UNITS = list(SERVICES) + ['inferd.socket', 'inferd-admin.socket', 'inferd-gateway.socket']
+# Each unit has a template for several instances on one machine.
+TEMPLATES = {unit.replace('.', '@.'): unit.replace('.', '@7.') for unit in UNITS}
 # What the service may take at most: a share of the machine's memory, and no core files.
 BOUNDS = [
     r'MemoryHigh=\d\d?%',
@@ -25,7 +27,7 @@ OWN_PROGRAMS = {'inferd', 'inferd-gateway'}
 FOREIGN_PROGRAMS = {'/bin/sh'}
 
 
-def verify(folder):
+def verify(folder, units=UNITS):
     """Exit code and what was said; --man=no since the page is not installed here."""
     result = subprocess.run(
         [
@@ -33,12 +35,32 @@ def verify(folder):
             'verify',
             '--recursive-errors=yes',
             '--man=no',
-            *(str(folder / unit) for unit in UNITS),
+            *(str(folder / unit) for unit in units),
         ],
         capture_output=True,
         text=True,
     )
     return result.returncode, result.stdout + result.stderr
+
+
+def check_templates(built, daemon, folder):
+    """The templates are the units with other names, sockets and directories."""
+    for template, instance in TEMPLATES.items():
+        text = (Path(built) / template).read_text()
+        for own in ('inferd', 'inferd-admin', 'inferd-gateway'):
+            assert not re.search(rf'\b{own}\.(socket|service)\b', text), (template, own)
+        assert '/run/inferd/' not in text and ':8000' not in text, template
+        text = re.sub(r'^(ExecStart=)\S+', rf'\g<1>{Path(daemon).resolve()}', text, flags=re.M)
+        (folder / template).write_text(text)
+        (folder / instance).symlink_to(template)
+    code, said = verify(folder, TEMPLATES.values())
+    assert code == 0 and said == '', said
+    sockets = [(folder / t).read_text() for t in TEMPLATES if t.endswith('.socket')]
+    places = re.findall(r'^ListenStream=(.*)$', '\n'.join(sockets), re.M)
+    wanted = ['/run/inferd-%i/inferd.sock', '/run/inferd-%i/admin.sock', '127.0.0.1:800%i']
+    assert places == wanted, places
+    gateway = (Path(built) / 'inferd-gateway@.service').read_text()
+    assert all(f'={place}' in gateway for place in wanted[:2]), gateway
 
 
 def make_user_and_directories(root, sysusers, tmpfiles):
@@ -80,6 +102,7 @@ def main(built, daemon, sysusers, tmpfiles):
                 assert re.search(f'^{bound}$', text, re.M), (service, bound)
         code, said = verify(folder)
         assert code == 0 and said == '', said
+        check_templates(built, daemon, folder)
         for service in SERVICES:
             security = subprocess.run(
                 [
