@@ -6,7 +6,7 @@ packages_build="gcc libc6-dev meson ninja-build pkg-config python3 git
     libspng-dev libturbojpeg0-dev libvulkan-dev glslc spirv-tools libshaderc-dev glslang-dev"
 packages_check="libcriterion-dev clang libclang-rt-14-dev llvm clang-format-14 clang-format systemd
     man-db ccache lld mesa-vulkan-drivers vulkan-validationlayers procps python3-numpy
-    python3-grpcio curl
+    python3-grpcio python3-yaml curl haproxy
     libonnx-testdata xz-utils gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 packages_fetch="npm"
 
