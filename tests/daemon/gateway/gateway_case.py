@@ -118,6 +118,10 @@ class Gateway:
             raise
         return client
 
+    def resident_bytes(self):
+        with open(f'/proc/{self.process.pid}/statm') as statm:
+            return int(statm.read().split()[1]) * 4096
+
     def end(self):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(SECONDS_MAX)

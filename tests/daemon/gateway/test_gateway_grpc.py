@@ -415,6 +415,41 @@ class Frames(GrpcCase):
                 # A literal field, or one with an index, whose value is the status 3.
                 self.assertIn(b'3', self.read_until(client, HEADERS))
 
+    def assert_little_memory(self, before):
+        grown = self.gateway.resident_bytes() - before
+        print(f'{self.id()}: {grown >> 10} KiB')
+        self.assertLess(grown, 16 << 20)
+        self.assertEqual(self.ask('GET', '/v2/health/live').status, 200)
+
+    def test_fields_that_grow_when_they_are_decoded(self):
+        # A field of 4,000 bytes enters the table, and each further byte repeats it: 48 MB.
+        entry = b'\x40\x01x\x7f' + bytes([0x80 | (3873 & 0x7F), 3873 >> 7]) + b'v' * 4000
+        before = self.gateway.resident_bytes()
+        for _ in range(10):
+            with self.gateway.connect() as client:
+                client.settimeout(10)
+                try:
+                    client.sendall(PREFACE + frame(HEADERS, 5, 1, CALL + entry + b'\xbe' * 12000))
+                    while client.recv(65536):
+                        if self.gateway.resident_bytes() - before > 16 << 20:
+                            break
+                        client.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass
+        self.assert_little_memory(before)
+
+    def test_sizes_that_are_lies_take_no_memory(self):
+        before = self.gateway.resident_bytes()
+        with self.gateway.connect() as client:
+            client.sendall(PREFACE)
+            for i in range(200):
+                stream = 2 * i + 1
+                prefix = struct.pack('>BI', 0, 2**32 - 1)
+                client.sendall(frame(HEADERS, 4, stream, CALL) + frame(DATA, 0, stream, prefix))
+            gateway_case.wait_until(lambda: self.metric('body_bytes') >= 200 * 4096, 'no bodies')
+            self.assert_little_memory(before)
+        gateway_case.wait_until(lambda: self.metric('body_bytes') == 0, 'bodies are kept')
+
     def test_half_a_message_is_reset_after_its_timeout(self):
         before = self.metric('timeouts_total')
         with self.gateway.connect() as client:

@@ -465,15 +465,11 @@ class SlowClients(Case):
 class Crowd(Case):
     options = ('--connections-max=2000',)
 
-    def resident_bytes(self):
-        with open(f'/proc/{self.gateway.process.pid}/statm') as statm:
-            return int(statm.read().split()[1]) * 4096
-
     def test_a_thousand_idle_connections_take_little_memory(self):
         if socket_limit() < 1200:
             self.skipTest('too few descriptors are allowed')
         self.ask('GET', '/v2')
-        before = self.resident_bytes()
+        before = self.gateway.resident_bytes()
         idle = []
         try:
             for _ in range(1000):
@@ -483,11 +479,36 @@ class Crowd(Case):
             for client in idle:
                 self.assertTrue(client.recv(1000).startswith(b'HTTP/1.1 200'))
             self.assertEqual(self.metric('connections'), 1001)
-            grown = self.resident_bytes() - before
+            grown = self.gateway.resident_bytes() - before
             print(f'1000 idle connections: {grown >> 10} KiB')
             self.assertLess(grown, 20 << 20)
         finally:
             for client in idle:
+                client.close()
+
+    def test_ten_thousand_connections(self):
+        if socket_limit() < 10200:
+            self.skipTest('too few descriptors are allowed')
+        self.ask('GET', '/v2')
+        before = self.gateway.resident_bytes()
+        crowd = []
+        try:
+            end = time.monotonic() + gateway_case.SECONDS_MAX
+            while len(crowd) < 10000:
+                try:
+                    crowd.append(self.gateway.connect())
+                except BlockingIOError:  # the kernel's queue is full
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.01)
+            begin = time.monotonic()
+            self.assertEqual(self.ask('GET', '/v2/health/live').status, 200)
+            self.assertLess(time.monotonic() - begin, 10)
+            grown = self.gateway.resident_bytes() - before
+            print(f'10000 connections: {grown >> 10} KiB')
+            self.assertLessEqual(self.metric('connections'), 2000)
+            self.assertLess(grown, 40 << 20)
+        finally:
+            for client in crowd:
                 client.close()
 
 
