@@ -249,6 +249,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
     inf_role_enter_loop();
     struct server_listener *listener = context;
     struct inf_server *server = listener->server;
+    inf_service_begin_turn(server->service);
     inf_deferred_close_settle(server->deferred_close);
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -278,7 +279,9 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     inf_role_enter_loop();
-    handle_finished(context);
+    struct inf_server *server = context;
+    inf_service_begin_turn(server->service);
+    handle_finished(server);
 }
 
 // Returns true if the loop should poll, because a client that was just answered is likely to send
@@ -306,7 +309,9 @@ bool inf_server_poll(struct inf_server *server)
     bool poll = inf_service_poll(server->service);
     if (poll)
         handle_finished(server);
-    if (!expects_request(server, inf_clock_ns()) && !poll)
+    uint64_t now_ns = inf_clock_ns();
+    inf_service_end_turn(server->service, now_ns);
+    if (!expects_request(server, now_ns) && !poll)
         return false;
     if (inf_spin_wait_yield())
         return true;
@@ -325,6 +330,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *context)
     inf_role_enter_loop();
     struct inf_server *server = context;
     struct inf_call *call;
+    inf_service_begin_turn(server->service);
     while ((call = inf_service_next_expired(server->service)) != NULL)
         inf_connections_expire(server->connections, call);
     inf_connections_flush(server->connections);
@@ -338,6 +344,7 @@ static void on_load(evutil_socket_t fd, short what, void *context)
     struct inf_server *server = context;
     struct inf_load_event event;
     struct inf_call *call;
+    inf_service_begin_turn(server->service);
     while (inf_service_next_load(server->service, &event, &call)) {
         if (call != NULL)
             inf_connections_report(server->connections, call, &event);

@@ -107,6 +107,15 @@ static enum inf_code cpu_supports(struct inf_device *device, const struct inf_gr
     return inf_cpu_kernel_find(&kernel, graph, &graph->nodes[node], err);
 }
 
+static bool cpu_kernel_choices(struct inf_device *base, struct inf_kernel_choices *out_choices)
+{
+    const struct inf_cpu_device *device = (struct inf_cpu_device *)base;
+    if (device->race_results == NULL)
+        return false;
+    *out_choices = inf_cpu_race_results_choices(device->race_results);
+    return true;
+}
+
 const struct inf_backend inf_cpu_backend = {
     .name = "cpu",
     .priority = CPU_PRIORITY,
@@ -121,4 +130,5 @@ const struct inf_backend inf_cpu_backend = {
     .packed = inf_cpu_program_packed,
     .run = inf_cpu_program_run,
     .profile = inf_cpu_program_profile,
+    .kernel_choices = cpu_kernel_choices,
 };

@@ -170,6 +170,9 @@ struct inf_backend {
     // device.c uses its own counts)
     struct inf_device_memory (*memory)(struct inf_device *device);
 
+    // Counts choices among kernels, as inf_device_kernel_choices() describes. (optional: no races)
+    bool (*kernel_choices)(struct inf_device *device, struct inf_kernel_choices *out_choices);
+
     // Says whether the device works, is lost or is quarantined. (optional: always INF_DEVICE_OK)
     enum inf_device_health (*health)(struct inf_device *device);
 };

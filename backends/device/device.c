@@ -421,6 +421,12 @@ bool inf_device_caused_error(const struct inf_error *err)
            err->reason == INF_REASON_DEVICE_OOM;
 }
 
+bool inf_device_kernel_choices(struct inf_device *device, struct inf_kernel_choices *out_choices)
+{
+    return device->backend->kernel_choices != NULL &&
+           device->backend->kernel_choices(device, out_choices);
+}
+
 enum inf_device_health inf_device_health(struct inf_device *device)
 {
     if (device->backend->health == NULL)

@@ -88,6 +88,13 @@ struct inf_device_memory {
     uint64_t peak_bytes;  // highest sum of weights, buffers and held memory
 };
 
+// How a device has chosen among several kernels or several levels of fusion, in numbers of choices.
+struct inf_kernel_choices {
+    uint64_t measured; // by a race that was run for this choice
+    uint64_t known;    // by the recorded result of an earlier race
+    uint64_t rule;     // by the fixed rule, because no race was possible
+};
+
 enum inf_device_health {
     INF_DEVICE_OK,   // no failure of the device is known
     INF_DEVICE_LOST, // every run fails until the device is reopened, which is tried after a delay
@@ -304,6 +311,9 @@ void inf_device_remove_held(struct inf_device *device, const struct inf_device_h
 // Returns true if the device caused the failure (lost, hung, out of memory), so that another device
 // may succeed. Any thread.
 bool inf_device_caused_error(const struct inf_error *err);
+
+// Returns true and how the device has chosen kernels; false if it runs no races. Any thread.
+bool inf_device_kernel_choices(struct inf_device *device, struct inf_kernel_choices *out_choices);
 
 // Returns the health of the device. Any thread.
 enum inf_device_health inf_device_health(struct inf_device *device);

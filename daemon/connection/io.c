@@ -40,6 +40,7 @@ void inf_connection_on_timer(int fd, short what, void *context)
     struct inf_connection *connection = context;
     struct inf_connections *set = connection->set;
     struct inf_error err;
+    inf_service_begin_turn(set->options.service);
     connection->timer_ns = 0;
     uint64_t due = inf_connection_due_ns(connection);
     // Handle timeouts that end within the next millisecond too, because a libevent timer may fire
@@ -190,6 +191,7 @@ void inf_connection_on_readable(int fd, short what, void *context)
     inf_role_enter_loop();
     struct inf_connection *connection = context;
     struct inf_connections *set = connection->set;
+    inf_service_begin_turn(set->options.service);
     // Workers may have written replies to this client already. Record these replies first, because
     // they free credit that the next request of the client needs.
     inf_connections_take_done(set);
@@ -213,6 +215,7 @@ void inf_connection_on_writable(int fd, short what, void *context)
     inf_role_enter_loop();
     struct inf_connection *connection = context;
     struct inf_connections *set = connection->set;
+    inf_service_begin_turn(set->options.service);
     inf_connection_flush(connection);
     inf_connections_flush(set);
 }

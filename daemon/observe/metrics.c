@@ -29,8 +29,8 @@ static const char *const outcome_names[OUTCOME_COUNT] = {"ok", "failed", "reject
 // Counters of one series. All members consist of uint64_t.
 struct series {
     uint64_t ended[OUTCOME_COUNT][INF_REASON_COUNT];
-    uint64_t rows, input_bytes, output_bytes;
-    struct inf_histogram duration, queue, compute, batch_rows;
+    uint64_t rows, input_bytes, output_bytes, recomputed;
+    struct inf_histogram duration, queue, input, compute, output, batch_rows;
 };
 
 // Counters of one user. All members consist of uint64_t.
@@ -52,7 +52,8 @@ struct inf_metrics {
     uint32_t given[INF_METRICS_SERIES_MAX];       // how often each series was given to a key
     struct user users[INF_METRICS_USERS_MAX + 1]; // the last one is "other"
     struct series_set used[INF_METRICS_USERS_MAX + 1];
-    struct inf_histogram loop_delay;
+    struct inf_histogram loop_delay, loop_turn;
+    struct inf_histogram failure_time[OUTCOME_COUNT]; // that of OUTCOME_OK stays empty
     uint64_t loads_ok, loads_failed;
 };
 
@@ -172,9 +173,12 @@ void inf_metrics_count_answer(struct inf_metrics *metrics, const struct inf_metr
     series->rows += answer->rows;
     series->input_bytes += answer->input_bytes;
     series->output_bytes += answer->output_bytes;
+    series->recomputed += answer->recomputed;
     inf_histogram_record(&series->duration, answer->duration_ns);
     inf_histogram_record(&series->queue, answer->queue_ns);
+    inf_histogram_record(&series->input, answer->input_ns);
     inf_histogram_record(&series->compute, answer->compute_ns);
+    inf_histogram_record(&series->output, answer->output_ns);
     inf_histogram_record(&series->batch_rows, (uint64_t)answer->batch_rows * INF_HISTOGRAM_SCALE);
     inf_histogram_record(&metrics->loop_delay, answer->loop_delay_ns);
     struct user *user = find_user(metrics, answer->uid, answer->series, now_ns);
@@ -199,13 +203,17 @@ static enum outcome outcome_of(enum inf_code code)
     }
 }
 
-void inf_metrics_count_failure(struct inf_metrics *metrics, uint32_t series, uint32_t uid,
-                               enum inf_code code, enum inf_reason reason, uint64_t now_ns)
+void inf_metrics_count_failure(struct inf_metrics *metrics,
+                               const struct inf_metrics_failure *failure, uint64_t now_ns)
 {
-    assert(code != INF_OK && series < INF_METRICS_SERIES_COUNT && reason < INF_REASON_COUNT);
-    enum outcome outcome = outcome_of(code);
-    metrics->series[series].ended[outcome][reason]++;
-    find_user(metrics, uid, series, now_ns)->ended[outcome]++;
+    const uint32_t series = failure->series;
+    assert(failure->code != INF_OK && series < INF_METRICS_SERIES_COUNT);
+    assert(failure->reason < INF_REASON_COUNT);
+    enum outcome outcome = outcome_of(failure->code);
+    metrics->series[series].ended[outcome][failure->reason]++;
+    find_user(metrics, failure->uid, series, now_ns)->ended[outcome]++;
+    if (failure->accepted_ns != 0)
+        inf_histogram_record(&metrics->failure_time[outcome], now_ns - failure->accepted_ns);
 }
 
 void inf_metrics_count_load(struct inf_metrics *metrics, bool ok)
@@ -214,6 +222,11 @@ void inf_metrics_count_load(struct inf_metrics *metrics, bool ok)
         metrics->loads_ok++;
     else
         metrics->loads_failed++;
+}
+
+void inf_metrics_count_turn(struct inf_metrics *metrics, uint64_t ns)
+{
+    inf_histogram_record(&metrics->loop_turn, ns);
 }
 
 // --- printing ---
@@ -289,6 +302,9 @@ static const struct {
     {INF_METRIC_DURATION, offsetof(struct series, duration)},
     {INF_METRIC_QUEUE_TIME, offsetof(struct series, queue)},
     {INF_METRIC_COMPUTE_TIME, offsetof(struct series, compute)},
+    {INF_METRIC_INPUT_TIME, offsetof(struct series, input)},
+    {INF_METRIC_OUTPUT_TIME, offsetof(struct series, output)},
+    {INF_METRIC_RECOMPUTED, offsetof(struct series, recomputed)},
     {INF_METRIC_BATCH_ROWS, offsetof(struct series, batch_rows)},
 };
 
@@ -358,7 +374,13 @@ void inf_metrics_print(const struct inf_metrics *metrics, const struct inf_metri
     uint32_t count = list_rows(metrics, reader, rows);
     inf_exposition_metric(exposition, INF_METRIC_LOOP_DELAY);
     inf_exposition_histogram(exposition, NULL, &metrics->loop_delay);
+    inf_exposition_metric(exposition, INF_METRIC_LOOP_TURN);
+    inf_exposition_histogram(exposition, NULL, &metrics->loop_turn);
     print_series(rows, count, exposition);
+    inf_exposition_metric(exposition, INF_METRIC_FAILURE_TIME);
+    for (enum outcome outcome = OUTCOME_OK + 1; outcome < OUTCOME_COUNT; outcome++)
+        inf_exposition_histogram(exposition, (const char *const[]){outcome_names[outcome]},
+                                 &metrics->failure_time[outcome]);
     print_users(metrics, reader, exposition);
     inf_exposition_metric(exposition, INF_METRIC_LOADS);
     inf_exposition_sample(exposition, (const char *const[]){"ok"}, metrics->loads_ok);

@@ -53,7 +53,8 @@ struct inf_metrics_answer {
     uint32_t series, uid;
     uint32_t rows;       // rows of the inference
     uint32_t batch_rows; // rows of the run that computed it
-    uint64_t duration_ns, queue_ns, compute_ns;
+    bool recomputed;     // a run in a lower precision gave values that were not finite
+    uint64_t duration_ns, queue_ns, input_ns, compute_ns, output_ns;
     uint64_t loop_delay_ns; // time from its end on the worker until the loop handled it
     uint64_t device_ns;     // its share of the device's time
     uint64_t input_bytes, output_bytes;
@@ -63,13 +64,24 @@ struct inf_metrics_answer {
 void inf_metrics_count_answer(struct inf_metrics *metrics, const struct inf_metrics_answer *answer,
                               uint64_t now_ns) INF_ON_LOOP;
 
-// Counts an inference that ended with a failure (`code` is not INF_OK).
-void inf_metrics_count_failure(struct inf_metrics *metrics, uint32_t series, uint32_t uid,
-                               enum inf_code code, enum inf_reason reason,
+// An inference that ended with a failure.
+struct inf_metrics_failure {
+    uint32_t series, uid;
+    enum inf_code code; // not INF_OK
+    enum inf_reason reason;
+    uint64_t accepted_ns; // time of its arrival; 0: it was refused at once
+};
+
+// Counts an inference that ended with a failure.
+void inf_metrics_count_failure(struct inf_metrics *metrics,
+                               const struct inf_metrics_failure *failure,
                                uint64_t now_ns) INF_ON_LOOP;
 
 // Counts the end of a load, placement, compilation or inspection of a model.
 void inf_metrics_count_load(struct inf_metrics *metrics, bool ok) INF_ON_LOOP;
+
+// Counts one turn of the loop, which took `ns`.
+void inf_metrics_count_turn(struct inf_metrics *metrics, uint64_t ns) INF_ON_LOOP;
 
 // Who reads the metrics. An admin sees all series and users. Another client sees the series of
 // models that its user has used, and its own user.
@@ -78,7 +90,7 @@ struct inf_metrics_reader {
     uint32_t uid;
 };
 
-// Writes the metrics LOOP_DELAY, INFERENCES to USER_DEVICE_TIME, and LOADS.
+// Writes the metrics LOOP_DELAY, LOOP_TURN, INFERENCES to USER_DEVICE_TIME, and LOADS.
 void inf_metrics_print(const struct inf_metrics *metrics, const struct inf_metrics_reader *reader,
                        struct inf_exposition *exposition) INF_ON_LOOP;
 

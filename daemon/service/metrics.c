@@ -3,6 +3,7 @@
 // as a text for monitoring systems. The numbers of requests come from daemon/observe/metrics.h;
 // all others are read from their owners when a client asks.
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "backends/base/clock.h"
@@ -11,7 +12,7 @@
 #include "daemon/service/state.h"
 
 // The most bytes of a text. 64 models with the longest names need about half of it.
-#define TEXT_BYTES_MAX ((size_t)2 << 20)
+#define TEXT_BYTES_MAX ((size_t)4 << 20)
 
 // Writes a metric that has one sample without labels.
 static void print_one(struct inf_exposition *out, enum inf_metric_id id, uint64_t value)
@@ -69,6 +70,16 @@ static void print_models(struct inf_service *service, struct inf_exposition *out
     inf_exposition_metric(out, INF_METRIC_MODELS);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++)
         print_labelled(out, names[i], numbers[i]);
+    const struct inf_model_store_counts counts = inf_model_store_counts(service->options.store);
+    print_one(out, INF_METRIC_LOADS_PENDING, inf_model_store_pending(service->options.store));
+    inf_exposition_metric(out, INF_METRIC_UNLOADS);
+    print_labelled(out, "idle", counts.unloaded_idle);
+    print_labelled(out, "memory", counts.unloaded_memory);
+    print_labelled(out, "admin", counts.unloaded_admin);
+    inf_exposition_metric(out, INF_METRIC_RACES);
+    print_labelled(out, "kept", counts.races_kept);
+    print_labelled(out, "moved", counts.races_moved);
+    print_labelled(out, "failed", counts.races_failed);
     const struct inf_shadow_totals shadow = inf_shadow_read_totals(service->shadow);
     print_one(out, INF_METRIC_DEMOTED, service->models_demoted);
     print_one(out, INF_METRIC_CHECKED, shadow.checked);
@@ -82,7 +93,27 @@ struct device_numbers {
     bool up;
     struct inf_device_load load;
     struct inf_device_memory memory;
+    uint32_t slots;
+    bool races; // the device counts its choices
+    struct inf_kernel_choices choices;
 };
+
+static void print_kernel_choices(const struct device_numbers *devices, uint32_t count,
+                                 struct inf_exposition *out)
+{
+    inf_exposition_metric(out, INF_METRIC_KERNEL_CHOICES);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct {
+            const char *how;
+            uint64_t number;
+        } choices[] = {{"measured", devices[i].choices.measured},
+                       {"known", devices[i].choices.known},
+                       {"rule", devices[i].choices.rule}};
+        for (size_t k = 0; k < INF_ARRAY_LENGTH(choices) && devices[i].races; k++)
+            inf_exposition_sample(out, (const char *const[]){devices[i].name, choices[k].how},
+                                  choices[k].number);
+    }
+}
 
 static void print_device_memory(const struct device_numbers *devices, uint32_t count,
                                 struct inf_exposition *out)
@@ -116,7 +147,9 @@ static void print_devices(struct inf_service *service, struct inf_exposition *ou
             .up = inf_device_health(device) == INF_DEVICE_OK,
             .load = inf_scheduler_device_load(service->scheduler, i),
             .memory = inf_device_memory(device),
+            .slots = inf_device_info(device)->slots,
         };
+        devices[i].races = inf_device_kernel_choices(device, &devices[i].choices);
     }
     inf_exposition_metric(out, INF_METRIC_DEVICE_UP);
     for (uint32_t i = 0; i < count; i++)
@@ -124,6 +157,9 @@ static void print_devices(struct inf_service *service, struct inf_exposition *ou
     inf_exposition_metric(out, INF_METRIC_DEVICE_BUSY);
     for (uint32_t i = 0; i < count; i++)
         print_labelled(out, devices[i].name, devices[i].load.busy_ns);
+    inf_exposition_metric(out, INF_METRIC_DEVICE_SLOTS);
+    for (uint32_t i = 0; i < count; i++)
+        print_labelled(out, devices[i].name, devices[i].slots);
     inf_exposition_metric(out, INF_METRIC_DEVICE_REQUESTS);
     for (uint32_t i = 0; i < count; i++)
         print_labelled(out, devices[i].name, devices[i].load.requests);
@@ -133,6 +169,7 @@ static void print_devices(struct inf_service *service, struct inf_exposition *ou
     inf_exposition_metric(out, INF_METRIC_DEVICE_QUEUE_LIMIT);
     for (uint32_t i = 0; i < count; i++)
         print_labelled(out, devices[i].name, devices[i].load.queue_limit);
+    print_kernel_choices(devices, count, out);
     print_device_memory(devices, count, out);
 }
 
@@ -144,6 +181,26 @@ static void print_memory(const struct inf_service *service, struct inf_expositio
     print_one(out, INF_METRIC_REGION_BYTES, counters->region_bytes);
     print_one(out, INF_METRIC_SESSIONS, counters->sessions);
     print_one(out, INF_METRIC_SESSION_BYTES, counters->session_bytes);
+}
+
+static void print_machine(const struct inf_service *service, struct inf_exposition *out) INF_ON_LOOP
+{
+    struct rlimit limit = {0};
+    uint64_t count;
+    inf_exposition_metric(out, INF_METRIC_DESCRIPTORS);
+    if (inf_pressure_count_fds(&service->pressure, &count))
+        inf_exposition_sample(out, NULL, count);
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    print_one(out, INF_METRIC_DESCRIPTOR_LIMIT, limit.rlim_cur);
+    inf_exposition_metric(out, INF_METRIC_PRESSURE);
+    for (enum inf_pressure_resource of = 0; of < INF_PRESSURE_COUNT; of++) {
+        struct inf_pressure_times times;
+        if (!inf_pressure_read(&service->pressure, of, &times))
+            continue;
+        const char *name = inf_pressure_name(of);
+        inf_exposition_sample(out, (const char *const[]){name, "some"}, times.some_ns);
+        inf_exposition_sample(out, (const char *const[]){name, "full"}, times.full_ns);
+    }
 }
 
 // Writes all metrics into `memory` of TEXT_BYTES_MAX bytes.
@@ -159,6 +216,7 @@ static enum inf_code print_metrics(struct inf_service *service, const struct inf
     print_models(service, &out);
     print_devices(service, &out);
     print_memory(service, &out);
+    print_machine(service, &out);
     INF_TRY(inf_exposition_end(&out, err));
     *out_size = out.size;
     if (out.size <= request->reply_bytes_max)

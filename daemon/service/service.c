@@ -75,6 +75,7 @@ static enum inf_code init_service(struct inf_service *service,
     service->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     if (service->statm_fd < 0)
         return inf_fail(err, INF_EXHAUSTED, "statm: %s", strerror(errno));
+    inf_pressure_open(&service->pressure, "");
     INF_TRY(inf_scratch_create(&service->scratch, err));
     INF_TRY(inf_metrics_create(&service->metrics, err));
     INF_TRY(inf_slow_log_create(&service->slow_log, err));
@@ -110,6 +111,7 @@ static void free_service(struct inf_service *service)
     inf_slow_log_destroy(&service->slow_log);
     inf_event_log_destroy(&service->event_log);
     free(service->watched_models);
+    inf_pressure_close(&service->pressure);
     if (service->statm_fd >= 0)
         close(service->statm_fd);
     free(service->model_entries);
@@ -124,6 +126,7 @@ enum inf_code inf_service_create(struct inf_service **out_service,
     if (service == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the service");
     service->statm_fd = -1;
+    inf_pressure_init(&service->pressure);
     enum inf_code code = init_service(service, options, err);
     if (code == INF_OK)
         *out_service = service;

@@ -136,6 +136,7 @@ struct inf_request_end {
     bool counted; // the request is an inference
     uint32_t series;
     uint32_t uid;
+    uint64_t accepted_ns; // time of its arrival; 0: it did not become a call
 };
 
 // Returns what is to be counted about a call that is not freed yet.
@@ -153,6 +154,12 @@ void inf_service_count_refusal(struct inf_service *service, uint16_t method, uin
 
 // Counts an inference that was answered with its result.
 void inf_service_count_answer(struct inf_service *service, const struct inf_call *call) INF_ON_LOOP;
+
+// Begins a turn of the loop, unless it has begun. Every callback of the loop calls this first.
+void inf_service_begin_turn(struct inf_service *service) INF_ON_LOOP;
+
+// Ends the turn that has begun, if one has, and counts its time.
+void inf_service_end_turn(struct inf_service *service, uint64_t now_ns) INF_ON_LOOP;
 
 // Returns a descriptor that is readable while a deadline may have passed. Then the loop must call
 // inf_service_next_expired() until it returns NULL.

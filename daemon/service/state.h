@@ -11,6 +11,7 @@
 #include "daemon/schedule/shadow.h"
 #include "daemon/service/activity.h"
 #include "daemon/service/service.h"
+#include "daemon/system/pressure.h"
 
 // The most models in one answer; about this number fits into the metadata of a frame.
 #define INF_SERVICE_MODELS_MAX 512
@@ -66,7 +67,9 @@ struct inf_service {
     uint32_t watched_model_count;
     bool draining;
     uint64_t started_ns;
-    int statm_fd; // descriptor of /proc/self/statm
+    uint64_t turn_begin_ns; // time at which the present turn of the loop began; 0: none
+    int statm_fd;           // descriptor of /proc/self/statm
+    struct inf_pressure pressure;
 
     struct inf_call *unused_jobs; // empty jobs for reuse, linked by call.next
     struct inf_load *loads;

@@ -62,6 +62,8 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
     store->races--;
     if (entry != NULL)
         entry->races--;
+    if (decision == NULL)
+        store->counts.races_failed++;
     if (entry == NULL || entry->served != job->base || decision == NULL)
         return;
     struct inf_served *served = entry->served;
@@ -69,6 +71,7 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
     const struct inf_race_entry *chosen = &race->entries[race->chosen];
     if (chosen->device == served->device &&
         inf_run_options_equal(&chosen->options, &served->placement.options)) {
+        store->counts.races_kept++;
         inf_placement_adopt(&served->placement, race);
         if (served->precision == INF_PRECISION_AUTO)
             inf_precision_explain(&served->placement, served->precision_reason);
@@ -76,6 +79,7 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
         job->race.decision = NULL;
         return;
     }
+    store->counts.races_moved++;
     const struct inf_store_load load = {.config = served->config, .decision = decision};
     struct inf_error ignored = {0};
     if (inf_store_submit_placing(store, entry, &load, &ignored) == INF_OK)

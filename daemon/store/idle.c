@@ -81,6 +81,7 @@ static void keep_limit(struct inf_model_store *store, uint64_t now_ns) INF_ON_LO
         }
         bytes -= count_bytes(best->served);
         unload_entry(store, best, "model_bytes_max");
+        store->counts.unloaded_memory++;
     }
 }
 
@@ -96,10 +97,12 @@ uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now
         uint64_t due_ns = entry->served->used_ns + limit_ns;
         if (is_busy(entry))
             due_ns = now_ns + limit_ns;
-        if (due_ns <= now_ns)
-            unload_entry(store, entry, "idle_unload_ms");
-        else
+        if (due_ns > now_ns) {
             next_ns = INF_MIN(next_ns, due_ns);
+            continue;
+        }
+        unload_entry(store, entry, "idle_unload_ms");
+        store->counts.unloaded_idle++;
     }
     return next_ns;
 }

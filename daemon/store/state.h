@@ -5,7 +5,7 @@
 
 #include "backends/base/idle_gate.h"
 #include "daemon/load/loader.h"
-#include "daemon/store/table.h"
+#include "daemon/store/store.h"
 
 struct inf_model_store {
     struct inf_loader *loader;
@@ -28,6 +28,7 @@ struct inf_model_store {
     uint64_t model_bytes_max;
     uint32_t pending; // number of queued or running jobs: loads, scans, inspections, compilations
     uint32_t scans;   // number of jobs in `pending` that read the repository
+    struct inf_model_store_counts counts;
 };
 
 #endif

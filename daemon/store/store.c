@@ -231,6 +231,11 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
     return inf_store_submit_race(store, entry, err);
 }
 
+struct inf_model_store_counts inf_model_store_counts(const struct inf_model_store *store)
+{
+    return store->counts;
+}
+
 uint32_t inf_model_store_races(const struct inf_model_store *store)
 {
     return store->races;
@@ -375,6 +380,7 @@ enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *
     else
         inf_log(store->log, INF_LOG_INFO, "model unloaded name=%s version=%s%s", name, present,
                 entry->pending > 0 && entry->served == NULL ? " (while it was loading)" : "");
+    store->counts.unloaded_admin += code == INF_OK;
     if (version[0] != '\0' && inf_model_table_next_pin(&store->table, name, "") != NULL)
         remove_version(store, model, entry);
     else

@@ -127,6 +127,18 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
 enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// What has happened to models since the start, in numbers of events.
+struct inf_model_store_counts {
+    // Models that were unloaded: after idle_unload_ms, because of model_bytes_max, by an admin.
+    uint64_t unloaded_idle, unloaded_memory, unloaded_admin;
+    // Races that ended: the model stayed, it is placed again, or the race found no winner.
+    uint64_t races_kept, races_moved, races_failed;
+};
+
+// Returns the numbers of events since the start.
+struct inf_model_store_counts
+inf_model_store_counts(const struct inf_model_store *store) INF_ON_LOOP;
+
 // Returns the number of races that are queued or running.
 uint32_t inf_model_store_races(const struct inf_model_store *store) INF_ON_LOOP;
 

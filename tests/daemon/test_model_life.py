@@ -455,6 +455,21 @@ class Changes(unittest.TestCase):
         server.wait_until(lambda: self.states()[('m', '1')] == 'IDLE')
         self.assertEqual(server.ctl('unload', 'm').returncode, 0)
         self.assertNotIn(('m', '1'), self.states())
+        self.assertEqual(
+            self.counter('inferd_model_unloads_total', cause='idle'),
+            server.log().count('reason=idle_unload_ms'),
+        )
+        self.assertEqual(self.counter('inferd_model_unloads_total', cause='admin'), 1)
+        # An event is about a change: no version has the same event twice in succession, and none
+        # was unloaded before the admin did that.
+        last = {}
+        for event in self.events():
+            key = event['model'], event['version']
+            if event['kind'] in ('model_idle', 'model_ready', 'model_unloaded'):
+                self.assertNotEqual(last.get(key), event['kind'], key)
+                last[key] = event['kind']
+            if event['kind'] == 'model_unloaded':
+                self.assertEqual(event['model'], 'm')
 
     def test_a_limit_of_memory_unloads_the_model_that_was_used_least_recently(self):
         # Without batches, so that the memory is the same in each run.
@@ -483,7 +498,16 @@ class Changes(unittest.TestCase):
                 self.assertIn('d', ready())
         # Two of three models fit beside the pinned one, and they are asked in turns: at least one
         # is unloaded in each round, and one at the start.
-        self.assertGreaterEqual(server.log().count('reason=model_bytes_max'), 4)
+        unloads = server.log().count('reason=model_bytes_max')
+        self.assertGreaterEqual(unloads, 4)
+        self.assertEqual(self.counter('inferd_model_unloads_total', cause='memory'), unloads)
+
+    def counter(self, name, **labels):
+        """Returns one sample of the metrics."""
+        answer = self.server.ctl('metrics', '-o', 'json')
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        samples = next(m['samples'] for m in json.loads(answer.stdout) if m['name'] == name)
+        return next(s['value'] for s in samples if s['labels'] == labels)
 
     def events(self):
         answer = self.server.ctl('events', '-o', 'json')

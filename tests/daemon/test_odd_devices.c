@@ -168,6 +168,12 @@ Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
         sleep_briefly();
     }
     cr_expect(moved, "it is still on the slow device");
+    char *metrics = NULL;
+    cr_assert_eq(inferd_metrics(asker.client, NULL, &metrics, NULL, NULL), 0);
+    const char *line = strstr(metrics, "\ninferd_model_races_total{outcome=\"moved\"} ");
+    cr_assert_not_null(line);
+    cr_expect_gt(atoi(strchr(line, '}') + 1), 0, "%.60s", line);
+    free(metrics);
     inf_crowd_await(&crowd, 5);
     inf_crowd_stop(&crowd);
     inferd_close(asker.client);

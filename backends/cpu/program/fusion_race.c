@@ -79,9 +79,12 @@ static void race_group(struct inf_cpu_device *device, const struct inf_segment *
     struct inf_cpu_candidate forms[INF_CPU_FUSION_CANDIDATES];
     const struct inf_node *last = &segment->graph->nodes[group->nodes[group->count - 1]];
     uint64_t start_ns = inf_clock_ns();
-    if (inf_cpu_race_results_may_race(device->race_results) &&
-        inf_cpu_fusion_race_levels(forms, device, segment, group, level, NULL) == INF_OK &&
-        forms[0].least_ns > 0)
+    bool raced = inf_cpu_race_results_may_race(device->race_results) &&
+                 inf_cpu_fusion_race_levels(forms, device, segment, group, level, NULL) == INF_OK &&
+                 forms[0].least_ns > 0;
+    inf_cpu_race_results_count(device->race_results,
+                               raced ? INF_CPU_CHOICE_MEASURED : INF_CPU_CHOICE_RULE);
+    if (raced)
         inf_cpu_race_results_record(device->race_results, key, start_ns, last, forms,
                                     INF_CPU_FUSION_CANDIDATES);
     // Record the fusion level that the fixed rule chose. The plan was made for this level, so it
@@ -100,7 +103,9 @@ static void race_group_ending_at(struct inf_cpu_device *device, const struct inf
         group.nodes[group.count - 1] != node)
         return;
     uint64_t key = inf_cpu_fusion_key(device, segment, &group, level);
-    if (!inf_cpu_race_results_find(device->race_results, key, winner))
+    if (inf_cpu_race_results_find(device->race_results, key, winner))
+        inf_cpu_race_results_count(device->race_results, INF_CPU_CHOICE_KNOWN);
+    else
         race_group(device, segment, &group, level, key);
 }
 

@@ -32,15 +32,19 @@ static uint32_t choose_candidate(struct inf_cpu_race_results *results,
 {
     char winner[INF_CPU_WINNER_TEXT] = "";
     uint64_t key = make_key(results, step);
-    if (!inf_cpu_race_results_find(results, key, winner) &&
-        inf_cpu_race_results_may_race(results)) {
+    enum inf_cpu_choice choice = INF_CPU_CHOICE_RULE;
+    if (inf_cpu_race_results_find(results, key, winner)) {
+        choice = INF_CPU_CHOICE_KNOWN;
+    } else if (inf_cpu_race_results_may_race(results)) {
         uint64_t start_ns = inf_clock_ns();
-        if (inf_cpu_kernel_race_run(candidates, count, step, NULL) != INF_OK ||
-            candidates[0].least_ns == 0)
-            return 0;
-        inf_cpu_race_results_record(results, key, start_ns, step->node, candidates, count);
-        (void)inf_cpu_race_results_find(results, key, winner);
+        if (inf_cpu_kernel_race_run(candidates, count, step, NULL) == INF_OK &&
+            candidates[0].least_ns != 0) {
+            inf_cpu_race_results_record(results, key, start_ns, step->node, candidates, count);
+            (void)inf_cpu_race_results_find(results, key, winner);
+            choice = INF_CPU_CHOICE_MEASURED;
+        }
     }
+    inf_cpu_race_results_count(results, choice);
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(candidates[i].family, winner) == 0)
             return i;

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ struct record {
 
 struct inf_cpu_race_results {
     const struct inf_log *log;
+    _Atomic uint64_t choices[INF_CPU_CHOICE_COUNT]; // numbers of choices
     uint64_t seed; // start value of all keys: a hash of the processor, ISA level and so on
 
     struct inf_mutex mutex; // guards the following members
@@ -198,6 +200,20 @@ void inf_cpu_race_results_record(struct inf_cpu_race_results *results, uint64_t 
     add_record(results, key, winner, true);
     inf_mutex_unlock(&results->mutex);
     append_records(results);
+}
+
+void inf_cpu_race_results_count(struct inf_cpu_race_results *results, enum inf_cpu_choice choice)
+{
+    atomic_fetch_add_explicit(&results->choices[choice], 1, memory_order_relaxed);
+}
+
+struct inf_kernel_choices inf_cpu_race_results_choices(const struct inf_cpu_race_results *results)
+{
+    return (struct inf_kernel_choices){
+        .measured = atomic_load(&results->choices[INF_CPU_CHOICE_MEASURED]),
+        .known = atomic_load(&results->choices[INF_CPU_CHOICE_KNOWN]),
+        .rule = atomic_load(&results->choices[INF_CPU_CHOICE_RULE]),
+    };
 }
 
 // --- opening and closing ---

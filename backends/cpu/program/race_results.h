@@ -47,6 +47,21 @@ void inf_cpu_race_results_record(struct inf_cpu_race_results *results, uint64_t 
 void inf_cpu_race_results_fix(struct inf_cpu_race_results *results, uint64_t key,
                               const char *winner);
 
+// How a kernel or a level of fusion was chosen: by a race, by the result of an earlier one, or by
+// the fixed rule.
+enum inf_cpu_choice {
+    INF_CPU_CHOICE_MEASURED,
+    INF_CPU_CHOICE_KNOWN,
+    INF_CPU_CHOICE_RULE,
+    INF_CPU_CHOICE_COUNT
+};
+
+// Counts a choice. Any thread.
+void inf_cpu_race_results_count(struct inf_cpu_race_results *results, enum inf_cpu_choice choice);
+
+// Returns the numbers of choices that were counted. Any thread.
+struct inf_kernel_choices inf_cpu_race_results_choices(const struct inf_cpu_race_results *results);
+
 // --- building the key under which a winner is recorded ---
 
 // Returns the start value for a key. The value covers the processor, the ISA level, and the most

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts how inferences end, for the metrics. The connections call these functions where they also
-// change the counters of daemon/system/counters.h, so that every request is counted once.
+// Counts how inferences end and how long the loop works, for the metrics. The connections call the
+// functions about inferences where they also change the counters of daemon/system/counters.h, so
+// that every request is counted once.
 #include "backends/base/clock.h"
 #include "daemon/service/report/slow.h"
 #include "daemon/service/state.h"
@@ -24,16 +25,23 @@ struct inf_request_end inf_service_end_of(struct inf_service *service, const str
     const struct inf_job *job = (const struct inf_job *)call;
     const uint64_t now_ns = inf_clock_ns();
     const uint32_t series = find_series(service, job->served, job->device, now_ns);
-    return (struct inf_request_end){
-        .counted = true, .series = series, .uid = (uint32_t)job->queue_entry.user};
+    return (struct inf_request_end){.counted = true,
+                                    .series = series,
+                                    .uid = (uint32_t)job->queue_entry.user,
+                                    .accepted_ns = job->accepted_ns};
 }
 
 void inf_service_count_failure(struct inf_service *service, const struct inf_request_end *end,
                                const struct inf_error *err)
 {
-    if (end->counted)
-        inf_metrics_count_failure(service->metrics, end->series, end->uid, err->code, err->reason,
-                                  inf_clock_ns());
+    if (!end->counted)
+        return;
+    const struct inf_metrics_failure failure = {.series = end->series,
+                                                .uid = end->uid,
+                                                .code = err->code,
+                                                .reason = err->reason,
+                                                .accepted_ns = end->accepted_ns};
+    inf_metrics_count_failure(service->metrics, &failure, inf_clock_ns());
 }
 
 void inf_service_count_refusal(struct inf_service *service, uint16_t method, uint32_t uid,
@@ -49,6 +57,20 @@ void inf_service_count_refusal(struct inf_service *service, uint16_t method, uin
         inf_served_unref(&served);
     }
     inf_service_count_failure(service, &end, &fault->err);
+}
+
+void inf_service_begin_turn(struct inf_service *service)
+{
+    if (service->turn_begin_ns == 0)
+        service->turn_begin_ns = inf_clock_ns();
+}
+
+void inf_service_end_turn(struct inf_service *service, uint64_t now_ns)
+{
+    if (service->turn_begin_ns == 0)
+        return;
+    inf_metrics_count_turn(service->metrics, now_ns - service->turn_begin_ns);
+    service->turn_begin_ns = 0;
 }
 
 static uint64_t sum_input_bytes(const struct inf_job *job)
@@ -84,9 +106,12 @@ void inf_service_count_answer(struct inf_service *service, const struct inf_call
         .uid = (uint32_t)job->queue_entry.user,
         .rows = INF_MAX(job->rows, 1u),
         .batch_rows = job->result.batch_rows,
+        .recomputed = (job->result.flags & INF_INFER_RECOMPUTED) != 0,
         .duration_ns = done_ns - job->accepted_ns,
         .queue_ns = job->result.start_ns - job->accepted_ns,
+        .input_ns = job->result.begin_ns - job->result.start_ns,
         .compute_ns = job->result.end_ns - job->result.begin_ns,
+        .output_ns = done_ns - job->result.end_ns,
         .loop_delay_ns = now_ns - done_ns,
         .device_ns = job->result.device_ns,
         .input_bytes = sum_input_bytes(job),

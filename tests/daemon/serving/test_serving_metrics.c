@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "proto/wire/frame.h"
@@ -151,6 +152,21 @@ static void check_text(void)
     }
 }
 
+// Checks that `text` has a family for each metric of the table.
+static void check_complete(void)
+{
+    static const char *const names[] = {
+#define INF_METRIC(ID, name, TYPE, unit, labels, help) name,
+#include "daemon/observe/metrics.def"
+#undef INF_METRIC
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "# TYPE %s ", names[i]);
+        cr_expect_not_null(strstr(text, line), "%s is not printed", names[i]);
+    }
+}
+
 // --- what clients do ---
 
 static const float zeros[24];
@@ -211,6 +227,20 @@ static void miss_deadline(struct inf_raw *raw)
     cr_assert_eq(raw->message.status.code, INF_DEADLINE);
 }
 
+// Checks the metrics of the process and of its devices. The slots of a device are those that the
+// fixture configured.
+static void check_machine(void)
+{
+    struct rlimit limit;
+    cr_assert_eq(prlimit(fixture.pid, RLIMIT_NOFILE, NULL, &limit), 0);
+    cr_expect_eq(sum_samples("inferd_descriptor_limit", ""), (double)limit.rlim_cur);
+    // Kernels before Linux 6.2 do not say how many descriptors are open.
+    double fds = sum_samples("inferd_open_descriptors", "");
+    cr_expect(fds == 0 || fds == inf_fixture_fds(&fixture), "%g descriptors", fds);
+    cr_expect_geq(sum_samples("inferd_device_slots", "device=\"ref\""), 1);
+    cr_expect_eq(sum_samples("inferd_model_races_total", "outcome=\"moved\""), 0);
+}
+
 Test(serving_metrics, equal_the_ledger_of_the_requests)
 {
     struct inf_raw raw, gone, admin;
@@ -235,6 +265,7 @@ Test(serving_metrics, equal_the_ledger_of_the_requests)
     cr_expect_str_eq(admin.message.metrics_reply.media_type,
                      "text/plain; version=0.0.4; charset=utf-8");
     check_text();
+    check_complete();
     const char *const all = "inferd_inferences_total";
     cr_expect_eq(sum_samples(all, ""), 37 + 5 + 3 + 4 + 2 + 1, "%g", sum_samples(all, ""));
     cr_expect_eq(sum_samples(all, "model=\"add\",version=\"1\""), 37 + 3);
@@ -251,7 +282,15 @@ Test(serving_metrics, equal_the_ledger_of_the_requests)
     cr_expect_eq(sum_samples("inferd_inference_input_bytes_total", ""), 37 * 2 * 32);
     cr_expect_eq(sum_samples("inferd_inference_output_bytes_total", ""), 37 * 32);
     cr_expect_eq(sum_samples("inferd_inference_duration_seconds_count", ""), 37);
+    cr_expect_eq(sum_samples("inferd_inference_input_seconds_count", ""), 37);
+    cr_expect_eq(sum_samples("inferd_inference_output_seconds_count", ""), 37);
+    // Requests that were refused at once have no time.
+    cr_expect_eq(sum_samples("inferd_inference_failure_seconds_count", "\"failed\""), 0);
+    cr_expect_eq(sum_samples("inferd_inference_failure_seconds_count", "\"cancelled\""), 4 + 1);
+    cr_expect_eq(sum_samples("inferd_inference_failure_seconds_count", "\"deadline\""), 2);
+    cr_expect_geq(sum_samples("inferd_inference_failure_seconds_sum", "\"deadline\""), 2 * 0.001);
     cr_expect_eq(sum_samples("inferd_loop_delay_seconds_count", ""), 37);
+    cr_expect_gt(sum_samples("inferd_loop_turn_seconds_count", ""), 37);
     cr_expect_eq(sum_samples("inferd_inference_batch_rows_count", "model=\"add\""), 37);
     char uid[64];
     snprintf(uid, sizeof uid, "uid=\"%u\",outcome=\"ok\"", (unsigned)getuid());
@@ -259,6 +298,8 @@ Test(serving_metrics, equal_the_ledger_of_the_requests)
     cr_expect_eq(sum_samples("inferd_user_inferences_total", "outcome=\"failed\""), 8);
     cr_expect_eq(sum_samples("inferd_model_loads_total", "outcome=\"ok\""), 4);
     cr_expect_eq(sum_samples("inferd_models", "state=\"ready\""), 4);
+    cr_expect_eq(sum_samples("inferd_model_loads_pending", ""), 0);
+    check_machine();
 
     struct inf_server_status status = inf_raw_server_status(&admin);
     read_metrics(&admin, "");
@@ -270,6 +311,52 @@ Test(serving_metrics, equal_the_ledger_of_the_requests)
     cr_expect_eq(sum_samples("inferd_calls_in_flight", ""), 1);
     inf_raw_close(&admin);
     inf_raw_close(&raw);
+}
+
+// Loads the model add under another name, asks it once, and unloads it.
+static void load_ask_unload(struct inf_raw *admin, const char *name)
+{
+    char path[128];
+    union inf_message message;
+    snprintf(path, sizeof path, "%s/add", fixture.repository);
+    const union inf_message load = {.model = {.name = name, .path = path, .version = ""}};
+    inf_raw_call(admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &load,
+                 (struct inf_span){0});
+    cr_assert_eq(admin->frame.header.flags & INF_FRAME_FLAG_ERROR, 0, "%s is not loaded", name);
+    inf_add_request(&message, 2);
+    message.infer_request.model_name = name;
+    uint64_t stream = inf_raw_request(admin, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                      &message, (struct inf_span){(const uint8_t *)zeros, 96});
+    inf_raw_expect_infer(admin, stream);
+    const union inf_message unload = {.model = {.name = name, .version = ""}};
+    inf_raw_call(admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+                 &unload, (struct inf_span){0});
+    cr_assert_eq(admin->frame.header.flags & INF_FRAME_FLAG_ERROR, 0, "%s stays", name);
+}
+
+// More models than have series of their own come and go. The unit test does this with 10,000.
+Test(serving_metrics, of_many_models_are_bounded_and_none_is_lost)
+{
+    enum {
+        MODELS = 80
+    };
+    struct inf_raw admin;
+    inf_raw_open(&admin, fixture.admin_socket);
+    for (int i = 0; i < MODELS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "guest%d", i);
+        load_ask_unload(&admin, name);
+    }
+    read_metrics(&admin, "");
+    check_text();
+    cr_expect_eq(sum_samples("inferd_inferences_total", ""), MODELS);
+    cr_expect_eq(sum_samples("inferd_inferences_total", "model=\"guest0\""), 1);
+    // 64 models have series of their own.
+    cr_expect_eq(sum_samples("inferd_inferences_total", "model=\"other\""), MODELS - 64);
+    cr_expect_eq(sum_samples("inferd_inference_duration_seconds_count", ""), MODELS);
+    cr_expect_eq(sum_samples("inferd_model_unloads_total", "cause=\"admin\""), MODELS);
+    cr_expect_eq(sum_samples("inferd_models", "state=\"ready\""), 4);
+    inf_raw_close(&admin);
 }
 
 Test(serving_metrics, of_others_models_are_not_shown_on_the_data_socket)

@@ -52,6 +52,10 @@ static void print_notes(void)
         "for each power of two, %d in all, from 2^%d to 2^%d. JSON has all that are not empty, as "
         "pairs of index and number; the upper bound of index *i* is 2^(*i*/4). The text formats "
         "have one bucket for each power of two, from 7.6 microseconds to 128 seconds.\n\n"
+        "## The machine\n\n"
+        "Pressure is that of the daemon's control group, or of the whole machine where the group "
+        "has no files of it; a kernel without pressure stall information has no samples. The "
+        "number of open descriptors needs Linux 6.2.\n\n"
         "## Who sees what\n\n"
         "The admin socket shows everything. On the data socket a client sees the samples of models "
         "that its user has used, of its own user, and of the daemon as a whole.\n",

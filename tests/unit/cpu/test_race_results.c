@@ -16,7 +16,8 @@
 static char folder[] = "/tmp/inf-choices-XXXXXX";
 static struct inf_graph *graph;
 static unsigned races;
-static unsigned warnings; // number of logged warnings
+static struct inf_kernel_choices choices; // of the device of the last run_convolution()
+static unsigned warnings;                 // number of logged warnings
 
 static void create_device(void)
 {
@@ -90,6 +91,8 @@ static float run_convolution(bool kernel_races, const char *directory, char kern
     struct inf_step_profile step;
     cr_assert_eq(inf_program_profile(program, 0, &step, 1), 1u);
     snprintf(kernel, 32, "%s", step.kernel);
+    choices = (struct inf_kernel_choices){0};
+    cr_expect_eq(inf_device_kernel_choices(device, &choices), kernel_races);
     inf_program_destroy(&program);
     inf_device_unref(&device);
     return y[5];
@@ -110,10 +113,15 @@ Test(race_results, are_raced_once_and_kept_on_disk)
     char first[32], second[32], third[32];
     float wanted = run_convolution(false, NULL, first);
     cr_assert_eq(run_convolution(true, folder, first), wanted);
-    cr_assert_eq(races, inf_isa_best()->nn->fast ? 1u : 0u);
+    const uint64_t raced = inf_isa_best()->nn->fast ? 1 : 0;
+    cr_assert_eq(races, raced);
+    cr_expect_eq(choices.measured, raced);
+    cr_expect_eq(choices.known + choices.rule, 0);
     races = 0;
     cr_assert_eq(run_convolution(true, folder, second), wanted);
     cr_assert_eq(races, 0u, "the file knew");
+    cr_expect_eq(choices.known, raced);
+    cr_expect_eq(choices.measured + choices.rule, 0);
     cr_assert_str_eq(second, first);
     cr_assert_eq(run_convolution(true, NULL, third), wanted);
     cr_assert_eq(races, inf_isa_best()->nn->fast ? 1u : 0u, "nothing was remembered");
