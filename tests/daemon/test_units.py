@@ -10,10 +10,17 @@ import tempfile
 from pathlib import Path
 
 # The services, and how exposed each may be: systemd-analyze's score times ten; see docs/TESTING.md.
-SERVICES = {'inferd.service': 5, 'inferd-gateway.service': 6}
-UNITS = list(SERVICES) + ['inferd.socket', 'inferd-admin.socket', 'inferd-gateway.socket']
-# Each unit has a template for several instances on one machine.
-TEMPLATES = {unit.replace('.', '@.'): unit.replace('.', '@7.') for unit in UNITS}
+SERVICES = {'inferd.service': 5, 'inferd-gateway.service': 6, 'inferd-metrics@.service': 6}
+INSTANCED = [
+    'inferd.service',
+    'inferd-gateway.service',
+    'inferd.socket',
+    'inferd-admin.socket',
+    'inferd-gateway.socket',
+]
+UNITS = INSTANCED + ['inferd-metrics@.service', 'inferd-metrics.socket']
+# These units have a template for several instances on one machine.
+TEMPLATES = {unit.replace('.', '@.'): unit.replace('.', '@7.') for unit in INSTANCED}
 # What the service may take at most: a share of the machine's memory, and no core files.
 BOUNDS = [
     r'MemoryHigh=\d\d?%',
@@ -22,7 +29,7 @@ BOUNDS = [
     r'LimitCORE=0',
     r'StartLimitIntervalSec=0',
 ]
-OWN_PROGRAMS = {'inferd', 'inferd-gateway'}
+OWN_PROGRAMS = {'inferd', 'inferd-gateway', 'inferctl'}
 # The programs of other packages that units may run. A minimal system has no /bin/kill.
 FOREIGN_PROGRAMS = {'/bin/sh'}
 
