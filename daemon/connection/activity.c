@@ -27,7 +27,7 @@ struct candidate {
 };
 
 struct candidates {
-    uint32_t count, visits, total;
+    uint32_t count, visits;
     struct candidate oldest[INF_ACTIVITY_ROWS]; // oldest first
 };
 
@@ -55,22 +55,16 @@ static void add_candidate(struct candidates *list, const struct candidate *candi
 static void add_requests(struct candidates *list,
                          const struct inf_connection *connection) INF_ON_LOOP
 {
-    for (const struct inf_call *call = connection->calls; call != NULL; call = call->next) {
-        list->total++;
-        if (list->visits < VISITS_MAX)
-            add_candidate(list, &(struct candidate){.connection = connection,
-                                                    .call = call,
-                                                    .since_ns = inf_service_accepted_ns(call)});
-        else
-            return;
-    }
+    for (const struct inf_call *call = connection->calls; call != NULL && list->visits < VISITS_MAX;
+         call = call->next)
+        add_candidate(list, &(struct candidate){.connection = connection,
+                                                .call = call,
+                                                .since_ns = inf_service_accepted_ns(call)});
     for (const struct inf_upload *upload = connection->oldest_upload;
-         upload != NULL && list->visits < VISITS_MAX; upload = upload->newer) {
-        list->total++;
+         upload != NULL && list->visits < VISITS_MAX; upload = upload->newer)
         add_candidate(list, &(struct candidate){.connection = connection,
                                                 .upload = upload,
                                                 .since_ns = upload->since_ns});
-    }
 }
 
 static void describe_upload(const struct inf_upload *upload, struct inf_request_entry *entry)
@@ -86,10 +80,14 @@ static void list_requests(void *context, const struct inf_request *viewer,
 {
     const struct inf_connections *set = context;
     struct candidates list = {.count = 0};
+    uint32_t total = 0;
     for (const struct inf_connection *connection = set->all; connection != NULL;
-         connection = connection->next)
-        if (may_see(viewer, connection))
-            add_requests(&list, connection);
+         connection = connection->next) {
+        if (!may_see(viewer, connection))
+            continue;
+        total += connection->call_count + connection->upload_count;
+        add_requests(&list, connection);
+    }
     for (uint32_t i = 0; i < list.count; i++) {
         const struct candidate *candidate = &list.oldest[i];
         struct inf_request_entry *entry = &activity->requests[i];
@@ -103,7 +101,7 @@ static void list_requests(void *context, const struct inf_request *viewer,
             describe_upload(candidate->upload, entry);
     }
     activity->count = list.count;
-    activity->left_out = list.total - list.count;
+    activity->left_out = total - list.count;
 }
 
 static void describe_client(const struct inf_connection *connection, uint64_t now_ns,

@@ -17,6 +17,7 @@ void inf_connection_link_call(struct inf_connection *connection, struct inf_call
     if (call->next != NULL)
         call->next->previous = call;
     connection->calls = call;
+    connection->call_count++;
 }
 
 enum inf_code inf_connection_charge(struct inf_connection *connection, uint64_t bytes,
@@ -44,6 +45,7 @@ void inf_connection_unlink_call(struct inf_connection *connection, struct inf_ca
     if (call->next != NULL)
         call->next->previous = call->previous;
     call->previous = call->next = NULL;
+    connection->call_count--;
 }
 
 void inf_connection_mark_answered(struct inf_connection *connection, struct inf_call *call)

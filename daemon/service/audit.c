@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats the log lines about requests. Names come from clients, so that they are quoted: control
-// characters become '?', and long texts are cut.
+// characters become '?', quotation marks apostrophes, and long texts are cut.
 #include "daemon/service/audit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/schedule/job.h"
 #include "proto/core/utf8.h"
@@ -63,6 +64,21 @@ static void describe_subject(const struct inf_request *request, enum inf_message
     }
 }
 
+// The text of an error, with apostrophes in place of quotation marks, between which a log line puts
+// it. An error of a model may quote a name of the model's file.
+struct error_text {
+    char text[sizeof((struct inf_error *)0)->text];
+};
+
+static struct error_text quote_error(const struct inf_error *err)
+{
+    struct error_text quoted;
+    memcpy(quoted.text, err->text, sizeof quoted.text);
+    for (char *at = quoted.text; (at = strchr(at, '"')) != NULL;)
+        *at = '\'';
+    return quoted;
+}
+
 void inf_service_log_act(const struct inf_log *log, const struct inf_request *request,
                          enum inf_message_kind kind, const union inf_message *message,
                          const struct inf_error *err, bool begun)
@@ -77,7 +93,8 @@ void inf_service_log_act(const struct inf_log *log, const struct inf_request *re
     else
         inf_log(log, INF_LOG_NOTICE,
                 "admin act method=%s uid=%" PRIu32 " pid=%" PRId32 "%s result=failed error=\"%s\"",
-                inf_method_name(request->method), request->uid, request->pid, subject, err->text);
+                inf_method_name(request->method), request->uid, request->pid, subject,
+                quote_error(err).text);
 }
 
 void inf_service_log_refusal(const struct inf_log *log, const struct inf_request *request,
@@ -87,7 +104,7 @@ void inf_service_log_refusal(const struct inf_log *log, const struct inf_request
             "request failed method=%s uid=%" PRIu32 " pid=%" PRId32 " stream=%" PRIu64
             " error=\"%s\"",
             inf_method_name(request->method), request->uid, request->pid, request->stream_id,
-            err->text);
+            quote_error(err).text);
 }
 
 // Returns the time from `begin_ns` to `end_ns` in microseconds; 0 if one of the times is not set.
@@ -107,6 +124,6 @@ void inf_service_log_inference(const struct inf_log *log, const struct inf_job *
             elapsed_us(job->accepted_ns, job->result.start_ns),
             elapsed_us(job->result.begin_ns, job->result.end_ns),
             job->result.fault.err.code == INF_OK ? "done" : "failed error=\"",
-            job->result.fault.err.code == INF_OK ? "" : job->result.fault.err.text,
+            job->result.fault.err.code == INF_OK ? "" : quote_error(&job->result.fault.err).text,
             job->result.fault.err.code == INF_OK ? "" : "\"");
 }

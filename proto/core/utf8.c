@@ -68,7 +68,7 @@ struct inf_quoted inf_quote(const char *text)
     size_t size = 0;
     while (left > 0) {
         size_t character = inf_utf8_character_size(bytes, left);
-        bool shown = is_shown(bytes, character);
+        bool shown = is_shown(bytes, character) && *bytes != '"';
         size_t taken = character == 0 ? 1 : character;
         size_t written = shown ? taken : 1;
         if (size + written > ROOM) {
@@ -78,7 +78,7 @@ struct inf_quoted inf_quote(const char *text)
         if (shown)
             memcpy(quoted.text + size, bytes, taken);
         else
-            quoted.text[size] = '?';
+            quoted.text[size] = *bytes == '"' ? '\'' : '?';
         size += written;
         bytes += taken;
         left -= taken;

@@ -26,7 +26,8 @@ struct inf_quoted {
 };
 
 // Returns the beginning of the text: at most 64 bytes, without a partial character, followed by
-// "..." if the text is longer. '?' replaces control characters and invalid bytes.
+// "..." if the text is longer. '?' replaces control characters and invalid bytes, and an apostrophe
+// replaces a quotation mark, because log lines put such texts between quotation marks.
 struct inf_quoted inf_quote(const char *text);
 
 #endif

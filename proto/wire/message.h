@@ -375,8 +375,6 @@ struct inf_metrics_reply {
 // The most rows of a list of requests or clients. This many rows fit into the metadata of a frame,
 // even if all their texts have the maximum length.
 #define INF_ACTIVITY_ROWS 180u
-// The most bytes of a text from a client that such a row has; after them, "..." replaces the end.
-#define INF_ACTIVITY_TEXT 64u
 
 // A request in flight: one row of the reply to RequestList.
 struct inf_request_entry {

@@ -109,6 +109,12 @@ def check_acts_are_logged(folder):
     server.wait_for(f'admin act method=RepositoryModelUnload {who} model="m" .*result=done')
     assert server.ctl('unload', 'm').returncode != 0
     server.wait_for(f'admin act method=RepositoryModelUnload {who} .*error="model .m. is not')
+    # A quotation mark does not end a text of a client, nor that of an error which names it.
+    assert server.ctl('flags', 'set', 'race', 'x" result=done y="').returncode != 0
+    server.wait_for(
+        f'admin act method=FlagSet {who} flag="race" value="x\' result=done y=\'" '
+        'result=failed error="[^"]*"\n'
+    )
     acts = server.log().count('admin act')
     assert server.ctl('limits', admin=False).returncode == 0, 'anybody may read the limits'
     assert server.ctl('limits', 'queue_requests_max=9', admin=False).returncode == 5

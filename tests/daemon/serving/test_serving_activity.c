@@ -130,6 +130,44 @@ Test(serving_activity, data_that_came_before_its_request_is_listed_as_an_upload)
     cr_expect_str_eq(list->entries[0].model, "");
 }
 
+// More requests than a list visits: the rows are the oldest ones of those that were visited, and
+// the others are counted nevertheless.
+Test(serving_activity, the_number_of_requests_without_a_row_is_exact)
+{
+    enum {
+        CLIENTS = 5,
+        EACH = 1000
+    };
+    static const uint8_t bytes[8];
+    const union inf_message message = {.data = {.total_bytes = 2 * sizeof bytes}};
+    const struct inf_hello hello = {.major = 1,
+                                    .limits = {.streams = INF_LIMIT_STREAMS},
+                                    .feature_count = 1,
+                                    .features = {"inferd.data"}};
+    const struct inf_request_list *list;
+    struct inf_raw clients[CLIENTS];
+    inf_fixture_restart(&fixture, (const char *const[]){"--requests-per-uid-max=8000", NULL});
+    inf_raw_close(&admin);
+    inf_raw_open(&admin, fixture.admin_socket);
+    for (int i = 0; i < CLIENTS; i++) {
+        inf_raw_open_as(&clients[i], fixture.socket, &hello);
+        for (uint64_t k = 1; k <= EACH; k++)
+            inf_raw_send(&clients[i],
+                         (struct inf_frame_header){.type = INF_FRAME_DATA, .stream_id = 100 + k},
+                         INF_MESSAGE_DATA, &message, (struct inf_span){bytes, sizeof bytes}, -1);
+    }
+    for (int tries = 0; tries < 500; tries++) {
+        list = list_requests(&admin);
+        if (list->count + list->left_out == CLIENTS * EACH)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    cr_expect_eq(list->count, INF_ACTIVITY_ROWS);
+    cr_expect_eq(list->left_out, CLIENTS * EACH - INF_ACTIVITY_ROWS, "%u", list->left_out);
+    for (int i = 0; i < CLIENTS; i++)
+        inf_raw_close(&clients[i]);
+}
+
 Test(serving_activity, clients_are_listed_with_what_they_did)
 {
     struct inf_raw camera;
@@ -377,6 +415,35 @@ Test(serving_activity, acts_of_admins_are_events_for_admins)
     cr_expect_eq(find_number(text, "\"last\":"), last + 1);
     (void)ask_events(&admin, last, false);
     cr_expect_not_null(strstr(expect_events(&admin), "request_cancelled"));
+}
+
+// A subscriber that waits for an event and does not read: the daemon keeps one reply for it,
+// however many events follow. When it reads again, it learns how many events it has missed.
+Test(serving_activity, a_subscriber_that_does_not_read_costs_one_reply)
+{
+    const union inf_message message = {.model = {.name = "absent", .version = ""}};
+    (void)ask_events(&user, 0, false);
+    uint64_t first = find_number(expect_events(&user), "\"last\":");
+    uint64_t last = first;
+    (void)ask_events(&user, first, true);
+    while (last < first + 700) {
+        inf_raw_call(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST,
+                     &message, (struct inf_span){0});
+        (void)ask_events(&admin, last, false);
+        last = find_number(expect_events(&admin), "\"last\":");
+    }
+    const struct inf_client_list *list = list_clients(&admin);
+    for (uint32_t i = 0; i < list->count; i++) {
+        cr_expect_leq(list->entries[i].unread_bytes, 65536);
+        cr_expect_leq(list->entries[i].in_flight, 1);
+    }
+    uint64_t seen = find_number(expect_events(&user), "\"last\":");
+    cr_expect_gt(seen, first);
+    cr_expect_leq(seen, first + 4, "the events until the reply was made");
+    (void)ask_events(&user, seen, true);
+    const char *text = expect_events(&user);
+    cr_expect_eq(find_number(text, "\"lost\":"), last - 512 - seen);
+    cr_expect_eq(find_number(text, "\"number\":"), last - 512 + 1);
 }
 
 Test(serving_activity, a_reader_that_missed_events_learns_how_many)

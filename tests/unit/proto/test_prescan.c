@@ -319,6 +319,7 @@ Test(quote, makes_one_line_of_anything)
 {
     cr_assert_str_eq(inf_quote("a/b:0").text, "a/b:0");
     cr_assert_str_eq(inf_quote("a\nb\x1b[0m\x7f").text, "a?b?[0m?");
+    cr_assert_str_eq(inf_quote("m\" uid=\"0").text, "m' uid='0", "no text ends its field");
     cr_assert_str_eq(inf_quote("\xc2\x85\xc3\xa9\xff").text, "?\xc3\xa9?");
     char text[200];
     memset(text, 'x', sizeof text);
