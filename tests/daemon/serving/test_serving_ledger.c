@@ -3,7 +3,12 @@
 // Expect that every accepted request gets exactly one final reply, according to the counts on both
 // sides. Each client records every request as sent and then as answered. The daemon's count of
 // accepted requests must equal its count of final replies, and be at least the number of answers
-// that clients received. $INF_LEDGER_REQUESTS is the number of requests (default 100000).
+// that clients received. Meanwhile an admin loads the model again and again.
+//
+// Clients that read all their answers ask the models add and brief; those that disconnect or are
+// killed ask the same models by other names, because the test does not know how many of their
+// requests the daemon has read. The metrics of add and brief must equal the accounts of the former
+// exactly. $INF_LEDGER_REQUESTS is the number of requests (default 100000).
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +21,7 @@
 
 #include "proto/wire/frame.h"
 #include "tests/support/daemon/fixture.h"
+#include "tests/support/daemon/metrics_text.h"
 
 #define CLIENTS 8
 // The highest number of requests that a client sends over one connection before it ends it.
@@ -44,30 +50,56 @@ static void read_metrics(void)
     inf_raw_close(&raw);
 }
 
-// Returns the sum of all samples of a counter in the Prometheus text format.
-static uint64_t sum_samples(const char *name)
+static uint64_t sum_samples(const char *name, const char *part)
 {
-    uint64_t total = 0;
-    for (const char *line = metrics_text; (line = strstr(line, name)) != NULL; line++) {
-        const char *value = strstr(line, "} ");
-        if (line[-1] == '\n' && value != NULL)
-            total += strtoull(value + 2, NULL, 10);
-    }
-    return total;
+    return (uint64_t)inf_metrics_text_sum(metrics_text, name, part);
 }
 
 // Returns how many requests that are no inferences have ended, according to the metrics.
 static uint64_t count_questions(void)
 {
-    return sum_samples("inferd_calls_total{") - sum_samples("inferd_inferences_total{");
+    return sum_samples("inferd_calls_total", "") - sum_samples("inferd_inferences_total", "");
 }
 
 // Result of count_questions() before the first request of the test.
 static uint64_t questions_at_start;
 
+// --- loading models ---
+
+// The models, and the names under which clients ask for them that may end before their answers.
+enum target {
+    ADD,
+    BRIEF,
+    TARGETS,
+    ABSENT = TARGETS // no model has this name
+};
+static const char *const names[TARGETS] = {"add", "brief"};
+static const char *const guest_names[TARGETS] = {"guest_add", "guest_brief"};
+
+static uint64_t loads; // of all models, by load_model()
+
+// Loads a model; `path` is a directory in the repository, or NULL for the model's own.
+static void load_model(const char *name, const char *path)
+{
+    char whole[128] = "";
+    if (path != NULL)
+        snprintf(whole, sizeof whole, "%s/%s", fixture.repository, path);
+    const union inf_message message = {.model = {.name = name, .path = whole, .version = ""}};
+    struct inf_raw admin;
+    inf_raw_open(&admin, fixture.admin_socket);
+    inf_raw_call(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &message,
+                 (struct inf_span){0});
+    cr_assert_eq(admin.frame.header.flags & INF_FRAME_FLAG_ERROR, 0, "%s is not loaded", name);
+    inf_raw_close(&admin);
+    loads++;
+}
+
 static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
+    for (int i = 0; i < TARGETS; i++)
+        load_model(guest_names[i], names[i]);
+    loads = 0;
     read_metrics();
     questions_at_start = count_questions();
 }
@@ -88,11 +120,24 @@ enum entry {
 
 struct client {
     struct inf_raw raw;
+    bool drains; // it reads all its answers before it ends
     // Stream id of the request in entries[0]; the next entries belong to the following stream ids.
     uint64_t first;
     uint32_t sent, answered, limit;
     enum entry entries[STREAMS];
+    uint8_t targets[STREAMS]; // enum target of each request
 };
+
+// What clients that drain have received, by model and outcome.
+enum outcome {
+    OK,
+    FAILED,
+    CANCELLED,
+    DEADLINE,
+    OUTCOMES
+};
+static const char *const outcome_names[OUTCOMES] = {"ok", "failed", "cancelled", "deadline"};
+static uint64_t ledger[TARGETS][OUTCOMES];
 
 static unsigned seed = 20260101;
 static uint64_t total_sent, total_answered, total_failed, total_pieces;
@@ -102,7 +147,7 @@ static uint32_t roll_dice(uint32_t sides)
     return (uint32_t)rand_r(&seed) % sides;
 }
 
-static void open_client(struct client *client)
+static void open_client(struct client *client, bool drains)
 {
     // Limit replies to 16 bytes of data per frame, so that larger replies come in several frames.
     const struct inf_hello hello = {.major = INF_PROTOCOL_MAJOR,
@@ -117,6 +162,7 @@ static void open_client(struct client *client)
     client->first = client->raw.last_stream + 1;
     client->sent = client->answered = 0;
     client->limit = 1 + roll_dice(STREAMS);
+    client->drains = drains;
 }
 
 // Records a final reply. Fails the test if the request is unknown or already has a reply.
@@ -137,14 +183,18 @@ static void note_reply(struct client *client)
     client->entries[index] = ANSWERED;
     client->answered++;
     total_answered++;
-    if ((header->flags & INF_FRAME_FLAG_ERROR) == 0)
-        return;
-    total_failed++;
-    inf_raw_decode(&client->raw, INF_MESSAGE_STATUS);
-    enum inf_code code = client->raw.message.status.code;
-    cr_assert(code == INF_CANCELLED || code == INF_DEADLINE || code == INF_NOT_FOUND ||
-                  code == INF_INVALID,
-              "code %d: %s", (int)code, client->raw.message.status.message);
+    enum outcome outcome = OK;
+    if ((header->flags & INF_FRAME_FLAG_ERROR) != 0) {
+        total_failed++;
+        inf_raw_decode(&client->raw, INF_MESSAGE_STATUS);
+        enum inf_code code = client->raw.message.status.code;
+        cr_assert(code == INF_CANCELLED || code == INF_DEADLINE || code == INF_NOT_FOUND ||
+                      code == INF_INVALID,
+                  "code %d: %s", (int)code, client->raw.message.status.message);
+        outcome = code == INF_CANCELLED ? CANCELLED : code == INF_DEADLINE ? DEADLINE : FAILED;
+    }
+    if (client->drains && client->targets[index] < TARGETS)
+        ledger[client->targets[index]][outcome]++;
 }
 
 static void read_until(struct client *client, uint32_t in_flight)
@@ -172,13 +222,18 @@ static void send_one(struct client *client)
     static const float zeros[64];
     union inf_message message;
     struct inf_span data = {(const uint8_t *)zeros, 96};
+    const char *const *models = client->drains ? names : guest_names;
+    enum target target = ADD;
     inf_add_request(&message, 2);
+    message.infer_request.model_name = models[ADD];
     if (roll_dice(500) == 0) {
         inf_slow_request(&message); // this request keeps a device busy, so that later ones wait
-        message.infer_request.model_name = "brief";
+        target = BRIEF;
+        message.infer_request.model_name = models[BRIEF];
         message.infer_request.timeout_ns = 1000000 + roll_dice(20000000);
         data = inf_slow_data();
     } else if (roll_dice(50) == 0) {
+        target = ABSENT;
         message.infer_request.model_name = "absent";
     } else if (roll_dice(50) == 0) {
         message.infer_request.inputs[1].name = "nothing";
@@ -197,6 +252,7 @@ static void send_one(struct client *client)
     uint64_t stream = header.stream_id;
     inf_raw_send(&client->raw, header, INF_MESSAGE_INFER_REQUEST, &message, data, -1);
     client->entries[stream - client->first] = SENT;
+    client->targets[stream - client->first] = (uint8_t)target;
     client->sent++;
     total_sent++;
 }
@@ -211,10 +267,10 @@ static void cancel_one(struct client *client)
     inf_raw_send(&client->raw, header, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
 }
 
-// Ends a connection: in half of the cases when all requests are answered, otherwise earlier.
+// Ends a connection: if it drains, when all requests are answered, otherwise earlier.
 static void end_client(struct client *client)
 {
-    if (roll_dice(2) == 0) {
+    if (client->drains) {
         read_until(client, 0);
         cr_assert_not(inf_raw_next(&client->raw, 5), "an answer too many");
     }
@@ -231,12 +287,47 @@ static void run_step(struct client *client)
     read_until(client, roll_dice(WINDOW - 20));
     if (client->sent == client->limit) {
         end_client(client);
-        open_client(client);
+        open_client(client, roll_dice(2) == 0);
     }
 }
 
+// Checks that the metrics of the models that only draining clients ask equal the ledger of these
+// clients. A successful request for add has two inputs of 32 bytes and one such output.
+static void check_ledger(void)
+{
+    static const char *const histograms[] = {
+        "inferd_inference_duration_seconds_count", "inferd_inference_queue_seconds_count",
+        "inferd_inference_input_seconds_count",    "inferd_inference_compute_seconds_count",
+        "inferd_inference_output_seconds_count",   "inferd_inference_batch_rows_count"};
+    for (int target = 0; target < TARGETS; target++) {
+        char part[64];
+        for (int outcome = 0; outcome < OUTCOMES; outcome++) {
+            uint64_t counted = 0;
+            for (int device = 0; device < 2; device++) {
+                snprintf(part, sizeof part,
+                         "{model=\"%s\",version=\"1\",device=\"%s\",outcome=\"%s\"", names[target],
+                         device == 0 ? "ref" : "cpu", outcome_names[outcome]);
+                counted += sum_samples("inferd_inferences_total", part);
+            }
+            cr_expect_eq(counted, ledger[target][outcome], "%s %s: %llu, wanted %llu",
+                         names[target], outcome_names[outcome], (unsigned long long)counted,
+                         (unsigned long long)ledger[target][outcome]);
+        }
+        snprintf(part, sizeof part, "{model=\"%s\"", names[target]);
+        for (size_t i = 0; i < sizeof histograms / sizeof histograms[0]; i++)
+            cr_expect_eq(sum_samples(histograms[i], part), ledger[target][OK], "%s", histograms[i]);
+    }
+    // A request that runs alone counts as one row, one that may be batched has two.
+    uint64_t rows = sum_samples("inferd_inference_rows_total", "\"add\"");
+    cr_expect(rows >= ledger[ADD][OK] && rows <= 2 * ledger[ADD][OK]);
+    cr_expect_eq(sum_samples("inferd_inference_input_bytes_total", "\"add\""),
+                 64 * ledger[ADD][OK]);
+    cr_expect_eq(sum_samples("inferd_inference_output_bytes_total", "\"add\""),
+                 32 * ledger[ADD][OK]);
+}
+
 // Checks that the metrics of all models, and those of all users, count every inference once. All
-// other requests since the start of the test are those that this function sends.
+// other requests since the start of the test are those that this function and load_model() send.
 static void check_metrics(void)
 {
     uint64_t asked = 0;
@@ -245,10 +336,15 @@ static void check_metrics(void)
         read_metrics();
         asked++;
     } while (strstr(metrics_text, "\ninferd_calls_in_flight 1\n") == NULL && asked < 1000);
-    cr_assert_eq(count_questions(), questions_at_start + asked);
-    cr_assert_eq(sum_samples("inferd_inferences_total{"),
-                 sum_samples("inferd_user_inferences_total{"));
-    cr_assert_geq(sum_samples("inferd_inferences_total{"), total_answered);
+    cr_assert_eq(count_questions(), questions_at_start + asked + loads);
+    cr_assert_eq(sum_samples("inferd_inferences_total", ""),
+                 sum_samples("inferd_user_inferences_total", ""));
+    cr_assert_geq(sum_samples("inferd_inferences_total", ""), total_answered);
+    cr_assert_eq(sum_samples("inferd_inferences_total", "outcome=\"ok\""),
+                 sum_samples("inferd_inference_duration_seconds_count", ""));
+    // Four models of the fixture and two guests were loaded before.
+    cr_assert_eq(sum_samples("inferd_model_loads_total", "outcome=\"ok\""), 4 + TARGETS + loads);
+    check_ledger();
 }
 
 // Waits until no request is in flight, then reads the daemon's counters and compares them with the
@@ -283,7 +379,7 @@ static void ask_for_ever(struct victim_books *books)
 {
     static struct client client;
     total_sent = total_answered = total_failed = total_pieces = 0;
-    open_client(&client);
+    open_client(&client, false);
     for (;;) {
         while (client.sent < STREAMS) {
             send_one(&client);
@@ -293,7 +389,7 @@ static void ask_for_ever(struct victim_books *books)
             *books = (struct victim_books){total_sent, total_answered, total_failed, total_pieces};
         }
         inf_raw_close(&client.raw);
-        open_client(&client);
+        open_client(&client, false);
     }
 }
 
@@ -335,9 +431,11 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     for (int i = 0; i < VICTIMS; i++)
         start_victim(&victims[i]);
     for (int i = 0; i < CLIENTS; i++)
-        open_client(&clients[i]);
+        open_client(&clients[i], i % 2 == 0);
     while (total_sent < wanted) {
         run_step(&clients[roll_dice(CLIENTS)]);
+        if (roll_dice(20) == 0)
+            load_model(names[ADD], NULL);
         if (roll_dice(100) != 0)
             continue;
         struct victim *victim = &victims[killed++ % VICTIMS];
@@ -359,6 +457,10 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     cr_assert_gt(total_failed, wanted / 20);
     cr_assert_gt(total_answered - total_failed, wanted / 4);
     cr_assert_gt(killed, VICTIMS);
+    cr_assert_gt(loads, 2);
+    cr_assert_gt(ledger[ADD][OK], wanted / 100);
+    for (int outcome = 0; outcome < OUTCOMES; outcome++)
+        cr_assert_gt(ledger[ADD][outcome], 0, "%s", outcome_names[outcome]);
 }
 
 // Workers write replies themselves if a connection has only one request in flight. Meanwhile the
@@ -369,15 +471,15 @@ Test(serving_ledger, answers_of_workers_are_the_only_ones)
     const char *text = getenv("INF_LEDGER_REQUESTS");
     uint64_t wanted = text != NULL ? strtoull(text, NULL, 10) / 10 : 10000;
     for (int i = 0; i < CLIENTS; i++)
-        open_client(&clients[i]);
+        open_client(&clients[i], i % 2 == 0);
     while (total_sent < wanted) {
         struct client *client = &clients[roll_dice(CLIENTS)];
-        bool vanish = roll_dice(100) == 0;
+        bool vanish = !client->drains && roll_dice(100) == 0;
         if (!vanish)
             read_until(client, 0);
         if (vanish || client->sent == client->limit) {
             inf_raw_close(&client->raw);
-            open_client(client);
+            open_client(client, client->drains);
         }
         send_one(client);
         if (roll_dice(4) == 0)

@@ -11,6 +11,7 @@
 
 #include "proto/wire/frame.h"
 #include "tests/support/daemon/fixture.h"
+#include "tests/support/daemon/metrics_text.h"
 
 static struct inf_fixture fixture;
 
@@ -43,22 +44,9 @@ static void read_metrics(struct inf_raw *raw, const char *format)
     inf_raw_decode(raw, INF_MESSAGE_METRICS_REPLY);
 }
 
-// Returns the sum of the samples of metric `name` whose labels contain `part`.
 static double sum_samples(const char *name, const char *part)
 {
-    double total = 0;
-    size_t length = strlen(name);
-    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
-        const char *end = strchr(line, '\n');
-        const char *found = strstr(line, part);
-        if (strncmp(line, name, length) != 0 || (line[length] != '{' && line[length] != ' ') ||
-            found == NULL || found > end)
-            continue;
-        while (end[-1] != ' ')
-            end--;
-        total += atof(end);
-    }
-    return total;
+    return inf_metrics_text_sum(text, name, part);
 }
 
 // --- a strict parser of the text format 0.0.4 ---
