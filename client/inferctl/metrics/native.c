@@ -116,44 +116,65 @@ static void put_labels(FILE *out, const json_t *labels)
     }
 }
 
-// Writes the message Histogram. Buckets that follow each other without a gap are a span; numbers
-// of values are differences from the bucket before.
+// A list of buckets, pairs of an index and a number of values, of which the first `zeros` belong to
+// the zero bucket.
+struct buckets {
+    const json_t *pairs;
+    size_t zeros, count;
+};
+
+static int64_t index_of(const struct buckets *buckets, size_t i)
+{
+    return json_integer_value(json_array_get(json_array_get(buckets->pairs, i), 0));
+}
+
+static int64_t number_of(const struct buckets *buckets, size_t i)
+{
+    return json_integer_value(json_array_get(json_array_get(buckets->pairs, i), 1));
+}
+
+// Writes the spans: buckets that follow each other without a gap. A span has its distance from the
+// end of the span before, and its number of buckets.
+static void put_spans(FILE *out, const struct buckets *buckets)
+{
+    int64_t end = 0;
+    for (size_t i = buckets->zeros; i < buckets->count;) {
+        struct message span;
+        int64_t first = index_of(buckets, i);
+        int64_t length = 0;
+        while (i < buckets->count && index_of(buckets, i) == first + length) {
+            length++;
+            i++;
+        }
+        begin_message(&span);
+        put_signed(span.out, 1, first - end);
+        put_whole(span.out, 2, (uint64_t)length);
+        end_message(&span, out, 12);
+        end = first + length;
+    }
+}
+
+// Writes the message Histogram. The numbers of values are differences from the bucket before.
 static void put_histogram(FILE *out, const json_t *sample)
 {
-    const json_t *buckets = json_object_get(sample, "buckets");
-    const size_t count = json_array_size(buckets);
+    struct buckets buckets = {.pairs = json_object_get(sample, "buckets")};
     struct message histogram;
-    int64_t zeros = 0, next_index = 0, value_before = 0;
+    int64_t zeros = 0, before = 0;
+    buckets.count = json_array_size(buckets.pairs);
+    for (; buckets.zeros < buckets.count && index_of(&buckets, buckets.zeros) <= ZERO_INDEX;
+         buckets.zeros++)
+        zeros += number_of(&buckets, buckets.zeros);
     begin_message(&histogram);
     put_whole(histogram.out, 1, (uint64_t)json_integer_value(json_object_get(sample, "count")));
     put_double(histogram.out, 2, json_number_value(json_object_get(sample, "sum")));
     put_signed(histogram.out, 5, SCHEMA);
     put_double(histogram.out, 6, ZERO_THRESHOLD);
-    for (size_t i = 0; i < count;) {
-        const json_t *bucket = json_array_get(buckets, i);
-        int64_t index = json_integer_value(json_array_get(bucket, 0));
-        if (index <= ZERO_INDEX) {
-            zeros += json_integer_value(json_array_get(bucket, 1));
-            i++;
-            continue;
-        }
-        struct message span;
-        int64_t first = index;
-        for (; i < count; i++, index++) {
-            bucket = json_array_get(buckets, i);
-            if (json_integer_value(json_array_get(bucket, 0)) != index)
-                break;
-            int64_t value = json_integer_value(json_array_get(bucket, 1));
-            put_signed(histogram.out, 13, value - value_before);
-            value_before = value;
-        }
-        begin_message(&span);
-        put_signed(span.out, 1, first - next_index);
-        put_whole(span.out, 2, (uint64_t)(index - first));
-        end_message(&span, histogram.out, 12);
-        next_index = index;
-    }
     put_whole(histogram.out, 7, (uint64_t)zeros);
+    put_spans(histogram.out, &buckets);
+    for (size_t i = buckets.zeros; i < buckets.count; i++) {
+        put_signed(histogram.out, 13, number_of(&buckets, i) - before);
+        before = number_of(&buckets, i);
+    }
     end_message(&histogram, out, 7);
 }
 

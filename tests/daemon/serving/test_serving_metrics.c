@@ -279,6 +279,9 @@ Test(serving_metrics, equal_the_ledger_of_the_requests)
     cr_expect_geq(sum_samples("inferd_inference_failure_seconds_sum", "\"deadline\""), 2 * 0.001);
     cr_expect_eq(sum_samples("inferd_loop_delay_seconds_count", ""), 37);
     cr_expect_gt(sum_samples("inferd_loop_turn_seconds_count", ""), 37);
+    // The loop sleeps most of the time.
+    cr_expect_lt(sum_samples("inferd_loop_turn_seconds_sum", ""),
+                 sum_samples("inferd_uptime_seconds", "") / 2);
     cr_expect_eq(sum_samples("inferd_inference_batch_rows_count", "model=\"add\""), 37);
     char uid[64];
     snprintf(uid, sizeof uid, "uid=\"%u\",outcome=\"ok\"", (unsigned)getuid());
