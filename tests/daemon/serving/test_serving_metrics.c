@@ -272,6 +272,12 @@ Test(serving_metrics, equal_the_ledger_of_the_requests)
     cr_expect_eq(sum_samples("inferd_inference_duration_seconds_count", ""), 37);
     cr_expect_eq(sum_samples("inferd_inference_input_seconds_count", ""), 37);
     cr_expect_eq(sum_samples("inferd_inference_output_seconds_count", ""), 37);
+    // The phases of a request follow each other without a gap.
+    double phases = sum_samples("inferd_inference_queue_seconds_sum", "") +
+                    sum_samples("inferd_inference_input_seconds_sum", "") +
+                    sum_samples("inferd_inference_compute_seconds_sum", "") +
+                    sum_samples("inferd_inference_output_seconds_sum", "");
+    cr_expect_float_eq(sum_samples("inferd_inference_duration_seconds_sum", ""), phases, 1e-8);
     // Requests that were refused at once have no time.
     cr_expect_eq(sum_samples("inferd_inference_failure_seconds_count", "\"failed\""), 0);
     cr_expect_eq(sum_samples("inferd_inference_failure_seconds_count", "\"cancelled\""), 4 + 1);

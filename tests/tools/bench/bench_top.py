@@ -19,7 +19,7 @@ BUILD = Path(sys.argv[1])
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 9
 INTERVAL_MS = sys.argv[3] if len(sys.argv) > 3 else '2000'
 INFERCTL = BUILD / 'client/inferctl/inferctl'
-SECONDS, TIMEOUT_MS, OVERLOAD = 5, 50, 3
+SECONDS, TIMEOUT_MS, OVERLOAD = 5, 250, 3
 
 
 def matmul(name, left):

@@ -264,6 +264,9 @@ Test(model_store, failed_load_keeps_its_reason)
     end = next_end(store);
     cr_expect_eq(end.err.code, INF_NOT_FOUND);
     cr_expect_eq(end.err.reason, INF_REASON_MODEL_NOT_FOUND);
+    // A model that was not loaded is removed from the list, which is no unload.
+    cr_expect_eq(inf_model_store_unload(store, "absent", "", NULL), INF_PRECONDITION);
+    cr_expect_eq(inf_model_store_counts(store).unloaded_admin, 0u);
 
     make_model("broken", KNOWN); // replaces the broken file by a valid model
     load_model(store, "broken", 5);
