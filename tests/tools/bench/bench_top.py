@@ -29,11 +29,11 @@ def matmul(name, left):
 
 
 def write_model(folder):
-    """Products of a 256 x 256 matrix, which take milliseconds."""
-    dims = {'shape': {'dim': [{'size': '256'}, {'size': '256'}]}}
+    """Products of a small matrix, which take milliseconds, so that sending it costs little."""
+    dims = {'shape': {'dim': [{'size': '96'}, {'size': '96'}]}}
     attributes = {'dtype': {'type': 'DT_FLOAT'}, 'shape': dims}
     nodes = [{'name': 'x', 'op': 'Placeholder', 'attr': attributes}]
-    nodes += [matmul(f's{i + 1}', f's{i}' if i else 'x') for i in range(6)]
+    nodes += [matmul(f's{i + 1}', f's{i}' if i else 'x') for i in range(60)]
     model = {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}
     folder.mkdir(parents=True)
     (folder / 'model.json').write_text(json.dumps(model))
@@ -84,7 +84,9 @@ def main():
 
         while not Path(data).exists():
             time.sleep(0.02)
-        subprocess.run([INFERCTL, 'wait', '--socket', data, 'work'], check=True)
+        subprocess.run(
+            [INFERCTL, 'wait', '--socket', data, 'work'], check=True, stdout=subprocess.DEVNULL
+        )
         start = time.monotonic()
         bench('-n', 1000, '-c', 4)
         rate = int(OVERLOAD * 1000 / (time.monotonic() - start))
