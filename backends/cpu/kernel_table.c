@@ -26,6 +26,7 @@ static const struct {
     {"native_normalize", inf_cpu_normalize_kernels},
     {"xnn_resample", inf_cpu_resample_kernels},
     {"native_move", inf_cpu_move_kernels},
+    {"native_gather", inf_cpu_gather_kernels},
     {"native_strided", inf_cpu_strided_kernels},
     {"native_nearest", inf_cpu_nearest_kernels},
     {"native_element", inf_cpu_element_kernels},
@@ -53,7 +54,8 @@ static enum inf_code check_operand(const struct inf_graph *graph, const struct i
 static enum inf_code check_operands(const struct inf_graph *graph, const struct inf_node *node,
                                     struct inf_error *err)
 {
-    for (uint32_t i = 0; i < node->input_count; i++)
+    // A concat may have empty parts, such as the cache of a text that begins.
+    for (uint32_t i = 0; i < node->input_count && node->op != INF_OP_CONCAT; i++)
         INF_TRY(check_operand(graph, node, node->inputs[i], err));
     for (uint32_t i = 0; i < node->output_count; i++)
         INF_TRY(check_operand(graph, node, node->outputs[i], err));

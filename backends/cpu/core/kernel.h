@@ -64,6 +64,11 @@ struct inf_cpu_step {
     // Passes the input and output pointers to the XNNPACK operator before a run. Only the first
     // call allocates memory. NULL for native kernels.
     enum xnn_status (*setup)(struct inf_cpu_step *step);
+    // Checks operands whose values can be wrong, such as indices, before run(). NULL: nothing can
+    // be wrong. What it leaves in `scratch` is still there in run().
+    //
+    // INF_INVALID  a value is wrong; run() is not called.
+    enum inf_code (*prepare)(const struct inf_cpu_step *step, struct inf_error *err);
     // Computes the result of a native kernel. If NULL, the step is computed by
     // xnn_run_operator(op).
     void (*run)(const struct inf_cpu_step *step);
@@ -127,6 +132,7 @@ extern const struct inf_cpu_kernel inf_cpu_rnn_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_normalize_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_pick_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_move_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_gather_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_nearest_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_bilinear_kernels[];

@@ -78,6 +78,33 @@ static inline float squared_difference_one(float a, float b)
             y[i] = clamp_one(op##_one(a[i], first), min, max);                                     \
     }
 
+// The frequent exponents 2 and 3 are products, which the compiler vectorises.
+static void pow_b_scalar(size_t count, const float *a, const float *b, float *y, float min,
+                         float max)
+{
+    const float power = *b;
+    if (power == 2.0f || power == 3.0f)
+        for (size_t i = 0; i < count; i++)
+            y[i] = clamp_one(a[i] * a[i] * (power == 3.0f ? a[i] : 1.0f), min, max);
+    else
+        for (size_t i = 0; i < count; i++)
+            y[i] = clamp_one(powf(a[i], power), min, max);
+}
+
+static void pow_a_scalar(size_t count, const float *a, const float *b, float *y, float min,
+                         float max)
+{
+    const float base = *a;
+    for (size_t i = 0; i < count; i++)
+        y[i] = clamp_one(powf(base, b[i]), min, max);
+}
+
+static void pow_both(size_t count, const float *a, const float *b, float *y, float min, float max)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = clamp_one(powf(a[i], b[i]), min, max);
+}
+
 BINARY(add)
 BINARY(sub)
 BINARY(mul)
@@ -291,6 +318,16 @@ static inline float reciprocal_one(float x)
     return 1.0f / x;
 }
 
+static inline float sin_one(float x)
+{
+    return sinf(x);
+}
+
+static inline float cos_one(float x)
+{
+    return cosf(x);
+}
+
 #define MAP(function)                                                                              \
     static void function##_all(size_t count, const float *x, float *y)                             \
     {                                                                                              \
@@ -307,6 +344,8 @@ MAP(gelu)
 MAP(gelu_tanh)
 MAP(rsqrt)
 MAP(reciprocal)
+MAP(sin)
+MAP(cos)
 
 // The elements of a block are added to LANES separate sums, which the compiler keeps in vectors.
 // The sums are added to a double before they become so large that they lose precision.
@@ -416,6 +455,7 @@ const struct inf_simd INF_SIMD_TABLE = {
             [INF_SIMD_MIN] = FORMS(min),
             [INF_SIMD_MAX] = FORMS(max),
             [INF_SIMD_SQUARED_DIFFERENCE] = FORMS(squared_difference),
+            [INF_SIMD_POW] = FORMS(pow),
         },
     .clamp = clamp_all,
     .tanh = tanh_all,
@@ -429,6 +469,8 @@ const struct inf_simd INF_SIMD_TABLE = {
     .gelu_tanh = gelu_tanh_all,
     .rsqrt = rsqrt_all,
     .reciprocal = reciprocal_all,
+    .sin = sin_all,
+    .cos = cos_all,
     .mix = mix_all,
     .sum = sum_all,
     .max = max_of,

@@ -18,6 +18,7 @@ enum inf_simd_binary {
     INF_SIMD_MIN, // NaN if either operand is NaN
     INF_SIMD_MAX, // NaN if either operand is NaN
     INF_SIMD_SQUARED_DIFFERENCE,
+    INF_SIMD_POW,
     INF_SIMD_BINARY_COUNT,
 };
 
@@ -51,6 +52,7 @@ struct inf_simd {
     // be x.
     inf_simd_map_fn *exp, *log, *erf, *silu, *gelu, *gelu_tanh;
     inf_simd_map_fn *rsqrt, *reciprocal; // as accurate as a division
+    inf_simd_map_fn *sin, *cos;          // the functions of libm, element by element
     // y[i] = a[i] + (b[i] - a[i]) * weight; the product may be fused with the sum.
     void (*mix)(size_t count, const float *a, const float *b, float weight, float *y);
     // Reduce `count` contiguous elements to their sum, maximum or minimum; `count` is at least 1.

@@ -73,6 +73,10 @@ inf_simd_map_fn *inf_native_map_find(const struct inf_simd *simd, enum inf_unary
         return simd->rsqrt;
     case INF_UNARY_RECIPROCAL:
         return simd->reciprocal;
+    case INF_UNARY_SIN:
+        return simd->sin;
+    case INF_UNARY_COS:
+        return simd->cos;
     default:
         return NULL;
     }
@@ -149,6 +153,8 @@ static enum inf_simd_binary binary_function(enum inf_binary_kind kind)
         return INF_SIMD_MAX;
     case INF_BINARY_SQUARED_DIFFERENCE:
         return INF_SIMD_SQUARED_DIFFERENCE;
+    case INF_BINARY_POW:
+        return INF_SIMD_POW;
     default:
         return INF_SIMD_BINARY_COUNT;
     }

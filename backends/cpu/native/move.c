@@ -86,7 +86,8 @@ static void concat_tile(const void *context, size_t first, size_t count)
     for (size_t row = first; row < first + count; row++) {
         for (uint32_t i = 0; i < concat->parts; i++) {
             size_t size = concat->part_bytes[i];
-            memcpy(to, (const char *)task->from[i] + row * size, size);
+            if (size > 0) // the address of an empty part may be NULL
+                memcpy(to, (const char *)task->from[i] + row * size, size);
             to += size;
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, means, minima and maxima over neighbouring axes. x is treated as [batch, rows, channels],
-// and the rows are reduced.
+// and the rows are reduced. Integers, which masks and lengths are computed from, have sums, minima
+// and maxima; their sums wrap around.
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@ struct reduce {
     size_t batch, rows, channels;
     float scale;
     enum inf_reduce_kind kind;
+    inf_element_binary_fn *combine; // for integers: adds a row to the result so far; NULL for f32
+    size_t element_bytes;
 };
 
 struct reduce_task {
@@ -65,11 +68,31 @@ static bool reduce_describe(struct reduce *reduce, const struct inf_graph *graph
     return true;
 }
 
+// Returns the loop that combines rows of integers; NULL if there is none.
+static inf_element_binary_fn *find_combine(const struct inf_element *loops,
+                                           enum inf_reduce_kind kind, enum inf_dtype dtype)
+{
+    if (dtype != INF_DTYPE_I32 && dtype != INF_DTYPE_I64)
+        return NULL;
+    switch (kind) {
+    case INF_REDUCE_SUM:
+        return loops->binary[INF_ELEMENT_ADD][dtype];
+    case INF_REDUCE_MAX:
+        return loops->binary[INF_ELEMENT_MAX][dtype];
+    case INF_REDUCE_MIN:
+        return loops->binary[INF_ELEMENT_MIN][dtype];
+    default:
+        return NULL;
+    }
+}
+
 static enum inf_code reduce_supports(const struct inf_graph *graph, const struct inf_node *node,
                                      struct inf_error *err)
 {
     struct reduce reduce;
-    INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
+    enum inf_dtype dtype = graph->values[node->inputs[0]].dtype;
+    if (find_combine(inf_isa_best()->element, node->attrs.reduce.kind, dtype) == NULL)
+        INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
     if (node->attrs.reduce.kind > INF_REDUCE_MIN)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: reduce: only sum, mean, max, min are built");
     if (!reduce_describe(&reduce, graph, node))
@@ -130,6 +153,20 @@ static void reduce_run(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, SIZE_MAX);
 }
 
+static void integers_run(const struct inf_cpu_step *step)
+{
+    const struct reduce *reduce = step->state;
+    size_t row_bytes = reduce->channels * reduce->element_bytes;
+    const char *x = step->inputs[0];
+    char *y = step->output;
+    for (size_t i = 0; i < reduce->batch; i++, y += row_bytes) {
+        memcpy(y, x, row_bytes);
+        x += row_bytes;
+        for (size_t row = 1; row < reduce->rows; row++, x += row_bytes)
+            reduce->combine(reduce->channels, x, y, y);
+    }
+}
+
 static enum inf_code reduce_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct reduce), err));
@@ -137,8 +174,13 @@ static enum inf_code reduce_create(struct inf_cpu_step *step, struct inf_error *
     if (!reduce_describe(reduce, step->graph, step->node))
         return inf_fail(err, INF_INTERNAL, "node '%s': axes apart", step->node->name);
     reduce->simd = step->isa->simd;
-    step->run = reduce_run;
-    step->kernel = reduce->channels == 1 ? "reduce_last" : "reduce_rows";
+    enum inf_dtype dtype = step->graph->values[step->node->inputs[0]].dtype;
+    reduce->combine = find_combine(step->isa->element, reduce->kind, dtype);
+    reduce->element_bytes = inf_dtype_size(dtype);
+    step->run = reduce->combine != NULL ? integers_run : reduce_run;
+    step->kernel = reduce->combine != NULL ? "reduce_integers"
+                   : reduce->channels == 1 ? "reduce_last"
+                                           : "reduce_rows";
     return INF_OK;
 }
 

@@ -70,6 +70,10 @@ static enum xnn_status run_operator(const struct inf_cpu_step *step, xnn_operato
 enum inf_code inf_cpu_step_run(struct inf_cpu_step *step, struct inf_error *err)
 {
     enum xnn_status status = xnn_status_success;
+    enum inf_code code = step->prepare != NULL ? step->prepare(step, err) : INF_OK;
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "node '%s' (%s)", step->node->name,
+                                inf_op_info(step->node->op)->name);
     if (step->run != NULL)
         step->run(step);
     else

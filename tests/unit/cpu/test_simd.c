@@ -110,6 +110,8 @@ static void check_functions(const struct inf_simd *simd)
     check_function(simd->silu, exact_silu, -20, 20, 6);
     check_function(simd->gelu, exact_gelu, -9, 9, 16);
     check_function(simd->gelu_tanh, gelu_tanh, -9, 9, 16);
+    check_function(simd->sin, sin, -3000, 3000, 1);
+    check_function(simd->cos, cos, -3000, 3000, 1);
     const float odd[7] = {NAN, INFINITY, -INFINITY, 0.0f, -1.0f, 1e-40f, 1e30f};
     float y[7];
     simd->exp(7, odd, y);
@@ -132,6 +134,40 @@ Test(simd, functions_are_within_the_stated_units)
 {
     for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++)
         check_functions(isa->simd);
+}
+
+// Asserts that all three forms of pow give `wanted`, or NaN if `wanted` is NaN.
+static void check_pow(const struct inf_simd *simd, float base, float power, float wanted)
+{
+    float a[19], b[19], y[19];
+    for (int i = 0; i < 19; i++) {
+        a[i] = base;
+        b[i] = power;
+    }
+    for (int form = 0; form < INF_SIMD_FORM_COUNT; form++) {
+        simd->binary[INF_SIMD_POW][form](19, a, b, y, -INFINITY, INFINITY);
+        for (int i = 0; i < 19; i++)
+            cr_assert(isnan(wanted) ? isnan(y[i]) : y[i] == wanted, "%s, form %d: %a^%a is %a",
+                      isa->name, form, (double)base, (double)power, (double)y[i]);
+    }
+    simd->binary[INF_SIMD_POW][INF_SIMD_B_SCALAR](19, a, b, y, -1, 1);
+    cr_assert(isnan(wanted) || y[18] == fminf(fmaxf(wanted, -1), 1));
+}
+
+Test(simd, powers_are_those_of_libm)
+{
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++) {
+        check_pow(isa->simd, -3, 2, 9);
+        check_pow(isa->simd, -3, 3, -27);
+        check_pow(isa->simd, -INFINITY, 3, -INFINITY);
+        check_pow(isa->simd, 1e30f, 2, INFINITY);
+        check_pow(isa->simd, 2.25f, 0.5f, 1.5f);
+        check_pow(isa->simd, 2, -3, 0.125f);
+        check_pow(isa->simd, -8, 1.0f / 3, NAN);
+        check_pow(isa->simd, NAN, 0, 1);
+        check_pow(isa->simd, NAN, 3, NAN);
+        check_pow(isa->simd, 0, -1, INFINITY);
+    }
 }
 
 Test(simd, sums_and_extremes_of_neighbours)
@@ -163,9 +199,10 @@ Test(simd, sums_and_extremes_of_neighbours)
 // crashes.
 static void touch_all(const struct inf_simd *simd, size_t count, float *a, float *y)
 {
-    inf_simd_map_fn *const maps[] = {simd->tanh,  simd->sigmoid,   simd->hard_swish, simd->exp,
-                                     simd->log,   simd->erf,       simd->silu,       simd->gelu,
-                                     simd->rsqrt, simd->gelu_tanh, simd->reciprocal};
+    inf_simd_map_fn *const maps[] = {simd->tanh,      simd->sigmoid,   simd->hard_swish, simd->exp,
+                                     simd->log,       simd->erf,       simd->silu,       simd->gelu,
+                                     simd->rsqrt,     simd->gelu_tanh, simd->sin,        simd->cos,
+                                     simd->reciprocal};
     for (size_t i = 0; i < count; i++)
         a[i] = (float)i - 35;
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
