@@ -68,6 +68,9 @@
 #define FN_SOFTPLUS   34
 #define FN_SELU       35
 #define FN_IS_NAN     36
+#define FN_GELU       37
+#define FN_GELU_TANH  38
+#define FN_SILU       39
 
 // Ids of the arithmetic functions of two elements.
 #define BINARY_ADD                0

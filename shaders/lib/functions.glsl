@@ -195,16 +195,9 @@ float atanh_of(float x)
     return x < 0.0 ? -result : result;
 }
 
-float erf_of(float x)
+// 1 - erf(a) for a >= 1.
+float erfc_of(float a)
 {
-    float a = abs(x), z = x * x;
-    float p = 7.853861353153693e-5;
-    p = fma(p, z, -8.010193625184903e-4);
-    p = fma(p, z, 5.188327685732524e-3);
-    p = fma(p, z, -2.685381193529856e-2);
-    p = fma(p, z, 1.128358514861418e-1);
-    p = fma(p, z, -3.761262582423300e-1);
-    p = fma(p, z, 1.128379165726710);
     float q = 1.0 / a, y = q * q;
     float r = 2.326819970068386e-2;
     r = fma(r, y, -1.387039388740657e-1);
@@ -215,9 +208,28 @@ float erf_of(float x)
     r = fma(r, y, 3.404879937665872e-1);
     r = fma(r, y, -2.741127028184656e-1);
     r = fma(r, y, 5.638259427386472e-1);
-    float rest = 1.0 - exp_of(-z) * q * r;
-    float result = a > 4.0 ? 1.0 : rest;
+    return exp_of(-a * a) * q * r;
+}
+
+float erf_of(float x)
+{
+    float a = abs(x), z = x * x;
+    float p = 7.853861353153693e-5;
+    p = fma(p, z, -8.010193625184903e-4);
+    p = fma(p, z, 5.188327685732524e-3);
+    p = fma(p, z, -2.685381193529856e-2);
+    p = fma(p, z, 1.128358514861418e-1);
+    p = fma(p, z, -3.761262582423300e-1);
+    p = fma(p, z, 1.128379165726710);
+    float result = a > 4.0 ? 1.0 : 1.0 - erfc_of(a);
     return is_nan(x) ? x : (a < 1.0 ? p * x : (x < 0.0 ? -result : result));
+}
+
+// Uses 1 + erf(t) = erfc(-t) for negative t, so that no digits are lost.
+float gelu_of(float x)
+{
+    float t = x * 0.70710678118655;
+    return 0.5 * x * (t <= -1.0 ? erfc_of(-t) : 1.0 + erf_of(t));
 }
 
 float round_even(float x)
@@ -318,6 +330,12 @@ float apply(uint function, float x, float low, float high)
         return x > 0.0 ? x + log1p_of(exp_of(-x)) : log1p_of(exp_of(x));
     case FN_SELU:
         return 1.0507009873554805 * (x < 0.0 ? 1.6732632423543772 * expm1_of(x) : x);
+    case FN_GELU:
+        return gelu_of(x);
+    case FN_GELU_TANH:
+        return x / (1.0 + exp_of(-x * fma(0.0713548162726, x * x, 1.59576912161)));
+    case FN_SILU:
+        return x / (1.0 + exp_of(-x));
     case FN_IS_NAN:
         return is_nan(x) ? 1.0 : 0.0;
     default:

@@ -32,19 +32,6 @@ static void become_clip(struct inf_node *node, struct bounds bounds)
     node->attrs.clip.max = bounds.max;
 }
 
-// Reads the only element of an FP32 constant. Returns false if the constant has more elements, or a
-// rank above `rank`: broadcasting it would give the result of the node a higher rank.
-static bool scalar_of(const struct inf_graph *graph, uint32_t value, int32_t rank, float *scalar)
-{
-    size_t count;
-    if (!inf_graph_is_const(graph, value) || graph->values[value].dtype != INF_DTYPE_F32 ||
-        graph->values[value].shape.rank > rank ||
-        !inf_shape_count(&graph->values[value].shape, &count) || count != 1)
-        return false;
-    *scalar = *(const float *)graph->values[value].data->data;
-    return !isnan(*scalar);
-}
-
 // Rewrites min(x, c) and max(x, c) as clip. All three operators pass a NaN in x through.
 static void clip_from_min_max(struct inf_rewrite *rewrite, uint32_t index)
 {
@@ -57,7 +44,7 @@ static void clip_from_min_max(struct inf_rewrite *rewrite, uint32_t index)
         int32_t rank = graph->values[node->inputs[from]].shape.rank;
         uint32_t operand = node->inputs[1 - from];
         float scalar;
-        if (!scalar_of(graph, operand, rank, &scalar))
+        if (!inf_rewrite_read_scalar(graph, operand, rank, &scalar))
             continue;
         bool lower = node->attrs.binary.kind == INF_BINARY_MAX;
         become_clip(node,

@@ -39,6 +39,7 @@ static const struct {
     [INF_PASS_WIDEN] = {"widen", inf_pass_widen},
     [INF_PASS_DROP_IDENTITIES] = {"drop_identities", inf_pass_drop_identities},
     [INF_PASS_FOLD_CONSTANTS] = {"fold_constants", inf_pass_fold_constants},
+    [INF_PASS_RECOGNIZE] = {"recognize", inf_pass_recognize},
     [INF_PASS_LAYOUT] = {"layout", inf_pass_layout},
     [INF_PASS_QUANTIZE] = {"quantize", inf_pass_quantize},
     [INF_PASS_FOLD_BATCH_NORM] = {"fold_batch_norm", inf_pass_fold_batch_norm},

@@ -17,7 +17,10 @@ enum inf_pass {
     INF_PASS_WIDEN,
     INF_PASS_DROP_IDENTITIES, // identity nodes, and reshapes and casts that change nothing
     INF_PASS_FOLD_CONSTANTS,  // nodes whose inputs are constants become constants
-    INF_PASS_LAYOUT,          // transposes move towards the outputs and cancel with their inverses
+    // Gelu, silu, RMS and layer normalisation that are written with sums, products and powers
+    // become one node.
+    INF_PASS_RECOGNIZE,
+    INF_PASS_LAYOUT, // transposes move towards the outputs and cancel with their inverses
     // Float operators between dequantize and quantize become operators on bytes. Results of
     // products may differ by 1.
     INF_PASS_QUANTIZE,

@@ -19,6 +19,9 @@ enum inf_code inf_pass_drop_identities(struct inf_rewrite *rewrite) INF_NODISCAR
 // Runs INF_PASS_FOLD_CONSTANTS, which computes nodes whose inputs are constants.
 enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite) INF_NODISCARD;
 
+// Runs INF_PASS_RECOGNIZE, which replaces the long forms of gelu, silu and normalisations.
+enum inf_code inf_pass_recognize(struct inf_rewrite *rewrite) INF_NODISCARD;
+
 // Runs INF_PASS_LAYOUT, which moves transposes towards the outputs.
 enum inf_code inf_pass_layout(struct inf_rewrite *rewrite) INF_NODISCARD;
 

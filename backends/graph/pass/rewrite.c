@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Edits of a graph during one pass. Keeps the number of uses of each value, so that a pass can ask
 // whether a value has one reader, and so that the bytes of a constant are freed with its last use.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,18 @@ enum inf_code inf_rewrite_add_const(struct inf_rewrite *rewrite, const char *nam
 {
     INF_TRY(inf_graph_add_const(rewrite->graph, name, dtype, shape, data, out_value, rewrite->err));
     return grow_uses(rewrite) ? INF_OK : no_memory(rewrite);
+}
+
+bool inf_rewrite_read_scalar(const struct inf_graph *graph, uint32_t value, int32_t rank,
+                             float *scalar)
+{
+    size_t count;
+    if (!inf_graph_is_const(graph, value) || graph->values[value].dtype != INF_DTYPE_F32 ||
+        graph->values[value].shape.rank > rank ||
+        !inf_shape_count(&graph->values[value].shape, &count) || count != 1)
+        return false;
+    *scalar = *(const float *)graph->values[value].data->data;
+    return !isnan(*scalar);
 }
 
 uint32_t inf_rewrite_sole_producer(const struct inf_rewrite *rewrite, uint32_t value)

@@ -51,6 +51,11 @@ enum inf_code inf_rewrite_add_const(struct inf_rewrite *rewrite, const char *nam
                                     enum inf_dtype dtype, const struct inf_shape *shape,
                                     struct inf_blob *data, uint32_t *out_value) INF_NODISCARD;
 
+// Reads the only element of an FP32 constant. Returns false if `value` is no such constant, is NaN,
+// or has a rank above `rank`: broadcasting it would give the result of a node a higher rank.
+bool inf_rewrite_read_scalar(const struct inf_graph *graph, uint32_t value, int32_t rank,
+                             float *scalar) INF_NODISCARD;
+
 // Returns the node that computes `value`, if `value` is used exactly once, by a node or as a graph
 // output. Such a node can be fused with its reader. Returns INF_NODE_NONE otherwise.
 uint32_t inf_rewrite_sole_producer(const struct inf_rewrite *rewrite, uint32_t value);

@@ -45,6 +45,9 @@ static const uint8_t unary_functions[INF_UNARY_COUNT] = {
     [INF_UNARY_LEAKY_RELU] = BUILT(FN_LEAKY_RELU),
     [INF_UNARY_HARD_SWISH] = BUILT(FN_HARD_SWISH),
     [INF_UNARY_IS_NAN] = BUILT(FN_IS_NAN),
+    [INF_UNARY_GELU] = BUILT(FN_GELU),
+    [INF_UNARY_GELU_TANH] = BUILT(FN_GELU_TANH),
+    [INF_UNARY_SILU] = BUILT(FN_SILU),
 };
 
 static const uint8_t binary_kinds[INF_BINARY_COUNT] = {

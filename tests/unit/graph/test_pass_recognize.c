@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes that the pass `recognize` makes of long forms, and the forms that it leaves alone.
+// tests/conformance checks that the pass does not change results.
+#include <criterion/criterion.h>
+
+#include "tests/unit/graph/pass_kit.h"
+
+static struct inf_graph *graph;
+static uint32_t x;
+
+static void begin_graph(void)
+{
+    graph = new_graph();
+    x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2, 3, 4));
+}
+
+static uint32_t add_scalar(float number)
+{
+    return floats(graph, SCALAR, number);
+}
+
+static uint32_t add_binary(enum inf_binary_kind kind, uint32_t a, uint32_t b)
+{
+    uint32_t y = node(graph, INF_OP_BINARY, "binary", a, b);
+    last_attrs(graph)->binary.kind = kind;
+    return y;
+}
+
+static uint32_t add_unary(enum inf_unary_kind kind, uint32_t a)
+{
+    uint32_t y = node(graph, INF_OP_UNARY, "unary", a);
+    last_attrs(graph)->unary.kind = kind;
+    return y;
+}
+
+static uint32_t add_mean(uint32_t a, int64_t axis, bool keep)
+{
+    uint32_t y = node(graph, INF_OP_REDUCE, "mean", a);
+    last_attrs(graph)->reduce.kind = INF_REDUCE_MEAN;
+    last_attrs(graph)->reduce.keep_dims = keep;
+    last_attrs(graph)->reduce.axes = (struct inf_ints){.count = 1, .values = {axis}};
+    return y;
+}
+
+// Runs the pass on the graph with the output `y`, and returns how many nodes are left.
+static uint32_t count_after(uint32_t y)
+{
+    add_output(graph, "y", y);
+    run_only(graph, INF_PASS_RECOGNIZE);
+    return graph->node_count;
+}
+
+static void expect_unary(uint32_t y, enum inf_unary_kind kind)
+{
+    cr_assert_eq(count_after(y), 1);
+    cr_assert_eq(graph->nodes[0].op, INF_OP_UNARY);
+    cr_assert_eq(graph->nodes[0].attrs.unary.kind, kind);
+    cr_assert_eq(graph->nodes[0].inputs[0], x);
+    cr_assert_eq(graph->nodes[0].input_count, 1);
+    inf_graph_destroy(&graph);
+}
+
+// x / 2 * (1 + erf(x * scale)) with constants that a test can change.
+static uint32_t long_gelu(float scale, float one, float half)
+{
+    uint32_t e = add_unary(INF_UNARY_ERF, add_binary(INF_BINARY_MUL, x, add_scalar(scale)));
+    uint32_t y = add_binary(INF_BINARY_MUL, x, add_binary(INF_BINARY_ADD, e, add_scalar(one)));
+    return add_binary(INF_BINARY_MUL, y, add_scalar(half));
+}
+
+static uint32_t long_gelu_tanh(float power, float cubic, float scale)
+{
+    uint32_t p = add_binary(INF_BINARY_POW, x, add_scalar(power));
+    p = add_binary(INF_BINARY_ADD, x, add_binary(INF_BINARY_MUL, p, add_scalar(cubic)));
+    p = add_unary(INF_UNARY_TANH, add_binary(INF_BINARY_MUL, p, add_scalar(scale)));
+    p = add_binary(INF_BINARY_ADD, add_scalar(1), p);
+    return add_binary(INF_BINARY_MUL, add_binary(INF_BINARY_MUL, x, add_scalar(0.5f)), p);
+}
+
+Test(recognize, functions_in_parts_become_one_node)
+{
+    begin_graph();
+    expect_unary(long_gelu(0.70710678f, 1, 0.5f), INF_UNARY_GELU);
+    begin_graph();
+    expect_unary(long_gelu_tanh(3, 0.044715f, 0.79788456f), INF_UNARY_GELU_TANH);
+    begin_graph();
+    expect_unary(add_binary(INF_BINARY_MUL, add_unary(INF_UNARY_SIGMOID, x), x), INF_UNARY_SILU);
+    // x * c * (1 + 0.044715 x^2), as gelu_fast is written
+    begin_graph();
+    uint32_t inner =
+        add_binary(INF_BINARY_MUL, add_binary(INF_BINARY_MUL, x, x), add_scalar(0.044715f));
+    inner = add_binary(INF_BINARY_ADD, inner, add_scalar(1));
+    inner =
+        add_binary(INF_BINARY_MUL, inner, add_binary(INF_BINARY_MUL, add_scalar(0.7978845608f), x));
+    inner = add_binary(INF_BINARY_ADD, add_unary(INF_UNARY_TANH, inner), add_scalar(1));
+    inner = add_binary(INF_BINARY_MUL, add_scalar(0.5f), add_binary(INF_BINARY_MUL, inner, x));
+    expect_unary(inner, INF_UNARY_GELU_TANH);
+}
+
+Test(recognize, other_constants_and_operands_stay)
+{
+    static const struct {
+        float scale, one, half;
+    } cases[] = {{0.7f, 1, 0.5f}, {0.70710678f, 1.01f, 0.5f}, {0.70710678f, 1, 0.25f}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        begin_graph();
+        cr_assert_eq(count_after(long_gelu(cases[i].scale, cases[i].one, cases[i].half)), 5);
+        inf_graph_destroy(&graph);
+    }
+    static const struct {
+        float power, cubic, scale;
+    } others[] = {{2, 0.044715f, 0.79788456f}, {3, 0.0447f, 0.79788456f}, {3, 0.044715f, 0.8f}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(others); i++) {
+        begin_graph();
+        cr_assert_eq(count_after(long_gelu_tanh(others[i].power, others[i].cubic, others[i].scale)),
+                     8);
+        inf_graph_destroy(&graph);
+    }
+    begin_graph();
+    uint32_t other = add_input(graph, "other", INF_DTYPE_F32, INF_SHAPE(2, 3, 4));
+    cr_assert_eq(count_after(add_binary(INF_BINARY_MUL, add_unary(INF_UNARY_SIGMOID, other), x)),
+                 2);
+    inf_graph_destroy(&graph);
+    // The product with the gate stays, the silu before it does not.
+    begin_graph();
+    other = add_input(graph, "other", INF_DTYPE_F32, INF_SHAPE(2, 3, 4));
+    uint32_t y = add_binary(INF_BINARY_MUL, x, add_unary(INF_UNARY_SIGMOID, x));
+    cr_assert_eq(count_after(add_binary(INF_BINARY_MUL, y, other)), 2);
+    inf_graph_destroy(&graph);
+}
+
+Test(recognize, parts_with_other_readers_stay_for_them)
+{
+    begin_graph();
+    uint32_t gate = add_unary(INF_UNARY_SIGMOID, x);
+    add_output(graph, "gate", gate);
+    cr_assert_eq(count_after(add_binary(INF_BINARY_MUL, x, gate)), 2);
+    cr_assert_eq(graph->nodes[1].attrs.unary.kind, INF_UNARY_SILU);
+    inf_graph_destroy(&graph);
+}
+
+// top / sqrt(add_mean(squared^2) + epsilon) in three forms.
+static uint32_t divide_by_root(uint32_t top, uint32_t squared, int64_t axis, int form)
+{
+    uint32_t square = form == 0 ? add_binary(INF_BINARY_MUL, squared, squared)
+                                : add_binary(INF_BINARY_POW, squared, add_scalar(2));
+    uint32_t sum = add_binary(INF_BINARY_ADD, add_mean(square, axis, true), add_scalar(0.25f));
+    if (form == 0)
+        return add_binary(INF_BINARY_DIV, top, add_unary(INF_UNARY_SQRT, sum));
+    uint32_t root = add_unary(form == 1 ? INF_UNARY_RSQRT : INF_UNARY_SQRT, sum);
+    if (form == 2)
+        root = add_binary(INF_BINARY_DIV, add_scalar(1), root);
+    return add_binary(INF_BINARY_MUL, root, top);
+}
+
+static void expect_norm(uint32_t y, enum inf_normalize_kind kind, uint32_t inputs)
+{
+    cr_assert_eq(count_after(y), 1);
+    const struct inf_node *norm = &graph->nodes[0];
+    cr_assert_eq(norm->op, INF_OP_NORMALIZE);
+    cr_assert_eq(norm->attrs.normalize.kind, kind);
+    cr_assert_eq(norm->attrs.normalize.epsilon, 0.25f);
+    cr_assert_eq(norm->attrs.normalize.axes.count, 1);
+    cr_assert_eq(norm->attrs.normalize.axes.values[0], -1);
+    cr_assert_eq(norm->inputs[0], x);
+    cr_assert_eq(norm->input_count, inputs);
+    inf_graph_destroy(&graph);
+}
+
+Test(recognize, normalisations_in_parts_become_one_node)
+{
+    for (int form = 0; form < 3; form++) {
+        begin_graph();
+        expect_norm(divide_by_root(x, x, -1, form), INF_NORMALIZE_RMS, 1);
+        begin_graph();
+        uint32_t y = divide_by_root(x, x, -1, form);
+        uint32_t scale = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(4), NULL);
+        expect_norm(add_binary(INF_BINARY_MUL, scale, y), INF_NORMALIZE_RMS, 2);
+        begin_graph();
+        uint32_t d = add_binary(INF_BINARY_SUB, x, add_mean(x, -1, true));
+        y = divide_by_root(d, d, -1, form);
+        scale = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(4), NULL);
+        uint32_t offset = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(4), NULL);
+        y = add_binary(INF_BINARY_ADD, add_binary(INF_BINARY_MUL, y, scale), offset);
+        expect_norm(y, INF_NORMALIZE_STANDARD, 3);
+    }
+    // The difference is computed twice.
+    begin_graph();
+    uint32_t m = add_mean(x, -1, true);
+    expect_norm(
+        divide_by_root(add_binary(INF_BINARY_SUB, x, m), add_binary(INF_BINARY_SUB, x, m), -1, 0),
+        INF_NORMALIZE_STANDARD, 1);
+}
+
+Test(recognize, other_norms_stay)
+{
+    // With the mean of another axis it is no layer normalisation, but the RMS of the difference.
+    begin_graph();
+    uint32_t d = add_binary(INF_BINARY_SUB, x, add_mean(x, 1, true));
+    cr_assert_eq(count_after(divide_by_root(d, d, -1, 0)), 3);
+    cr_assert_eq(graph->nodes[2].attrs.normalize.kind, INF_NORMALIZE_RMS);
+    cr_assert_eq(graph->nodes[2].inputs[0], d);
+    inf_graph_destroy(&graph);
+    // the difference is divided by the root of x's own squares
+    begin_graph();
+    d = add_binary(INF_BINARY_SUB, x, add_mean(x, -1, true));
+    cr_assert_gt(count_after(divide_by_root(d, x, -1, 0)), 5);
+    inf_graph_destroy(&graph);
+    // the scale gives the result more dimensions
+    begin_graph();
+    uint32_t scale = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(5, 1, 1, 4), NULL);
+    cr_assert_eq(count_after(add_binary(INF_BINARY_MUL, divide_by_root(x, x, -1, 0), scale)), 2);
+    inf_graph_destroy(&graph);
+    // a mean without its axis broadcasts along another axis
+    begin_graph();
+    x = add_input(graph, "square", INF_DTYPE_F32, INF_SHAPE(4, 4));
+    uint32_t sum = add_binary(INF_BINARY_ADD, add_mean(add_binary(INF_BINARY_MUL, x, x), -1, false),
+                              add_scalar(0.25f));
+    cr_assert_eq(count_after(add_binary(INF_BINARY_DIV, x, add_unary(INF_UNARY_SQRT, sum))), 5);
+    inf_graph_destroy(&graph);
+}
