@@ -24,6 +24,7 @@ static const struct {
     {"native_rnn", inf_cpu_rnn_kernels},
     {"native_pick", inf_cpu_pick_kernels},
     {"native_normalize", inf_cpu_normalize_kernels},
+    {"native_softmax", inf_cpu_softmax_kernels},
     {"xnn_resample", inf_cpu_resample_kernels},
     {"native_move", inf_cpu_move_kernels},
     {"native_gather", inf_cpu_gather_kernels},

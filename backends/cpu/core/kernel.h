@@ -130,6 +130,7 @@ extern const struct inf_cpu_kernel inf_cpu_element_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_reduce_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_rnn_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_normalize_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_softmax_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_pick_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_move_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_gather_kernels[];

@@ -372,26 +372,96 @@ static float sum_all(size_t count, const float *x)
     return (float)total;
 }
 
+// Combines the lanes of part[]: the upper half with the lower half, and so on.
+#define JOIN_HALF(op, width)                                                                       \
+    for (size_t lane = 0; lane < (width); lane++)                                                  \
+        part[lane] = op(part[lane], part[lane + (width)]);
+#define JOIN_LANES(op)                                                                             \
+    JOIN_HALF(op, 8)                                                                               \
+    JOIN_HALF(op, 4)                                                                               \
+    JOIN_HALF(op, 2)                                                                               \
+    JOIN_HALF(op, 1)
+
 #define EXTREME(op)                                                                                \
     static float op##_of(size_t count, const float *x)                                             \
     {                                                                                              \
-        float part[LANES];                                                                         \
-        for (size_t lane = 0; lane < LANES; lane++)                                                \
+        float part[2 * LANES];                                                                     \
+        for (size_t lane = 0; lane < 2 * LANES; lane++)                                            \
             part[lane] = x[0];                                                                     \
-        size_t whole = count - count % LANES;                                                      \
-        for (size_t i = 0; i < whole; i += LANES) {                                                \
-            for (size_t lane = 0; lane < LANES; lane++)                                            \
+        size_t whole = count - count % (2 * LANES);                                                \
+        for (size_t i = 0; i < whole; i += 2 * LANES) {                                            \
+            for (size_t lane = 0; lane < 2 * LANES; lane++)                                        \
                 part[lane] = op##_one(part[lane], x[i + lane]);                                    \
         }                                                                                          \
         for (size_t i = whole; i < count; i++)                                                     \
-            part[0] = op##_one(part[0], x[i]);                                                     \
-        for (size_t lane = 1; lane < LANES; lane++)                                                \
-            part[0] = op##_one(part[0], part[lane]);                                               \
+            part[i - whole] = op##_one(part[i - whole], x[i]);                                     \
+        JOIN_HALF(op##_one, LANES)                                                                 \
+        JOIN_LANES(op##_one)                                                                       \
         return part[0];                                                                            \
     }
 
 EXTREME(max)
 EXTREME(min)
+
+// e^v for v that is at most 0, or NaN. Less than the smallest normal float becomes 0.
+static inline float power_one(float v)
+{
+    const float low = -87.0f;
+    struct exponential e = exponential_one(v < low ? low : v);
+    return v < low ? 0.0f : e.power + e.power * e.rest;
+}
+
+static float powers_all(size_t count, const float *x, float less, float *y)
+{
+    double total = 0;
+    while (count >= LANES) {
+        size_t some = count < SUM_BLOCK ? count - count % LANES : SUM_BLOCK;
+        float part[LANES] = {0};
+        for (size_t i = 0; i < some; i += LANES) {
+            for (size_t lane = 0; lane < LANES; lane++) {
+                float power = power_one(x[i + lane] - less);
+                y[i + lane] = power;
+                part[lane] += power;
+            }
+        }
+        JOIN_LANES(add_one)
+        total += (double)part[0];
+        x += some;
+        y += some;
+        count -= some;
+    }
+    float last[LANES];
+    for (size_t i = 0; i < LANES; i++)
+        last[i] = i < count ? x[i] - less : -INFINITY;
+    for (size_t i = 0; i < LANES; i++)
+        last[i] = power_one(last[i]);
+    for (size_t i = 0; i < count; i++) {
+        y[i] = last[i];
+        total += (double)last[i];
+    }
+    return (float)total;
+}
+
+static inline float dot_one(size_t depth, const float *a, const float *b)
+{
+    float part[LANES] = {0};
+    size_t whole = depth - depth % LANES;
+    for (size_t k = 0; k < whole; k += LANES) {
+        for (size_t lane = 0; lane < LANES; lane++)
+            part[lane] += a[k + lane] * b[k + lane];
+    }
+    JOIN_LANES(add_one)
+    float sum = part[0];
+    for (size_t k = whole; k < depth; k++)
+        sum += a[k] * b[k];
+    return sum;
+}
+
+static void dots_all(size_t depth, const float *a, size_t columns, const float *b, float *y)
+{
+    for (size_t c = 0; c < columns; c++)
+        y[c] = dot_one(depth, a, b + c * depth);
+}
 
 // Adds the sums of a block to *sum. *lost is the rounding error of earlier additions (Kahan
 // summation).
@@ -467,6 +537,7 @@ const struct inf_simd INF_SIMD_TABLE = {
     .silu = silu_all,
     .gelu = gelu_all,
     .gelu_tanh = gelu_tanh_all,
+    .powers = powers_all,
     .rsqrt = rsqrt_all,
     .reciprocal = reciprocal_all,
     .sin = sin_all,
@@ -475,5 +546,6 @@ const struct inf_simd INF_SIMD_TABLE = {
     .sum = sum_all,
     .max = max_of,
     .min = min_of,
+    .dots = dots_all,
     .sum_rows = sum_rows,
 };

@@ -51,6 +51,9 @@ struct inf_simd {
     // its tanh approximation, 16 units in the last place of the larger of |y| and 2^-6 |x|. y may
     // be x.
     inf_simd_map_fn *exp, *log, *erf, *silu, *gelu, *gelu_tanh;
+    // y[i] = e^(x[i] - less), and returns the sum of all y. No x is larger than `less`. A y has an
+    // error of at most 4 units in the last place, and is 0 if it is below 1.6e-38. y may be x.
+    float (*powers)(size_t count, const float *x, float less, float *y);
     inf_simd_map_fn *rsqrt, *reciprocal; // as accurate as a division
     inf_simd_map_fn *sin, *cos;          // the functions of libm, element by element
     // y[i] = a[i] + (b[i] - a[i]) * weight; the product may be fused with the sum.
@@ -60,6 +63,8 @@ struct inf_simd {
     float (*sum)(size_t count, const float *x);
     float (*max)(size_t count, const float *x);
     float (*min)(size_t count, const float *x);
+    // y[c] = the sum of a[k] * b[c * depth + k] over k below `depth`, for c below `columns`.
+    void (*dots)(size_t depth, const float *a, size_t columns, const float *b, float *y);
     // y[i] = scale * the sum of x[r * stride + i] over `rows` rows.
     void (*sum_rows)(size_t count, const float *x, size_t rows, size_t stride, float scale,
                      float *y);

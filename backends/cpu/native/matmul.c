@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of two matrices a and b that are both computed at run time. Each tile of work packs some
 // columns of b and multiplies all rows of a with these columns.
+//
+// If a has few rows and b is stored transposed, as the query and the keys of a decoding step, then
+// packing would take longer than the product. The columns of b are contiguous then, and each result
+// is the sum of the products of a row and a column.
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/core/activation.h"
@@ -10,12 +15,16 @@
 
 #define LINE          16 // floats in a cache line
 #define PREFETCH_ROWS 16 // how many rows of b are prefetched while it is packed
+#define DOT_ROWS      4  // most rows of a that are multiplied without packing b
+// The approximate number of elements of b in one tile that is not packed.
+#define DOT_ELEMENTS ((size_t)16384)
 
 struct matmul {
     const struct inf_nn_gemm *nn;
+    const struct inf_simd *simd; // if not NULL, b is not packed
     size_t rows, depth, columns; // matrix dimensions m, k, n
     size_t batch;                // number of products
-    size_t panels, panel_width;
+    size_t panels, panel_width;  // parts of the columns, which are tiles of work
     bool transpose_b;
     int32_t rank; // number of leading dimensions
     // The leading dimensions of the operands. A step is the number of matrices between neighbours
@@ -79,6 +88,38 @@ static void pack_panel(const struct matmul *matmul, const float *b, size_t first
     }
 }
 
+// Sets *a and *b to the matrices of product number `product`.
+static void find_matrices(const struct matmul_task *task, size_t product, const float **a,
+                          const float **b)
+{
+    const struct matmul *matmul = task->matmul;
+    *a = task->a;
+    *b = task->b;
+    for (int32_t axis = matmul->rank - 1; axis >= 0; axis--) {
+        size_t index = product % matmul->dims[axis];
+        product /= matmul->dims[axis];
+        *a += index * matmul->a_steps[axis] * matmul->rows * matmul->depth;
+        *b += index * matmul->b_steps[axis] * matmul->depth * matmul->columns;
+    }
+}
+
+static void dot_tile(const void *context, size_t tile, size_t worker)
+{
+    (void)worker;
+    const struct matmul_task *task = context;
+    const struct matmul *matmul = task->matmul;
+    size_t product = tile / matmul->panels;
+    size_t first = tile % matmul->panels * matmul->panel_width;
+    size_t columns = INF_MIN(matmul->panel_width, matmul->columns - first);
+    const float *a;
+    const float *b;
+    find_matrices(task, product, &a, &b);
+    float *y = task->y + product * matmul->rows * matmul->columns + first;
+    for (size_t row = 0; row < matmul->rows; row++)
+        matmul->simd->dots(matmul->depth, a + row * matmul->depth, columns,
+                           b + first * matmul->depth, y + row * matmul->columns);
+}
+
 static void matmul_tile(const void *context, size_t tile, size_t worker)
 {
     const struct matmul_task *task = context;
@@ -88,15 +129,9 @@ static void matmul_tile(const void *context, size_t tile, size_t worker)
     size_t columns = INF_MIN(matmul->panel_width, matmul->columns - first);
     // If few columns are left, the last panel is only one vector wide.
     size_t width = columns <= matmul->nn->width ? matmul->nn->width : matmul->panel_width;
-    const float *a = task->a;
-    const float *b = task->b;
-    size_t rest = product;
-    for (int32_t axis = matmul->rank - 1; axis >= 0; axis--) {
-        size_t index = rest % matmul->dims[axis];
-        rest /= matmul->dims[axis];
-        a += index * matmul->a_steps[axis] * matmul->rows * matmul->depth;
-        b += index * matmul->b_steps[axis] * matmul->depth * matmul->columns;
-    }
+    const float *a;
+    const float *b;
+    find_matrices(task, product, &a, &b);
     float *w = task->scratch + worker * matmul->scratch_step;
     float *bias = w + matmul->depth * width;
     float *slopes = bias + width;
@@ -136,7 +171,8 @@ static void matmul_run(const struct inf_cpu_step *step)
     struct matmul_task task = {matmul,          step->inputs[0],
                                step->inputs[1], matmul->has_bias ? step->inputs[2] : NULL,
                                step->output,    step->scratch};
-    struct inf_cpu_tiles work = {matmul_tile, &task, matmul->batch * matmul->panels};
+    struct inf_cpu_tiles work = {matmul->simd != NULL ? dot_tile : matmul_tile, &task,
+                                 matmul->batch * matmul->panels};
     inf_cpu_team_run_tiles(step->team, &work, matmul->workers);
 }
 
@@ -174,6 +210,15 @@ static void join_batch(struct matmul *matmul)
     matmul->rank = 0;
 }
 
+// Returns true if the product is computed without packing b.
+static bool is_dot(const struct matmul *matmul)
+{
+    const struct inf_native_epilogue *epilogue = &matmul->epilogue;
+    bool plain = !matmul->has_bias && epilogue->map == NULL && epilogue->min == -INFINITY &&
+                 epilogue->max == INFINITY && !inf_native_epilogue_has_slopes(epilogue);
+    return plain && matmul->transpose_b && matmul->rows <= DOT_ROWS;
+}
+
 static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;
@@ -190,15 +235,21 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     matmul->has_bias = inf_cpu_has_input(node, 2);
     matmul->epilogue = inf_native_epilogue_of(step, node, &activation, 3);
     matmul->panel_width = matmul->nn->width * (matmul->columns > matmul->nn->width ? 2 : 1);
-    matmul->panels = (matmul->columns + matmul->panel_width - 1) / matmul->panel_width;
     describe_batch(matmul, a, inf_cpu_input_shape(step->graph, node, 1), y);
     join_batch(matmul);
+    if (is_dot(matmul)) {
+        matmul->simd = step->isa->simd;
+        matmul->panel_width = DOT_ELEMENTS / matmul->depth + 1;
+    }
+    matmul->panels = (matmul->columns + matmul->panel_width - 1) / matmul->panel_width;
     matmul->workers = inf_native_choose_workers(step, matmul->batch * matmul->rows * matmul->depth *
                                                           matmul->columns);
+    step->run = matmul_run;
+    step->kernel = matmul->simd != NULL ? "matmul_dot" : "matmul";
+    if (matmul->simd != NULL)
+        return INF_OK;
     matmul->scratch_step = ((matmul->depth + 2) * matmul->panel_width + 31) / 16 * 16;
     inf_native_need_scratch(step, matmul->scratch_step * matmul->workers);
-    step->run = matmul_run;
-    step->kernel = "matmul";
     return INF_OK;
 }
 

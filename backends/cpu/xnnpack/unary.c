@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise functions of one input, prelu and softmax, on XNNPACK.
+// Element-wise functions of one input, and prelu, on XNNPACK.
 #include <math.h>
 
 #include "backends/cpu/core/activation.h"
@@ -99,41 +99,8 @@ static enum inf_code prelu_create(struct inf_cpu_step *step, struct inf_error *e
     return inf_xnn_check(status, step->node, step->kernel, err);
 }
 
-// --- operator softmax ---
-
-static enum inf_code softmax_supports(const struct inf_graph *graph, const struct inf_node *node,
-                                      struct inf_error *err)
-{
-    const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
-    int32_t axis = node->attrs.softmax.axis;
-    INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
-    if (node->attrs.softmax.log)
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: softmax: its logarithm is not built");
-    if (x->rank < 1 || (axis != -1 && axis != x->rank - 1))
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: softmax: axis %d of rank %d is not the last",
-                        (int)axis, (int)x->rank);
-    return INF_OK;
-}
-
-static enum inf_code softmax_create(struct inf_cpu_step *step, struct inf_error *err)
-{
-    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct inf_xnn_unary), err));
-    struct inf_xnn_unary *unary = step->state;
-    const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, 0);
-    size_t channels = (size_t)x->dims[x->rank - 1];
-    step->kernel = "xnn_softmax";
-    step->setup = unary_setup;
-    unary->setup = xnn_setup_softmax_nc_f32;
-    unary->batch = inf_shape_elements(x) / channels;
-    enum xnn_status status =
-        xnn_create_softmax_nc_f32(channels, channels, channels, INF_XNN_FLAGS, &unary->op);
-    step->op = unary->op;
-    return inf_xnn_check(status, step->node, step->kernel, err);
-}
-
 const struct inf_cpu_kernel inf_cpu_unary_kernels[] = {
     {INF_OP_UNARY, unary_supports, unary_create},
     {INF_OP_PRELU, prelu_supports, prelu_create},
-    {INF_OP_SOFTMAX, softmax_supports, softmax_create},
     {0},
 };

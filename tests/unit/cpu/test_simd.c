@@ -195,6 +195,55 @@ Test(simd, sums_and_extremes_of_neighbours)
 
 #define COUNT_MAX 75
 
+Test(simd, dots_are_sums_of_products)
+{
+    float a[COUNT_MAX], b[5 * COUNT_MAX], y[6];
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++)
+        for (size_t depth = 1; depth <= COUNT_MAX; depth++) {
+            double sums[5] = {0};
+            for (size_t k = 0; k < depth; k++) {
+                a[k] = (float)(k * 7 % 11) - 5;
+                for (size_t c = 0; c < 5; c++) {
+                    b[c * depth + k] = (float)(k * 5 % 13 + c) - 6;
+                    sums[c] += (double)a[k] * (double)b[c * depth + k];
+                }
+            }
+            y[5] = 77;
+            isa->simd->dots(depth, a, 5, b, y);
+            for (size_t c = 0; c < 5; c++)
+                cr_assert_eq((double)y[c], sums[c], "%s: %zu", isa->name, depth);
+            cr_assert_eq(y[5], 77.0f);
+            a[depth - 1] = INFINITY;
+            b[0] = 0;
+            b[depth - 1] = 0;
+            isa->simd->dots(depth, a, 1, b, y);
+            cr_assert(isnan(y[0]));
+        }
+}
+
+Test(simd, powers_are_summed)
+{
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++) {
+        static float x[3001], y[3001];
+        for (int i = 0; i < 3001; i++)
+            x[i] = -(float)i / 31;
+        double sum = 0;
+        float total = isa->simd->powers(3001, x, 0, y);
+        for (int i = 0; i < 3001; i++) {
+            double wanted = x[i] < -87 ? 0 : exp((double)x[i]);
+            sum += wanted;
+            cr_assert(distance_ulps(y[i], wanted) <= 4.0, "%s: e^%a = %a", isa->name, (double)x[i],
+                      (double)y[i]);
+        }
+        cr_assert_float_eq(total, sum, 1e-5);
+        float odd[5] = {0, -INFINITY, -1e30f, NAN, -1};
+        cr_assert(isnan(isa->simd->powers(5, odd, 0, odd)));
+        cr_assert(odd[0] == 1 && odd[1] == 0 && odd[2] == 0 && isnan(odd[3]));
+        float least[2] = {-INFINITY, -INFINITY};
+        cr_assert(isnan(isa->simd->powers(2, least, -INFINITY, least)));
+    }
+}
+
 // Calls all functions on arrays that end at a guard page, so that an access beyond the arrays
 // crashes.
 static void touch_all(const struct inf_simd *simd, size_t count, float *a, float *y)
@@ -209,6 +258,11 @@ static void touch_all(const struct inf_simd *simd, size_t count, float *a, float
         maps[i](count, a, y);
     // y[0] is the result of the last function in `maps`: 1 / x, where x = -35
     cr_assert(count == 36 || isfinite(y[0]));
+    double powers = 0;
+    for (size_t i = 0; i < count; i++)
+        powers += exp((double)i - (double)count + 1);
+    cr_assert_float_eq(simd->powers(count, a, (float)count - 36, y), powers, 1e-6);
+    cr_assert_eq(y[count - 1], 1.0f);
     y[-1] = 1234;
     simd->clamp(count, a, y, -3, 5);
     for (size_t i = 0; i < count; i++)
@@ -227,6 +281,11 @@ static void touch_all(const struct inf_simd *simd, size_t count, float *a, float
     cr_assert_float_eq(simd->sum(count, a), middle * (float)count, 1e-3);
     cr_assert_eq(simd->max(count, a), (float)count - 36);
     cr_assert_eq(simd->min(count, a), -35.0f);
+    simd->dots(count, a, 1, a, y);
+    double squares = 0;
+    for (size_t i = 0; i < count; i++)
+        squares += (double)a[i] * (double)a[i];
+    cr_assert_float_eq(y[0], squares, 1e-2);
     simd->sum_rows(count, a, 1, count, 2, y);
     for (size_t i = 0; i < count; i++)
         cr_assert_eq(y[i], 2 * a[i]);
