@@ -27,7 +27,8 @@ static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
 struct daemon {
     struct inf_daemon_options options;
-    const struct inf_log *log; // the target of log messages; part of options.log_writer
+    const struct inf_log *logs; // one for each enum inf_log_part; they belong to options.log_writer
+    const struct inf_log *log;  // that of INF_LOG_PART_DAEMON
     // Version and build; saved measurements are valid for one build only.
     char build[32 + INF_BUILD_ID_TEXT];
     struct inf_device_list devices;
@@ -218,7 +219,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .memory_bytes = config->gpu_memory_bytes,
         .vulkan_loader = config->vulkan_loader[0] != '\0' ? config->vulkan_loader : NULL,
         .vulkan_drivers = config->vulkan_drivers[0] != '\0' ? config->vulkan_drivers : NULL,
-        .log = daemon->log,
+        .log = &daemon->logs[INF_LOG_PART_DEVICE],
         .cache_directory = config->cache_dir[0] != '\0' ? config->cache_dir : NULL,
     };
     const char *only = config->backends[0] != '\0' ? config->backends : NULL;
@@ -248,7 +249,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .batch_rows_max = config->batch_rows_max,
         .load_limit_ms = config->load_limit_ms,
         .arena_bytes_per_uid_max = config->arena_bytes_per_uid_max,
-        .log = daemon->log,
+        .log = &daemon->logs[INF_LOG_PART_MODEL],
     };
     INF_TRY(inf_model_store_create(&daemon->store, &store, err));
     daemon->environment = (struct inf_environment){.config = daemon->options.config,
@@ -294,7 +295,7 @@ static enum inf_code open_watch(struct daemon *daemon, struct inf_error *err) IN
                                                          .poll = strcmp(config->watch, "poll") == 0,
                                                          .poll_ms = config->watch_poll_ms,
                                                          .settle_ms = config->watch_settle_ms,
-                                                         .log = daemon->log};
+                                                         .log = &daemon->logs[INF_LOG_PART_MODEL]};
     if (inf_repository_watch_create(&daemon->watch, &options, &why) != INF_OK) {
         inf_log(daemon->log, INF_LOG_WARNING,
                 "changes of the repository are not noticed; reload after them reason=\"%s\"",
@@ -318,7 +319,7 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
         .store = daemon->store,
         .environment = &daemon->environment,
         .devices = &daemon->devices,
-        .log = daemon->log,
+        .logs = daemon->logs,
         .version = daemon->options.version,
         .data_fds = &fds.data,
         .data_fd_count = fds.data >= 0,
@@ -436,7 +437,8 @@ enum inf_exit_code inf_daemon_run(const struct inf_daemon_options *options, stru
 {
     struct daemon daemon = {
         .options = *options,
-        .log = inf_log_writer_log(options->log_writer),
+        .logs = inf_log_writer_logs(options->log_writer),
+        .log = &inf_log_writer_logs(options->log_writer)[INF_LOG_PART_DAEMON],
     };
     enum inf_exit_code code = run_daemon(&daemon, err);
     close_all(&daemon);

@@ -28,8 +28,10 @@ static void raise_fd_limit(void)
 static enum inf_exit_code serve_requests(struct inf_config *config, int argc, char **argv,
                                          struct inf_error *err)
 {
-    const struct inf_log_options log = {inf_config_log_level(config), STDERR_FILENO,
-                                        INF_JOURNAL_SOCKET};
+    struct inf_log_options log = {.kind_lines = config->log_kind_lines,
+                                  .fd = STDERR_FILENO,
+                                  .journal_socket = INF_JOURNAL_SOCKET};
+    inf_config_log_levels(config, log.levels);
     struct inf_log_writer *log_writer = NULL;
     if (inf_log_writer_create(&log_writer, &log, err) != INF_OK) {
         fprintf(stderr, "inferd: %s\n", err->text);

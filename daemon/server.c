@@ -62,6 +62,7 @@ struct server_listener {
 
 struct inf_server {
     struct inf_server_options options;
+    const struct inf_log *log; // that of INF_LOG_PART_CONNECTION
     enum server_state state;
     gid_t admin_group; // members of this group may use the admin socket; (gid_t)-1: none
     struct inf_counters counters;
@@ -163,7 +164,7 @@ static void cancel_requests(struct inf_server *server) INF_ON_LOOP
 {
     uint32_t left = server->counters.requests_in_flight;
     if (left > 0)
-        inf_log(server->options.log, INF_LOG_WARNING, "drain time is up cancelled=%u", left);
+        inf_log(server->log, INF_LOG_WARNING, "drain time is up cancelled=%u", left);
     inf_connections_shut_down(server->connections);
     inf_connections_flush(server->connections);
     server->state = SERVER_FLUSHING;
@@ -188,8 +189,7 @@ static void on_drain_tick(evutil_socket_t fd, short what, void *context)
         return;
     }
     if (!idle)
-        inf_log(server->options.log, INF_LOG_WARNING,
-                "clients do not read their last replies, ignoring");
+        inf_log(server->log, INF_LOG_WARNING, "clients do not read their last replies, ignoring");
     server->state = SERVER_DRAINED;
     server->options.drained(server->options.context);
 }
@@ -217,7 +217,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *context)
 static void pause_accepting(struct inf_server *server, int error)
 {
     if (!server->accepting_paused)
-        inf_log(server->options.log, INF_LOG_WARNING, "no client can be accepted error=\"%s\"",
+        inf_log(server->log, INF_LOG_WARNING, "no client can be accepted error=\"%s\"",
                 strerror(error));
     for (uint32_t i = 0; i < server->listener_count; i++)
         event_del(server->listeners[i].event);
@@ -231,7 +231,7 @@ static void accept_client(struct inf_server *server, const struct server_listene
     struct inf_credentials who;
     struct inf_error err;
     if (inf_peer_credentials(fd, server->admin_group, &who, &err) != INF_OK) {
-        inf_log(server->options.log, INF_LOG_WARNING, "client refused error=\"%s\"", err.text);
+        inf_log(server->log, INF_LOG_WARNING, "client refused error=\"%s\"", err.text);
         inf_connections_close_socket(server->connections, fd);
         return;
     }
@@ -239,8 +239,8 @@ static void accept_client(struct inf_server *server, const struct server_listene
     const struct inf_peer peer = {
         .fd = fd, .uid = who.uid, .pid = who.pid, .admin = listener->admin && trusted};
     if (inf_connections_add(server->connections, &peer, &err) != INF_OK)
-        inf_log(server->options.log, INF_LOG_DEBUG, "client refused uid=%u error=\"%s\"",
-                (unsigned)who.uid, err.text);
+        inf_log(server->log, INF_LOG_DEBUG, "client refused uid=%u error=\"%s\"", (unsigned)who.uid,
+                err.text);
 }
 
 static void on_acceptable(evutil_socket_t fd, short what, void *context)
@@ -420,7 +420,7 @@ static enum inf_code create_parts(struct inf_server *server, struct inf_error *e
     INF_TRY(inf_quota_create(&server->quota, most, err));
     const struct inf_service_options service = {.store = options->store,
                                                 .environment = options->environment,
-                                                .log = options->log,
+                                                .logs = options->logs,
                                                 .devices = options->devices,
                                                 .pool = server->pool,
                                                 .counters = &server->counters,
@@ -435,7 +435,7 @@ static enum inf_code create_parts(struct inf_server *server, struct inf_error *e
                                                         .deferred_close = server->deferred_close,
                                                         .returns = server->returns,
                                                         .counters = &server->counters,
-                                                        .log = options->log,
+                                                        .log = server->log,
                                                         .version = options->version,
                                                         .quota = server->quota,
                                                         .config = config};

@@ -20,8 +20,8 @@ struct inf_server_options {
     struct inf_model_store *store; // the server reads the events of the store
     struct inf_environment *environment;
     const struct inf_device_list *devices;
-    const struct inf_log *log;
-    const char *version; // version of the daemon, such as "0.1.0"
+    const struct inf_log *logs; // one for each enum inf_log_part
+    const char *version;        // version of the daemon, such as "0.1.0"
 
     // Inherited listening sockets, which the server owns and closes. If there is no data or no
     // admin socket among them, the server creates the one that the configuration names.

@@ -18,14 +18,6 @@
 // The longest path of a Unix socket in characters, without the final NUL byte.
 #define SOCKET_CHARS (sizeof((struct sockaddr_un *)0)->sun_path - 1)
 
-static const struct {
-    const char *name;
-    enum inf_log_level level;
-} levels[] = {
-    {"error", INF_LOG_ERROR}, {"warning", INF_LOG_WARNING}, {"notice", INF_LOG_NOTICE},
-    {"info", INF_LOG_INFO},   {"debug", INF_LOG_DEBUG},
-};
-
 // --- reading the configuration file and its drop-in files ---
 
 // Reads the configuration file at `path`. A missing file is an error only if --config named it.
@@ -274,13 +266,13 @@ enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
     return derive_values(config, err);
 }
 
-enum inf_log_level inf_config_log_level(const struct inf_config *config)
+void inf_config_log_levels(const struct inf_config *config,
+                           enum inf_log_level levels[INF_LOG_PARTS])
 {
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(levels); i++) {
-        if (strcmp(config->log_level, levels[i].name) == 0)
-            return levels[i].level;
-    }
-    return INF_LOG_INFO;
+    enum inf_log_level base = INF_LOG_INFO;
+    // Parsing cannot fail here, because both texts were validated when they were read.
+    (void)inf_log_level_parse(config->log_level, &base);
+    (void)inf_log_levels_parse(config->log, base, levels);
 }
 
 void inf_config_help(FILE *out)

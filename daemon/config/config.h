@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "backends/base/log.h"
+#include "daemon/config/log_level.h"
 #include "proto/core/limits.h"
 #include "proto/core/status.h"
 
@@ -121,6 +121,8 @@ struct inf_config {
     uint32_t run_grace_ms;           // a cancelled run that takes this much longer is stuck
     uint32_t slow_ms;                // a request that takes this long is logged as slow; 0: never
     char log_level[INF_CONFIG_TEXT]; // "error", "warning", "notice", "info", "debug"
+    char log[INF_CONFIG_TEXT];       // levels of single parts: "PART:LEVEL,PART:LEVEL"
+    uint32_t log_kind_lines;         // warnings and errors of one kind per minute; 0: no limit
     bool load_all;                   // load all models of the repository at start
     bool help, version, check;       // --help, --version and --check are given as arguments
     uint8_t origins[INF_FLAG_COUNT]; // enum inf_origin of each flag
@@ -138,8 +140,9 @@ struct inf_config {
 enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
                               struct inf_error *err) INF_NODISCARD;
 
-// Returns the log level as an enum. Reading the configuration has already validated log_level.
-enum inf_log_level inf_config_log_level(const struct inf_config *config);
+// Writes the log level of each part: that of the flag `log`, or else log_level.
+void inf_config_log_levels(const struct inf_config *config,
+                           enum inf_log_level levels[INF_LOG_PARTS]);
 
 // Prints the usage text to `out`, with every flag, its default and its help.
 void inf_config_help(FILE *out);

@@ -180,6 +180,9 @@ void inf_flag_wanted(const struct inf_flag *flag, char wanted[INF_FLAG_WANTED_SI
     case INF_FLAG_WORD:
         snprintf(wanted, INF_FLAG_WANTED_SIZE, "%s", flag->help);
         break;
+    case INF_FLAG_LEVELS:
+        snprintf(wanted, INF_FLAG_WANTED_SIZE, "PART:LEVEL,... with the parts " INF_LOG_PART_NAMES);
+        break;
     }
 }
 
@@ -207,7 +210,9 @@ static bool set_real(void *field, const struct inf_flag *flag, const char *text)
 static bool set_text(void *field, const struct inf_flag *flag, const char *text)
 {
     size_t length = strlen(text);
+    enum inf_log_level levels[INF_LOG_PARTS];
     if ((flag->type == INF_FLAG_WORD && !is_word(flag->words, text)) || length >= INF_CONFIG_TEXT ||
+        (flag->type == INF_FLAG_LEVELS && !inf_log_levels_parse(text, INF_LOG_INFO, levels)) ||
         (flag->type == INF_FLAG_PATH && length > 0 && text[0] != '/'))
         return false;
     memcpy(field, text, length + 1);
@@ -232,6 +237,7 @@ static bool set_value(void *field, const struct inf_flag *flag, const char *text
     case INF_FLAG_TEXT:
     case INF_FLAG_PATH:
     case INF_FLAG_WORD:
+    case INF_FLAG_LEVELS:
         return set_text(field, flag, text);
     case INF_FLAG_LIST:
         return add_text(field, text, same_origin);
@@ -290,6 +296,7 @@ const char *inf_flag_print(const void *settings, const struct inf_flag *flag,
     case INF_FLAG_TEXT:
     case INF_FLAG_PATH:
     case INF_FLAG_WORD:
+    case INF_FLAG_LEVELS:
     case INF_FLAG_LIST:
         snprintf(text, INF_CONFIG_TEXT, "%s", (const char *)field);
         break;
@@ -339,9 +346,10 @@ const char *inf_origin_name(enum inf_origin origin)
 const char *inf_flag_type_name(enum inf_flag_type type)
 {
     static const char *const names[] = {
-        [INF_FLAG_TEXT] = "string", [INF_FLAG_PATH] = "string", [INF_FLAG_U32] = "int",
-        [INF_FLAG_U64] = "int",     [INF_FLAG_REAL] = "real",   [INF_FLAG_BOOL] = "bool",
-        [INF_FLAG_WORD] = "enum",   [INF_FLAG_ASK] = "bool",    [INF_FLAG_LIST] = "string",
+        [INF_FLAG_TEXT] = "string",   [INF_FLAG_PATH] = "string", [INF_FLAG_U32] = "int",
+        [INF_FLAG_U64] = "int",       [INF_FLAG_REAL] = "real",   [INF_FLAG_BOOL] = "bool",
+        [INF_FLAG_WORD] = "enum",     [INF_FLAG_ASK] = "bool",    [INF_FLAG_LIST] = "string",
+        [INF_FLAG_LEVELS] = "string",
     };
     return (size_t)type < INF_ARRAY_LENGTH(names) ? names[type] : "unknown";
 }

@@ -119,7 +119,8 @@ static void abandon_call(struct inf_connection *connection, struct inf_call *cal
     inf_connection_unlink_call(connection, call);
     if (answer)
         inf_connection_mark_answered(connection, call);
-    const struct inf_request_end end = inf_service_end_of(connection->set->options.service, call);
+    struct inf_request_end end;
+    inf_service_end_of(connection->set->options.service, call, &end);
     if (!inf_connection_withdraw_call(connection, call))
         call->connection = NULL;
     if (!answer)

@@ -42,7 +42,8 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
     inf_connection_unlink_call(connection, call);
     if (answer)
         inf_connection_mark_answered(connection, call);
-    const struct inf_request_end ended = inf_service_end_of(set->options.service, call);
+    struct inf_request_end ended;
+    inf_service_end_of(set->options.service, call, &ended);
     bool freed = inf_connection_withdraw_call(connection, call);
     // A worker still runs the call and returns it later. Until then the call stays linked.
     if (!freed)

@@ -19,7 +19,8 @@ static void answer_done(struct inf_connection *connection, struct inf_call *call
     inf_fault_init(&set->fault);
     enum inf_code code = inf_service_result(set->options.service, call, &answer, &set->fault);
     if (code != INF_OK) {
-        const struct inf_request_end end = inf_service_end_of(set->options.service, call);
+        struct inf_request_end end;
+        inf_service_end_of(set->options.service, call, &end);
         inf_service_count_failure(set->options.service, &end, &set->fault.err);
     } else {
         inf_service_count_answer(set->options.service, call);

@@ -70,6 +70,7 @@ struct inf_job {
     struct inf_job_output outputs[INF_LIMIT_TENSORS];
     uint32_t reply_bytes_max; // the most bytes in the data segment of the reply
     uint64_t accepted_ns;
+    uint64_t client_id; // number of the connection
     uint64_t estimate_key;
     uint32_t rows; // number of rows that may be batched with other jobs; 0: the job runs alone
 
@@ -92,8 +93,8 @@ struct inf_job {
         struct inf_fault fault;
         uint8_t *data; // outputs sent in the reply, in a buffer of the buffer pool; NULL: none
         size_t data_bytes, data_capacity;
-        // Four times: when a worker took the job; when the run began and ended (0 if the job did
-        // not run); and when the worker was done with the job.
+        // Four times: when a worker took the job (0: none has); when the run began and ended (0 if
+        // the job did not run); and when the worker was done with the job.
         uint64_t start_ns, begin_ns, end_ns, done_ns;
         uint64_t device_ns;               // this job's share of the time from start_ns to done_ns
         enum inf_precision precision;     // precision in which the outputs were computed
@@ -102,6 +103,7 @@ struct inf_job {
         uint32_t batch_rows;
         uint32_t padded_to; // number of rows in the run including padding; 0: no padding
         uint32_t flags;     // flags of enum inf_infer_flag
+        uint32_t worker;    // slot of the worker that ran the job
     } result;
 
     // The fields from `place` to `shared` are guarded by the mutex of the device queue.

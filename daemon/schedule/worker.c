@@ -87,13 +87,15 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
 
 // Records the times of the jobs, and divides the time of a batch among them in proportion to their
 // rows.
-static void note_times(struct inf_job *const *jobs, uint32_t count, uint64_t start_ns)
+static void note_times(struct inf_job *const *jobs, uint32_t count, uint64_t start_ns,
+                       uint32_t worker)
 {
     uint64_t done_ns = inf_clock_ns();
     uint64_t rows = 0;
     for (uint32_t i = 0; i < count; i++)
         rows += INF_MAX(jobs[i]->rows, 1u);
     for (uint32_t i = 0; i < count; i++) {
+        jobs[i]->result.worker = worker;
         jobs[i]->result.start_ns = start_ns;
         jobs[i]->result.done_ns = done_ns;
         jobs[i]->result.device_ns =
@@ -124,11 +126,11 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     for (uint32_t i = 0; i < count; i++)
         if ((jobs[i]->shadowed || jobs[i]->traced) && jobs[i]->result.fault.err.code == INF_OK)
             jobs[i]->result.sample = inf_shadow_take(jobs[i]);
-    note_times(jobs, count, start_ns);
+    note_times(jobs, count, start_ns, worker->slot);
 }
 
 // Fails a job that would end after its deadline, without running it.
-static void refuse_late_job(struct inf_job *job)
+static void refuse_late_job(struct inf_job *job, uint32_t worker)
 {
     uint64_t now_ns = inf_clock_ns();
     inf_fault_init(&job->result.fault);
@@ -137,6 +139,8 @@ static void refuse_late_job(struct inf_job *job)
     job->result.fault.phase = "queue";
     job->result.start_ns = job->result.begin_ns = job->result.end_ns = job->result.done_ns = now_ns;
     job->result.device_ns = 0;
+    job->result.batch_rows = 0;
+    job->result.worker = worker;
 }
 
 // Posts a finished job to the loop. Writes its reply directly if the job allows that and ran alone.
@@ -161,7 +165,7 @@ static void run_worker(void *context) INF_ATTR(no_thread_safety_analysis)
     uint32_t count;
     while ((count = inf_device_queue_pop(worker->queue, jobs)) > 0) {
         if (jobs[0]->skip_run)
-            refuse_late_job(jobs[0]);
+            refuse_late_job(jobs[0], worker->slot);
         else
             run_jobs(worker, jobs, count);
         inf_device_queue_finish(worker->queue, jobs, count);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/schedule/job.h"
 #include "proto/core/utf8.h"
 #include "proto/wire/frame.h"
 
@@ -70,10 +69,10 @@ struct error_text {
     char text[sizeof((struct inf_error *)0)->text];
 };
 
-static struct error_text quote_error(const struct inf_error *err)
+static struct error_text quote_error(const char *error)
 {
     struct error_text quoted;
-    memcpy(quoted.text, err->text, sizeof quoted.text);
+    snprintf(quoted.text, sizeof quoted.text, "%s", error);
     for (char *at = quoted.text; (at = strchr(at, '"')) != NULL;)
         *at = '\'';
     return quoted;
@@ -94,36 +93,48 @@ void inf_service_log_act(const struct inf_log *log, const struct inf_request *re
         inf_log(log, INF_LOG_NOTICE,
                 "admin act method=%s uid=%" PRIu32 " pid=%" PRId32 "%s result=failed error=\"%s\"",
                 inf_method_name(request->method), request->uid, request->pid, subject,
-                quote_error(err).text);
+                quote_error(err->text).text);
 }
 
 void inf_service_log_refusal(const struct inf_log *log, const struct inf_request *request,
                              const struct inf_error *err)
 {
     inf_log(log, INF_LOG_DEBUG,
-            "request failed method=%s uid=%" PRIu32 " pid=%" PRId32 " stream=%" PRIu64
-            " error=\"%s\"",
-            inf_method_name(request->method), request->uid, request->pid, request->stream_id,
-            quote_error(err).text);
+            "request failed method=%s uid=%" PRIu32 " client=%" PRIu64 " pid=%" PRId32
+            " stream=%" PRIu64 " code=%s reason=%s error=\"%s\"",
+            inf_method_name(request->method), request->uid, request->client_id, request->pid,
+            request->stream_id, inf_code_name(err->code), inf_reason_name(err->reason),
+            quote_error(err->text).text);
 }
 
-// Returns the time from `begin_ns` to `end_ns` in microseconds; 0 if one of the times is not set.
-static uint64_t elapsed_us(uint64_t begin_ns, uint64_t end_ns)
-{
-    return begin_ns == 0 || end_ns < begin_ns ? 0 : (end_ns - begin_ns) / 1000;
-}
-
-void inf_service_log_inference(const struct inf_log *log, const struct inf_job *job)
+void inf_service_log_reply(const struct inf_log *log, const struct inf_request *request)
 {
     inf_log(log, INF_LOG_DEBUG,
-            "request done method=ModelInfer uid=%" PRIu64
-            " model=%s version=%s device=%s batch_rows=%" PRIu32 " queue_us=%" PRIu64
-            " run_us=%" PRIu64 " result=%s%s%s",
-            job->queue_entry.user, job->served->name, job->served->version,
-            inf_device_info(job->device)->name, job->result.batch_rows,
-            elapsed_us(job->accepted_ns, job->result.start_ns),
-            elapsed_us(job->result.begin_ns, job->result.end_ns),
-            job->result.fault.err.code == INF_OK ? "done" : "failed error=\"",
-            job->result.fault.err.code == INF_OK ? "" : quote_error(&job->result.fault.err).text,
-            job->result.fault.err.code == INF_OK ? "" : "\"");
+            "request done method=%s uid=%" PRIu32 " client=%" PRIu64 " stream=%" PRIu64
+            " result=done",
+            inf_method_name(request->method), request->uid, request->client_id, request->stream_id);
+}
+
+void inf_service_log_inference(const struct inf_log *log, const struct inf_request_record *record,
+                               const char *error)
+{
+    uint64_t queue_end_ns = record->ran ? record->start_ns : record->ended_ns;
+    bool failed = record->code != INF_OK;
+    char result[512] = "done";
+    if (failed)
+        snprintf(result, sizeof result, "failed code=%s reason=%s error=\"%.400s\"",
+                 inf_code_name(record->code), inf_reason_name(record->reason),
+                 quote_error(error).text);
+    inf_log(log, INF_LOG_DEBUG,
+            "request done method=ModelInfer uid=%" PRIu32 " client=%" PRIu64 " stream=%" PRIu64
+            " model=%s version=%s device=%s rows=%" PRIu32 " batch_rows=%" PRIu32
+            " total_us=%" PRIu64 " queue_us=%" PRIu64 " input_us=%" PRIu64 " run_us=%" PRIu64
+            " output_us=%" PRIu64 " result=%s",
+            record->uid, record->client_id, record->stream_id, record->model, record->version,
+            record->device, record->rows, record->batch_rows,
+            inf_request_record_span_ns(record->accepted_ns, record->ended_ns) / 1000,
+            inf_request_record_span_ns(record->accepted_ns, queue_end_ns) / 1000,
+            inf_request_record_span_ns(record->start_ns, record->begin_ns) / 1000,
+            inf_request_record_span_ns(record->begin_ns, record->end_ns) / 1000,
+            inf_request_record_span_ns(record->end_ns, record->ended_ns) / 1000, result);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log lines about requests: one line for every administrative act, which says who did what with
-// which result, and with log_level=debug one line for every request.
+// which result, and, at level debug of the part `access`, one line for every request.
 #ifndef INF_DAEMON_SERVICE_AUDIT_H
 #define INF_DAEMON_SERVICE_AUDIT_H
 
+#include "daemon/observe/request_record.h"
 #include "daemon/service/service.h"
 
 // Logs an administrative act at level notice: method, user id and process id of the client, what
@@ -17,9 +18,13 @@ void inf_service_log_act(const struct inf_log *log, const struct inf_request *re
 void inf_service_log_refusal(const struct inf_log *log, const struct inf_request *request,
                              const struct inf_error *err) INF_ON_LOOP;
 
-struct inf_job;
+// Logs at level debug a request that was answered at once without an error.
+void inf_service_log_reply(const struct inf_log *log,
+                           const struct inf_request *request) INF_ON_LOOP;
 
-// Logs at level debug an inference that has ended: model, device, user id, times and result.
-void inf_service_log_inference(const struct inf_log *log, const struct inf_job *job) INF_ON_LOOP;
+// Logs at level debug an inference that has ended. `error` is the error text, or "" if it was
+// answered with its result.
+void inf_service_log_inference(const struct inf_log *log, const struct inf_request_record *record,
+                               const char *error) INF_ON_LOOP;
 
 #endif

@@ -64,8 +64,16 @@ static enum inf_code apply_flag(struct inf_environment *environment, enum inf_fl
         inf_model_store_set_load_limit(environment->store, next->load_limit_ms);
         return INF_OK;
     case INF_FLAG_ID_log_level:
+    case INF_FLAG_ID_log: {
+        enum inf_log_level levels[INF_LOG_PARTS];
+        inf_config_log_levels(next, levels);
         if (environment->log_writer != NULL)
-            inf_log_writer_set_level(environment->log_writer, inf_config_log_level(next));
+            inf_log_writer_set_levels(environment->log_writer, levels);
+        return INF_OK;
+    }
+    case INF_FLAG_ID_log_kind_lines:
+        if (environment->log_writer != NULL)
+            inf_log_writer_set_kind_lines(environment->log_writer, next->log_kind_lines);
         return INF_OK;
     default:
         return INF_OK; // no module keeps a copy; the flag is read each time it is needed
@@ -129,7 +137,7 @@ enum inf_code inf_environment_set(struct inf_environment *environment, const cha
     if (!inf_flag_parse(environment->config, flag, value, origin, wanted))
         return inf_fail(err, INF_INTERNAL, "flag '%s': read once, but not twice", flag->name);
     if (environment->log_writer != NULL)
-        inf_log(inf_log_writer_log(environment->log_writer), INF_LOG_NOTICE,
+        inf_log(&inf_log_writer_logs(environment->log_writer)[INF_LOG_PART_SERVICE], INF_LOG_NOTICE,
                 "flag set name=%s value=\"%s\" by=%s", flag->name, inf_quote(value).text,
                 inf_origin_name(origin));
     *out_flag = flag;

@@ -36,6 +36,7 @@ static struct inf_job *acquire_job(struct inf_service *service)
     job->shadowed = job->traced = false;
     job->result.sample = NULL;
     job->result.flags = job->result.padded_to = 0;
+    job->result.start_ns = 0;
     job->call.previous = job->call.next = NULL;
     atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
     atomic_store_explicit(&job->answerer, INF_JOB_BY_NONE, memory_order_relaxed);
@@ -100,6 +101,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     snprintf(job->id, sizeof job->id, "%s", infer->id);
     job->reply_bytes_max = request->reply_bytes_max;
     job->accepted_ns = job->served->used_ns = inf_clock_ns();
+    job->client_id = request->client_id;
     job->queue_entry.user = request->uid;
     job->queue_entry.model = (uintptr_t)job->served;
     job->queue_entry.priority = translate_priority(infer->priority);

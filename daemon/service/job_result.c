@@ -10,7 +10,6 @@
 
 #include "backends/base/clock.h"
 #include "daemon/schedule/job_reply.h"
-#include "daemon/service/audit.h"
 #include "daemon/service/events.h"
 #include "daemon/service/session.h"
 
@@ -41,7 +40,7 @@ static void watch_latency(struct inf_service *service, struct inf_job *job) INF_
     inf_service_add_model_event(service, "model_slower", served,
                                 started ? "its devices are compared again" : "");
     inf_log(
-        service->options.log, INF_LOG_NOTICE,
+        service->log, INF_LOG_NOTICE,
         "model drifted name=%s device=%s best_us=%" PRIu64 " median_us=%" PRIu64 " race_started=%s",
         served->name, inf_device_info(served->device)->name, served->latency_watch.best_ns / 1000,
         served->latency_watch.median_ns / 1000, started ? "yes" : "no");
@@ -62,15 +61,14 @@ static void demote_after_bad_results(struct inf_service *service,
         "model stays in fp32",
         inf_precision_name(served->placement.options.precision),
         inf_device_info(served->device)->name);
-    inf_log(service->options.log, INF_LOG_WARNING, "model demoted name=%s reason=\"%s\"",
-            served->name, why);
+    inf_log(service->log, INF_LOG_WARNING, "model demoted name=%s reason=\"%s\"", served->name,
+            why);
     inf_model_store_demote(service->options.store, served, why);
     inf_service_add_model_event(service, "model_demoted", served, why);
 }
 
 void inf_service_note_job(struct inf_service *service, struct inf_job *job)
 {
-    inf_service_log_inference(service->options.log, job);
     atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
     watch_latency(service, job);
     demote_after_bad_results(service, job->served);
@@ -88,7 +86,6 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
                                      struct inf_answer *answer, struct inf_fault *fault)
 {
     if (job->result.fault.err.code != INF_OK) {
-        inf_service_log_inference(service->options.log, job);
         *fault = job->result.fault;
         inf_fault_model(fault, job->served->name, job->served->version);
         return fault->err.code;

@@ -28,7 +28,7 @@ static void append_name(char names[NAMES_SIZE], const char *name)
 void inf_service_apply_config(struct inf_service *service, const struct inf_config *next)
 {
     struct inf_environment *environment = service->options.environment;
-    const struct inf_log *log = service->options.log;
+    const struct inf_log *log = service->log;
     char value[INF_CONFIG_TEXT], restart[NAMES_SIZE] = "", live[NAMES_SIZE] = "";
     for (size_t i = 0; i < INF_FLAG_COUNT; i++) {
         const struct inf_flag *flag = &inf_flags[i], *changed;

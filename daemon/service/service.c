@@ -67,6 +67,7 @@ static enum inf_code init_service(struct inf_service *service,
                                   const struct inf_service_options *options, struct inf_error *err)
 {
     service->options = *options;
+    service->log = &options->logs[INF_LOG_PART_SERVICE];
     service->started_ns = inf_clock_ns();
     service->model_rows = calloc(INF_SERVICE_MODELS_MAX, sizeof *service->model_rows);
     service->model_entries = calloc(INF_SERVICE_MODELS_MAX, sizeof *service->model_entries);
@@ -86,7 +87,7 @@ static enum inf_code init_service(struct inf_service *service,
     const struct inf_shadow_options shadow = {
         .reference = options->devices->devices[options->devices->count - 1],
         .idle_gate = inf_model_store_idle_gate(options->store),
-        .log = options->log,
+        .log = &options->logs[INF_LOG_PART_SCHEDULER],
     };
     INF_TRY(inf_shadow_create(&service->shadow, &shadow, err));
     const struct inf_scheduler_options scheduler = {
@@ -96,7 +97,7 @@ static enum inf_code init_service(struct inf_service *service,
         .queue_requests_max = options->environment->config->queue_requests_max,
         .queue_bytes_max = options->environment->config->queue_bytes_max,
         .run_limits = inf_service_run_limits(options->environment->config),
-        .log = options->log,
+        .log = &options->logs[INF_LOG_PART_SCHEDULER],
     };
     return inf_scheduler_create(&service->scheduler, &scheduler, err);
 }
@@ -207,7 +208,7 @@ static enum inf_code handle_method(struct inf_service *service, const struct met
     if (act)
         inf_service_watch_models(service);
     if (act)
-        inf_service_log_act(service->options.log, request, method->request_kind, &service->request,
+        inf_service_log_act(service->log, request, method->request_kind, &service->request,
                             &fault->err, answer->call != NULL);
     return code;
 }
@@ -220,8 +221,10 @@ enum inf_code inf_service_handle(struct inf_service *service, struct inf_request
                              ? handle_method(service, method, request, answer, fault)
                              : inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_METHOD,
                                                "method %u is not known here", request->method);
+    if (code == INF_OK && answer->call == NULL)
+        inf_service_log_reply(&service->options.logs[INF_LOG_PART_ACCESS], request);
     if (code != INF_OK)
-        inf_service_log_refusal(service->options.log, request, &fault->err);
+        inf_service_log_refusal(&service->options.logs[INF_LOG_PART_ACCESS], request, &fault->err);
     // Suggest to try again after LOADING_RETRY_MS. The time of a load is not known, and trying
     // again is cheap.
     if (code == INF_UNAVAILABLE && fault->err.reason == INF_REASON_LOADING)

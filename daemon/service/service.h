@@ -7,6 +7,7 @@
 
 #include "backends/base/role.h"
 #include "backends/registry.h"
+#include "daemon/observe/request_record.h"
 #include "daemon/output/buffer_pool.h"
 #include "daemon/resource/quota.h"
 #include "daemon/resource/region.h"
@@ -25,7 +26,7 @@ struct inf_service;
 struct inf_service_options {
     struct inf_model_store *store;
     struct inf_environment *environment;
-    const struct inf_log *log;
+    const struct inf_log *logs; // one for each enum inf_log_part
     const struct inf_device_list *devices;
     struct inf_pool *pool;
     const struct inf_counters *counters;
@@ -133,18 +134,20 @@ void inf_service_release(struct inf_service *service, struct inf_call *call) INF
 // A request whose end is to be counted. A call may be freed before its end is known, so that this
 // is made first. Requests that are no inferences are not counted.
 struct inf_request_end {
-    bool counted; // the request is an inference
+    bool counted;  // the request is an inference
+    bool recorded; // `record` is set, except for the outcome
     uint32_t series;
     uint32_t uid;
     uint64_t accepted_ns; // time of its arrival; 0: it did not become a call
+    struct inf_request_record record;
 };
 
-// Returns what is to be counted about a call that is not freed yet.
-struct inf_request_end inf_service_end_of(struct inf_service *service,
-                                          const struct inf_call *call) INF_ON_LOOP;
+// Sets *end to what is to be counted about a call that is not freed yet.
+void inf_service_end_of(struct inf_service *service, const struct inf_call *call,
+                        struct inf_request_end *end) INF_ON_LOOP;
 
-// Counts a call that has failed or was ended with this error.
-void inf_service_count_failure(struct inf_service *service, const struct inf_request_end *end,
+// Counts a call that has failed or was ended with this error, and logs it.
+void inf_service_count_failure(struct inf_service *service, struct inf_request_end *end,
                                const struct inf_error *err) INF_ON_LOOP;
 
 // Counts a request of user `uid` that failed without becoming a call. The model that `fault` names

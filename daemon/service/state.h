@@ -54,6 +54,7 @@ struct inf_event_wait {
 
 struct inf_service {
     struct inf_service_options options;
+    const struct inf_log *log; // that of INF_LOG_PART_SERVICE
     struct inf_scheduler *scheduler;
     struct inf_shadow *shadow;
     struct inf_scratch *scratch;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ring of log lines and the thread that writes them. The thread calls poll() before each write,
 // so that it can stop in time even if the reader of the log hangs.
+//
+// Warnings and errors are limited by kind (log_limit.h), so that a client that provokes one of them
+// again and again neither fills the journal nor displaces other lines. The thread reports what was
+// left out after a minute.
 #include "daemon/system/log.h"
 
 #include <errno.h>
@@ -16,6 +20,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
 #include "daemon/system/journal.h"
+#include "daemon/system/log_limit.h"
 
 // When the log writer is destroyed, it spends at most this time on writing the remaining lines.
 #define FLUSH_NS (INF_NS_PER_S / 2)
@@ -28,17 +33,19 @@ struct line {
 };
 
 struct inf_log_writer {
-    struct inf_log log;
+    struct inf_log logs[INF_LOG_PARTS];
     struct inf_thread thread;
     int fd;
     bool journal; // fd is the stream of the journal: the level is written as "<N>"
     int entry_fd; // socket that takes lines as journal entries with fields; -1: lines go to `fd`
 
-    struct inf_mutex mutex; // guards `first`, `count`, `stopping` and `lines`
+    struct inf_mutex mutex; // guards the fields from `first` to `lines`
     struct inf_cond filled;
     uint32_t first; // index of the oldest line in the ring
     uint32_t count;
     bool stopping;
+    uint32_t kind_lines; // the most warnings and errors of one kind in a minute; 0: no limit
+    struct inf_log_limit limit;
     // Time at which the writer thread must stop writing; valid if `stopping` is set.
     uint64_t stop_ns;
     struct line lines[INF_LOG_RING_LINES];
@@ -81,17 +88,21 @@ static void push_line(void *context, enum inf_log_level level, const char *text)
 {
     struct inf_log_writer *writer = context;
     inf_mutex_lock(&writer->mutex);
+    bool left_out = level <= INF_LOG_WARNING &&
+                    !inf_log_limit_admit(&writer->limit, text, writer->kind_lines, inf_clock_ns());
     bool room = writer->count < INF_LOG_RING_LINES;
-    if (room) {
+    if (room && !left_out) {
         struct line *line = &writer->lines[(writer->first + writer->count) % INF_LOG_RING_LINES];
         line->level = level;
         copy_clean(line->text, text);
         writer->count++;
     }
+    // After the first line that is left out, the thread waits with a timeout.
+    bool wake = left_out ? writer->limit.left_out == 1 : room;
     inf_mutex_unlock(&writer->mutex);
-    if (room)
+    if (wake)
         inf_cond_signal(&writer->filled);
-    else
+    else if (!left_out)
         atomic_fetch_add(&writer->dropped, 1);
 }
 
@@ -177,18 +188,33 @@ static void log_dropped(struct inf_log_writer *writer, bool idle)
         writer->logged_count = dropped;
 }
 
-// Waits for a line and takes the oldest one. *last tells whether the ring is empty afterwards.
-// Returns false if the writer is stopping and the ring is empty.
-static bool pop_line(struct inf_log_writer *writer, struct line *line, bool *last)
+// Takes the oldest line of the ring; if it is empty, a report about lines that were left out.
+static bool take_line(struct inf_log_writer *writer, struct line *line)
+    INF_ATTR(requires_capability(writer->mutex))
 {
-    inf_mutex_lock(&writer->mutex);
-    while (writer->count == 0 && !writer->stopping)
-        inf_cond_wait(&writer->filled, &writer->mutex);
-    bool found = writer->count > 0;
-    if (found) {
+    if (writer->count > 0) {
         *line = writer->lines[writer->first];
         writer->first = (writer->first + 1) % INF_LOG_RING_LINES;
         writer->count--;
+        return true;
+    }
+    line->level = INF_LOG_WARNING;
+    return inf_log_limit_next_report(&writer->limit, writer->stopping, inf_clock_ns(), line->text,
+                                     sizeof line->text);
+}
+
+// Waits for a line and takes it. *last tells whether the ring is empty afterwards. Returns false if
+// the writer is stopping and nothing is left.
+static bool pop_line(struct inf_log_writer *writer, struct line *line, bool *last)
+{
+    inf_mutex_lock(&writer->mutex);
+    bool found;
+    while (!(found = take_line(writer, line)) && !writer->stopping) {
+        if (writer->limit.left_out > 0)
+            (void)inf_cond_wait_until(&writer->filled, &writer->mutex,
+                                      inf_clock_ns() + INF_NS_PER_S);
+        else
+            inf_cond_wait(&writer->filled, &writer->mutex);
     }
     *last = writer->count == 0;
     inf_mutex_unlock(&writer->mutex);
@@ -228,7 +254,9 @@ enum inf_code inf_log_writer_create(struct inf_log_writer **out_writer,
         return inf_fail(err, INF_EXHAUSTED, "no memory for the log");
     inf_mutex_init(&writer->mutex);
     inf_cond_init(&writer->filled);
-    writer->log = (struct inf_log){options->level, push_line, writer};
+    for (int part = 0; part < INF_LOG_PARTS; part++)
+        writer->logs[part] = (struct inf_log){options->levels[part], push_line, writer};
+    writer->kind_lines = options->kind_lines;
     writer->fd = options->fd;
     writer->journal = is_journal(options->fd);
     writer->entry_fd = writer->journal && options->journal_socket != NULL
@@ -262,14 +290,23 @@ void inf_log_writer_destroy(struct inf_log_writer **writer)
     *writer = NULL;
 }
 
-void inf_log_writer_set_level(struct inf_log_writer *writer, enum inf_log_level level)
+void inf_log_writer_set_levels(struct inf_log_writer *writer,
+                               const enum inf_log_level levels[INF_LOG_PARTS])
 {
-    atomic_store_explicit(&writer->log.level, level, memory_order_relaxed);
+    for (int part = 0; part < INF_LOG_PARTS; part++)
+        atomic_store_explicit(&writer->logs[part].level, levels[part], memory_order_relaxed);
 }
 
-const struct inf_log *inf_log_writer_log(const struct inf_log_writer *writer)
+void inf_log_writer_set_kind_lines(struct inf_log_writer *writer, uint32_t kind_lines)
 {
-    return &writer->log;
+    inf_mutex_lock(&writer->mutex);
+    writer->kind_lines = kind_lines;
+    inf_mutex_unlock(&writer->mutex);
+}
+
+const struct inf_log *inf_log_writer_logs(const struct inf_log_writer *writer)
+{
+    return writer->logs;
 }
 
 uint64_t inf_log_writer_dropped(const struct inf_log_writer *writer)

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include "backends/base/log.h"
 #include "backends/base/role.h"
+#include "daemon/config/log_level.h"
 #include "proto/core/status.h"
 
 // Capacity of the ring, in lines.
@@ -19,8 +19,12 @@
 struct inf_log_writer;
 
 struct inf_log_options {
-    enum inf_log_level level; // lines of a less severe level are not written, nor counted as lost
-    int fd;                   // descriptor to write to, such as stderr; the caller keeps ownership
+    // Levels of the parts. Lines of a less severe level are not written, nor counted as lost.
+    enum inf_log_level levels[INF_LOG_PARTS];
+    // The most warnings and errors of one kind in a minute; others are counted, and the count is
+    // logged. 0: no limit.
+    uint32_t kind_lines;
+    int fd; // descriptor to write to, such as stderr; the caller keeps ownership
     // Path of the socket of the journal. If `fd` is the stream of the journal, lines are sent to
     // this socket as entries with fields; NULL: lines are written to `fd`.
     const char *journal_socket;
@@ -39,12 +43,16 @@ enum inf_code inf_log_writer_create(struct inf_log_writer **out_writer,
 // everything. No thread may log afterwards. NULL is allowed.
 void inf_log_writer_destroy(struct inf_log_writer **writer) INF_MAY_BLOCK;
 
-// Returns the log sink, through which any thread may log. A caller blocks only while a line is
-// copied. Valid as long as the writer exists.
-const struct inf_log *inf_log_writer_log(const struct inf_log_writer *writer);
+// Returns the logs of the parts, indexed by enum inf_log_part, through which any thread may log. A
+// caller blocks only while a line is copied. Valid as long as the writer exists.
+const struct inf_log *inf_log_writer_logs(const struct inf_log_writer *writer);
 
-// Changes the level below which lines are not written. Any thread may call it.
-void inf_log_writer_set_level(struct inf_log_writer *writer, enum inf_log_level level);
+// Changes the levels of the parts. Any thread may call it.
+void inf_log_writer_set_levels(struct inf_log_writer *writer,
+                               const enum inf_log_level levels[INF_LOG_PARTS]);
+
+// Changes how many warnings and errors of one kind are written in a minute. Any thread may call it.
+void inf_log_writer_set_kind_lines(struct inf_log_writer *writer, uint32_t kind_lines);
 
 // Returns the number of lines lost because the ring was full. Any thread may call it.
 uint64_t inf_log_writer_dropped(const struct inf_log_writer *writer);

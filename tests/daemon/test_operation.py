@@ -124,19 +124,39 @@ def check_acts_are_logged(folder):
 
 
 def check_requests_are_logged(folder):
-    """With log_level=debug each request leaves one line, with its result."""
-    server = Server(folder, 'backends = ref\nlog_level = debug\n')
-    assert server.ctl('load', 'm', str(write_model(Path(folder) / 'm'))).returncode == 0
-    server.wait_for('model loaded name=m')
+    """At level debug of the part `access`, which can be set while the daemon runs, each request
+    leaves one line with model, user, connection, stream, times of its phases, and outcome."""
+    server = Server(folder, 'backends = ref\nlog = access:debug\n')
+    model = write_model(Path(folder) / 'm')
+    assert server.ctl('load', 'm', str(model)).returncode == 0
     row = write_row(folder)
     for _ in range(3):
         assert server.ctl('infer', 'm', '-i', row, admin=False).returncode == 0
-    pattern = f'request done method=ModelInfer uid={os.getuid()} model=m version=1 device=ref'
-    server.wait_for(pattern + r' batch_rows=\d+ queue_us=\d+ run_us=\d+ result=done', 3)
+    who = fr'uid={os.getuid()} client=\d+ stream=\d+'
+    times = ' '.join(fr'{phase}_us=\d+' for phase in ('total', 'queue', 'input', 'run', 'output'))
+    pattern = f'request done method=ModelInfer {who} model=m version=1 device=ref'
+    server.wait_for(pattern + fr' rows=1 batch_rows=1 {times} result=done', 3)
+    server.wait_for(f'debug request done method=ModelMetadata {who} result=done')
+    assert server.ctl('models', 'absent', admin=False).returncode == 4
+    failure = 'request failed method=ModelMetadata .*code=NOT_FOUND .*error="model .absent. is'
+    server.wait_for(failure)
+    assert str(model) not in server.log(), 'a path of a client is in the log'
+    assert 'debug model' not in server.log(), 'only the access log is at debug'
+
+    assert server.ctl('flags', 'set', 'log', 'access:info').returncode == 0
+    lines = server.log().count('request done')
+    assert server.ctl('infer', 'm', '-i', row, admin=False).returncode == 0
+    assert server.ctl('flags', 'set', 'log', 'scheduler:debug,access:debug').returncode == 0
+    assert server.ctl('infer', 'm', '-i', row, admin=False).returncode == 0
+    server.wait_for(pattern, 4)
+    assert server.log().count('method=ModelInfer') - lines <= 5
+    said = server.ctl('flags', 'set', 'log', 'kitchen:debug')
+    assert said.returncode != 0 and 'scheduler' in said.stderr, said
+    said = server.ctl('flags', 'set', 'log_kind_lines', 'many')
+    assert said.returncode != 0 and 'number from 0 to' in said.stderr, said
+    assert server.ctl('flags', 'set', 'log_kind_lines', '5').returncode == 0
     assert server.ctl('unload', 'm').returncode == 0
     server.wait_for('model unloaded name=m version=1')
-    assert server.ctl('models', 'absent', admin=False).returncode == 4
-    server.wait_for('request failed method=ModelMetadata .*error="model .absent. is not')
     server.end()
 
 
@@ -162,7 +182,7 @@ def check_files_are_loaded_by_descriptor(folder):
             timeout=SECONDS_MAX,
         )
         assert said.returncode == 0 and 'until the daemon ends' in said.stdout, (path, said)
-    assert server.log().count('from=descriptor') == 4, server.log()
+    server.wait_for('from=descriptor', 4)
     # The daemon uses the descriptor and no path: a hidden directory can be loaded.
     hide = ['unshare', '--mount', 'sh', '-c']
     if os.geteuid() == 0 and subprocess.run([*hide, 'true']).returncode == 0:

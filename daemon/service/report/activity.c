@@ -108,8 +108,8 @@ static enum inf_code end_target(struct inf_service *service, const struct inf_re
             &(struct inf_event){.kind = whole_client ? "client_disconnected" : "request_cancelled",
                                 .admin_only = true});
     if (request->admin)
-        inf_service_log_act(service->options.log, request, INF_MESSAGE_CLIENT_TARGET, &message,
-                            &err, false);
+        inf_service_log_act(service->log, request, INF_MESSAGE_CLIENT_TARGET, &message, &err,
+                            false);
     return code;
 }
 

@@ -3,6 +3,7 @@
 // functions about inferences where they also change the counters of daemon/system/counters.h, so
 // that every request is counted once.
 #include "backends/base/clock.h"
+#include "daemon/service/report/record.h"
 #include "daemon/service/report/slow.h"
 #include "daemon/service/state.h"
 #include "proto/core/span.h"
@@ -18,22 +19,28 @@ static uint32_t find_series(struct inf_service *service, struct inf_served *serv
     return inf_metrics_series(service->metrics, &labels, handle, now_ns);
 }
 
-struct inf_request_end inf_service_end_of(struct inf_service *service, const struct inf_call *call)
+void inf_service_end_of(struct inf_service *service, const struct inf_call *call,
+                        struct inf_request_end *end)
 {
+    end->counted = end->recorded = false;
     if (call->kind != INF_CALL_INFER)
-        return (struct inf_request_end){.counted = false};
+        return;
     const struct inf_job *job = (const struct inf_job *)call;
     const uint64_t now_ns = inf_clock_ns();
-    const uint32_t series = find_series(service, job->served, job->device, now_ns);
-    return (struct inf_request_end){.counted = true,
-                                    .series = series,
-                                    .uid = (uint32_t)job->queue_entry.user,
-                                    .accepted_ns = job->accepted_ns};
+    end->counted = true;
+    end->series = find_series(service, job->served, job->device, now_ns);
+    end->uid = (uint32_t)job->queue_entry.user;
+    end->accepted_ns = job->accepted_ns;
+    end->recorded = inf_service_wants_record(service);
+    if (end->recorded)
+        inf_service_fill_record(service, job, &end->record);
 }
 
-void inf_service_count_failure(struct inf_service *service, const struct inf_request_end *end,
+void inf_service_count_failure(struct inf_service *service, struct inf_request_end *end,
                                const struct inf_error *err)
 {
+    if (end->recorded)
+        inf_service_note_record(service, &end->record, err);
     if (!end->counted)
         return;
     const struct inf_metrics_failure failure = {.series = end->series,
@@ -49,7 +56,8 @@ void inf_service_count_refusal(struct inf_service *service, uint16_t method, uin
 {
     if (method != INF_METHOD_MODEL_INFER)
         return;
-    struct inf_request_end end = {.counted = true, .series = INF_METRICS_UNKNOWN, .uid = uid};
+    struct inf_request_end end = {
+        .counted = true, .recorded = false, .series = INF_METRICS_UNKNOWN, .uid = uid};
     struct inf_served *served = NULL;
     if (fault->model[0] != '\0' && inf_model_store_find(service->options.store, fault->model,
                                                         fault->version, &served, NULL) == INF_OK) {
@@ -119,4 +127,9 @@ void inf_service_count_answer(struct inf_service *service, const struct inf_call
     };
     inf_metrics_count_answer(service->metrics, &answer, now_ns);
     inf_service_note_duration(service, job, &answer, now_ns);
+    if (inf_service_wants_record(service)) {
+        struct inf_request_record record;
+        inf_service_fill_record(service, job, &record);
+        inf_service_note_record(service, &record, NULL);
+    }
 }

@@ -49,7 +49,7 @@ static void log_slow(struct inf_service *service, const struct inf_slow_request 
     uint64_t left_out;
     if (!inf_slow_log_may_write(service->slow_log, now_ns, &left_out))
         return;
-    inf_log(service->options.log, INF_LOG_NOTICE,
+    inf_log(service->log, INF_LOG_NOTICE,
             "request slow model=%s version=%s device=%s uid=%" PRIu32 " ms=%" PRIu64
             " queue_ms=%" PRIu64 " input_ms=%" PRIu64 " run_ms=%" PRIu64 " output_ms=%" PRIu64
             " batch_rows=%" PRIu32 " ahead=%" PRIu64 " behind_uid=%" PRIu32

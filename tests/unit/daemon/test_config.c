@@ -42,6 +42,14 @@ static enum inf_code read_arguments(struct inf_config *config, const char *const
     return read_text(config, "", arguments, err);
 }
 
+// Returns the log level of a part that has no level of its own in these tests.
+static enum inf_log_level access_level(const struct inf_config *config)
+{
+    enum inf_log_level levels[INF_LOG_PARTS];
+    inf_config_log_levels(config, levels);
+    return levels[INF_LOG_PART_ACCESS];
+}
+
 Test(config, empty_file_gives_the_defaults)
 {
     struct inf_config config;
@@ -58,7 +66,7 @@ Test(config, empty_file_gives_the_defaults)
     cr_expect_eq(config.queue_bytes_max, 268435456u);
     cr_expect_eq(config.connections_max, 4096u);
     cr_expect_eq(config.drain_timeout_ms, 10000u);
-    cr_expect_eq(inf_config_log_level(&config), INF_LOG_INFO);
+    cr_expect_eq(access_level(&config), INF_LOG_INFO);
     cr_expect(config.load_all);
     cr_expect(!config.help && !config.version && !config.check);
 }
@@ -88,7 +96,7 @@ Test(config, file_has_keys_values_comments_and_space)
     cr_expect_eq(config.cpu_slots, 7u);
     cr_expect_str_eq(config.admin_group, "a=b");
     cr_expect(!config.load_all);
-    cr_expect_eq(inf_config_log_level(&config), INF_LOG_DEBUG);
+    cr_expect_eq(access_level(&config), INF_LOG_DEBUG);
     cr_expect_str_eq(config.socket, "/a");
     cr_expect_str_eq(config.backends, "");
 }
@@ -185,7 +193,7 @@ Test(config, each_origin_overrides_those_before_it)
     cr_expect_str_eq(config.device, "d");
     cr_expect_str_eq(config.backends, "cpu,ref");
     cr_expect_eq(config.origins[INF_FLAG_ID_backends], INF_ORIGIN_ENVIRONMENT);
-    cr_expect_eq(inf_config_log_level(&config), INF_LOG_DEBUG);
+    cr_expect_eq(access_level(&config), INF_LOG_DEBUG);
     cr_assert_eq(read_all(&config, file, "--device=e", &err), INF_OK, "%s", err.text);
     cr_expect_str_eq(config.device, "e");
     cr_expect_eq(config.origins[INF_FLAG_ID_device], INF_ORIGIN_ARGUMENT);
@@ -281,6 +289,13 @@ Test(config, errors_in_the_file_name_their_line)
         {"load_all = maybe\n", {":1:", "maybe", "yes or no"}},
         {"log_level = loud\n", {":1:", "loud", "warning"}},
         {"log_level =\n", {":1:", "log_level", "warning"}},
+        {"log = debug\n", {":1:", "PART:LEVEL", "scheduler"}},
+        {"log = scheduler:loud\n", {":1:", "PART:LEVEL", "loud"}},
+        {"log = kitchen:debug\n", {":1:", "kitchen", "connection"}},
+        {"log = access:debug,\n", {":1:", "access:debug,", "PART:LEVEL"}},
+        {"log = access:debug:info\n", {":1:", "access:debug:info", "PART:LEVEL"}},
+        {"log = access:\n", {":1:", "access:", "PART:LEVEL"}},
+        {"log = a_name_of_more_than_16:debug\n", {":1:", "a_name", "PART:LEVEL"}},
         {"socket = inferd.sock\n", {":1:", "inferd.sock", "absolute"}},
         {"socket =\n", {"socket", "path", ""}},
         {"socket = /s\nadmin_socket = /s\n", {"socket", "/s", "two"}},
@@ -407,6 +422,8 @@ Test(config, help_names_every_setting_once)
                                         "vulkan_drivers=PATHS",
                                         "drain_timeout_ms=MS",
                                         "log_level=LEVEL",
+                                        "log=LEVELS",
+                                        "log_kind_lines=N",
                                         "load_limit_ms=MS",
                                         "run_limit_ms=MS",
                                         "run_grace_ms=MS",
@@ -440,4 +457,33 @@ Test(config, help_names_every_setting_once)
         options++;
     cr_expect_eq(options, INF_ARRAY_LENGTH(names));
     free(text);
+}
+
+Test(config, parts_have_their_own_log_levels)
+{
+    enum inf_log_level levels[INF_LOG_PARTS];
+    cr_assert(inf_log_levels_parse("", INF_LOG_NOTICE, levels));
+    for (int part = 0; part < INF_LOG_PARTS; part++)
+        cr_expect_eq(levels[part], INF_LOG_NOTICE);
+    cr_assert(inf_log_levels_parse(" scheduler : debug , device:error;access:info,access:debug",
+                                   INF_LOG_WARNING, levels));
+    cr_expect_eq(levels[INF_LOG_PART_SCHEDULER], INF_LOG_DEBUG);
+    cr_expect_eq(levels[INF_LOG_PART_DEVICE], INF_LOG_ERROR);
+    cr_expect_eq(levels[INF_LOG_PART_ACCESS], INF_LOG_DEBUG);
+    cr_expect_eq(levels[INF_LOG_PART_MODEL], INF_LOG_WARNING);
+    cr_expect_eq(levels[INF_LOG_PART_DAEMON], INF_LOG_WARNING);
+    cr_assert(inf_log_levels_parse("daemon:info,model:notice,service:warning,connection:error",
+                                   INF_LOG_DEBUG, levels));
+    cr_expect_eq(levels[INF_LOG_PART_DAEMON], INF_LOG_INFO);
+    cr_expect_eq(levels[INF_LOG_PART_MODEL], INF_LOG_NOTICE);
+    cr_expect_eq(levels[INF_LOG_PART_SERVICE], INF_LOG_WARNING);
+    cr_expect_eq(levels[INF_LOG_PART_CONNECTION], INF_LOG_ERROR);
+
+    struct inf_config config;
+    struct inf_error err = {0};
+    cr_assert_eq(read_text(&config, "log_level = error\nlog = model:debug\n", NULL, &err), INF_OK);
+    inf_config_log_levels(&config, levels);
+    cr_expect_eq(levels[INF_LOG_PART_MODEL], INF_LOG_DEBUG);
+    cr_expect_eq(levels[INF_LOG_PART_DEVICE], INF_LOG_ERROR);
+    cr_expect_eq(config.log_kind_lines, 60u);
 }

@@ -22,7 +22,9 @@ static struct inf_log_writer *make_writer(int fd, enum inf_log_level level)
 {
     struct inf_log_writer *writer = NULL;
     struct inf_error err = {0};
-    const struct inf_log_options options = {.level = level, .fd = fd};
+    struct inf_log_options options = {.fd = fd};
+    for (int part = 0; part < INF_LOG_PARTS; part++)
+        options.levels[part] = level;
     cr_assert_eq(inf_log_writer_create(&writer, &options, &err), INF_OK, "%s", err.text);
     return writer;
 }
@@ -65,7 +67,7 @@ Test(log, lines_carry_their_level_and_stay_one_line)
     int fds[2];
     cr_assert_eq(pipe(fds), 0);
     struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
-    const struct inf_log *log = inf_log_writer_log(writer);
+    const struct inf_log *log = inf_log_writer_logs(writer);
     inf_log(log, INF_LOG_ERROR, "broken thing=%s", "a\nerror fake \x1b[31m\x7f");
     inf_log(log, INF_LOG_WARNING, "w");
     inf_log(log, INF_LOG_NOTICE, "n \xc3\xa9");
@@ -89,7 +91,7 @@ Test(log, long_lines_are_cut)
     char longest[5000];
     memset(longest, 'x', sizeof longest);
     longest[4999] = '\0';
-    const struct inf_log *log = inf_log_writer_log(writer);
+    const struct inf_log *log = inf_log_writer_logs(writer);
     log->write(log->context, INF_LOG_INFO, longest);
     inf_log_writer_destroy(&writer);
     close(fds[1]);
@@ -126,9 +128,10 @@ Test(log, the_socket_of_the_journal_gets_entries_with_fields, .timeout = 30)
              (unsigned long long)status.st_ino);
     setenv("JOURNAL_STREAM", stream, 1);
     struct inf_log_writer *writer = NULL;
-    const struct inf_log_options options = {INF_LOG_INFO, fds[1], address.sun_path};
+    struct inf_log_options options = {.fd = fds[1], .journal_socket = address.sun_path};
+    options.levels[INF_LOG_PART_DAEMON] = INF_LOG_INFO;
     cr_assert_eq(inf_log_writer_create(&writer, &options, NULL), INF_OK);
-    const struct inf_log *log = inf_log_writer_log(writer);
+    const struct inf_log *log = inf_log_writer_logs(writer);
     inf_log(log, INF_LOG_WARNING, "model failed name=m reason=\"no such file\"");
     cr_expect_str_eq(receive_entry(journal),
                      "MESSAGE=model failed name=m reason=\"no such file\"\n"
@@ -200,8 +203,8 @@ Test(log, journal_gets_syslog_levels)
              (unsigned long long)status.st_ino);
     setenv("JOURNAL_STREAM", stream, 1);
     struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_DEBUG);
-    inf_log(inf_log_writer_log(writer), INF_LOG_ERROR, "e");
-    inf_log(inf_log_writer_log(writer), INF_LOG_DEBUG, "d");
+    inf_log(inf_log_writer_logs(writer), INF_LOG_ERROR, "e");
+    inf_log(inf_log_writer_logs(writer), INF_LOG_DEBUG, "d");
     inf_log_writer_destroy(&writer);
     close(fds[1]);
     char *text = read_all(fds[0]);
@@ -212,7 +215,7 @@ Test(log, journal_gets_syslog_levels)
     cr_assert_eq(pipe(fds), 0);
     setenv("JOURNAL_STREAM", "1:1", 1);
     writer = make_writer(fds[1], INF_LOG_INFO);
-    inf_log(inf_log_writer_log(writer), INF_LOG_INFO, "i");
+    inf_log(inf_log_writer_logs(writer), INF_LOG_INFO, "i");
     inf_log_writer_destroy(&writer);
     close(fds[1]);
     text = read_all(fds[0]);
@@ -225,7 +228,7 @@ Test(log, an_unread_pipe_blocks_no_thread, .timeout = 30)
     int fds[2];
     cr_assert_eq(pipe(fds), 0);
     struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
-    const struct inf_log *log = inf_log_writer_log(writer);
+    const struct inf_log *log = inf_log_writer_logs(writer);
     enum {
         LINES = 20000
     };
@@ -254,7 +257,7 @@ Test(log, dropped_lines_are_reported, .timeout = 30)
     int fds[2];
     cr_assert_eq(pipe(fds), 0);
     struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
-    const struct inf_log *log = inf_log_writer_log(writer);
+    const struct inf_log *log = inf_log_writer_logs(writer);
     for (int i = 0; i < 20000; i++)
         inf_log(log, INF_LOG_INFO, "line number=%d of a length that fills the pipe", i);
     uint64_t dropped = inf_log_writer_dropped(writer);
@@ -285,7 +288,7 @@ Test(log, a_closed_reader_loses_lines_only)
     cr_assert_eq(pipe(fds), 0);
     close(fds[0]);
     struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
-    inf_log(inf_log_writer_log(writer), INF_LOG_INFO, "without a reader");
+    inf_log(inf_log_writer_logs(writer), INF_LOG_INFO, "without a reader");
     for (int i = 0; i < 1000 && inf_log_writer_dropped(writer) == 0; i++)
         usleep(1000);
     cr_expect_eq(inf_log_writer_dropped(writer), 1u);
@@ -323,7 +326,7 @@ Test(log, counts_every_line_that_many_threads_lose)
     cr_assert_eq(inf_thread_start(&reading, "reader", drain_pipe, &reader, NULL), INF_OK);
     for (int i = 0; i < THREADS; i++)
         cr_assert_eq(inf_thread_start(&logging[i], "logging", log_many,
-                                      (void *)inf_log_writer_log(writer), NULL),
+                                      (void *)inf_log_writer_logs(writer), NULL),
                      INF_OK);
     for (int i = 0; i < THREADS; i++)
         inf_thread_join(&logging[i]);
@@ -339,4 +342,53 @@ Test(log, counts_every_line_that_many_threads_lose)
     }
     cr_expect_eq(whole + dropped, (size_t)THREADS * EACH);
     free(reader.text);
+}
+
+Test(log, parts_write_at_their_own_levels)
+{
+    unsetenv("JOURNAL_STREAM");
+    int fds[2];
+    cr_assert_eq(pipe(fds), 0);
+    struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_NOTICE);
+    const struct inf_log *logs = inf_log_writer_logs(writer);
+    enum inf_log_level levels[INF_LOG_PARTS];
+    for (int part = 0; part < INF_LOG_PARTS; part++)
+        levels[part] = INF_LOG_NOTICE;
+    levels[INF_LOG_PART_SCHEDULER] = INF_LOG_DEBUG;
+    inf_log(&logs[INF_LOG_PART_SCHEDULER], INF_LOG_DEBUG, "before");
+    inf_log_writer_set_levels(writer, levels);
+    inf_log(&logs[INF_LOG_PART_SCHEDULER], INF_LOG_DEBUG, "scheduler");
+    inf_log(&logs[INF_LOG_PART_MODEL], INF_LOG_INFO, "model");
+    inf_log(&logs[INF_LOG_PART_MODEL], INF_LOG_NOTICE, "loaded");
+    inf_log_writer_destroy(&writer);
+    close(fds[1]);
+    char *text = read_all(fds[0]);
+    cr_expect_str_eq(text, "debug scheduler\nnotice loaded\n");
+    free(text);
+}
+
+Test(log, warnings_of_one_kind_are_limited_and_counted)
+{
+    unsetenv("JOURNAL_STREAM");
+    int fds[2];
+    cr_assert_eq(pipe(fds), 0);
+    struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_DEBUG);
+    const struct inf_log *log = inf_log_writer_logs(writer);
+    inf_log_writer_set_kind_lines(writer, 3);
+    for (int i = 0; i < 10; i++) {
+        inf_log(log, INF_LOG_WARNING, "client refused uid=%d error=\"x\"", i);
+        inf_log(log, INF_LOG_ERROR, "device lost device=%d", i);
+        inf_log(log, INF_LOG_NOTICE, "admin act method=%d", i);
+    }
+    inf_log_writer_destroy(&writer);
+    close(fds[1]);
+    char *text = read_all(fds[0]);
+    cr_expect_eq(count_of(text, "warning client refused uid="), 3u);
+    cr_expect_eq(count_of(text, "error device lost device="), 3u);
+    cr_expect_eq(count_of(text, "notice admin act method="), 10u, "acts of admins are all logged");
+    cr_expect_eq(count_of(text, "warning log lines left out count=7 kind=\"client refused\"\n"),
+                 1u);
+    cr_expect_eq(count_of(text, "warning log lines left out count=7 kind=\"device lost\"\n"), 1u);
+    cr_expect_eq(told_of(text), 0u, "lines that are left out are not dropped");
+    free(text);
 }
