@@ -195,6 +195,15 @@ INFERD_API int inferd_set_run_options(inferd_client *client, const char *precisi
 // that has started in time may take as long as its timeout allows.
 INFERD_API void inferd_set_queue_timeout(inferd_client *client, uint64_t timeout_ms);
 
+// Sets the W3C Trace Context that later inferences of this client carry: `traceparent` and
+// `tracestate` as in the HTTP headers of these names; NULL, the default: none. The strings are
+// copied. A program that serves others calls this function before each inferd_infer() or
+// inferd_infer_async(), in the same thread. If the daemon writes traces, the spans of the inference
+// then belong to the trace of the caller, and the caller decides whether they are written. Texts of
+// more than 128 and 512 bytes are cut. A malformed one is ignored, as the standard demands.
+INFERD_API void inferd_set_trace_context(inferd_client *client, const char *traceparent,
+                                         const char *tracestate);
+
 // Counters of a client since inferd_connect().
 typedef struct inferd_statistics {
     uint64_t requests;  // inferences that the application started

@@ -124,6 +124,17 @@ int inferd_set_run_options(inferd_client *client, const char *precision, const c
     return INFERD_OK;
 }
 
+void inferd_set_trace_context(inferd_client *client, const char *traceparent,
+                              const char *tracestate)
+{
+    inf_client_enter(client);
+    snprintf(client->options.traceparent, sizeof client->options.traceparent, "%s",
+             traceparent != NULL ? traceparent : "");
+    snprintf(client->options.tracestate, sizeof client->options.tracestate, "%s",
+             tracestate != NULL ? tracestate : "");
+    inf_client_leave(client);
+}
+
 // Takes the lock to read a client that is const for the caller. The const is cast away, because
 // taking the lock changes the lock.
 static void enter_to_read(const inferd_client *client)

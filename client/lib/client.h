@@ -58,6 +58,8 @@ struct inf_client_sessions {
 struct inf_client_run_options {
     char precision[16], mode[16]; // "": what the placement of the model says
     uint64_t queue_timeout_ns;    // nanoseconds; 0: no queue timeout
+    // Set by inferd_set_trace_context(); "": none.
+    char traceparent[INF_LIMIT_TRACE_PARENT + 1], tracestate[INF_LIMIT_TRACE_STATE + 1];
 };
 
 struct inferd_client {

@@ -115,17 +115,22 @@ struct inf_config {
     uint32_t queue_requests_max; // the most queued requests per device
     uint64_t queue_bytes_max;    // the most bytes of inline data in queued requests, per device
     uint32_t batch_rows_max; // rows of different requests that may run in one batch; 1: no batches
-    uint32_t drain_timeout_ms;       // time that requests in flight get after SIGTERM
-    uint32_t load_limit_ms;          // a load that takes longer is cancelled
-    uint32_t run_limit_ms;           // a run that takes longer is cancelled
-    uint32_t run_grace_ms;           // a cancelled run that takes this much longer is stuck
-    uint32_t slow_ms;                // a request that takes this long is logged as slow; 0: never
-    char log_level[INF_CONFIG_TEXT]; // "error", "warning", "notice", "info", "debug"
-    char log[INF_CONFIG_TEXT];       // levels of single parts: "PART:LEVEL,PART:LEVEL"
-    uint32_t log_kind_lines;         // warnings and errors of one kind per minute; 0: no limit
-    bool load_all;                   // load all models of the repository at start
-    bool help, version, check;       // --help, --version and --check are given as arguments
-    uint8_t origins[INF_FLAG_COUNT]; // enum inf_origin of each flag
+    uint32_t drain_timeout_ms;        // time that requests in flight get after SIGTERM
+    uint32_t load_limit_ms;           // a load that takes longer is cancelled
+    uint32_t run_limit_ms;            // a run that takes longer is cancelled
+    uint32_t run_grace_ms;            // a cancelled run that takes this much longer is stuck
+    uint32_t slow_ms;                 // a request that takes this long is logged as slow; 0: never
+    char log_level[INF_CONFIG_TEXT];  // "error", "warning", "notice", "info", "debug"
+    char log[INF_CONFIG_TEXT];        // levels of single parts: "PART:LEVEL,PART:LEVEL"
+    uint32_t log_kind_lines;          // warnings and errors of one kind per minute; 0: no limit
+    char trace_file[INF_CONFIG_TEXT]; // file for spans; "": none
+    char trace_socket[INF_CONFIG_TEXT]; // datagram socket for spans; "": none
+    uint64_t trace_file_bytes;          // size at which the file is renamed
+    double trace_rate;                  // share of requests without a context that are traced
+    bool trace_parents;                 // trace requests that the client samples
+    bool load_all;                      // load all models of the repository at start
+    bool help, version, check;          // --help, --version and --check are given as arguments
+    uint8_t origins[INF_FLAG_COUNT];    // enum inf_origin of each flag
 };
 
 // Sets the defaults, then reads the file that --config names (or /etc/inferd/inferd.conf if it

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/observe/trace_context.h"
 #include "proto/core/limits.h"
 #include "proto/core/status.h"
 
@@ -27,6 +28,7 @@ struct inf_request_record {
     uint64_t ended_ns;         // the answer was given to the connection
     enum inf_code code;        // outcome
     enum inf_reason reason;
+    struct inf_trace_context trace;
 };
 
 // Returns the time from `begin_ns` to `end_ns`; 0 if one of the times is not set.

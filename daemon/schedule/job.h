@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "daemon/observe/trace_context.h"
 #include "daemon/output/reply_writer.h"
 #include "daemon/policy/deadline.h"
 #include "daemon/policy/fair_queue.h"
@@ -71,6 +72,7 @@ struct inf_job {
     uint32_t reply_bytes_max; // the most bytes in the data segment of the reply
     uint64_t accepted_ns;
     uint64_t client_id; // number of the connection
+    struct inf_trace_context trace;
     uint64_t estimate_key;
     uint32_t rows; // number of rows that may be batched with other jobs; 0: the job runs alone
 

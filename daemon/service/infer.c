@@ -13,6 +13,7 @@
 #include "daemon/service/job_estimate.h"
 #include "daemon/service/run_options.h"
 #include "daemon/service/session.h"
+#include "daemon/service/tracing.h"
 
 static struct inf_job *acquire_job(struct inf_service *service)
 {
@@ -102,6 +103,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     job->reply_bytes_max = request->reply_bytes_max;
     job->accepted_ns = job->served->used_ns = inf_clock_ns();
     job->client_id = request->client_id;
+    inf_service_choose_tracing(service, job, infer->traceparent, infer->tracestate);
     job->queue_entry.user = request->uid;
     job->queue_entry.model = (uintptr_t)job->served;
     job->queue_entry.priority = translate_priority(infer->priority);

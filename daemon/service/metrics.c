@@ -47,6 +47,11 @@ static void print_process(const struct inf_service *service, struct inf_expositi
     print_one(out, INF_METRIC_LOG_DROPPED,
               options->log_lines_dropped != NULL ? options->log_lines_dropped(options->context)
                                                  : 0);
+    struct inf_trace_writer_totals traces = {0};
+    if (service->trace_writer != NULL)
+        traces = inf_trace_writer_read_totals(service->trace_writer);
+    print_one(out, INF_METRIC_TRACES, traces.written);
+    print_one(out, INF_METRIC_TRACES_DROPPED, traces.dropped);
     print_one(out, INF_METRIC_CONNECTIONS_OPEN, counters->connections);
     print_one(out, INF_METRIC_CONNECTIONS, counters->connections_total);
     inf_exposition_metric(out, INF_METRIC_CALLS);

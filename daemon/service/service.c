@@ -20,6 +20,7 @@
 #include "daemon/service/load_call.h"
 #include "daemon/service/run_options.h"
 #include "daemon/service/state.h"
+#include "daemon/service/tracing.h"
 #include "proto/wire/frame.h"
 
 struct method {
@@ -81,6 +82,7 @@ static enum inf_code init_service(struct inf_service *service,
     INF_TRY(inf_metrics_create(&service->metrics, err));
     INF_TRY(inf_slow_log_create(&service->slow_log, err));
     INF_TRY(inf_event_log_create(&service->event_log, err));
+    INF_TRY(inf_service_open_traces(service, err));
     service->watched_models = calloc(INF_SERVICE_MODELS_MAX, sizeof *service->watched_models);
     if (service->watched_models == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for lists of models");
@@ -111,6 +113,7 @@ static void free_service(struct inf_service *service)
     inf_metrics_destroy(&service->metrics);
     inf_slow_log_destroy(&service->slow_log);
     inf_event_log_destroy(&service->event_log);
+    inf_trace_writer_destroy(&service->trace_writer);
     free(service->watched_models);
     inf_pressure_close(&service->pressure);
     if (service->statm_fd >= 0)

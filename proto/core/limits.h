@@ -38,9 +38,12 @@
 #define INF_LIMIT_META_UNPACK_BYTES (16u * INF_LIMIT_META_BYTES)
 
 // --- names and tensors ---
-#define INF_LIMIT_MODEL_NAME   64u // characters: [A-Za-z0-9._-]{1,64}, with no dot at the start
-#define INF_LIMIT_TENSOR_NAME  256u
-#define INF_LIMIT_REQUEST_ID   256u
+#define INF_LIMIT_MODEL_NAME  64u // characters: [A-Za-z0-9._-]{1,64}, with no dot at the start
+#define INF_LIMIT_TENSOR_NAME 256u
+#define INF_LIMIT_REQUEST_ID  256u
+// W3C Trace Context: a traceparent has 55 characters, and more in later versions of the standard.
+#define INF_LIMIT_TRACE_PARENT 128u
+#define INF_LIMIT_TRACE_STATE  512u
 #define INF_LIMIT_RANK         8
 #define INF_LIMIT_DIM          ((int64_t)1 << 31)  // dimensions are less, so that they fit int32
 #define INF_LIMIT_TENSOR_BYTES ((uint64_t)4 << 30) // maximum size of one tensor

@@ -80,6 +80,9 @@ struct inf_infer_request {
     const char *against;   // ModelInspect only: device to compare with
     double tolerance;      // ModelInspect only: accepted difference
     const char *precision; // "": the precision of the model's placement
+    // W3C Trace Context of the client's span, of at most INF_LIMIT_TRACE_PARENT and
+    // INF_LIMIT_TRACE_STATE bytes; "": none. The format is not checked here.
+    const char *traceparent, *tracestate;
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
     uint32_t output_count;                              // named outputs; 0: return all outputs

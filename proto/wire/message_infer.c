@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The request and the reply of ModelInfer (and of ModelInspect, which has the same request).
 #include <assert.h>
+#include <stddef.h>
 
 #include "proto/core/utf8.h"
 #include "proto/wire/message_codec.h"
@@ -83,6 +84,39 @@ static enum inf_code decode_wanted(struct inf_infer_request *request,
     return inf_tensor_check_distinct("output", request->outputs, request->output_count, err);
 }
 
+// The texts of a request that are copied as they are, and the most bytes of each. A table takes
+// less room in the client library than code for each text.
+static const struct {
+    uint16_t from, to, limit; // offsets in the protobuf message and in struct inf_infer_request
+    char name[12];
+} request_texts[] = {
+#define FROM(field) offsetof(Inference__ModelInferRequest, field)
+#define TEXT(field, limit)                                                                         \
+    {                                                                                              \
+        FROM(field), offsetof(struct inf_infer_request, field), (limit), #field                    \
+    }
+    TEXT(id, INF_LIMIT_REQUEST_ID),
+    TEXT(device, INF_TEXT_LIMIT),
+    TEXT(mode, INF_TEXT_LIMIT),
+    TEXT(against, INF_TEXT_LIMIT),
+    TEXT(precision, INF_TEXT_LIMIT),
+    TEXT(traceparent, INF_LIMIT_TRACE_PARENT),
+    TEXT(tracestate, INF_LIMIT_TRACE_STATE),
+#undef TEXT
+#undef FROM
+};
+
+static enum inf_code decode_texts(struct inf_infer_request *request,
+                                  const Inference__ModelInferRequest *wire, struct inf_error *err)
+{
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(request_texts); i++) {
+        const char *text = *(char *const *)((const char *)wire + request_texts[i].from);
+        INF_TRY(inf_check_text(request_texts[i].name, text, request_texts[i].limit, err));
+        *(const char **)((char *)request + request_texts[i].to) = text;
+    }
+    return INF_OK;
+}
+
 static enum inf_code decode_request(union inf_message *message, const void *from,
                                     struct inf_scratch *scratch, struct inf_error *err)
 {
@@ -91,27 +125,18 @@ static enum inf_code decode_request(union inf_message *message, const void *from
     struct inf_infer_request *request = &message->infer_request;
     request->model_name = wire->model_name;
     request->model_version = wire->model_version;
-    request->id = wire->id;
-    request->device = wire->device;
     request->timeout_ns = wire->timeout_ns;
     request->queue_timeout_ns = wire->queue_timeout_ns;
     request->session_id = wire->session_id;
     request->order_key = wire->order_key;
     INF_TRY(inf_decode_model("model_name", wire->model_name, "model_version",
                              &request->model_version, err));
-    INF_TRY(inf_check_text("id", wire->id, INF_LIMIT_REQUEST_ID, err));
-    INF_TRY(inf_check_text("device", wire->device, INF_TEXT_LIMIT, err));
+    INF_TRY(decode_texts(request, wire, err));
     if (wire->priority >= INF_WIRE_PRIORITY_COUNT)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "priority %u, wanted 0 (normal), 1 (high) or 2 (low)",
                                wire->priority);
     request->priority = (enum inf_wire_priority)wire->priority;
-    INF_TRY(inf_check_text("mode", wire->mode, INF_TEXT_LIMIT, err));
-    INF_TRY(inf_check_text("against", wire->against, INF_TEXT_LIMIT, err));
-    INF_TRY(inf_check_text("precision", wire->precision, INF_TEXT_LIMIT, err));
-    request->mode = wire->mode;
-    request->against = wire->against;
-    request->precision = wire->precision;
     request->tolerance = wire->tolerance;
     if (wire->n_raw_input_contents != 0)
         return fail_raw("raw_input_contents", err);
@@ -153,6 +178,8 @@ static enum inf_code encode_request(const union inf_message *message, void *to,
     wire->against = inf_wire_text(request->against);
     wire->precision = inf_wire_text(request->precision);
     wire->tolerance = request->tolerance;
+    wire->traceparent = inf_wire_text(request->traceparent);
+    wire->tracestate = inf_wire_text(request->tracestate);
     wire->n_inputs = request->input_count;
     wire->inputs = inf_wire_list(&inference__model_infer_request__infer_input_tensor__descriptor,
                                  wire->n_inputs, scratch, err);

@@ -105,6 +105,7 @@ class Daemon:
                 '--repository=' + path + '/models',
                 '--backends=ref',
                 '--drain-timeout-ms=200',
+                '--trace-file=' + path + '/spans',
             ],
             stderr=subprocess.DEVNULL,
         )
@@ -638,6 +639,33 @@ class Server(Case):
             [('a', 'FP32', [-1, 4]), ('b', 'FP32', [-1, 4])],
         )
         self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.metadata, 'absent')
+
+    def test_the_context_of_a_trace_is_sent(self):
+        trace, parent = '0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'
+        rows = numpy.ones((1, 4), numpy.float32)
+        self.client.infer(
+            'add',
+            {'a': rows, 'b': rows},
+            traceparent=f'00-{trace}-{parent}-01',
+            tracestate='congo=t61rcWkgMzE',
+        )
+        path, end = Path(daemon.folder.name + '/spans'), time.monotonic() + 60
+        while trace not in path.read_text():
+            self.assertLess(time.monotonic(), end, path.read_text())
+            time.sleep(0.01)
+        spans = json.loads(path.read_text().splitlines()[-1])['resourceSpans'][0]['scopeSpans'][0]
+        self.assertEqual(spans['spans'][0]['parentSpanId'], parent)
+        self.assertEqual(spans['spans'][0]['traceState'], 'congo=t61rcWkgMzE')
+        self.fails(
+            'INVALID_ARGUMENT',
+            'BAD_PARAMETER',
+            self.client.infer,
+            'add',
+            {'a': rows, 'b': rows},
+            traceparent='0' * 129,
+        )
+        with self.assertRaises(TypeError):
+            self.client.infer('add', {'a': rows}, traceparent=1)
 
     def test_models_are_loaded_by_admins_only(self):
         self.fails('PERMISSION_DENIED', 'ROLE', self.client.load, 'add')

@@ -17,6 +17,7 @@ struct options {
     const char *mode; // NULL: the mode of the model's placement
     struct result_view view;
     const char *trace; // file to write the trace to; NULL: no trace
+    const char *traceparent;
 };
 
 // Runs the model again, separately from normal requests, to measure the time of each node, and
@@ -79,6 +80,7 @@ static int infer_and_show(const struct context *context, const char *model, stru
         return code;
     code = request_options_apply(&options->request, client, options->mode);
     inferd_set_queue_timeout(client, options->queue_timeout_ms);
+    inferd_set_trace_context(client, options->traceparent, NULL);
     if (code == EXIT_OK)
         code = run_inference(client, model, options, &result);
     if (code == EXIT_OK)
@@ -109,6 +111,8 @@ static int take_option(struct options *options, const struct option_given *given
         options->trace = given->value;
     else if (given->option == 'm')
         options->mode = given->value;
+    else if (given->option == 'w')
+        options->traceparent = given->value;
     else if (given->option == 'k')
         ok = command_number("--top", given->value, 0, RESULT_TOP_MAX, &options->view.top);
     else if (given->option == 'q')
@@ -146,6 +150,7 @@ static const struct option long_options[] = {REQUEST_LONG_OPTIONS,
                                              {"queue-timeout", required_argument, NULL, 'q'},
                                              {"trace", required_argument, NULL, 'T'},
                                              {"mode", required_argument, NULL, 'm'},
+                                             {"traceparent", required_argument, NULL, 'w'},
                                              {0}};
 
 const struct command command_infer = {
@@ -163,8 +168,9 @@ const struct command command_infer = {
     "  -T, --trace FILE       write the times of each node to FILE, for Perfetto or\n"
     "                         chrome://tracing; needs the admin socket\n"
     "  -m, --mode MODE        normal, prod (results are not checked again) or debug (the daemon\n"
-    "                         logs each node; needs the admin socket)\n",
-    .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:q:T:m:",
+    "                         logs each node; needs the admin socket)\n"
+    "  -w, --traceparent TEXT W3C Trace Context, for the traces that the daemon writes\n",
+    .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:q:T:m:w:",
     .long_options = long_options,
     .run = run_infer,
 };

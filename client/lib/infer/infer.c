@@ -68,7 +68,8 @@ static size_t bound_meta_size(const struct inf_infer_request *message)
 {
     size_t size = REQUEST_META_BYTES + strlen(message->model_name) +
                   strlen(message->model_version) + strlen(message->id) + strlen(message->device) +
-                  strlen(message->mode) + strlen(message->precision);
+                  strlen(message->mode) + strlen(message->precision) +
+                  strlen(message->traceparent) + strlen(message->tracestate);
     for (uint32_t i = 0; i < message->input_count; i++)
         size += bound_entry_size(&message->inputs[i]);
     for (uint32_t i = 0; i < message->output_count; i++)
@@ -91,6 +92,8 @@ static void fill_request(inferd_client *client, struct inf_client_call *call,
     message->session_id = request->session != NULL ? request->session->id : 0;
     message->mode = client->options.mode;
     message->precision = client->options.precision;
+    message->traceparent = client->options.traceparent;
+    message->tracestate = client->options.tracestate;
     message->against = NULL; // a field that only inferd_inspect() uses
     message->tolerance = 0;
     fill_inputs(message, request);

@@ -187,6 +187,8 @@ class Client(Transport):
         order_key=0,
         precision='',
         mode='',
+        traceparent='',
+        tracestate='',
     ):
         """Runs a model and waits for the Result.
 
@@ -204,6 +206,8 @@ class Client(Transport):
                        Result.precision
         mode           'normal', 'prod' (answers are not checked) or 'debug' (the daemon logs each
                        node; admins only)
+        traceparent    W3C Trace Context of the span that makes the request, and
+        tracestate     what vendors add to it, for the traces that the daemon writes
         """
         return self.submit(
             model,
@@ -219,6 +223,8 @@ class Client(Transport):
             order_key=order_key,
             precision=precision,
             mode=mode,
+            traceparent=traceparent,
+            tracestate=tracestate,
         ).result()
 
     def submit(
@@ -237,6 +243,8 @@ class Client(Transport):
         order_key=0,
         precision='',
         mode='',
+        traceparent='',
+        tracestate='',
     ):
         """Does the same as infer(), but returns a Pending at once. If the daemon's credit is used
         up, first waits for an answer.
@@ -255,6 +263,8 @@ class Client(Transport):
             order_key=order_key,
             precision=precision,
             mode=mode,
+            traceparent=traceparent,
+            tracestate=tracestate,
         )
 
     def session(self, states=None, shapes=None, model='', version=''):
@@ -284,6 +294,8 @@ class Client(Transport):
         order_key=0,
         precision='',
         mode='',
+        traceparent='',
+        tracestate='',
         session_id=0,
         take=None,
         keep=None,
@@ -299,6 +311,8 @@ class Client(Transport):
             ('device', device),
             ('precision', precision),
             ('mode', mode),
+            ('traceparent', traceparent),
+            ('tracestate', tracestate),
         ):
             if not isinstance(text, str):
                 raise TypeError(f'{name} {text!r}, wanted a str')
@@ -316,6 +330,8 @@ class Client(Transport):
                 'order_key': order_key,
                 'precision': precision,
                 'mode': mode,
+                'traceparent': traceparent,
+                'tracestate': tracestate,
             },
             _tensors('inputs', inputs),
             outputs,

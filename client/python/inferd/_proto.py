@@ -32,6 +32,8 @@ MESSAGES = {
         111: ('order_key', 'u'),
         120: ('mode', 's'),
         123: ('precision', 's'),
+        124: ('traceparent', 's'),
+        125: ('tracestate', 's'),
     },
     'Timing': {
         1: ('queue_ns', 'u'),

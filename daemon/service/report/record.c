@@ -10,10 +10,11 @@
 #include "daemon/service/audit.h"
 #include "proto/core/span.h"
 
-bool inf_service_wants_record(const struct inf_service *service)
+bool inf_service_wants_record(const struct inf_service *service, const struct inf_job *job)
 {
     const struct inf_log *log = &service->options.logs[INF_LOG_PART_ACCESS];
-    return atomic_load_explicit(&log->level, memory_order_relaxed) >= INF_LOG_DEBUG;
+    return job->trace.recorded ||
+           atomic_load_explicit(&log->level, memory_order_relaxed) >= INF_LOG_DEBUG;
 }
 
 void inf_service_fill_record(struct inf_service *service, const struct inf_job *job,
@@ -24,6 +25,8 @@ void inf_service_fill_record(struct inf_service *service, const struct inf_job *
                                           .uid = (uint32_t)job->queue_entry.user,
                                           .rows = INF_MAX(job->rows, 1u),
                                           .accepted_ns = job->accepted_ns};
+    if (job->trace.recorded)
+        record->trace = job->trace;
     snprintf(record->model, sizeof record->model, "%s", job->served->name);
     snprintf(record->version, sizeof record->version, "%s", job->served->version);
     snprintf(record->device, sizeof record->device, "%s", inf_device_info(job->device)->name);
@@ -46,6 +49,8 @@ void inf_service_note_record(struct inf_service *service, struct inf_request_rec
     record->ended_ns = inf_clock_ns();
     record->code = err != NULL ? err->code : INF_OK;
     record->reason = err != NULL ? err->reason : INF_REASON_NONE;
+    if (record->trace.recorded)
+        inf_trace_writer_push(service->trace_writer, record);
     inf_service_log_inference(&service->options.logs[INF_LOG_PART_ACCESS], record,
                               err != NULL ? err->text : "");
 }

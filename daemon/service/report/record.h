@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of inferences that have ended, for the access log.
+// Records of inferences that have ended, for the access log and the traces.
 #ifndef INF_DAEMON_SERVICE_REPORT_RECORD_H
 #define INF_DAEMON_SERVICE_REPORT_RECORD_H
 
 #include "daemon/service/state.h"
 
-// Returns whether anything uses records at present. Called for every inference, so it is cheap.
-bool inf_service_wants_record(const struct inf_service *service) INF_ON_LOOP;
+// Returns whether anything uses the record of this job. Called for every inference, so it is cheap.
+bool inf_service_wants_record(const struct inf_service *service,
+                              const struct inf_job *job) INF_ON_LOOP;
 
 // Fills a record from a job that a worker has finished, or that waits in a queue or runs. Of a job
 // that runs, only what the loop has set is read.

@@ -31,7 +31,7 @@ void inf_service_end_of(struct inf_service *service, const struct inf_call *call
     end->series = find_series(service, job->served, job->device, now_ns);
     end->uid = (uint32_t)job->queue_entry.user;
     end->accepted_ns = job->accepted_ns;
-    end->recorded = inf_service_wants_record(service);
+    end->recorded = inf_service_wants_record(service, job);
     if (end->recorded)
         inf_service_fill_record(service, job, &end->record);
 }
@@ -127,7 +127,7 @@ void inf_service_count_answer(struct inf_service *service, const struct inf_call
     };
     inf_metrics_count_answer(service->metrics, &answer, now_ns);
     inf_service_note_duration(service, job, &answer, now_ns);
-    if (inf_service_wants_record(service)) {
+    if (inf_service_wants_record(service, job)) {
         struct inf_request_record record;
         inf_service_fill_record(service, job, &record);
         inf_service_note_record(service, &record, NULL);

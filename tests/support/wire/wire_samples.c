@@ -22,6 +22,8 @@ static void sample_request(struct inf_infer_request *request)
     request->against = "ref";
     request->tolerance = 0.125;
     request->precision = "fp16";
+    request->traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    request->tracestate = "congo=t61rcWkgMzE";
     request->input_count = 3;
     request->inputs[0] = (struct inf_tensor_entry){
         .name = "images:0", .dtype = INF_DTYPE_F32, .shape = INF_SHAPE(1, 3, 5, 7)};

@@ -66,6 +66,8 @@ Test(message, infer_request_goes_round)
     SAME_TEXT(infer_request.mode);
     SAME_TEXT(infer_request.against);
     SAME(infer_request.tolerance);
+    SAME_TEXT(infer_request.traceparent);
+    SAME_TEXT(infer_request.tracestate);
     cr_assert_eq(wire_round.got.infer_request.input_count, 3);
     cr_assert_eq(wire_round.got.infer_request.output_count, 3);
     for (int i = 0; i < 3; i++) {

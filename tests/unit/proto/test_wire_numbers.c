@@ -165,7 +165,7 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "uint32 priority=102; uint64 queue_timeout_ns=103; uint64 session_id=110; uint64 "
          "order_key=111; "
          "string mode=120; string against=121; double tolerance=122; "
-         "string precision=123; "},
+         "string precision=123; string traceparent=124; string tracestate=125; "},
         {&inference__model_infer_request__infer_input_tensor__descriptor,
          "inference.ModelInferRequest.InferInputTensor",
          "Location location=100; string session_tensor=101; "},
