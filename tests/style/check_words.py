@@ -35,7 +35,7 @@ RULES = [
         'wall-clock time',
         r'\bCLOCK_REALTIME\b|[^_\w]time\(NULL\)|gettimeofday\(',
         r'^(daemon|backends|proto)/.*\.[ch]$',
-        r'$^',
+        r'^daemon/observe/trace_writer\.c$',  # OTLP wants times since 1970
     ),
     (
         '#if outside the headers for it',
