@@ -651,6 +651,8 @@ INFERD_API int inferd_clients(inferd_client *client, inferd_client_row **rows, s
 // NUL; `size` may be NULL. The caller frees *text with free(). Topics:
 //   "slow"  a list of inferences: first those that took longer than the daemon's setting slow_ms,
 //           newest first, then the slowest inferences of each model; times are in nanoseconds
+//   "timeline"  what the daemon did since this client read the topic before; admins only.
+//           docs/reference/protocol.md describes it; inferctl trace makes a file for Perfetto of it
 INFERD_API int inferd_report(inferd_client *client, const char *topic, char **text, size_t *size,
                              struct inferd_error *err);
 

@@ -37,6 +37,7 @@ void inf_connection_close(struct inf_connection *connection)
         return;
     connection->state = INF_CONNECTION_OVER;
     inf_connection_abandon_calls(connection);
+    inf_service_note_gone(set->options.service, connection->id);
     inf_connection_drop_uploads(connection);
     inf_session_table_fini(&connection->sessions);
     inf_region_table_fini(&connection->regions);

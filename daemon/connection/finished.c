@@ -74,10 +74,16 @@ void inf_connections_take_done(struct inf_connections *connections)
 {
     struct inf_call *call;
     struct inf_reply_writer_rest rest;
-    while ((call = inf_service_next_finished(connections->options.service)) != NULL)
+    struct inf_service *service = connections->options.service;
+    uint64_t begin_ns = 0;
+    while ((call = inf_service_next_finished(service)) != NULL) {
+        if (begin_ns == 0)
+            begin_ns = inf_service_begin_slice(service);
         finish_call(connections, call);
+    }
     while (inf_reply_writer_returns_next(connections->options.returns, &rest))
         resume_writing(connections, &rest);
+    inf_service_note_slice(service, INF_TIMELINE_FINISH, 0, begin_ns);
 }
 
 void inf_connections_answer_waits(struct inf_connections *connections)

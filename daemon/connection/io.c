@@ -191,6 +191,8 @@ void inf_connection_on_readable(int fd, short what, void *context)
     inf_role_enter_loop();
     struct inf_connection *connection = context;
     struct inf_connections *set = connection->set;
+    const uint64_t client_id = connection->id;
+    const uint64_t begin_ns = inf_service_begin_slice(set->options.service);
     inf_service_begin_turn(set->options.service);
     // Workers may have written replies to this client already. Record these replies first, because
     // they free credit that the next request of the client needs.
@@ -206,6 +208,7 @@ void inf_connection_on_readable(int fd, short what, void *context)
         inf_connection_watch(connection);
     }
     inf_connections_flush(set);
+    inf_service_note_slice(set->options.service, INF_TIMELINE_READ, client_id, begin_ns);
 }
 
 void inf_connection_on_writable(int fd, short what, void *context)

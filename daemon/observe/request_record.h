@@ -16,6 +16,7 @@ struct inf_request_record {
     uint64_t client_id, stream_id;
     uint32_t uid;
     char model[INF_LIMIT_MODEL_NAME + 1], version[INF_LIMIT_MODEL_NAME + 1], device[32];
+    uint32_t device_index; // in the list of devices
     uint32_t rows;
     uint64_t accepted_ns;
     // The fields from `ran` to `done_ns` are set if a worker had finished the request.

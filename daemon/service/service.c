@@ -114,6 +114,7 @@ static void free_service(struct inf_service *service)
     inf_slow_log_destroy(&service->slow_log);
     inf_event_log_destroy(&service->event_log);
     inf_trace_writer_destroy(&service->trace_writer);
+    inf_timeline_stop(&service->timeline);
     free(service->watched_models);
     inf_pressure_close(&service->pressure);
     if (service->statm_fd >= 0)

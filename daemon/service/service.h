@@ -7,7 +7,7 @@
 
 #include "backends/base/role.h"
 #include "backends/registry.h"
-#include "daemon/observe/request_record.h"
+#include "daemon/observe/timeline.h"
 #include "daemon/output/buffer_pool.h"
 #include "daemon/resource/quota.h"
 #include "daemon/resource/region.h"
@@ -158,11 +158,27 @@ void inf_service_count_refusal(struct inf_service *service, uint16_t method, uin
 // Counts an inference that was answered with its result.
 void inf_service_count_answer(struct inf_service *service, const struct inf_call *call) INF_ON_LOOP;
 
+// Ends what the service does for a connection that has ended, besides its calls: recording the
+// timeline.
+void inf_service_note_gone(struct inf_service *service, uint64_t client_id) INF_ON_LOOP;
+
+// --- turns of the loop, for the metrics ---
+
 // Begins a turn of the loop, unless it has begun. Every callback of the loop calls this first.
 void inf_service_begin_turn(struct inf_service *service) INF_ON_LOOP;
 
 // Ends the turn that has begun, if one has, and counts its time.
 void inf_service_end_turn(struct inf_service *service, uint64_t now_ns) INF_ON_LOOP;
+
+// --- slices of the loop, for the timeline ---
+
+// Returns the time at which a slice begins; 0 if the timeline is not recorded.
+uint64_t inf_service_begin_slice(const struct inf_service *service) INF_ON_LOOP;
+
+// Adds a slice that ends at present to the timeline. `client_id` is the connection that it was
+// about; 0: none. Does nothing if `begin_ns` is 0.
+void inf_service_note_slice(struct inf_service *service, enum inf_timeline_slice slice,
+                            uint64_t client_id, uint64_t begin_ns) INF_ON_LOOP;
 
 // Returns a descriptor that is readable while a deadline may have passed. Then the loop must call
 // inf_service_next_expired() until it returns NULL.

@@ -6,6 +6,7 @@
 #include "daemon/observe/event_log.h"
 #include "daemon/observe/metrics.h"
 #include "daemon/observe/slow_log.h"
+#include "daemon/observe/timeline.h"
 #include "daemon/observe/trace_writer.h"
 #include "daemon/schedule/job.h"
 #include "daemon/schedule/scheduler.h"
@@ -63,8 +64,9 @@ struct inf_service {
     struct inf_slow_log *slow_log;
     struct inf_event_log *event_log;
     struct inf_trace_writer *trace_writer; // NULL: no traces are written
-    uint64_t trace_random;                 // state of the generator of trace ids
-    struct inf_event_wait *event_waits;    // requests that wait for an event
+    struct inf_timeline timeline;
+    uint64_t trace_random;              // state of the generator of trace ids
+    struct inf_event_wait *event_waits; // requests that wait for an event
     uint64_t waits_checked; // events up to this number answer no request in `event_waits`
     // The list of models at the previous comparison (inf_service_watch_models()).
     struct inf_model_row *watched_models;

@@ -8,12 +8,13 @@
 
 #include "backends/base/clock.h"
 #include "daemon/service/audit.h"
+#include "daemon/service/report/timeline.h"
 #include "proto/core/span.h"
 
 bool inf_service_wants_record(const struct inf_service *service, const struct inf_job *job)
 {
     const struct inf_log *log = &service->options.logs[INF_LOG_PART_ACCESS];
-    return job->trace.recorded ||
+    return job->trace.recorded || inf_timeline_is_on(&service->timeline) ||
            atomic_load_explicit(&log->level, memory_order_relaxed) >= INF_LOG_DEBUG;
 }
 
@@ -23,6 +24,7 @@ void inf_service_fill_record(struct inf_service *service, const struct inf_job *
     *record = (struct inf_request_record){.client_id = job->client_id,
                                           .stream_id = job->call.stream_id,
                                           .uid = (uint32_t)job->queue_entry.user,
+                                          .device_index = job->device_index,
                                           .rows = INF_MAX(job->rows, 1u),
                                           .accepted_ns = job->accepted_ns};
     if (job->trace.recorded)
@@ -51,6 +53,8 @@ void inf_service_note_record(struct inf_service *service, struct inf_request_rec
     record->reason = err != NULL ? err->reason : INF_REASON_NONE;
     if (record->trace.recorded)
         inf_trace_writer_push(service->trace_writer, record);
+    if (inf_timeline_is_on(&service->timeline))
+        inf_service_note_timeline(service, record);
     inf_service_log_inference(&service->options.logs[INF_LOG_PART_ACCESS], record,
                               err != NULL ? err->text : "");
 }

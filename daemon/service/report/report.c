@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "daemon/service/handlers.h"
+#include "daemon/service/report/timeline.h"
 #include "proto/core/utf8.h"
 
-static enum inf_code print_topic(const struct inf_service *service,
+static enum inf_code print_topic(struct inf_service *service,
                                  const struct inf_report_reader *reader,
                                  struct inf_report_text *report, struct inf_error *err) INF_ON_LOOP
 {
@@ -16,9 +17,12 @@ static enum inf_code print_topic(const struct inf_service *service,
         inf_service_print_slow(service, reader, report);
     else if (strcmp(reader->topic, "events") == 0)
         inf_service_print_events(service, reader, report);
+    else if (strcmp(reader->topic, "timeline") == 0)
+        INF_TRY(inf_service_print_timeline(service, reader, report, err));
     else
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
-                               "topic '%s', wanted slow or events", inf_quote(reader->topic).text);
+                               "topic '%s', wanted slow, events or timeline",
+                               inf_quote(reader->topic).text);
     if (report->full || report->size > reader->reply_bytes_max)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,
                                "the report has %zu bytes or more, the client accepts %u",
@@ -65,6 +69,7 @@ enum inf_code inf_service_report(struct inf_service *service, struct inf_request
                                              .after = asked->after,
                                              .admin = request->admin,
                                              .uid = request->uid,
+                                             .client_id = request->client_id,
                                              .reply_bytes_max = request->reply_bytes_max};
     if (asked->wait && strcmp(asked->topic, "events") == 0) {
         INF_TRY(inf_service_begin_wait(service, request, answer, fault));
