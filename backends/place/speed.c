@@ -23,14 +23,16 @@
 // difference of their times gives the cost of one step.
 #define CHAIN 33
 
-// The sizes of the test tensors. Plain loops get smaller tensors, so that measuring them takes no
+// The sizes of the test tensors. Slow devices get smaller tensors, so that measuring them takes no
 // longer.
 struct sizes {
     int32_t rows, depth, columns; // sizes of the matrix product that is timed
     int32_t elements;             // number of elements of the addition that is timed
 };
 static const struct sizes fast = {128, 512, 512, 1 << 20};
-static const struct sizes plain = {64, 64, 64, 1 << 14};
+static const struct sizes slow = {64, 64, 64, 1 << 14};
+// A device is slow if the product of the sizes `fast` would take longer than this.
+#define FAST_S_MAX 0.05
 
 // --- building the test graphs ---
 
@@ -129,20 +131,30 @@ static double rest_s(uint64_t ns, uint64_t less)
     return (double)(ns > less ? ns - less : 1) / 1e9;
 }
 
+static double count_macs(const struct sizes *sizes)
+{
+    return (double)sizes->rows * sizes->depth * sizes->columns;
+}
+
 static enum inf_code measure_graphs(struct inf_speed *speed, struct inf_device *device,
                                     struct inf_device *host, struct inf_error *err) INF_MAY_BLOCK
 {
-    const struct sizes *sizes = inf_device_info(device)->kind == INF_DEVICE_HOST ? &plain : &fast;
+    const struct sizes *sizes = &slow;
     uint64_t one_ns, chain_ns, add_ns, product_ns;
     INF_TRY(time_chain(64, 1, device, host, &one_ns, err));
     INF_TRY(time_chain(64, CHAIN, device, host, &chain_ns, err));
+    INF_TRY(time_product(&slow, device, host, &product_ns, err));
+    double product_s = rest_s(product_ns, one_ns);
+    if (product_s / count_macs(&slow) * count_macs(&fast) <= FAST_S_MAX) {
+        sizes = &fast;
+        INF_TRY(time_product(&fast, device, host, &product_ns, err));
+        product_s = rest_s(product_ns, one_ns);
+    }
     INF_TRY(time_chain(sizes->elements, 1, device, host, &add_ns, err));
-    INF_TRY(time_product(sizes, device, host, &product_ns, err));
     speed->step_ns = chain_ns > one_ns ? (chain_ns - one_ns) / (CHAIN - 1) : 0;
     speed->submit_ns = one_ns > speed->step_ns ? one_ns - speed->step_ns : 0;
     speed->bytes_per_s = 2.0 * sizeof(float) * sizes->elements / rest_s(add_ns, one_ns);
-    speed->macs_per_s =
-        (double)sizes->rows * sizes->depth * sizes->columns / rest_s(product_ns, one_ns);
+    speed->macs_per_s = count_macs(sizes) / product_s;
     return INF_OK;
 }
 
