@@ -43,7 +43,7 @@ struct inf_settle {
 // other models. Valid until the model is forgotten.
 struct inf_settle_model *inf_settle_obtain(struct inf_settle *settle, const char *name);
 
-// Forgets a model that has no files any more, and its writers. The caller no longer uses `model`.
+// Forgets a model whose files are gone, and its writers. The caller no longer uses `model`.
 void inf_settle_forget(struct inf_settle *settle, struct inf_settle_model *model);
 
 // Notes that a file of a model changed at `now_ns`.

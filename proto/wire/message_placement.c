@@ -44,7 +44,8 @@ static enum inf_code decode_request(union inf_message *message, const void *wire
     const Inference__ModelPlacementRequest *from = wire;
     struct inf_placement_request *to = &message->placement_request;
     TAKE(name)
-    TAKE(version) REQUEST_TEXTS(TAKE)
+    TAKE(version)
+    REQUEST_TEXTS(TAKE)
 #define CHECK(field) INF_TRY(inf_check_text(#field, from->field, INF_TEXT_LIMIT, err));
         REQUEST_TEXTS(CHECK) return inf_decode_model("name", from->name, "version", &to->version,
                                                      err);
@@ -73,8 +74,8 @@ static enum inf_code decode_precompile(union inf_message *message, const void *w
     const Inference__ModelPrecompileRequest *from = wire;
     struct inf_precompile_message *to = &message->precompile;
     TAKE(name)
-    TAKE(version) TAKE(device) TAKE(shapes)
-        INF_TRY(inf_check_text("device", from->device, INF_TEXT_LIMIT, err));
+    TAKE(version)
+    TAKE(device) TAKE(shapes) INF_TRY(inf_check_text("device", from->device, INF_TEXT_LIMIT, err));
     INF_TRY(inf_check_text("shapes", from->shapes, INF_TEXT_LIMIT, err));
     return inf_decode_model("name", from->name, "version", &to->version, err);
 }
