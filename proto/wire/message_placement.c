@@ -43,12 +43,12 @@ static enum inf_code decode_request(union inf_message *message, const void *wire
     (void)scratch;
     const Inference__ModelPlacementRequest *from = wire;
     struct inf_placement_request *to = &message->placement_request;
-    TAKE(name)
-    TAKE(version)
-    REQUEST_TEXTS(TAKE)
+    to->name = from->name;
+    to->version = from->version;
+    INF_TRY(inf_decode_model("name", from->name, "version", &to->version, err));
 #define CHECK(field) INF_TRY(inf_check_text(#field, from->field, INF_TEXT_LIMIT, err));
-        REQUEST_TEXTS(CHECK) return inf_decode_model("name", from->name, "version", &to->version,
-                                                     err);
+    REQUEST_TEXTS(CHECK)
+    REQUEST_TEXTS(TAKE) return INF_OK;
 }
 
 static enum inf_code encode_request(const union inf_message *message, void *wire,
@@ -73,9 +73,11 @@ static enum inf_code decode_precompile(union inf_message *message, const void *w
     (void)scratch;
     const Inference__ModelPrecompileRequest *from = wire;
     struct inf_precompile_message *to = &message->precompile;
-    TAKE(name)
-    TAKE(version)
-    TAKE(device) TAKE(shapes) INF_TRY(inf_check_text("device", from->device, INF_TEXT_LIMIT, err));
+    to->name = from->name;
+    to->version = from->version;
+    to->device = from->device;
+    to->shapes = from->shapes;
+    INF_TRY(inf_check_text("device", from->device, INF_TEXT_LIMIT, err));
     INF_TRY(inf_check_text("shapes", from->shapes, INF_TEXT_LIMIT, err));
     return inf_decode_model("name", from->name, "version", &to->version, err);
 }

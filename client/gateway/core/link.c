@@ -4,8 +4,9 @@
 // The daemon limits the requests in flight on one connection. Further calls wait in the gateway, in
 // the order of arrival, until an answer to an earlier request makes room or their own timeout
 // passes. If the connection is lost, libinferd re-sends each request that the daemon certainly had
-// not started, for at most RETRY_MS. A restart of the daemon that takes less time than that fails
-// none of these requests.
+// not started, for at most RETRY_MS, and calls that arrive meanwhile wait as long for a connection.
+// A restart of the daemon that takes less time than that fails none of these requests. Besides, a
+// gateway that failed them at once would look idle to a balancer, which would send it still more.
 #include "client/gateway/core/link.h"
 
 #include <poll.h>
@@ -16,7 +17,8 @@
 
 #include <event2/event.h>
 
-// Time in which libinferd re-sends a request that the daemon has not started, in milliseconds.
+// Time in which libinferd re-sends a request that the daemon has not started, and in which a call
+// waits for a connection, in milliseconds.
 #define RETRY_MS 2000
 // Interval between attempts to reconnect, and the longest time for which one attempt blocks the
 // loop, in milliseconds.
@@ -24,6 +26,9 @@
 #define CONNECT_MS         100
 // Interval at which waiting calls are sent or timed out, in milliseconds.
 #define WAITING_CHECK_MS 5
+
+static const struct inferd_error no_daemon = {INFERD_UNAVAILABLE, "", "the daemon does not answer",
+                                              1000};
 
 struct inf_link_call {
     struct inf_link *link;
@@ -130,7 +135,7 @@ static void send_waiting(struct inf_link *link)
 {
     static const struct inferd_error late = {INFERD_DEADLINE_EXCEEDED, "IN_QUEUE",
                                              "the request waited longer than its timeout", 0};
-    bool credit = true;
+    bool credit = link->ready;
     struct inf_link_call *call, *next;
     for (call = TAILQ_FIRST(&link->waiting); call != NULL; call = next) {
         next = TAILQ_NEXT(call, next);
@@ -139,6 +144,10 @@ static void send_waiting(struct inf_link *link)
         inferd_request request = call->request;
         if (request.timeout_ms != 0 && waited_ms >= request.timeout_ms) {
             fail_waiting(call, &late);
+            continue;
+        }
+        if (!link->ready && waited_ms >= RETRY_MS) {
+            fail_waiting(call, &no_daemon);
             continue;
         }
         if (!credit)
@@ -280,11 +289,11 @@ size_t inf_link_waiting_count(const struct inf_link *link)
     return link->waiting_count;
 }
 
-// Puts a call that could not be sent into the waiting list.
+// Puts a call that could not be sent into the waiting list, if it can be sent later.
 static int make_wait(struct inf_link *link, struct inf_link_call *call,
                      const inferd_request *request, const struct inferd_error *err)
 {
-    if (!is_out_of_credit(err) || link->waiting_count >= INF_LINK_WAITING_MAX)
+    if ((link->ready && !is_out_of_credit(err)) || link->waiting_count >= INF_LINK_WAITING_MAX)
         return err->code;
     call->waiting = true;
     call->request = *request;
@@ -297,8 +306,8 @@ static int make_wait(struct inf_link *link, struct inf_link_call *call,
 int inf_link_infer(struct inf_link *link, const inferd_request *request, inf_link_callback callback,
                    void *context, struct inf_link_call **call, struct inferd_error *err)
 {
-    if (!link->ready) {
-        *err = (struct inferd_error){INFERD_UNAVAILABLE, "", "the daemon does not answer", 1000};
+    if (!link->ready && link->adopted) {
+        *err = no_daemon;
         return err->code;
     }
     struct inf_link_call *made = calloc(1, sizeof *made);
@@ -313,7 +322,7 @@ int inf_link_infer(struct inf_link *link, const inferd_request *request, inf_lin
     // If other calls wait already, this call waits behind them.
     int code = INFERD_RESOURCE_EXHAUSTED;
     *err = (struct inferd_error){code, "QUOTA_REQUESTS", "too many requests wait", 100};
-    if (link->waiting_count == 0)
+    if (link->ready && link->waiting_count == 0)
         code = inferd_infer_async(link->client, request, handle_answer, made, &made->stream, err);
     if (code == INFERD_OK)
         TAILQ_INSERT_TAIL(&link->sent, made, next);

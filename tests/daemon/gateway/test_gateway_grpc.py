@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_gateway_grpc.py DAEMON GATEWAY [TEST...] - unary calls of the Open Inference Protocol."""
+import socket
 import struct
 import tempfile
 import time
