@@ -38,6 +38,7 @@ struct inf_link_call {
     bool waiting; // the call is in the list `waiting` of the link, else in `sent`
     uint64_t begin_ms;
     inferd_request request; // valid while `waiting` is true
+    const char *trace_parent;
     TAILQ_ENTRY(inf_link_call) next;
 };
 
@@ -129,6 +130,14 @@ static void fail_waiting(struct inf_link_call *call, const struct inferd_error *
     free(call);
 }
 
+static int send_call(struct inf_link *link, const inferd_request *request,
+                     struct inf_link_call *call, struct inferd_error *err)
+{
+    inferd_set_trace_context(link->client,
+                             call->trace_parent[0] != '\0' ? call->trace_parent : NULL, NULL);
+    return inferd_infer_async(link->client, request, handle_answer, call, &call->stream, err);
+}
+
 // Sends waiting calls until the daemon's limit of requests or bytes in flight is reached, and fails
 // each waiting call whose timeout has passed.
 static void send_waiting(struct inf_link *link)
@@ -154,8 +163,7 @@ static void send_waiting(struct inf_link *link)
             continue;
         if (request.timeout_ms != 0)
             request.timeout_ms -= waited_ms;
-        if (inferd_infer_async(link->client, &request, handle_answer, call, &call->stream, &err) ==
-            INFERD_OK) {
+        if (send_call(link, &request, call, &err) == INFERD_OK) {
             stop_waiting(call);
             TAILQ_INSERT_TAIL(&link->sent, call, next);
         } else if (is_out_of_credit(&err))
@@ -303,8 +311,9 @@ static int make_wait(struct inf_link *link, struct inf_link_call *call,
     return INFERD_OK;
 }
 
-int inf_link_infer(struct inf_link *link, const inferd_request *request, inf_link_callback callback,
-                   void *context, struct inf_link_call **call, struct inferd_error *err)
+int inf_link_infer(struct inf_link *link, const inferd_request *request, const char *trace_parent,
+                   inf_link_callback callback, void *context, struct inf_link_call **call,
+                   struct inferd_error *err)
 {
     if (!link->ready && link->adopted) {
         *err = no_daemon;
@@ -318,12 +327,13 @@ int inf_link_infer(struct inf_link *link, const inferd_request *request, inf_lin
     made->link = link;
     made->callback = callback;
     made->context = context;
+    made->trace_parent = trace_parent;
     made->begin_ms = now_ms();
     // If other calls wait already, this call waits behind them.
     int code = INFERD_RESOURCE_EXHAUSTED;
     *err = (struct inferd_error){code, "QUOTA_REQUESTS", "too many requests wait", 100};
     if (link->ready && link->waiting_count == 0)
-        code = inferd_infer_async(link->client, request, handle_answer, made, &made->stream, err);
+        code = send_call(link, request, made, err);
     if (code == INFERD_OK)
         TAILQ_INSERT_TAIL(&link->sent, made, next);
     else

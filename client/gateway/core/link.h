@@ -48,11 +48,13 @@ inferd_client *inf_link_client(const struct inf_link *link);
 // Returns the number of inferences that wait in the gateway and were not sent yet.
 size_t inf_link_waiting_count(const struct inf_link *link);
 
-// Starts an inference. The strings and tensors of `request` must stay valid until the callback has
-// been called or the call has been cancelled. On success *call identifies the call, and the
+// Starts an inference. `trace_parent` is the W3C traceparent that it carries; "": none. It, and the
+// strings and tensors of `request`, must stay valid until the callback has been called or the call
+// has been cancelled. On success *call identifies the call, and the
 // callback is called later, once, unless the call is cancelled. On failure it is not called.
-int inf_link_infer(struct inf_link *link, const inferd_request *request, inf_link_callback callback,
-                   void *context, struct inf_link_call **call, struct inferd_error *err);
+int inf_link_infer(struct inf_link *link, const inferd_request *request, const char *trace_parent,
+                   inf_link_callback callback, void *context, struct inf_link_call **call,
+                   struct inferd_error *err);
 
 // Cancels a call. Its callback will not be called.
 void inf_link_cancel(struct inf_link_call *call);

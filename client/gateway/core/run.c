@@ -46,7 +46,8 @@ static int send_run(struct inf_run *run, const struct inf_oip_request *request,
     if (request->sequence[0] != '\0')
         return inf_sequences_infer(gateway->sequences, request, wanted, handle_answer, run,
                                    &run->sequence, err);
-    return inf_link_infer(gateway->link, wanted, handle_answer, run, &run->call, err);
+    return inf_link_infer(gateway->link, wanted, request->trace_parent, handle_answer, run,
+                          &run->call, err);
 }
 
 int inf_run_start(struct inf_gateway *gateway, struct inf_oip_request *request,

@@ -27,6 +27,7 @@
 struct inf_sequence_call {
     struct sequence *sequence;
     inferd_request wanted;
+    const char *trace_parent;
     inf_link_callback callback;
     void *context;
     struct inf_link_call *call; // NULL: the session is being opened
@@ -226,8 +227,8 @@ static int send_call(struct inf_sequence_call *call, struct inferd_error *err)
     call->wanted.session = sequence->session;
     if (call->wanted.timeout_ms != 0)
         call->wanted.timeout_ms -= INF_MIN(waited_ms, call->wanted.timeout_ms - 1);
-    if (inf_link_infer(sequence->link, &call->wanted, handle_answer, call, &call->call, err) ==
-        INFERD_OK)
+    if (inf_link_infer(sequence->link, &call->wanted, call->trace_parent, handle_answer, call,
+                       &call->call, err) == INFERD_OK)
         return INFERD_OK;
     if (!inf_link_is_ready(sequence->link)) {
         retire_sequence(sequence);
@@ -361,6 +362,7 @@ int inf_sequences_infer(struct inf_sequences *sequences, const struct inf_oip_re
         return err->code;
     *made = (struct inf_sequence_call){.sequence = sequence,
                                        .wanted = *wanted,
+                                       .trace_parent = request->trace_parent,
                                        .callback = callback,
                                        .context = context,
                                        .begin_ms = now_ms()};

@@ -8,6 +8,7 @@
 //   body --take_messages()--> item (runs) --> item (done) --load_response()--> nghttp2
 #include "client/gateway/grpc/infer_stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -129,6 +130,8 @@ static void start_item(struct item *item, struct inf_span message)
         if (item->request.timeout_ms == 0 || left < item->request.timeout_ms)
             item->request.timeout_ms = left;
     }
+    snprintf(item->request.trace_parent, sizeof item->request.trace_parent, "%s",
+             stream->trace_parent);
     if (inf_run_start(stream->gateway, &item->request, inf_grpc_stream_other_id(stream),
                       handle_answer, item, &item->run, &err) != INFERD_OK)
         set_error(item, err.text);

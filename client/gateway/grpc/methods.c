@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The methods of GRPCInferenceService and of grpc.health.v1.Health. The status codes of gRPC and
 // the error codes of libinferd are the same numbers, so error codes are not translated.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,7 @@ static void start_inference(struct inf_grpc_stream *stream, struct inf_span mess
     uint64_t limit = stream->timeout_ms;
     if (limit != 0 && (request->timeout_ms == 0 || limit < request->timeout_ms))
         request->timeout_ms = limit;
+    snprintf(request->trace_parent, sizeof request->trace_parent, "%s", stream->trace_parent);
     if (inf_run_start(stream->gateway, request, inf_grpc_stream_other_id(stream), handle_result,
                       call, &call->run, &err) != INFERD_OK)
         fail_call(call, err.code, err.text);

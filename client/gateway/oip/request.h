@@ -28,7 +28,10 @@ struct inf_oip_request {
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[24];                  // "": the newest version
     char id[INF_LIMIT_REQUEST_ID + 1]; // "": the request has none
-    uint64_t timeout_ms;               // 0: the request sets none
+    // The traceparent that the daemon gets, so that its spans belong to the client's trace. Version
+    // 00 has 55 characters; "": none.
+    char trace_parent[56];
+    uint64_t timeout_ms; // 0: the request sets none
     inferd_priority priority;
     // Name of the sequence: '#' and a number, or '=' and a text; "": the request has none.
     char sequence[INF_OIP_SEQUENCE_BYTES];

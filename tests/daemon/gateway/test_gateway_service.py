@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 import gateway_case
@@ -258,6 +259,54 @@ class Tokens(Case):
         self.assertEqual(ended.returncode, 1)
         self.assertNotIn(self.tokens[0], ended.stderr)
         return ended.stderr
+
+
+class Traces(Case):
+    trace_file = tempfile.NamedTemporaryFile('r', prefix='inferd-traces.')
+    daemon_options = (f'--trace-file={trace_file.name}',)
+
+    def test_spans_of_an_inference_belong_to_the_trace_of_the_client(self):
+        path, body = '/v2/models/add/infer', json.dumps(ADD)
+        self.assertEqual(self.ask('POST', path, body, headers={'traceparent': TRACE}).status, 200)
+        self.assertEqual(self.ask('POST', path, body).status, 200)  # of no trace: not sampled
+        other = TRACE.replace('0af7', 'ffff')
+        self.assertEqual(self.ask('POST', path, body, headers={'traceparent': other}).status, 200)
+        lines = []
+        end = time.monotonic() + gateway_case.SECONDS_MAX
+        while len(lines) < 2 and time.monotonic() < end:
+            lines += self.trace_file.readlines()
+            time.sleep(0.02)
+        time.sleep(0.1)
+        lines += self.trace_file.readlines()
+        traces = [re.search('"traceId":"([^"]*)"', line)[1] for line in lines]
+        self.assertEqual(traces, [TRACE[3:35], other[3:35]])
+
+
+class Restart(Case):
+    daemon_options = ('--log-level=info',)  # a daemon of its own
+
+    def test_calls_wait_while_the_daemon_restarts(self):
+        self.daemon.process.kill()
+        self.daemon.process.wait(gateway_case.SECONDS_MAX)
+        gateway_case.wait_until(
+            lambda: self.ask('GET', '/v2/health/ready').status != 200, 'the end is not noticed'
+        )
+        begin = time.monotonic()
+        answer = self.ask('POST', '/v2/models/add/infer', json.dumps(ADD))
+        self.assertEqual(answer.status, 503)
+        self.assertIn('the daemon does not answer', answer.body.decode())
+        self.assertGreaterEqual(time.monotonic() - begin, 1.9)
+        # A call whose own timeout is shorter does not wait longer.
+        short = ADD | {'parameters': {'timeout': 200000}}
+        begin = time.monotonic()
+        self.assertEqual(self.ask('POST', '/v2/models/add/infer', json.dumps(short)).status, 504)
+        self.assertLess(time.monotonic() - begin, 1.9)
+        start = threading.Timer(0.3, self.daemon.start)
+        start.start()
+        answer = self.ask('POST', '/v2/models/add/infer', json.dumps(ADD))
+        start.join()
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(answer.json()['outputs'][0]['data'], [2, 4, 6, 8])
 
 
 if __name__ == '__main__':
