@@ -37,7 +37,7 @@ def matmul(name, left):
 
 
 def write_model(folder):
-    """Products of a 256 x 256 matrix, which take so long that the way to the daemon hardly counts."""
+    """Products of a 256 x 256 matrix, so many that the way to the daemon hardly counts."""
     dims = {'shape': {'dim': [{'size': '256'}, {'size': '256'}]}}
     attributes = {'dtype': {'type': 'DT_FLOAT'}, 'shape': dims}
     nodes = [{'name': 'x', 'op': 'Placeholder', 'attr': attributes}]

@@ -215,7 +215,8 @@ static void start_run(struct inf_rest_inference *inference)
     struct inf_span given = head->request_id.size > 0 ? head->request_id : head->trace_parent;
     if (given.size > 0)
         memcpy(header_id, given.data, given.size);
-    if (head->trace_parent.size < sizeof inference->request.trace_parent)
+    if (head->trace_parent.size > 0 &&
+        head->trace_parent.size < sizeof inference->request.trace_parent)
         memcpy(inference->request.trace_parent, head->trace_parent.data, head->trace_parent.size);
     struct inferd_error err;
     if (inf_run_start(inference->gateway, &inference->request,

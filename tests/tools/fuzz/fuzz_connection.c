@@ -14,6 +14,7 @@
 #include <event2/event.h>
 
 #include "client/gateway/core/gateway.h"
+#include "client/gateway/core/sequences.h"
 #include "client/gateway/grpc/session.h"
 #include "client/gateway/grpc/stream.h"
 #include "client/gateway/rest/routes.h"
@@ -59,7 +60,8 @@ static void start_gateway(struct fixture *fixture)
                                            .body_ms = 10000,
                                            .idle_ms = 10000,
                                            .write_ms = 10000};
-    const struct inf_http_handler handler = {.place_body = inf_rest_place_body,
+    const struct inf_http_handler handler = {.check_head = inf_rest_check_head,
+                                             .place_body = inf_rest_place_body,
                                              .handle = inf_rest_handle,
                                              .takeover = inf_grpc_takeover,
                                              .context = gateway};
@@ -67,7 +69,8 @@ static void start_gateway(struct fixture *fixture)
     fixture->base = event_base_new();
     fixture->name.sun_family = AF_UNIX;
     fixture->name_size = sizeof fixture->name;
-    gateway->timeout_ms = 1000;
+    gateway->timeout_ms = 1; // no daemon answers an inference
+    gateway->begin_call = inf_grpc_method_begin;
     gateway->handle_call = inf_grpc_method_handle;
     if (fd < 0 || bind(fd, (struct sockaddr *)&fixture->name, sizeof(sa_family_t)) != 0 ||
         listen(fd, 16) != 0 ||
@@ -77,6 +80,8 @@ static void start_gateway(struct fixture *fixture)
             INF_OK ||
         inf_question_queue_create(&gateway->administration, fixture->base, "/nonexistent", NULL) !=
             INF_OK ||
+        inf_sequences_create(&gateway->sequences, fixture->base, gateway->questions, 16, 1000,
+                             NULL) != INF_OK ||
         inf_http_server_create(&gateway->server, fixture->base, &limits, &handler, NULL) !=
             INF_OK ||
         inf_http_server_add_listener(gateway->server, fd, true, NULL) != INF_OK)
