@@ -199,8 +199,9 @@ INFERD_API void inferd_set_queue_timeout(inferd_client *client, uint64_t timeout
 // `tracestate` as in the HTTP headers of these names; NULL, the default: none. The strings are
 // copied. A program that serves others calls this function before each inferd_infer() or
 // inferd_infer_async(), in the same thread. If the daemon writes traces, the spans of the inference
-// then belong to the trace of the caller, and the caller decides whether they are written. Texts of
-// more than 128 and 512 bytes are cut. A malformed one is ignored, as the standard demands.
+// then belong to the trace of the caller, and the caller decides whether they are written. A
+// traceparent is cut after 128 bytes, and a tracestate after 512. A malformed traceparent is
+// ignored, as the standard demands.
 INFERD_API void inferd_set_trace_context(inferd_client *client, const char *traceparent,
                                          const char *tracestate);
 
@@ -652,7 +653,7 @@ INFERD_API int inferd_clients(inferd_client *client, inferd_client_row **rows, s
 //   "slow"  a list of inferences: first those that took longer than the daemon's setting slow_ms,
 //           newest first, then the slowest inferences of each model; times are in nanoseconds
 //   "timeline"  what the daemon did since this client read the topic before; admins only.
-//           docs/reference/protocol.md describes it; inferctl trace makes a file for Perfetto of it
+//           docs/reference/protocol.md describes it; inferctl trace converts it for Perfetto
 INFERD_API int inferd_report(inferd_client *client, const char *topic, char **text, size_t *size,
                              struct inferd_error *err);
 

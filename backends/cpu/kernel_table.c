@@ -55,7 +55,7 @@ static enum inf_code check_operand(const struct inf_graph *graph, const struct i
 static enum inf_code check_operands(const struct inf_graph *graph, const struct inf_node *node,
                                     struct inf_error *err)
 {
-    // A concat may have empty parts, such as the cache of a text that begins.
+    // A concat may have empty inputs, such as the key cache before the first token of a text.
     for (uint32_t i = 0; i < node->input_count && node->op != INF_OP_CONCAT; i++)
         INF_TRY(check_operand(graph, node, node->inputs[i], err));
     for (uint32_t i = 0; i < node->output_count; i++)

@@ -88,7 +88,7 @@ struct inf_device_memory {
     uint64_t peak_bytes;  // highest sum of weights, buffers and held memory
 };
 
-// How a device has chosen among several kernels or several levels of fusion, in numbers of choices.
+// How often a device has chosen among several kernels or levels of fusion, by how it chose.
 struct inf_kernel_choices {
     uint64_t measured; // by a race that was run for this choice
     uint64_t known;    // by the recorded result of an earlier race

@@ -23,15 +23,15 @@
 // difference of their times gives the cost of one step.
 #define CHAIN 33
 
-// The sizes of the test tensors. Slow devices get smaller tensors, so that measuring them takes no
-// longer.
+// The sizes of the test tensors. Slow devices get smaller tensors, so that measuring them does not
+// take longer than measuring fast devices.
 struct sizes {
     int32_t rows, depth, columns; // sizes of the matrix product that is timed
     int32_t elements;             // number of elements of the addition that is timed
 };
 static const struct sizes fast = {128, 512, 512, 1 << 20};
 static const struct sizes slow = {64, 64, 64, 1 << 14};
-// A device is slow if the product of the sizes `fast` would take longer than this.
+// A device is slow if the product of the sizes `fast` would take longer than this, in seconds.
 #define FAST_S_MAX 0.05
 
 // --- building the test graphs ---

@@ -13,7 +13,7 @@
 
 struct inf_gateway_options {
     const char *socket, *admin_socket; // the daemon's sockets; NULL: the default path
-    const char *tokens;                // file with tokens; NULL: none are wanted
+    const char *tokens;                // file with tokens; NULL: no token is needed
     struct {
         const char *text;
         bool admin;

@@ -19,7 +19,7 @@ enum inf_log_part {
     INF_LOG_PARTS,
 };
 
-// The names of the parts, as the flag `log` takes them, for texts about what was wanted.
+// The names of the parts, as the flag `log` takes them, for error messages.
 #define INF_LOG_PART_NAMES "daemon, device, model, service, scheduler, connection or access"
 
 // Parses the name of a level, such as "debug". Returns false if there is no such level.

@@ -104,8 +104,9 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
 }
 
 // Sets job->model.versions to the versions of the model that are to be served. If the settings file
-// cannot be read, that is the highest version, whose load then fails with the reason. Fails if the
-// settings name only versions that are not there: serving another one would be a surprise.
+// cannot be read, chooses the highest version; its load then fails and reports the reason. Fails if
+// the settings name only versions that do not exist, because the settings exclude every other
+// version.
 static enum inf_code find_versions(struct load *load, struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_load_options *options = load->options;

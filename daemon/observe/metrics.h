@@ -90,7 +90,8 @@ struct inf_metrics_reader {
     uint32_t uid;
 };
 
-// Writes the metrics LOOP_DELAY, LOOP_TURN, INFERENCES to USER_DEVICE_TIME, and LOADS.
+// Writes the metrics LOOP_DELAY, LOOP_TURN, all from INFERENCES to USER_DEVICE_TIME in the order of
+// metrics.def, and LOADS.
 void inf_metrics_print(const struct inf_metrics *metrics, const struct inf_metrics_reader *reader,
                        struct inf_exposition *exposition) INF_ON_LOOP;
 

@@ -18,7 +18,7 @@ enum span_status {
     STATUS_ERROR = 2
 };
 
-// Child spans have the ids that follow that of the request.
+// The id of a child span is the id of the request's span plus this number.
 enum span_number {
     SPAN_REQUEST,
     SPAN_QUEUE,

@@ -78,7 +78,7 @@ void inf_report_add_text(struct inf_report_text *report, const char *key, const 
 
 void inf_report_add_number(struct inf_report_text *report, const char *key, uint64_t value)
 {
-    // The loop prints many numbers while it prints a timeline, and printf() takes longer.
+    // A timeline has many numbers, and the loop prints them. printf() would take longer.
     char digits[20];
     size_t first = sizeof digits;
     begin_value(report, key);

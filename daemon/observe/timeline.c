@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of entries that exists while it is read. The reader asks again and again, and the
-// recording ends when it stops to ask.
+// A ring of entries, which is allocated only while a reader takes entries from it. The reader asks
+// repeatedly, and the recording ends when the reader stops asking.
 #include "daemon/observe/timeline.h"
 
 #include <inttypes.h>

@@ -27,7 +27,7 @@ struct inf_timeline_entry {
     enum inf_code code;
     uint32_t uid, device_index, worker, rows, batch_rows;
     uint64_t client_id, stream_id;
-    uint64_t begin_ns, end_ns; // of the slice; or the request was accepted, and ended
+    uint64_t begin_ns, end_ns; // of the slice; or when the request was accepted, and ended
     uint64_t start_ns, run_begin_ns, run_end_ns, done_ns;
     char model[INF_LIMIT_MODEL_NAME + 1];
 };
@@ -43,7 +43,7 @@ struct inf_timeline {
 // Frees the memory. The timeline can be used again.
 void inf_timeline_stop(struct inf_timeline *timeline);
 
-// Starts the recording for this reader, or goes on with it.
+// Starts the recording for this reader, or continues it.
 //
 // INF_EXISTS     another reader records; the text names its connection.
 // INF_EXHAUSTED  no memory.

@@ -90,7 +90,7 @@ static bool rotate_file(struct inf_trace_writer *writer, size_t more)
     return open_file(writer, NULL) == INF_OK;
 }
 
-// Writes a line to the file. A part of a line that does not fit on the disk is taken back.
+// Writes a line to the file. If the line cannot be written completely, removes the written part.
 static bool write_file(struct inf_trace_writer *writer, const char *line, size_t size)
 {
     if (!rotate_file(writer, size))

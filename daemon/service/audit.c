@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats the log lines about requests. Names come from clients, so that they are quoted: control
-// characters become '?', quotation marks apostrophes, and long texts are cut.
+// Formats the log lines about requests. Names come from clients, so they are quoted: control
+// characters become '?', quotation marks become apostrophes, and long texts are cut.
 #include "daemon/service/audit.h"
 
 #include <inttypes.h>
@@ -63,8 +63,8 @@ static void describe_subject(const struct inf_request *request, enum inf_message
     }
 }
 
-// The text of an error, with apostrophes in place of quotation marks, between which a log line puts
-// it. An error of a model may quote a name of the model's file.
+// The text of an error for a log line, which puts it between quotation marks. The error may quote a
+// name from a model file, so quotation marks in the text become apostrophes.
 struct error_text {
     char text[sizeof((struct inf_error *)0)->text];
 };

@@ -158,8 +158,8 @@ void inf_service_count_refusal(struct inf_service *service, uint16_t method, uin
 // Counts an inference that was answered with its result.
 void inf_service_count_answer(struct inf_service *service, const struct inf_call *call) INF_ON_LOOP;
 
-// Ends what the service does for a connection that has ended, besides its calls: recording the
-// timeline.
+// Stops recording the timeline if a connection that has ended was its reader. Does not end the
+// calls of the connection.
 void inf_service_note_gone(struct inf_service *service, uint64_t client_id) INF_ON_LOOP;
 
 // --- turns of the loop, for the metrics ---

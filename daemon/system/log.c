@@ -3,8 +3,8 @@
 // so that it can stop in time even if the reader of the log hangs.
 //
 // Warnings and errors are limited by kind (log_limit.h), so that a client that provokes one of them
-// again and again neither fills the journal nor displaces other lines. The thread reports what was
-// left out after a minute.
+// again and again neither fills the journal nor displaces other lines. When the minute of a kind is
+// over, the thread logs how many of its lines were left out.
 #include "daemon/system/log.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ static void push_line(void *context, enum inf_log_level level, const char *text)
         copy_clean(line->text, text);
         writer->count++;
     }
-    // After the first line that is left out, the thread waits with a timeout.
+    // The first line that is left out wakes the thread, which must then wait with a timeout.
     bool wake = left_out ? writer->limit.left_out == 1 : room;
     inf_mutex_unlock(&writer->mutex);
     if (wake)

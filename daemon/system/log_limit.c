@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts log lines by kind in a table of fixed size. Kinds come from the texts of the daemon, not
-// from clients, so the table is searched from its beginning: only warnings and errors are counted.
+// from clients, and only warnings and errors are counted. There are thus few kinds, and a linear
+// search is fast enough.
 #include "daemon/system/log_limit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-// Copies the kind of a line: its words before the first one that contains '=' or ends with ':'.
+// Copies the kind of a line: its words before the first one that contains '=', or up to and
+// including the first one that ends with ':'.
 static void copy_kind(const char *line, char kind[INF_LOG_LIMIT_KIND_CHARS + 1])
 {
     size_t length = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits how many log lines of one kind are written in a minute, and counts the lines that were
-// left out. The kind of a line is its beginning: the words before the first "key=value".
+// left out. The kind of a line is its beginning: the words before the first "key=value", or up to
+// the first word that ends with ':'.
 #ifndef INF_DAEMON_SYSTEM_LOG_LIMIT_H
 #define INF_DAEMON_SYSTEM_LOG_LIMIT_H
 
@@ -35,8 +36,8 @@ struct inf_log_limit {
 bool inf_log_limit_admit(struct inf_log_limit *limit, const char *line, uint32_t lines_max,
                          uint64_t now_ns);
 
-// Writes to `report` a line about a kind of which lines were left out and whose window is over (or,
-// with `all`, whose window is not over), and resets its count. Returns false if there is none. The
+// Writes to `report` a line about a kind of which lines were left out and whose window is over, and
+// resets its count. With `all`, the window need not be over. Returns false if there is none. The
 // caller repeats the call until it returns false.
 bool inf_log_limit_next_report(struct inf_log_limit *limit, bool all, uint64_t now_ns, char *report,
                                size_t size);

@@ -30,7 +30,7 @@ struct inf_pressure_times {
 // Sets all files to "not open", so that inf_pressure_close() may be called.
 void inf_pressure_init(struct inf_pressure *pressure);
 
-// Opens the files of the process's control group, or those of the whole machine where the group has
+// Opens the files of the process's control group, or those of the whole machine if the group has
 // none, below the directory `root` ("": the real system; tests pass another directory). Files that
 // do not exist are left out.
 void inf_pressure_open(struct inf_pressure *pressure, const char *root);
@@ -46,7 +46,7 @@ bool inf_pressure_read(const struct inf_pressure *pressure, enum inf_pressure_re
                        struct inf_pressure_times *out_times);
 
 // Reads the number of descriptors that the process has open. Returns false if the kernel does not
-// say, which is so before Linux 6.2: counting them one by one would take time on the loop.
+// report it, as before Linux 6.2. Counting the descriptors one by one would take the loop too long.
 bool inf_pressure_count_fds(const struct inf_pressure *pressure, uint64_t *out_count);
 
 #endif

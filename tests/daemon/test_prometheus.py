@@ -184,7 +184,7 @@ class Prometheus(unittest.TestCase):
             ['promtool', 'check', 'metrics'], input=text, capture_output=True, text=True
         )
         self.assertEqual((result.returncode, result.stdout + result.stderr), (0, ''))
-        # And the check bites.
+        # The check finds an error in a broken exposition.
         result = subprocess.run(
             ['promtool', 'check', 'metrics'], input=text + 'a{', capture_output=True, text=True
         )
@@ -211,7 +211,7 @@ class Prometheus(unittest.TestCase):
         server = self.start()
         count = 'inferd_inference_duration_seconds_count{model="work"}'
         wait_for(lambda: server.ask_one(count) is not None)
-        # The runs of the generator, and a few before, which it does not measure.
+        # The count includes the warm-up of the generator, which it does not measure.
         self.assertEqual(server.ask_one(count), self.histogram()['count'])
         self.assertIn(server.ask_one(count) - RUNS, range(1, 5))
         self.assertEqual(
@@ -243,8 +243,9 @@ class Prometheus(unittest.TestCase):
         self.assertAlmostEqual(total, daemon['sum'], delta=1e-6)
         for quantile, measured in self.percentiles().items():
             found = server.ask_one(f'histogram_quantile({quantile}, {name})')
-            # Within one bucket, of which each is 2^(1/4) times as wide as the one before. The
-            # measured time has the way to the daemon and back as well, so it may be longer.
+            # Buckets grow by the factor 2^(1/4), so two of them are allowed above the measured
+            # time. That time includes the way to the daemon and back, so the histogram may have
+            # less.
             self.assertLess(found, measured * 2**0.5)
             self.assertGreater(found, measured / 2)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_report.py DAEMON INFERCTL SOURCE_ROOT - inferctl report has what it says, and nothing
-private."""
+"""test_report.py DAEMON INFERCTL SOURCE_ROOT - inferctl report has the documented files, and
+nothing private."""
 import getpass
 import json
 import sys

@@ -65,7 +65,7 @@ struct inf_cpu_step {
     // call allocates memory. NULL for native kernels.
     enum xnn_status (*setup)(struct inf_cpu_step *step);
     // Checks operands whose values can be wrong, such as indices, before run(). NULL: nothing can
-    // be wrong. What it leaves in `scratch` is still there in run().
+    // be wrong. run() finds `scratch` as prepare() left it.
     //
     // INF_INVALID  a value is wrong; run() is not called.
     enum inf_code (*prepare)(const struct inf_cpu_step *step, struct inf_error *err);

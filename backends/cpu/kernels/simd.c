@@ -78,7 +78,7 @@ static inline float squared_difference_one(float a, float b)
             y[i] = clamp_one(op##_one(a[i], first), min, max);                                     \
     }
 
-// The frequent exponents 2 and 3 are products, which the compiler vectorises.
+// The common exponents 2 and 3 are computed as products, which the compiler vectorises.
 static void pow_b_scalar(size_t count, const float *a, const float *b, float *y, float min,
                          float max)
 {
@@ -403,7 +403,7 @@ static float sum_all(size_t count, const float *x)
 EXTREME(max)
 EXTREME(min)
 
-// e^v for v that is at most 0, or NaN. Less than the smallest normal float becomes 0.
+// Returns e^v for a v that is at most 0, or NaN. The result is 0 if v is below -87.
 static inline float power_one(float v)
 {
     const float low = -87.0f;

@@ -51,8 +51,9 @@ struct inf_simd {
     // its tanh approximation, 16 units in the last place of the larger of |y| and 2^-6 |x|. y may
     // be x.
     inf_simd_map_fn *exp, *log, *erf, *silu, *gelu, *gelu_tanh;
-    // y[i] = e^(x[i] - less), and returns the sum of all y. No x is larger than `less`. A y has an
-    // error of at most 4 units in the last place, and is 0 if it is below 1.6e-38. y may be x.
+    // y[i] = e^(x[i] - less), and returns the sum of all y. No x is larger than `less`. Each y[i]
+    // has an error of at most 4 units in the last place, and is 0 if x[i] - less is below -87. y
+    // may be x.
     float (*powers)(size_t count, const float *x, float less, float *y);
     inf_simd_map_fn *rsqrt, *reciprocal; // as accurate as a division
     inf_simd_map_fn *sin, *cos;          // the functions of libm, element by element

@@ -69,8 +69,8 @@ static enum inf_code check_indices(const struct inf_cpu_step *step, struct inf_e
     return INF_OK;
 }
 
-// Copies a slice. The sizes of single elements are constants here, so that the compiler does not
-// call memcpy().
+// Copies a slice. A slice of one element is copied with a constant size, so that the compiler does
+// not call memcpy().
 static void copy_slice(char *to, const char *from, size_t bytes)
 {
     if (bytes == 4)

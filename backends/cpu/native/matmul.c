@@ -2,9 +2,9 @@
 // Products of two matrices a and b that are both computed at run time. Each tile of work packs some
 // columns of b and multiplies all rows of a with these columns.
 //
-// If a has few rows and b is stored transposed, as the query and the keys of a decoding step, then
-// packing would take longer than the product. The columns of b are contiguous then, and each result
-// is the sum of the products of a row and a column.
+// If a has few rows and b is stored transposed, packing b would take longer than the product. In a
+// decoding step, the query is such an a and the keys are such a b. The columns of b are contiguous
+// then, so each result is computed as the dot product of a row of a and a column of b.
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, means, minima and maxima over neighbouring axes. x is treated as [batch, rows, channels],
-// and the rows are reduced. Integers, which masks and lengths are computed from, have sums, minima
-// and maxima; their sums wrap around.
+// and the rows are reduced. For integers there are sums, minima and maxima, from which models
+// compute masks and lengths. Sums of integers wrap around.
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator softmax along the last axis, and its logarithm. A line is computed in several passes,
-// which find it in the cache. The result may have the address of the operand.
+// Operator softmax along the last axis, and its logarithm. Each line is computed in several passes;
+// it stays in the cache between them. The result may have the address of the operand.
 #include <math.h>
 
 #include "backends/cpu/native/work.h"
@@ -42,8 +42,8 @@ static void compute_line(const struct softmax *softmax, const float *x, float *y
     simd->binary[INF_SIMD_MUL][INF_SIMD_B_SCALAR](count, y, &share, y, -INFINITY, INFINITY);
 }
 
-// Subtracts the maximum first and the logarithm then, because their sum would round away a small
-// logarithm.
+// Subtracts the maximum first and the logarithm of the sum second. Adding the two before
+// subtracting them would round away a logarithm that is small beside the maximum.
 static void compute_log_line(const struct softmax *softmax, const float *x, float *y)
 {
     const struct inf_simd *simd = softmax->simd;

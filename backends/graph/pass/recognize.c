@@ -8,9 +8,9 @@
 //
 // The idea: products are flattened to a list of factors and one constant, so that the order of the
 // factors does not matter. Products are visited from the last to the first, so that the outermost
-// product of a form comes first. Nodes between that other nodes read stay for them. Constants
-// may differ from the exact ones by TOLERANCE, because exporters round them; the results differ by
-// as much.
+// product of a form comes first. An inner node of a form is kept if a node outside the form reads
+// it. Constants may differ from the exact ones by TOLERANCE, because exporters round them; the
+// results then differ by about the same relative error.
 #include "backends/graph/pass/recognize.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ struct product {
     double scale;
 };
 
-// Takes the constant factors of `value` away. Only nodes without other readers are looked through.
+// Multiplies *scale by the constant factors of `value`, and returns the value without them. Stops
+// at a node that has other readers.
 static uint32_t strip_scale(const struct inf_rewrite *rewrite, uint32_t value, double *scale)
 {
     uint32_t x;
@@ -147,7 +148,8 @@ static bool is_gelu_factor(const struct inf_rewrite *rewrite, uint32_t factor, u
            is_near(scale, sqrt(2 / acos(-1.0)));
 }
 
-// Finds the function of x that the product computes. Returns false if it is none of those above.
+// Finds the function of x that the product computes. Returns false if it is none of the functions
+// listed at the top of this file.
 static bool find_function(const struct inf_rewrite *rewrite, const struct product *product,
                           uint32_t *x, enum inf_unary_kind *kind)
 {
@@ -184,7 +186,7 @@ enum inf_code inf_pass_recognize(struct inf_rewrite *rewrite)
     uint32_t node_count = rewrite->graph->node_count;
     for (uint32_t i = node_count; i-- > 0;)
         INF_TRY(recognize_function(rewrite, i));
-    // Forwards, because the scale and the offset follow the normalisation.
+    // In forward order, because the scale and the offset follow the normalisation.
     for (uint32_t i = 0; i < node_count; i++)
         if (!rewrite->removed[i])
             INF_TRY(inf_recognize_norm(rewrite, i));

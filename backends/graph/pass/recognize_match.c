@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the pass `recognize` share: matching single nodes, and replacing one.
+// Functions that the parts of the pass `recognize` share: matching single nodes, and replacing one.
 #include "backends/graph/pass/recognize.h"
 
 const struct inf_node *inf_recognize_binary(const struct inf_graph *graph, uint32_t value,

@@ -6,8 +6,8 @@
 //     x / sqrt(mean(x^2) + epsilon)                 RMS normalisation
 //
 // Exporters write the division as such, as a product with the reciprocal of the root, or with
-// rsqrt. The product with a constant scale, and the sum with a constant offset, follow; they are
-// taken into a normalisation that has none yet.
+// rsqrt. A product with a constant scale and a sum with a constant offset may follow. The two
+// constants become operands of the normalisation if it has no such operand yet.
 #include "backends/graph/pass/recognize.h"
 
 // Returns the node that computes `value` if it is a mean over axes that are kept with size 1; NULL
@@ -105,8 +105,8 @@ static enum inf_code become_norm(struct inf_rewrite *rewrite, uint32_t index,
     return INF_OK;
 }
 
-// Takes the product with a constant (input 1: scale) or the sum with a constant (input 2: offset)
-// into the normalisation before the node.
+// If the node multiplies a normalisation by a constant (input 1: scale) or adds a constant to it
+// (input 2: offset), makes the constant an operand of the normalisation.
 static enum inf_code take_parameter(struct inf_rewrite *rewrite, uint32_t index, uint32_t input)
 {
     struct inf_graph *graph = rewrite->graph;

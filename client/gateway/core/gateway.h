@@ -26,7 +26,7 @@ struct inf_gateway {
     struct inf_question_queue *questions;      // questions asked on the daemon's data socket
     struct inf_question_queue *administration; // questions asked on the daemon's admin socket
     struct inf_sequences *sequences;           // sequences of requests with state
-    struct inf_tokens *tokens;                 // of the clients that are served; NULL: all are
+    struct inf_tokens *tokens;                 // accepted bearer tokens; NULL: no token is needed
     struct inf_http_server *server;
     // Timeout of a request that sets none. A longer timeout of a request is reduced to this one.
     uint64_t timeout_ms;

@@ -4,9 +4,10 @@
 // The daemon limits the requests in flight on one connection. Further calls wait in the gateway, in
 // the order of arrival, until an answer to an earlier request makes room or their own timeout
 // passes. If the connection is lost, libinferd re-sends each request that the daemon certainly had
-// not started, for at most RETRY_MS, and calls that arrive meanwhile wait as long for a connection.
-// A restart of the daemon that takes less time than that fails none of these requests. Besides, a
-// gateway that failed them at once would look idle to a balancer, which would send it still more.
+// not started, for at most RETRY_MS, and calls that arrive meanwhile wait for a connection for at
+// most RETRY_MS too. A restart of the daemon that takes less time than that fails none of these
+// requests. A gateway that failed them at once would also look idle to a load balancer, which would
+// then send it more requests.
 #include "client/gateway/core/link.h"
 
 #include <poll.h>

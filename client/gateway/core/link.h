@@ -31,7 +31,7 @@ enum inf_code inf_link_create(struct inf_link **link, struct event_base *base, c
                               struct inf_error *err) INF_NODISCARD;
 
 // Creates a link for a client that is connected. On success the link owns the client. The link does
-// not reconnect: if the connection ends, it is not ready any longer. Returns false if there is no
+// not reconnect: if the connection ends, the link is no longer ready. Returns false if there is no
 // memory.
 bool inf_link_adopt(struct inf_link **link, struct event_base *base, inferd_client *client);
 
@@ -50,8 +50,8 @@ size_t inf_link_waiting_count(const struct inf_link *link);
 
 // Starts an inference. `trace_parent` is the W3C traceparent that it carries; "": none. It, and the
 // strings and tensors of `request`, must stay valid until the callback has been called or the call
-// has been cancelled. On success *call identifies the call, and the
-// callback is called later, once, unless the call is cancelled. On failure it is not called.
+// has been cancelled. On success *call identifies the call, and the callback is called later, once,
+// unless the call is cancelled. On failure the callback is not called.
 int inf_link_infer(struct inf_link *link, const inferd_request *request, const char *trace_parent,
                    inf_link_callback callback, void *context, struct inf_link_call **call,
                    struct inferd_error *err);

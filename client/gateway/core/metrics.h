@@ -5,10 +5,10 @@
 
 #include "client/gateway/core/gateway.h"
 
-// Returns a text of the daemon's metrics (`daemon`, in the format that `openmetrics` names; it may
-// be empty) followed by those of the gateway, or NULL if there is no memory. The format is
-// OpenMetrics if `openmetrics` is true, else Prometheus' text format. *size is the length without
-// the NUL. The caller frees the text with free().
+// Returns the daemon's metrics, `daemon`, followed by those of the gateway, or NULL if there is no
+// memory. `daemon` may be empty. Both have the format OpenMetrics if `openmetrics` is true, else
+// Prometheus' text format. *size is the length without the NUL. The caller frees the text with
+// free().
 char *inf_gateway_metrics_print(const struct inf_gateway *gateway, const char *daemon,
                                 bool openmetrics, size_t *size);
 

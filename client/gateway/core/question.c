@@ -58,15 +58,15 @@ static struct inf_question *pop_question(struct list *list)
     return question;
 }
 
-// Reads the statistics of models. This is done on the thread, because the daemon's metrics can be
-// long.
+// Reads the statistics of models. The thread parses the daemon's metrics, because they can be long.
 static int ask_statistics(inferd_client *client, struct inf_question *question)
 {
     const char *version = question->version[0] != '\0' ? question->version : NULL;
     struct inferd_error *err = &question->err;
     struct inf_error failure;
     bool ready;
-    // The metrics have no row for a model without requests, so they cannot tell that it is unknown.
+    // The metrics have no row for a model without requests, so they do not show whether a model
+    // exists.
     if ((question->model[0] != '\0' &&
          inferd_model_ready(client, question->model, version, &ready, err) != INFERD_OK) ||
         inferd_metrics(client, "json", &question->text, NULL, err) != INFERD_OK)
@@ -77,7 +77,7 @@ static int ask_statistics(inferd_client *client, struct inf_question *question)
     return err->code;
 }
 
-// Opens a session on a new connection, whose loss then concerns this session only.
+// Opens a session on a new connection, so that losing the connection ends this session only.
 static int open_session(const char *path, struct inf_question *question)
 {
     const char *version = question->version[0] != '\0' ? question->version : NULL;

@@ -46,7 +46,7 @@ struct inf_question {
     char *text;
     size_t text_size;
     struct inf_oip_statistics statistics;
-    inferd_client *client; // of INF_QUESTION_SESSION; the callback may take it
+    inferd_client *client; // connection of a new session; the callback may take it
     inferd_session *session;
     struct inf_question *next; // private to the queue
 };

@@ -38,7 +38,8 @@ static void handle_answer(void *context, inferd_result *result, const struct inf
     run->callback(run->context, result, err);
 }
 
-// Sends the request of a run, by the sequence that it names or by the link that all requests share.
+// Sends the request of a run: on the connection of its sequence if it names one, otherwise on the
+// link that all such requests share.
 static int send_run(struct inf_run *run, const struct inf_oip_request *request,
                     const inferd_request *wanted, struct inferd_error *err)
 {

@@ -15,8 +15,8 @@ typedef void (*inf_run_callback)(void *context, const inferd_result *result,
                                  const struct inferd_error *err);
 
 // Starts an inference. `request`, and the data of its inputs, must stay valid until the callback
-// has been called or the run was freed. `other_id` is the id for the daemon's log if the request
-// has none; NULL: none either. The timeout of the request is reduced to the gateway's. On success
+// has been called or the run was freed. `other_id` is the id that the daemon logs if the request
+// has none; NULL: no id. The timeout of the request is limited to that of the gateway. On success
 // the caller must free *run, and the callback is called later, once, unless the run is freed
 // before. On failure the callback is not called. Never blocks; used on the thread of the loop.
 int inf_run_start(struct inf_gateway *gateway, struct inf_oip_request *request,

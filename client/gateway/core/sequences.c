@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of sequences by model, version and name. libinferd opens a session with a question that
-// blocks, so the thread for questions connects and opens it. The loop then drives the connection by
-// a link. A connection for each sequence makes a sequence independent of the others: it is lost if
-// its own connection is lost, and closing the connection ends the session without a wait.
+// A table of sequences by model, version and name. Opening a session with libinferd blocks, so the
+// thread for questions connects and opens it. The loop then drives the connection with a link. A
+// connection for each sequence makes a sequence independent of the others: it is lost if its own
+// connection is lost, and closing the connection ends the session without a wait.
 //
 //   opening: calls wait in `calls`  ->  open: calls are sent  ->  retired: not in the table, ends
 //                                                                 with its last call
@@ -21,7 +21,7 @@
 
 // Number of lists in the table.
 #define BUCKETS 256u
-// Interval at which idle sequences are searched, in milliseconds.
+// Interval at which the table is searched for idle sequences, in milliseconds.
 #define CHECK_MS 200
 
 struct inf_sequence_call {
@@ -99,7 +99,7 @@ static void free_sequence(struct sequence *sequence)
     free(sequence);
 }
 
-// Removes a sequence from the table. It ends when it has no call.
+// Removes a sequence from the table. The sequence ends when it has no calls.
 static void retire_sequence(struct sequence *sequence)
 {
     struct inf_sequences *owner = sequence->owner;
@@ -241,7 +241,7 @@ static int send_call(struct inf_sequence_call *call, struct inferd_error *err)
 }
 
 // Sends, or fails with *opened, the calls that wait for the session. A callback can start and
-// cancel calls, so that the search begins again after each call; INF_SEQUENCE_CALLS_MAX bounds it.
+// cancel calls, so the search begins again after each call; INF_SEQUENCE_CALLS_MAX bounds it.
 static void send_calls(struct sequence *sequence, const struct inferd_error *opened)
 {
     sequence->sending = true;

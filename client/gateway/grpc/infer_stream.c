@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ModelStreamInfer. Each message of the request starts an inference as soon as it has arrived, so
-// that several run at the same time. Responses are sent in the order of the requests: an item, one
-// for each message, keeps its response until those before it are sent. A message that fails gets a
-// response with `error_message`, and the call goes on. An error of the call itself, such as a
-// compressed message, becomes the status of the call after the responses to earlier messages.
+// that several run at the same time. Responses are sent in the order of the requests: each message
+// has an item, which keeps its response until all earlier responses are sent. A message that fails
+// gets a response with `error_message`, and the call goes on. An error of the call itself, such as
+// a compressed message, becomes the status of the call after the responses to earlier messages.
 //
 //   body --take_messages()--> item (runs) --> item (done) --load_response()--> nghttp2
 #include "client/gateway/grpc/infer_stream.h"
@@ -36,7 +36,7 @@ struct infer_stream {
     struct inf_grpc_stream *stream;
     TAILQ_HEAD(, item) items; // in the order of the messages
     unsigned count;           // number of items
-    struct item *sending;     // the first item, if its pieces are those of the stream; NULL: none
+    struct item *sending;     // the first item, if its response is being sent; NULL: none
 };
 
 static uint64_t now_ms(void)
@@ -192,7 +192,7 @@ static void advance_stream(struct infer_stream *owner)
     take_messages(owner);
     stream->stalled = owner->count == INF_GRPC_OUTSTANDING_MAX && stream->end_code == INFERD_OK;
     if (was_stalled && !stream->stalled)
-        stream->begin_ms = now_ms(); // the client could not send the rest of a message before
+        stream->begin_ms = now_ms(); // the client could not send while the call was stalled
     if (stream->complete && !stream->stalled && stream->body_size > 0)
         inf_grpc_stream_fail(stream, INFERD_INVALID_ARGUMENT, "the call ends within a message");
     bool last = stream->complete && stream->body_size == 0 && owner->count == 0;

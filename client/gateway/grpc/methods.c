@@ -134,7 +134,7 @@ static const struct method {
     {"/grpc.health.v1.Health/Check", answer_health, false, true},
 };
 
-// Beginnings of the methods of the protocol that inferd does not have.
+// Prefixes of the names of methods that the protocol has and inferd does not.
 static const struct {
     const char *path, *what;
 } missing[] = {

@@ -11,7 +11,7 @@
 struct call {
     struct inf_grpc_stream *stream;
     struct inf_question *question;
-    bool only_ready; // of the list of models
+    bool only_ready; // list only models that are ready
 };
 
 void inf_grpc_reply_text(struct inf_grpc_stream *stream, char *text, size_t size)

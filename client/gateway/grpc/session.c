@@ -387,7 +387,7 @@ void inf_grpc_reply_begin(struct inf_grpc_stream *stream)
 void inf_grpc_reply_continue(struct inf_grpc_stream *stream)
 {
     struct inf_grpc_session *session = stream->session;
-    // Fails if the response is not deferred; then it is read without that.
+    // Fails if the response is not deferred; nghttp2 then reads it without being told.
     (void)nghttp2_session_resume_data(session->http2, stream->id);
     enlarge_window(stream);
     if (!session->busy)
@@ -503,8 +503,8 @@ static bool check_alive(struct inf_grpc_session *session, unsigned idle_ms, uint
     return true;
 }
 
-// Ends calls whose time is over. Returns false if the connection must be closed because it is idle,
-// or because the client does not read or is gone.
+// Ends calls that have exceeded a time limit. Returns false if the connection must be closed
+// because it is idle, or because the client does not read or is gone.
 static bool check_times(struct inf_grpc_session *session)
 {
     const struct inf_http_limits *limits = inf_http_server_limits(session->gateway->server);

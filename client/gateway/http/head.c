@@ -20,7 +20,7 @@
 struct parser {
     struct inf_http_head *head;
     struct inf_http_refusal *refusal;
-    // Numbers of the fields Host, Transfer-Encoding, Content-Encoding and traceparent.
+    // How many fields Host, Transfer-Encoding, Content-Encoding and traceparent the head has.
     unsigned hosts, encodings, codings, traces;
     bool old;         // the version is HTTP/1.0
     bool close, keep; // the field Connection has the option "close" or "keep-alive"
@@ -248,7 +248,8 @@ static bool parse_field_value(struct parser *parser, struct inf_span name, struc
     } else if (span_is(name, "x-request-id")) {
         return parse_request_id(parser, value);
     } else if (span_is(name, "traceparent")) {
-        // The standard demands that an invalid field is ignored. Of two, none can be trusted.
+        // The standard demands that an invalid field is ignored. If there are two fields, both are
+        // ignored, because either may be wrong.
         bool valid = parser->traces++ == 0 && inf_http_trace_parent_valid(value);
         head->trace_parent = valid ? value : (struct inf_span){0};
     } else if (span_is(name, "authorization")) {

@@ -53,8 +53,8 @@ struct inf_oip_request {
 enum inf_code inf_oip_request_decode(struct inf_oip_request *request, struct inf_span json,
                                      struct inf_span binary, struct inf_error *err) INF_NODISCARD;
 
-// Fills *to for libinferd. Its strings and tensors are those of `request`, and `other_id` if the
-// request has no id; NULL: none either.
+// Fills *to for libinferd. It refers to the strings and tensors of `request`. Its id is `other_id`
+// if the request has none; `other_id` may be NULL.
 void inf_oip_request_build(const struct inf_oip_request *request, const char *other_id,
                            inferd_request *to);
 
@@ -72,9 +72,8 @@ enum inf_code inf_oip_tensor_set_shape(inferd_tensor *tensor, const int64_t *dim
 void inf_oip_request_set_priority(struct inf_oip_request *request, uint64_t priority);
 void inf_oip_request_set_timeout(struct inf_oip_request *request, uint64_t timeout_us);
 
-// Set the sequence of a request from the parameter sequence_id: a number, of which 0 means none, or
-// a text, which is empty for none. inf_oip_request_set_sequence_name() fails if the text is too
-// long.
+// Set the sequence of a request from the parameter sequence_id: a number (0: no sequence) or a text
+// (empty: no sequence). inf_oip_request_set_sequence_name() fails if the text is too long.
 void inf_oip_request_set_sequence_number(struct inf_oip_request *request, uint64_t number);
 enum inf_code inf_oip_request_set_sequence_name(struct inf_oip_request *request,
                                                 struct inf_span name,

@@ -231,7 +231,7 @@ char *inf_oip_stream_error_encode_proto(const struct inf_oip_request *request, c
     FILE *out = begin_message(&text, size);
     if (out == NULL)
         return NULL;
-    // A client tells an error from a result by a text that is not empty.
+    // A client recognises an error by a text that is not empty.
     write_string(out, 1, message[0] != '\0' ? message : "the inference failed");
     if (begin_inner(&inner)) {
         write_string(inner.out, 1, request->model);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the statistics of the protocol of the daemon's metrics. The daemon keeps counters and
+// Computes the statistics of the protocol from the daemon's metrics. The daemon keeps counters and
 // histograms by model, version and device; the protocol wants one row for each version. What the
 // daemon does not measure, such as the time of failed inferences, is 0 or left out.
 #include "client/gateway/oip/statistics.h"
@@ -15,8 +15,8 @@
 #define ROWS_MAX 4096u
 
 // Returns the row of the model in `labels`, which is appended if there is none. Returns NULL if the
-// model is not wanted or there is no room. The search begins behind the row *hint, which is then
-// set to the row: the samples of all metrics have the same order, so the search is short.
+// model is not wanted or there is no room. The search begins behind the row *hint, and sets *hint
+// to the row that it found. The samples of all metrics have the same order, so the search is short.
 static struct inf_oip_model_statistics *find_row(struct inf_oip_statistics *statistics,
                                                  const json_t *labels, const char *name,
                                                  const char *version, size_t *hint)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of models in the form of the Open Inference Protocol, made of the daemon's metrics.
+// Statistics of models in the form of the Open Inference Protocol, computed from the daemon's
+// metrics.
 #ifndef INF_GATEWAY_OIP_STATISTICS_H
 #define INF_GATEWAY_OIP_STATISTICS_H
 
@@ -30,7 +31,8 @@ struct inf_oip_statistics {
 
 // Reads the daemon's metrics (a JSON text that ends with NUL) and sums the numbers of each version
 // of a model over devices. `name` and `version` choose models; "": all. The caller frees
-// statistics->rows with free(). Fails if there is no memory or the text is no metrics.
+// statistics->rows with free(). Fails if there is no memory or the text does not have the form of
+// the daemon's metrics.
 enum inf_code inf_oip_statistics_read(const char *metrics, const char *name, const char *version,
                                       struct inf_oip_statistics *statistics,
                                       struct inf_error *err) INF_NODISCARD;

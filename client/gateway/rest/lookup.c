@@ -36,7 +36,7 @@ static void handle_answer(void *context, struct inf_question *question)
     struct lookup *lookup = context;
     if (lookup != NULL) {
         lookup->exchange->user = NULL;
-        // The gateway's own metrics are served without the daemon's.
+        // If the daemon's metrics cannot be read, the gateway still serves its own.
         if (question->err.code != INFERD_OK && question->kind != INF_QUESTION_METRICS)
             inf_rest_reply_error(lookup->exchange, &question->err);
         else

@@ -40,7 +40,7 @@ static void reply_server(struct inf_gateway *gateway, struct inf_http_exchange *
     inf_rest_reply_json(exchange, inf_oip_server_encode(INFERD_GATEWAY_VERSION));
 }
 
-// Sends the document that describes the paths below, which a test compares with them.
+// Sends the OpenAPI document, which describes the paths below. A test checks that both agree.
 static void reply_document(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                            const struct inf_span names[])
 {

@@ -101,7 +101,7 @@ static double read_clock_s(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-// The answer before the present one, for the rates of a table.
+// The previous answer of the daemon, from which a table computes rates.
 struct previous {
     json_t *metrics; // NULL: none
     double at_s;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl report: collects what a person needs who is to find a fault from afar, and packs it into
-// one file. Each part of the report is the output of another verb, which this program runs as a
-// child, or of journalctl; tar packs the parts.
+// inferctl report: collects what a person without access to this machine needs to find a fault, and
+// packs it into one file. Each part of the report is the output of another verb, which this program
+// runs as a child, or of journalctl; tar packs the parts.
 //
-// The report must be fit to be sent away. It has no tensor, no path of a client, no name of a user
-// or of a client's program, and no id that a client gave a request: clients and requests in flight
-// are left out, and the slow requests lose their ids.
+// The report may be sent to strangers. It has no tensor, no path of a client, no name of a user or
+// of a client's program, and no id that a client gave a request: clients and requests in flight are
+// left out, and the slow requests lose their ids.
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>

@@ -54,7 +54,8 @@ static int read_entries(inferd_client *client, struct trace_file *file, bool *le
     return ok ? EXIT_OK : command_say(EXIT_FAILED, "the daemon's report is no timeline");
 }
 
-// Records until the time is up or a signal arrives, and then takes what the daemon still has.
+// Records until the time is up or a signal arrives, and then reads the entries that the daemon
+// still has.
 static int record_entries(inferd_client *client, struct trace_file *file, double duration_s)
 {
     const double end_s = now_s() + duration_s;
@@ -65,7 +66,8 @@ static int record_entries(inferd_client *client, struct trace_file *file, double
             nanosleep(&(struct timespec){.tv_nsec = INTERVAL_MS * 1000000L}, NULL);
         code = read_entries(client, file, &left);
     }
-    // A busy daemon adds entries as fast as they are read, so this ends after the size of its ring.
+    // A busy daemon may add entries as fast as they are read, so the number of reads is limited. It
+    // is large enough for a full ring.
     for (int i = 0; i < 100 && code == EXIT_OK && left; i++)
         code = read_entries(client, file, &left);
     return code;

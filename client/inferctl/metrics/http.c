@@ -33,7 +33,7 @@ static bool wait_for(int fd, short events, int64_t end_ms)
 
 #define SPACE " \t"
 
-// Moves to the next element of a list, which `separator` ends. Returns its length without the
+// Takes the next element of a list; `separator` ends each element. Returns its length without the
 // spaces around it; *list is then behind the separator.
 static size_t next_element(const char **list, char separator, const char **element)
 {
@@ -72,7 +72,7 @@ struct range {
     const char *type;
     size_t type_length;
     int quality;       // in thousandths
-    bool version_fits; // it has no version that is not ours
+    bool version_fits; // its version is absent, or is one that is served
     bool delimited;    // it has the two parameters of Prometheus' protobuf format
 };
 
@@ -101,7 +101,7 @@ static void parse_range(const char *text, size_t length, struct range *range)
     range->delimited = found == 2;
 }
 
-// Returns true and the format if a range of media types has one of ours.
+// Returns true and the format if a range of media types contains a format that is served.
 static bool match_range(const struct range *range, enum http_format *format)
 {
     static const struct {
@@ -235,7 +235,7 @@ static bool write_all(int fd, const char *bytes, size_t size, int64_t end_ms)
     while (size > 0) {
         if (!wait_for(fd, POLLOUT, end_ms))
             return false;
-        // Without MSG_DONTWAIT a large write would block although the client takes a part only.
+        // Without MSG_DONTWAIT a large write would block until the client has taken all of it.
         ssize_t written = send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (written < 0 && (errno == EINTR || errno == EAGAIN))
             continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Just enough of HTTP/1.1 to answer one request of Prometheus: reading its head, and choosing among
-// the formats of metrics by the field Accept. Knows no daemon.
+// the formats of metrics by the field Accept. Does not depend on the daemon.
 #ifndef INF_CLIENT_INFERCTL_METRICS_HTTP_H
 #define INF_CLIENT_INFERCTL_METRICS_HTTP_H
 

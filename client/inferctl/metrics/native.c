@@ -26,8 +26,8 @@ enum metric_type {
     TYPE_HISTOGRAM = 4
 };
 
-// The buckets of the daemon have the indices of schema 2. Its first bucket also has all values that
-// are smaller, so it becomes the zero bucket, which reaches to the bucket's upper bound.
+// The daemon numbers its buckets as schema 2 does. Its first bucket also counts all smaller values,
+// so it becomes the zero bucket, whose threshold is the upper bound of the first bucket.
 #define SCHEMA         2
 #define ZERO_INDEX     (-88)
 #define ZERO_THRESHOLD 0x1p-22
@@ -88,7 +88,7 @@ static void begin_message(struct message *message)
     message->out = json_value_must(open_memstream(&message->bytes, &message->size));
 }
 
-// Ends a message, and appends it to another one as a field; field 0: behind its length only.
+// Ends a message, and appends it to another one as a field; field 0: only its length precedes it.
 static void end_message(struct message *message, FILE *out, unsigned field)
 {
     fclose(message->out);
@@ -227,7 +227,7 @@ char *native_encode(const json_t *metrics, size_t *size)
     FILE *out = json_value_must(open_memstream(&bytes, size));
     json_array_foreach(metrics, i, metric)
     {
-        // A family without samples says nothing.
+        // A family without samples is left out.
         if (json_array_size(json_object_get(metric, "samples")) > 0 &&
             json_string_value(json_object_get(metric, "name")) != NULL &&
             json_string_value(json_object_get(metric, "help")) != NULL)

@@ -111,7 +111,7 @@ static void add_rate(struct table *table, const json_t *index, const char *key,
     const json_t *old = json_object_get(index, key);
     double before = json_number_value(old); // 0 for a new sample
     double grown = number_of(sample) - before;
-    // A number that shrank belongs to a daemon that was started again.
+    // A counter shrinks only if the daemon was restarted.
     add_number(table, (grown < 0 ? number_of(sample) : grown) / seconds);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a record of an inference from its job, and passes records on. A job that ends early may be
-// freed before its outcome is known, so that the record is a copy. If nothing uses records, no
-// record is made.
+// freed before its outcome is known, so the record is a copy. If nothing uses records, no record is
+// made.
 #include "daemon/service/report/record.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ void inf_service_fill_record(struct inf_service *service, const struct inf_job *
     snprintf(record->model, sizeof record->model, "%s", job->served->name);
     snprintf(record->version, sizeof record->version, "%s", job->served->version);
     snprintf(record->device, sizeof record->device, "%s", inf_device_info(job->device)->name);
-    // A worker that runs the job writes its result at the same time.
+    // While a worker runs the job, it may write job->result, so the loop must not read it.
     if (inf_scheduler_job_place(service->scheduler, job) != INF_JOB_LOOP ||
         job->result.start_ns == 0)
         return;

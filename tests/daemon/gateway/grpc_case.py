@@ -15,7 +15,7 @@ import tempfile
 try:
     import grpc
 except ImportError:
-    # The first python3 of the path may be another one than Debian's.
+    # The first python3 in PATH may be another one than Debian's.
     if os.path.exists('/usr/bin/python3') and 'INF_GRPC_TRIED' not in os.environ:
         os.environ['INF_GRPC_TRIED'] = 'yes'
         os.execv('/usr/bin/python3', ['/usr/bin/python3', '-B', *sys.argv])

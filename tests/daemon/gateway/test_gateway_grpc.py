@@ -239,7 +239,7 @@ class Inference(GrpcCase):
             self.assert_fails(grpc.StatusCode.INVALID_ARGUMENT, request)
 
     def test_single_elements_have_the_wire_type_of_their_field(self):
-        # Field 5 of the input are its contents: one element that is not in a packed list.
+        # Field 5 of the input holds its contents: one element that is not in a packed list.
         def request(datatype, element):
             start = b'\x0a\x01x\x12' + bytes([len(datatype)]) + datatype + b'\x18\x01'
             tensor_ = start + b'\x2a' + bytes([len(element)]) + element

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_gateway_haproxy.py DAEMON GATEWAY [TEST...] - two instances behind Debian's HAProxy.
 
-The configuration is that of docs/howto/scale. Instances are killed and restarted, and requests have
-borders that two parsers may see at different places.
+The configuration is that of docs/howto/scale. Instances are killed and restarted, and some requests
+are written so that two parsers may disagree on where they end.
 """
 import http.client
 import json
@@ -248,7 +248,7 @@ class Failures(BalancerCase):
 
 class Borders(BalancerCase):
     """Each text hides a second request, whose id is `smuggled`. If the balancer and the gateway
-    agree on the borders, it is a part of the first one's body, and no client gets its answer."""
+    agree on where the first one ends, the second is a part of its body and gets no answer."""
 
     inner_body = json.dumps(infer_body('smuggled')).encode()
     inner = (

@@ -85,7 +85,7 @@ class Ending(Case):
             self.daemon.process.send_signal(signal.SIGCONT)
 
     def unload_fails(self, connection):
-        """Asks on the thread for administrators, which then is connected to the daemon."""
+        """Asks on the thread for administrators; true if that thread is connected to the daemon."""
         try:
             connection.request('POST', '/v2/repository/models/none/unload')
             return Answer(connection.getresponse()).status == 404
@@ -268,7 +268,7 @@ class Traces(Case):
     def test_spans_of_an_inference_belong_to_the_trace_of_the_client(self):
         path, body = '/v2/models/add/infer', json.dumps(ADD)
         self.assertEqual(self.ask('POST', path, body, headers={'traceparent': TRACE}).status, 200)
-        self.assertEqual(self.ask('POST', path, body).status, 200)  # of no trace: not sampled
+        self.assertEqual(self.ask('POST', path, body).status, 200)  # no trace: not sampled
         other = TRACE.replace('0af7', 'ffff')
         self.assertEqual(self.ask('POST', path, body, headers={'traceparent': other}).status, 200)
         lines = []

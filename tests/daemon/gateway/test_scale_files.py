@@ -12,7 +12,7 @@ from pathlib import Path
 try:
     import yaml
 except ImportError:
-    # The first python3 of the path may be another one than Debian's.
+    # The first python3 in PATH may be another one than Debian's.
     if os.path.exists('/usr/bin/python3') and 'INF_YAML_TRIED' not in os.environ:
         os.environ['INF_YAML_TRIED'] = 'yes'
         os.execv('/usr/bin/python3', ['/usr/bin/python3', '-B', *sys.argv])
@@ -31,7 +31,7 @@ def check_envoy(envoy):
     used = {route['route']['cluster'] for route in routes[1:]}
     assert used == set(clusters), (used, set(clusters))
     assert routes[-1]['match'] == {'prefix': '/'}
-    # What was begun is only sent again if the client allows it.
+    # A request that may have been started is sent again only if the client allows it.
     for route in routes[1:]:
         fields = {field['name'] for field in route['match'].get('headers', [])}
         retries = set(route['route']['retry_policy']['retry_on'].split(','))

@@ -148,14 +148,14 @@ class Scrape(unittest.TestCase):
             self.assertEqual(body, b'')
 
     def test_a_slow_client_delays_no_other(self):
-        """One that sends nothing, and one that reads nothing, beside others."""
+        """A client that sends nothing, and one that reads nothing, do not stop other clients."""
         with socket.socket(socket.AF_UNIX) as idle, socket.socket(socket.AF_UNIX) as deaf:
             idle.connect(self.inetd.path)
             deaf.connect(self.inetd.path)
             deaf.sendall(b'GET /metrics HTTP/1.1\r\n\r\n')
             for _ in range(3):
                 self.assertIn(b'inferd_ready 1', get(self.inetd.path, 'text/plain')[1])
-            # The idle one is ended after 5 seconds.
+            # The idle connection is ended after 5 seconds.
             idle.settimeout(SECONDS_MAX)
             self.assertTrue(idle.recv(100).startswith(b'HTTP/1.1 408 '))
 

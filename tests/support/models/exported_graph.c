@@ -336,8 +336,8 @@ static void append_long_silu(struct exported_graph *maker)
     append_factor(maker, x, maker->x);
 }
 
-// Appends a normalisation as exporters write it. Two axes may be normalised; those of mean and
-// variance differ one time in five.
+// Appends a normalisation as exporters write it. One or two axes are normalised. One time in five,
+// the mean and the variance have different axes.
 static void append_long_norm(struct exported_graph *maker)
 {
     uint32_t x = maker->x, top = x;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench_top.py BUILD [ROUNDS] [INTERVAL_MS] - what inferctl top costs those who wait: the 99th
-percentile of latency in an open loop of three times the requests that the daemon can answer, with
-and without inferctl top on a terminal. Rounds alternate, and each has a second run without it,
+"""bench_top.py BUILD [ROUNDS] [INTERVAL_MS] - what inferctl top costs other clients: the 99th
+percentile of latency in an open loop at three times the rate that the daemon can serve, with and
+without inferctl top on a terminal. Rounds alternate, and each has a second run without it,
 which shows how much two equal runs differ."""
 import json
 import os
@@ -81,8 +81,8 @@ def main():
         def bench(*arguments):
             command = [INFERCTL, 'bench', '--socket', data, '--json', *map(str, arguments), 'work']
             for _ in range(5):
-                # The queue of the run before is empty after a while. The first request, which
-                # has the time limit too, fails otherwise.
+                # Waits until the queue of the previous run is empty: the first request has the
+                # time limit too, and would fail behind other requests.
                 time.sleep(1)
                 result = subprocess.run(command, capture_output=True)
                 if result.returncode == 0:

@@ -4,11 +4,11 @@
 
 A model of many boxes, not a measurement. A box serves --box-rate requests a second on two
 processors; the time of a request is half constant and half exponential. Requests arrive at random.
-Each of some balancers counts only its own requests in flight, and sends a request to the box with
-the fewest. In the middle of the run some boxes fail: "killed" boxes refuse connections, and the
-balancer sends the request to another box; "lost" boxes do not answer, and it does so after the
-connect timeout. Requests that are in flight on a box that fails are repeated, as those with
-Idempotency-Key are. The health checks take a box out after half a second.
+Each balancer counts only its own requests in flight, and sends a request to the box with the
+fewest. In the middle of the run some boxes fail: "killed" boxes refuse connections, and the
+balancer sends the request to another box; "lost" boxes do not answer, and the balancer waits for
+the connect timeout first. Requests that are in flight on a box that fails are repeated, as those
+with Idempotency-Key are. The health checks take a box out after half a second.
 """
 import argparse
 import heapq

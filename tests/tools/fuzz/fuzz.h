@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fuzz target and its two drivers share. fuzz_main.c breaks the seeds at random, in every
+// What a fuzz target and its two drivers share. fuzz_main.c changes the seeds at random, in every
 // build; libFuzzer, which check_fuzz.sh uses, searches for inputs that reach new code.
 #ifndef INF_TESTS_TOOLS_FUZZ_FUZZ_H
 #define INF_TESTS_TOOLS_FUZZ_FUZZ_H

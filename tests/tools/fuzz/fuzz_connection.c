@@ -3,7 +3,8 @@
 // header fields and messages of gRPC. There is no daemon, so requests are decoded and then fail.
 //
 // The first byte of the input chooses the size of the pieces in which the rest arrives. After each
-// input the gateway must hold no memory of bodies, and an input that ends must end its connection.
+// input the gateway must hold no memory of bodies, and the end of the input must end the
+// connection.
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

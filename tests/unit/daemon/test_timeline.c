@@ -51,7 +51,7 @@ Test(timeline, counts_what_finds_no_room)
     cr_expect_eq(timeline.lost, 5u);
     for (uint64_t i = 0; i < 3; i++)
         cr_expect_eq(inf_timeline_take(&timeline)->begin_ns, i);
-    // The ring goes on where there is room again.
+    // The ring accepts entries again when there is room.
     cr_assert_eq(inf_timeline_start(&timeline, 7, 2 * SECOND, &err), INF_OK);
     inf_timeline_add(&timeline, &(struct inf_timeline_entry){.begin_ns = 77}, 2 * SECOND);
     const struct inf_timeline_entry *last = NULL;

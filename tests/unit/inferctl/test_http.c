@@ -29,7 +29,7 @@ Test(http, chooses_the_format_that_the_client_likes_best)
         {"text/plain;q=0.5, application/openmetrics-text ; q=0.6", HTTP_FORMAT_OPENMETRICS},
         {"text/plain;q=0.6, application/openmetrics-text;q=0.6", HTTP_FORMAT_TEXT},
         {"Application/OpenMetrics-Text", HTTP_FORMAT_OPENMETRICS},
-        // Not acceptable: a version that is not served, a quality of 0 or that is none, another
+        // Not acceptable: a version that is not served, a quality that is 0 or malformed, another
         // encoding of protobuf.
         {"application/openmetrics-text;version=0.0.1,text/plain;q=0.1", HTTP_FORMAT_TEXT},
         {"application/openmetrics-text;q=0,text/plain;q=0.1", HTTP_FORMAT_TEXT},
