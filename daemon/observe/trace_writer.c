@@ -43,7 +43,8 @@ struct inf_trace_writer {
 
     // Used by the thread only, after the writer was created.
     int file_fd;         // -1: none
-    uint64_t file_bytes; // size of the file
+    bool regular;        // the file is a regular one, whose size is limited
+    uint64_t file_bytes; // size of a regular file
     int socket_fd;       // -1: none
     struct sockaddr_un address;
     bool broken; // the last line was not written, and this was logged
@@ -67,8 +68,8 @@ static enum inf_code open_file(struct inf_trace_writer *writer, struct inf_error
         open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0640);
     if (writer->file_fd < 0)
         return inf_fail(err, INF_INVALID, "trace_file: %s", strerror(errno));
-    bool sized = fstat(writer->file_fd, &status) == 0 && S_ISREG(status.st_mode);
-    writer->file_bytes = sized ? (uint64_t)status.st_size : 0;
+    writer->regular = fstat(writer->file_fd, &status) == 0 && S_ISREG(status.st_mode);
+    writer->file_bytes = writer->regular ? (uint64_t)status.st_size : 0;
     return INF_OK;
 }
 
@@ -110,7 +111,8 @@ static bool write_file(struct inf_trace_writer *writer, const char *line, size_t
             return false;
         }
     }
-    writer->file_bytes += size;
+    if (writer->regular)
+        writer->file_bytes += size;
     return true;
 }
 

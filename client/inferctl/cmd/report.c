@@ -107,6 +107,8 @@ static int collect_slow(inferd_client *client, const char *directory)
         return command_failed(&err);
     json_t *rows = json_loads(text, 0, NULL);
     free(text);
+    if (rows == NULL)
+        return command_say(EXIT_FAILED, "slow.json could not be collected");
     size_t i;
     json_t *row;
     json_array_foreach(rows, i, row) json_object_del(row, "id");
@@ -126,6 +128,7 @@ static void collect_log(const char *directory)
                     (char *)"--no-hostname",
                     (char *)"--no-pager",
                     (char *)"--output=short-unix",
+                    (char *)"--grep=^(?!request slow )", // these lines have ids that clients gave
                     NULL};
     snprintf(path, sizeof path, "%.63s/log.txt", directory);
     if (run_program("journalctl", argv, path) < 0)
