@@ -51,8 +51,8 @@ struct inf_plan {
     uint32_t copy_count;
 };
 
-// Returns segment `index` in the form that a device compiles, for one slot (concurrent run) and
-// without lowered values.
+// Returns segment `index` in the form that a device compiles, for one slot (concurrent run). In the
+// result, no value is marked as lowered, that is, as stored in 16 bits.
 struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
                                     const struct inf_graph *graph, const struct inf_device *device,
                                     const struct inf_run_options *options);

@@ -23,8 +23,8 @@ struct inf_run_options {
     // INF_CANCELLED. The caller keeps the flag until the compilation returns. NULL: the compilation
     // cannot be cancelled.
     const atomic_bool *cancelled;
-    // The user whose request needs the executable, plus 1; 0: the daemon itself, without a bound.
-    // Only for compilations.
+    // The number of the user whose request needs the executable, plus 1. 0: the daemon itself needs
+    // the executable, and no budget of a user limits it. Used only while compiling.
     uint64_t user;
     // Bytes that the buffers of the executable may have; 0: no bound.
     uint64_t buffer_bytes_max;

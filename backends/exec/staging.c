@@ -70,7 +70,8 @@ static void place_values(struct inf_staging *staging, const struct inf_plan *pla
             staging->on_device[v] = who[v] == BY_DEVICE;
             staging->host_arena |= who[v] == BY_HOST;
         } else if (storage->place == INF_PLACE_OUTPUT) {
-            staging->host_arena = true; // holds the output in runs whose caller does not want it
+            // the host arena holds the output in runs whose caller does not want it
+            staging->host_arena = true;
         }
     }
     for (uint32_t v = 0; v < plan->value_count; v++) {

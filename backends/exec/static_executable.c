@@ -54,8 +54,8 @@ static enum inf_code compile_segments(struct inf_static_executable *executable,
     return INF_OK;
 }
 
-// Lists the values that are in the caller's memory, which may be elsewhere in each run: those in
-// the memory of the graph's inputs and outputs.
+// Lists the values that are in the memory of the graph's inputs and outputs. The caller owns that
+// memory, and its address may differ in each run.
 static enum inf_code list_bound_values(struct inf_static_executable *executable,
                                        struct inf_error *err)
 {
@@ -283,7 +283,8 @@ static enum inf_code run_segments(struct inf_executable *base,
                           .step = execution->step};
     for (uint32_t i = 0; i < plan->segment_count; i++) {
         struct inf_ticket ticket;
-        // A device that submits its work at once does not set the later nodes of the segment.
+        // Record the first node of the segment as the node that runs. A device that submits a whole
+        // segment at once does not record the later nodes.
         inf_run_step_set(execution->step,
                          base->graph->nodes[plan->steps[plan->segments[i].first]].name);
         INF_TRY(inf_program_run(executable->programs[i], &run, &ticket, err));
@@ -372,7 +373,7 @@ static enum inf_code build_executable(struct inf_static_executable *executable,
     // The pinned nodes were borrowed for this call only; the plan has its own list.
     executable->options.pinned = NULL;
     executable->options.pinned_count = 0;
-    executable->options.cancelled = NULL; // likewise
+    executable->options.cancelled = NULL; // the caller may free the flag after this call
     INF_TRY(list_bound_values(executable, err));
     executable->slots = calloc(executable->slot_count, sizeof *executable->slots);
     if (executable->slots == NULL)

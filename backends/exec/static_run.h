@@ -35,7 +35,8 @@ struct inf_static_executable {
     struct inf_program **programs; // one for each segment
     struct inf_slot *slots;
     uint32_t slot_count;
-    struct inf_run_options options; // without pinned nodes, which are in plan->pinned
+    // the run options; `pinned` is NULL, because plan->pinned lists the pinned nodes
+    struct inf_run_options options;
     bool *lowered;                  // lowered[v]: value v is stored in 16 bits; NULL: no value is
     struct inf_bound_value *inputs; // values that are in the memory of a graph input
     uint32_t input_count;
@@ -44,8 +45,8 @@ struct inf_static_executable {
     uint64_t buffer_bytes; // memory of the arenas and staging buffers of all slots
 };
 
-// Returns the memory of value `v` in every run of the slot. Empty for values in the caller's
-// memory, which inf_static_run_bind() binds.
+// Returns the memory of value `v`, which is the same in every run of the slot. Returns an empty
+// binding if `v` is in the caller's memory, which inf_static_run_bind() binds for each run.
 struct inf_binding inf_static_run_place(const struct inf_static_executable *executable,
                                         const struct inf_slot *slot, uint32_t v);
 

@@ -11,7 +11,7 @@
 struct inf_trial_run {
     uint32_t input_count, count;
     struct inf_blob **blobs; // inputs, then outputs
-    void **pointers;         // addresses of their data, in the same order
+    void **pointers;         // pointers[i] is the address of the data of blobs[i]
 };
 
 // Allocates zeroed memory for every input and output of `graph`.

@@ -128,8 +128,8 @@ enum inf_code inf_graph_add_const_i32(struct inf_graph *graph, const char *name,
     return inf_graph_add_const(graph, name, INF_DTYPE_I32, &shape, data, out_value, err);
 }
 
-// Checks that the operator of a new node takes this number of operands, and that each operand is a
-// value of the graph.
+// Checks that the operator of a new node takes `input_count` inputs and has `output_count` outputs,
+// and that each input is a value of the graph.
 static enum inf_code check_operands(const struct inf_graph *graph, enum inf_op op, const char *name,
                                     const uint32_t *inputs, uint32_t input_count,
                                     uint32_t output_count, struct inf_error *err)

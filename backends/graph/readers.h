@@ -5,13 +5,15 @@
 
 #include "backends/graph/graph.h"
 
-// The most readers of one output that are listed. More are only counted as "more".
+// The most readers of one output that are listed. If an output has more readers, only the fact that
+// there are more is recorded.
 #define INF_READERS_MAX 2
 
 // The nodes that read the first output of one node.
 struct inf_readers {
-    // Number of these nodes; INF_READERS_MAX + 1 if there are more, or if the output is an output
-    // of the graph. A node that reads the output twice counts once.
+    // Number of nodes that read the output; INF_READERS_MAX + 1 if there are more than
+    // INF_READERS_MAX, or if the output is an output of the graph. A node that reads the output
+    // twice counts once.
     uint32_t count;
     uint32_t nodes[INF_READERS_MAX]; // ascending; valid if count <= INF_READERS_MAX
 };

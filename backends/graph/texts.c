@@ -12,7 +12,7 @@
 
 struct inf_texts {
     atomic_size_t references;
-    // set that holds names which the graph of this set also uses; a counted reference, or NULL
+    // set with further names that the same graph uses; a counted reference, or NULL
     struct inf_texts *parent;
     struct inf_arena arena; // its blocks hold the texts one after another
     char *free;             // first free byte in the newest block of `arena`

@@ -78,8 +78,9 @@ static struct inf_shape_class *find_class(struct inf_shape_classes *classes,
     return class;
 }
 
-// If the model has too many classes for `device`, removes the least recently used class that has no
-// users from the list and returns it. The caller frees it.
+// If the model has more than INF_SHAPE_CLASSES_MAX classes for `device`, removes from the list the
+// least recently used class that has no users, and returns it; the caller frees it. Returns NULL if
+// no class was removed.
 static struct inf_shape_class *take_surplus(struct inf_shape_classes *classes,
                                             const struct inf_device *device)
     INF_ATTR(requires_capability(classes->mutex))
@@ -117,8 +118,9 @@ static struct inf_shape_class *class_of(struct inf_arena_entry *entry)
                                       offsetof(struct inf_shape_class, budget_entry));
 }
 
-// Takes a class without users out of its set. The set exists, because it cannot free the class
-// while the budget has taken the entry.
+// Removes the class of `entry` from its set of classes and returns true. Returns false if the class
+// has users or was already removed. The set still exists, because the set cannot free a class while
+// the budget handles the entry of the class.
 static bool detach_class(struct inf_arena_entry *entry)
 {
     struct inf_shape_class *class = class_of(entry);
@@ -142,8 +144,9 @@ static void destroy_class(struct inf_arena_entry *entry)
 static const struct inf_arena_entry_ops entry_ops = {.detach = detach_class,
                                                      .destroy = destroy_class};
 
-// Retires the classes of `device` whose executables can never run again. Classes without users are
-// removed and returned, and the caller frees them; the last user of another class frees it.
+// Marks as retired the classes of `device` whose executables can never run again. Removes the
+// retired classes that have no users, and returns the list of the removed classes, which the caller
+// frees. A retired class with users is freed by its last user.
 static struct inf_shape_class *retire_lost(struct inf_shape_classes *classes,
                                            const struct inf_device *device)
     INF_ATTR(requires_capability(classes->mutex))

@@ -31,11 +31,12 @@ struct inf_shape_class {
     uint32_t users;                    // number of threads that hold the executable or wait for it
     bool pinned;      // true: held by inf_shape_classes_pin(), which is counted in `users`
     bool retired;     // true: the device was lost; the last user frees the class
-    uint64_t used_at; // count of all acquisitions of the model at the last one of this class
+    uint64_t used_at; // time of the last use: value of the set's `clock`, which counts acquisitions
     uint64_t weight_bytes, arena_bytes;
-    struct inf_shape_classes *classes;   // the set of the class
-    struct inf_arena_entry budget_entry; // in the budget of the set, if a request made the class
-    struct inf_shape shapes[];           // one for each input
+    struct inf_shape_classes *classes; // the set that this class belongs to
+    // registers the class in the arena budget of its set, if a request made the class
+    struct inf_arena_entry budget_entry;
+    struct inf_shape shapes[]; // one for each input
 };
 
 struct inf_shape_classes {
@@ -80,8 +81,8 @@ void inf_shape_classes_release(struct inf_shape_classes *classes,
 bool inf_shape_classes_drop(struct inf_shape_classes *classes,
                             const struct inf_shape_key *key) INF_MAY_BLOCK;
 
-// Holds all existing executables, so that none is freed, or releases them. Only one thread at a
-// time may do this.
+// If `more` is true, holds all existing executables, so that none is freed. If `more` is false,
+// releases the executables that an earlier call holds. Only one thread at a time may do this.
 void inf_shape_classes_pin(struct inf_shape_classes *classes, bool more);
 
 // Returns the next pinned class after `class` (NULL: the first one); NULL if there are no more.

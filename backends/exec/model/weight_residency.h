@@ -19,7 +19,7 @@ struct inf_weight_residency {
     struct inf_blob **gone; // evicted blobs, each a counted reference
     size_t gone_count;
     struct inf_device_held held; // amount of memory of the constants that have their bytes
-    struct inf_form_cost forms;  // memory of packed forms, of evicted and of other constants
+    struct inf_form_cost forms;  // memory of the packed forms of all constants, evicted or not
     struct inf_device *device;   // device for which `held` is counted, a counted reference; or NULL
 };
 

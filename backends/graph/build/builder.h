@@ -103,27 +103,29 @@ struct inf_build_ints {
 
 // Returns the element type of a value; INF_DTYPE_NONE for INF_VALUE_NONE.
 enum inf_dtype inf_build_dtype(const struct inf_builder *b, uint32_t value);
-// Returns the shape as far as it is known. The shape of INF_VALUE_NONE has unknown rank. The
-// pointer is valid until a value is added.
+// Returns the shape of a value; dimensions that are not known yet are INF_DIM_UNKNOWN. The shape of
+// INF_VALUE_NONE has unknown rank. The pointer is valid until a value is added.
 const struct inf_shape *inf_build_shape_of(const struct inf_builder *b, uint32_t value);
 // Returns the rank. If the rank is unknown, latches INF_UNSUPPORTED and returns 0.
 int32_t inf_build_rank(struct inf_builder *b, uint32_t value);
-// Returns the size of axis `axis` of the value, or INF_DIM_UNKNOWN. A negative axis counts from the
-// end.
+// Returns the size of axis `axis` of the value; INF_DIM_UNKNOWN if the size is not known. A
+// negative axis counts from the end. Returns 1 after a failure.
 int64_t inf_build_dim(struct inf_builder *b, uint32_t value, int32_t axis);
-// Returns a dimension. Latches INF_UNSUPPORTED if the dimension is unknown.
+// Returns the size of axis `axis` of the value. If the size is unknown, latches INF_UNSUPPORTED and
+// returns 1.
 int64_t inf_build_known_dim(struct inf_builder *b, uint32_t value, int32_t axis);
 // Returns the shape. Latches INF_UNSUPPORTED unless all dimensions are known.
 struct inf_shape inf_build_known_shape(struct inf_builder *b, uint32_t value);
-// Converts an axis of -rank..rank-1 to 0..rank-1. Latches INF_INVALID for any other axis.
+// Converts an axis of -rank..rank-1 to 0..rank-1. For any other axis, latches INF_INVALID and
+// returns 0.
 int32_t inf_build_axis(struct inf_builder *b, int64_t axis, int32_t rank);
 // Returns true if `value` is a constant.
 bool inf_build_is_const(const struct inf_builder *b, uint32_t value);
 // Returns the integers of a constant. Latches a failure if `value` is not an integer constant. The
 // error text calls the value `what`.
 struct inf_build_ints inf_build_const_ints(struct inf_builder *b, uint32_t value, const char *what);
-// Returns the integer of a constant that has exactly one element. Latches a failure if `value` is
-// not such a constant; the error text calls the value `what`.
+// Returns the integer of a constant that has exactly one element. If `value` is not such a
+// constant, latches a failure whose text calls the value `what`, and returns 0.
 int64_t inf_build_const_int(struct inf_builder *b, uint32_t value, const char *what);
 // Returns true if `value` is a constant of one element of any type, and stores that element in
 // *out.

@@ -19,9 +19,10 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
-// Limit of the bytes of one fold, so that a small file cannot make a large graph. It does not hold
-// for a fold that makes at most FOLD_GROWTH_MAX times the bytes of its inputs: the file must hold
-// these. Weights of 8 bits that are dequantised to floats grow by this factor.
+// Limit of the bytes of one fold, so that a small file cannot make a large graph. The limit does
+// not hold for a fold whose result has at most FOLD_GROWTH_MAX times the bytes of its inputs,
+// because the file must contain the inputs. Weights of 8 bits that are dequantised to floats grow
+// by FOLD_GROWTH_MAX.
 #define FOLD_BYTES_MAX  ((size_t)64 << 20)
 #define FOLD_GROWTH_MAX 4u
 
@@ -76,7 +77,7 @@ static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node
     return true;
 }
 
-// Writes the dimensions of a shape as the elements of `data`, which is the result of a SHAPE node.
+// Writes the dimensions of a shape as the elements of `blob`, which is the result of a SHAPE node.
 // Neither a kernel nor the elements of the SHAPE node's input are needed.
 static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 {

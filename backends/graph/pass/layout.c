@@ -108,8 +108,9 @@ static enum inf_code write_nodes(struct inf_layout *layout)
         const struct inf_layout_view *view = inf_layout_find_view(layout, value);
         bool is_input =
             view->source != INF_VALUE_NONE && graph->values[view->source].producer == INF_NODE_NONE;
-        // A graph output must be computed by a node. If the output's view is an input with the
-        // identity permutation, an identity node is therefore needed.
+        // A graph output must be computed by a node. If the output is a view of a graph input or
+        // constant, and the permutation of the view is the identity, add a node that copies the
+        // input or constant.
         if (is_input && inf_layout_view_is_identity(view))
             INF_TRY(inf_layout_materialize(layout, &end, value));
         else

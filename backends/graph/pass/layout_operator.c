@@ -164,8 +164,9 @@ static uint32_t count_data_inputs(const struct inf_node *node, enum family famil
     return family == FAMILY_ELEMENTS || family == FAMILY_CONCAT ? node->input_count : 1;
 }
 
-// Returns whether a node can work on the sources of its operands' views. *view is one of these
-// views.
+// Returns true if the node can read, instead of each operand that is a view, the source of that
+// view. A view is another value, its source, with the axes permuted. *view becomes the view of one
+// operand; NULL if no operand is a view.
 static bool can_rewrite(const struct inf_layout *layout, const struct inf_node *node,
                         enum family family, const struct inf_layout_view **view)
 {
@@ -259,7 +260,9 @@ static enum inf_code replace_outputs(struct inf_layout *layout, struct inf_node 
     return INF_OK;
 }
 
-// Appends a copy of the node that works on the sources of its operands' views.
+// Appends a copy of the node that reads, instead of each operand that is a view, the source of that
+// view. A view is another value, its source, with the axes permuted. Axis numbers in the attributes
+// are renumbered.
 static enum inf_code rewrite_node(struct inf_layout *layout, const struct inf_node *old,
                                   enum family family, const struct inf_layout_view *given)
 {

@@ -26,11 +26,11 @@ bool inf_layout_view_is_identity(const struct inf_layout_view *view);
 // Returns whether two views have the same permutation. Their sources may differ.
 bool inf_layout_view_same(const struct inf_layout_view *a, const struct inf_layout_view *b);
 
-// Returns whether a view of a source of this shape moves only axes of size 1. Such a view is a
-// reshape, which costs nothing.
+// Returns true if a view whose source has the shape `source` moves only axes of size 1. Such a view
+// is a reshape, which costs nothing. Returns false otherwise.
 bool inf_layout_view_is_reshape(const struct inf_layout_view *view, const struct inf_shape *source);
 
-// Returns the shape of a view of a source of this shape.
+// Returns the shape of a view whose source has the shape `source`.
 struct inf_shape inf_layout_view_shape(const struct inf_layout_view *view,
                                        const struct inf_shape *source);
 

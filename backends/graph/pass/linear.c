@@ -57,8 +57,8 @@ bool inf_linear_view(struct inf_graph *graph, uint32_t index, struct inf_linear 
     linear->channels = (size_t)y->dims[y->rank - 1];
     linear->rank = y->rank;
     linear->inner = 1;
-    // The output channels are the innermost axis of a filter, except of a transposed convolution
-    // [kh,kw,co,ci] and of a matrix that is multiplied transposed [...,n,k].
+    // The output channels are the last axis of a filter. Two filters differ: a transposed
+    // convolution has [kh,kw,co,ci], and a matrix that is multiplied transposed has [...,n,k].
     bool inner_axis = node->op == INF_OP_CONV2D_TRANSPOSE ||
                       (node->op == INF_OP_MATMUL && node->attrs.matmul.transpose_b);
     if (!inf_shape_known(filter))

@@ -70,7 +70,7 @@ static bool is_near(double value, double wanted)
     return fabs(value - wanted) <= TOLERANCE * fabs(wanted);
 }
 
-// --- the functions ---
+// --- matching gelu and silu ---
 
 // Returns true if `value` is x^3 * scale for the value x.
 static bool is_cube(const struct inf_rewrite *rewrite, uint32_t value, uint32_t x, double *scale)

@@ -64,7 +64,8 @@ static bool same_axes(const struct inf_graph *graph, const struct inf_node *a,
 struct norm {
     enum inf_normalize_kind kind;
     uint32_t x;
-    const struct inf_node *mean; // the mean of squares, whose axes are those of the normalisation
+    // node that computes the mean of squares; its axes are the axes of the normalisation
+    const struct inf_node *mean;
     double epsilon;
 };
 

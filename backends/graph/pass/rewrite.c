@@ -115,7 +115,8 @@ enum inf_code inf_rewrite_set_input(struct inf_rewrite *rewrite, uint32_t node, 
         changed->inputs = longer;
         changed->input_count = index + 1;
     }
-    rewrite->uses[value]++; // before dropping the old input, which may be the same value
+    // increment first: `value` may be the old input, whose last use would free its data
+    rewrite->uses[value]++;
     inf_rewrite_drop_use(rewrite, changed->inputs[index]);
     changed->inputs[index] = value;
     rewrite->changed = true;

@@ -15,9 +15,10 @@ struct inf_rewrite {
     uint64_t *fold_budget_work;            // work that folding may still do, by inf_node_work()
     uint32_t *uses; // number of uses of each value, as input of a node or as output of the graph
     uint32_t uses_capacity;
-    bool *removed;   // removed[n]: node n is marked as removed
-    bool changed;    // true: the pass changed the graph
-    bool keep_bytes; // dequantize of 8-bit constants is not folded: another pass may use the bytes
+    bool *removed; // removed[n]: node n is marked as removed
+    bool changed;  // true: the pass changed the graph
+    // true: dequantize nodes of 8-bit constants stay, so that passes can use the bytes
+    bool keep_bytes;
     struct inf_error *err;
 };
 

@@ -20,9 +20,9 @@ struct widening {
     struct inf_rewrite *rewrite;
     struct inf_graph *graph;
     uint32_t *wide; // indexed by value: the FP32 value; INF_VALUE_NONE if there is none yet
-    bool *original; // indexed by value: true if the value itself exists: an input, a constant, or
-                    // computed by one of `nodes`
-    struct inf_node *nodes;
+    // original[v]: value v exists in its own type, as an input, a constant or a result of `nodes`
+    bool *original;
+    struct inf_node *nodes; // the new list of nodes
     uint32_t count, capacity;
 };
 
@@ -113,8 +113,8 @@ static enum inf_code add_wide(struct widening *widening, uint32_t half)
                                &widening->wide[half], widening->rewrite->err);
 }
 
-// Stores in *value the FP32 value that stands for it, if it is a 16-bit value. A cast computes the
-// FP32 value if no node does, as for graph inputs and constants.
+// If *value is a 16-bit value, replaces it by the index of the FP32 value that stands for it. If no
+// node computes the FP32 value, as for graph inputs and constants, appends a cast that does.
 static enum inf_code widen_use(struct widening *widening, uint32_t *value)
 {
     if (!is_half(widening->graph, *value))
@@ -127,7 +127,8 @@ static enum inf_code widen_use(struct widening *widening, uint32_t *value)
     return INF_OK;
 }
 
-// Makes a 16-bit value available in its own type.
+// Makes sure that a node computes the 16-bit value `value`: if only its FP32 value is computed,
+// appends a cast from FP32 to 16 bits.
 static enum inf_code narrow_use(struct widening *widening, uint32_t value)
 {
     if (!is_half(widening->graph, value) || widening->original[value])
@@ -148,7 +149,7 @@ static enum inf_code append_integer_cast(struct widening *widening, struct inf_n
     return append_cast(widening, node->outputs[0], half);
 }
 
-// Appends a cast, branch or loop. Its 16-bit results are computed as they are.
+// Appends a cast, branch or loop, whose 16-bit results keep their type instead of becoming FP32.
 static enum inf_code visit_typed(struct widening *widening, struct inf_node *node)
 {
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -202,7 +203,8 @@ static enum inf_code init_widening(struct widening *widening, struct inf_rewrite
         return no_memory(widening);
     for (uint32_t v = 0; v < graph->value_count; v++) {
         widening->wide[v] = INF_VALUE_NONE;
-        // Graph inputs and constants exist; all other values wait for their nodes.
+        // Graph inputs and constants exist from the start. Another 16-bit value exists only after a
+        // node that computes it was appended.
         widening->original[v] = graph->values[v].producer == INF_NODE_NONE;
     }
     return INF_OK;

@@ -28,7 +28,7 @@ enum inf_code inf_graph_bind_shapes(struct inf_graph *graph, const struct inf_sh
 // A sliding window along one axis, with `padding` resolved to numbers.
 struct inf_window {
     int64_t input, output; // size of the axis over which the window slides; number of windows
-    int32_t kernel;        // number of taps
+    int32_t kernel;        // number of elements (taps) of the window
     int32_t stride, dilation;
     int32_t pad_before, pad_after;
 };
@@ -57,16 +57,17 @@ struct inf_slice_plan {
 bool inf_node_slice_plan(const struct inf_graph *graph, const struct inf_node *node,
                          struct inf_slice_plan *plan) INF_NODISCARD;
 
-// The factors of a sum of bytes in integers: y = (a * a_factor + b * b_factor) / 2^shift, where a
-// and b are bytes minus their zero points.
+// The integer factors of a sum of two tensors of bytes: y = (p * a + q * b) / 2^shift, where p and
+// q are bytes minus their zero points.
 struct inf_qsum_factors {
     int32_t a, b;
     int32_t shift; // 1 or more
 };
 
-// Computes the factors for the scales of a, b and y. The larger of |a| and |b| has 21 bits, as in
-// XNNPACK, so that no sum of two products exceeds 32 bits. b_scale is negative for a difference.
-// Returns false if a scale is more than 2^8 or less than 2^-10 times that of y.
+// Computes the factors from the scales of both operands and of y. The larger factor has 21 bits, as
+// in XNNPACK, so that no sum of two products exceeds 32 bits. b_scale is negative for a difference.
+// Returns false unless the larger of |a_scale| and |b_scale| is at least 2^-10 and less than 2^8
+// times y_scale.
 bool inf_qsum_factors(float a_scale, float b_scale, float y_scale,
                       struct inf_qsum_factors *factors) INF_NODISCARD;
 

@@ -91,8 +91,8 @@ void inf_node_window_nd(const struct inf_graph *graph, const struct inf_node *no
         *window = (struct inf_window){.stride = 1, .dilation = 1};
 }
 
-// Computes the number of windows along spatial axis `axis`. *output is unknown if the size of the
-// input or of the kernel is.
+// Computes the number of windows along spatial axis `axis`. *output is INF_DIM_UNKNOWN if the size
+// of the input or the size of the kernel is unknown.
 static enum inf_code slide_window(struct inf_infer *infer, int32_t axis, int64_t input,
                                   int64_t kernel, int64_t *output)
 {

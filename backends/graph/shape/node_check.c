@@ -57,8 +57,8 @@ static enum inf_code check_attr(const struct inf_node *node, const struct inf_at
                                 struct inf_error *err)
 {
     const unsigned char *at = (const unsigned char *)&node->attrs + attr->offset;
-    // reads the attribute as an integer; for a bool only the first byte is valid, and the cases
-    // below read attributes of other types again
+    // For a bool, only the first byte of the attribute is valid, so read one byte. The cases of the
+    // switch read attributes of other types again with their own type.
     int32_t integer = *at;
     float real;
     switch (attr->type) {

@@ -69,7 +69,8 @@ enum inf_code inf_infer_output(struct inf_infer *infer, uint32_t index,
                                const struct inf_shape *shape) INF_NODISCARD;
 
 // The integer list that an operator reads from one of its inputs, such as axes or sizes. The
-// elements are known if the input is a constant; folding may make it one later.
+// elements are known only if the input is a constant. Folding may turn an input into a constant
+// later.
 struct inf_operand {
     bool known;    // true if the elements are known
     int64_t count; // number of elements; INF_DIM_UNKNOWN if not known
@@ -128,12 +129,12 @@ struct inf_window_attrs {
 struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node);
 
 // Sets *output to the number of windows of `kernel` taps that fit over `input` elements along axis
-// 0 (height) or 1 (width). *output is unknown if `kernel` or `input` is.
+// 0 (height) or 1 (width). *output is unknown if `kernel` or `input` is unknown.
 enum inf_code inf_infer_window_count(struct inf_infer *infer, int axis, int64_t input,
                                      int64_t kernel, int64_t *output) INF_NODISCARD;
 
-// Sets *y to the shape of the matrix product of inputs 0 and 1. The rank is unknown if the rank of
-// one input is.
+// Sets *y to the shape of the matrix product of inputs 0 and 1. The rank of *y is unknown if the
+// rank of input 0 or of input 1 is unknown.
 enum inf_code inf_infer_product(struct inf_infer *infer, bool transpose_a, bool transpose_b,
                                 struct inf_shape *y) INF_NODISCARD;
 

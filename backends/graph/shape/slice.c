@@ -7,7 +7,7 @@
 // The range of indices that a slice takes from one axis of its input, as the model gives it.
 struct axis_range {
     int64_t begin, end, stride;
-    bool from_start, to_end; // true: the slice begins at the first index, or ends after the last
+    bool from_start, to_end; // from_start: begins at the first index; to_end: ends after the last
     bool drop;               // only index `begin` is taken, and the axis is dropped
 };
 
@@ -86,7 +86,8 @@ static bool add_out_axis(struct spread *spread, int32_t axis, struct fault *faul
     return true;
 }
 
-// Takes the next `axes` axes of the input without slicing them.
+// Takes the next `axes` axes of the input without slicing them. If the output then has too many
+// axes, describes the failure in *fault and returns false.
 static bool take_whole(struct spread *spread, int32_t *axis, int64_t axes, struct fault *fault)
 {
     for (int64_t i = 0; i < axes && *axis < spread->rank; i++) {
@@ -97,7 +98,8 @@ static bool take_whole(struct spread *spread, int32_t *axis, int64_t axes, struc
     return true;
 }
 
-// Applies element `at` of the operands begin, end and stride to the next axis of the input.
+// Applies element `at` of the operands begin, end and stride to the next axis of the input. If that
+// is not possible, describes the failure in *fault and returns false.
 static bool take_position(const struct inf_attrs_slice *attrs, const struct operands *operands,
                           int64_t at, struct spread *spread, int32_t *axis, struct fault *fault)
 {

@@ -15,7 +15,7 @@
 #define INF_MISSING_TEXT_SIZE 960
 
 struct inf_missing {
-    const char *separator; // between items
+    const char *separator; // text between two items of the list
     FILE *report;          // receives every item, at most INF_LIMIT_REPORTED_OPERATORS; may be NULL
     const char *hint;      // borrowed advice that the error text ends with; NULL: none
     char text[INF_MISSING_TEXT_SIZE];

@@ -26,7 +26,7 @@ void inf_tally_add(struct inf_tally *tally, const void *data, size_t size);
 struct inf_shard_place {
     int directory_fd;
     const char *folder; // "a/b/", not terminated: only the first folder_length bytes belong to it
-    int folder_length;  // 0 for the directory itself
+    int folder_length;  // length of the folder's path; 0: the directory itself is the folder
 };
 
 struct inf_shards;

@@ -177,7 +177,8 @@ uint32_t inf_layers_x(const struct inf_layers_scope *scope);
 const struct inf_layers_tensor *inf_layers_argument(const struct inf_layers_scope *scope,
                                                     uint32_t place, const char *name);
 
-// Sets *out to the boolean keyword argument `name`; *out is unchanged if it is absent.
+// Sets *out to the boolean keyword argument `name`. If the call does not have the argument, *out is
+// unchanged.
 enum inf_code inf_layers_argument_flag(const struct inf_layers_scope *scope, const char *name,
                                        bool *out, struct inf_error *err) INF_NODISCARD;
 

@@ -8,8 +8,8 @@
 
 // --- setting the attributes of the RNN node ---
 
-// Adds one activation of the cell to the attributes of the RNN node. These have only one alpha and
-// one beta, so all activations with parameters must have the same ones.
+// Adds one activation of the cell to the attributes of the RNN node. An RNN node has one alpha and
+// one beta for all its activations, so all activations with parameters must have the same ones.
 static enum inf_code add_activation(struct inf_layers_scope *scope,
                                     const struct inf_layers_activation *activation,
                                     struct inf_attrs_rnn *attrs, struct inf_error *err)

@@ -10,7 +10,8 @@
 
 struct inf_layers_weights;
 
-// Creates the index of `weights`, which must outlive it. Its memory comes from `arena`.
+// Creates an index by name of the weights in `weights`. `weights` must outlive the index. The
+// memory of the index comes from `arena`.
 enum inf_code inf_layers_weights_create(struct inf_layers_weights **out_weights,
                                         const struct inf_weights *weights, struct inf_arena *arena,
                                         struct inf_error *err) INF_NODISCARD;

@@ -26,8 +26,9 @@
 struct builder {
     const struct inf_onnx_loop *loop;
     struct inf_onnx_captured captured;
-    struct inf_onnx_capture captures[2]; // of the condition and of the body
-    uint32_t initial[STATES_MAX];        // values of the outer graph before the first iteration
+    // captures[0] is for the condition subgraph, captures[1] for the body subgraph
+    struct inf_onnx_capture captures[2];
+    uint32_t initial[STATES_MAX]; // values of the outer graph before the first iteration
     enum inf_dtype dtypes[STATES_MAX];
     struct inf_shape shapes[STATES_MAX]; // shapes that hold in every iteration
     uint32_t state_count;
@@ -112,8 +113,9 @@ static void lower_iteration(struct inf_onnx_scope *s, struct builder *builder,
         outputs[0] = inf_build_reshape(&s->b, outputs[0], NULL, 0);
 }
 
-// Makes dimensions unknown if an iteration changes them. Returns true if there were any. If
-// `give_up` is set, makes the rank of such a value unknown.
+// Makes each dimension of a carried value unknown that an iteration changes. If an iteration
+// changes the rank, or `give_up` is set, makes the whole rank unknown. Returns true if any shape
+// was changed.
 static bool widen_shapes(struct inf_onnx_scope *s, struct builder *builder, const uint32_t *outputs,
                          bool give_up)
 {

@@ -23,7 +23,8 @@ struct conv {
     bool one_axis, first, use_bias;
     int32_t kernel[2], strides[2], dilation[2]; // for height and width
     int32_t filters, groups, padding;
-    int32_t multiplier; // -1 if the file has none; the shape of the weights then gives it
+    // depth multiplier; -1: the file has none, and the weights' shape determines it
+    int32_t multiplier;
     int64_t channels;
 };
 

@@ -9,11 +9,11 @@
 // One attention. Tensors with heads are [batch, heads, sequence, size].
 struct inf_onnx_attention {
     uint32_t q, k, v; // if k and v have fewer heads than q, several heads of q share a head of k
-    float scale;      // 0: 1 / sqrt(size)
-    float softcap;    // 0: none
+    float scale;      // factor of the scores; 0: use 1 / sqrt(size)
+    float softcap;    // bound of the scores: softcap * tanh(score / softcap); 0: no bound
     uint32_t visible; // bool: whether a query sees a key; INF_VALUE_NONE: every query sees all keys
-    double hidden;    // is added to the score of a key that is not visible
-    uint32_t bias;    // is added to the scores; INF_VALUE_NONE: absent
+    double hidden;    // number that is added to the score of a key that is not visible
+    uint32_t bias;    // value that is added to the scores; INF_VALUE_NONE: absent
     uint32_t sinks;   // [heads]: one more score that has no value; INF_VALUE_NONE: absent
 };
 

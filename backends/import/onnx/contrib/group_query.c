@@ -83,7 +83,8 @@ static uint32_t join_cache(struct inf_onnx_scope *s, const struct positions *pos
     parts[count++] = now;
     parts[count++] = add_zero_row(s, now);
     uint32_t all = inf_build_concat(&s->b, parts, count, 2);
-    uint32_t end = inf_build_add(&s->b, positions->past, rows); // [batch, 1]
+    // number of past and new keys of each row: [batch, 1]
+    uint32_t end = inf_build_add(&s->b, positions->past, rows);
     uint32_t is_old = inf_build_compare(&s->b, INF_COMPARE_LESS, positions->keys, positions->past);
     uint32_t is_there = inf_build_compare(&s->b, INF_COMPARE_LESS, positions->keys, end);
     uint32_t at =

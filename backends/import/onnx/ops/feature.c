@@ -15,8 +15,8 @@ struct grams {
     int64_t length;
 };
 
-// Adds how often each n-gram occurs in x [..., size], if its items are `step` apart. The result is
-// [..., grams], f32.
+// Adds nodes that count each n-gram in x [..., size]. Consecutive items of an n-gram are `step`
+// elements apart in x. The result is [..., grams], f32.
 static uint32_t count_grams(struct inf_onnx_scope *s, uint32_t x, const struct grams *grams,
                             int64_t step)
 {
