@@ -199,8 +199,8 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     gpu->half_storage = has_half_storage(gpu);
     if (gpu->half_storage)
         gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);
-    // On llvmpipe, read floats through texel views. It loads a whole texel in a few instructions,
-    // but checks the bounds for each number that is read from a buffer.
+    // On llvmpipe, read floats through texel views. llvmpipe loads a whole texel in a few
+    // instructions, but checks the bounds of each number that a shader reads from a buffer.
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
     gpu->texels = gpu->base.info.kind == INF_DEVICE_SOFTWARE && gpu->half_storage &&
                   limits->maxTexelBufferElements >= limits->maxStorageBufferRange / sizeof(float);

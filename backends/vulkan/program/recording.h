@@ -25,7 +25,7 @@ struct vk_slice {
 struct vk_recording {
     VkDescriptorPool descriptors;
     VkCommandPool pool;
-    // If a new recording has fewer slices, the others keep their command buffers.
+    // The first `slice_count` slices are in use. Unused slices keep their command buffers.
     struct vk_slice slices[VK_SLICES_MAX];
     uint32_t slice_count;
     // The limit on a slice's cost with which the dispatches were cut into slices.
@@ -34,7 +34,7 @@ struct vk_recording {
     // Addresses of the operands that were recorded. Operand i of dispatch d is at index d *
     // VK_BINDINGS_MAX + i.
     struct vk_place *places;
-    VkBufferView *views; // same index as `places`; VK_NULL_HANDLE if the buffer itself is read
+    VkBufferView *views; // texel view of places[i], or VK_NULL_HANDLE if it has none
     uint32_t view_count; // number of entries in `views`
     // Operands that dispatches have accessed since the last barrier. written[i] is true if a
     // dispatch wrote touched[i].
@@ -42,7 +42,7 @@ struct vk_recording {
     bool *written;
     struct vk_span status;  // status of each dispatch; see vk_recording_status()
     struct vk_span scratch; // scratch memory, through which the dispatches of one node pass results
-    VkQueryPool queries;    // unused if the device has no timestamps
+    VkQueryPool queries;    // timestamps of dispatches; unused if the device has none
     bool recorded, timed;
     uint64_t submitted; // timeline value of the end of the last run; 0: no run yet
 };

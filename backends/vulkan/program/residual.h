@@ -8,12 +8,12 @@
 #include "backends/vulkan/lowering/lowering.h"
 #include "backends/vulkan/ops/residual.h"
 
-// Finds the residual convolution that contains `node`. Returns false if there is none. For each of
-// its nodes the same residual convolution is found.
+// Finds the residual convolution that contains `node`. Returns false if there is none. All nodes of
+// a residual convolution find the same one.
 bool vk_residual_find(struct vk_residual *residual, struct vk_gpu *gpu,
                       const struct inf_segment *segment, uint32_t node) INF_NODISCARD;
 
-// Emits the dispatch of a residual convolution. The lowering is the context of its last node.
+// Emits the dispatch of a residual convolution. `lowering` must be set up for its last node.
 //
 // INF_UNSUPPORTED  the driver cannot build the shader; from then on no residuals are fused on this
 // GPU.

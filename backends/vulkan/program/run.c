@@ -131,7 +131,7 @@ static enum inf_code replay_recording(struct vk_program *program, const struct i
     bool moved;
     enum inf_code code = bind_operands(program, recording, run, &moved, err);
     if (code != INF_OK) {
-        recording->recorded = false; // because some recorded operand addresses were overwritten
+        recording->recorded = false; // some recorded operand addresses were overwritten
         return code;
     }
     uint64_t slice_cost = atomic_load_explicit(&device->gpu->slice_cost, memory_order_relaxed);

@@ -20,7 +20,7 @@ struct inf_gateway_counters {
 struct inf_grpc_stream;
 
 struct inf_gateway {
-    void (*begin_call)(struct inf_grpc_stream *stream);  // the header fields of a call have arrived
+    void (*begin_call)(struct inf_grpc_stream *stream);  // handles the header fields of a call
     void (*handle_call)(struct inf_grpc_stream *stream); // handles a complete unary gRPC call
     struct inf_link *link;                               // connection for inferences
     struct inf_question_queue *questions;      // questions asked on the daemon's data socket

@@ -48,7 +48,7 @@ struct inf_link {
     char *path;
     inferd_client *client;
     bool ready;
-    bool adopted; // the link does not reconnect
+    bool adopted; // made by inf_link_adopt(): the link does not reconnect
     struct event *socket, *timer, *reconnect, *check;
     int fd;
     short events;
@@ -298,7 +298,8 @@ size_t inf_link_waiting_count(const struct inf_link *link)
     return link->waiting_count;
 }
 
-// Puts a call that could not be sent into the waiting list, if it can be sent later.
+// Puts a call that could not be sent into the waiting list and returns INFERD_OK. Returns
+// err->code if the call cannot be sent later or the list is full.
 static int make_wait(struct inf_link *link, struct inf_link_call *call,
                      const inferd_request *request, const struct inferd_error *err)
 {

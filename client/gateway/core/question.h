@@ -21,7 +21,7 @@ enum inf_question_kind {
     INF_QUESTION_READY,    // whether a model can answer requests
     INF_QUESTION_MODELS,   // the list of models
     INF_QUESTION_METRICS,
-    INF_QUESTION_STATISTICS, // of one model or, if `model` is empty, of all
+    INF_QUESTION_STATISTICS, // statistics of `model`; "": of all models
     INF_QUESTION_SESSION,    // opens a session on a connection of its own
     INF_QUESTION_LOAD,
     INF_QUESTION_UNLOAD,
@@ -32,7 +32,7 @@ struct inf_question {
     enum inf_question_kind kind;
     char model[65];
     char version[24];   // "": the newest version
-    const char *format; // of INF_QUESTION_METRICS; NULL: the default format
+    const char *format; // format of metrics; NULL: the default
     // Called on the thread of the loop when the question is answered. The callback must free the
     // question with inf_question_free(). `context` is NULL if inf_question_forget() was called.
     void (*callback)(void *context, struct inf_question *question);
@@ -48,7 +48,7 @@ struct inf_question {
     struct inf_oip_statistics statistics;
     inferd_client *client; // connection of a new session; the callback may take it
     inferd_session *session;
-    struct inf_question *next; // private to the queue
+    struct inf_question *next; // next question in a list of the queue
 };
 
 // Creates a queue and its thread. The thread connects to the daemon's socket at `path` (NULL: the

@@ -9,7 +9,7 @@
 struct inf_run {
     struct inf_gateway *gateway;
     struct inf_link_call *call;         // NULL: the request belongs to a sequence
-    struct inf_sequence_call *sequence; // NULL: it does not
+    struct inf_sequence_call *sequence; // NULL: the request belongs to no sequence
     bool ended;                         // the callback was called; `call` is not valid any longer
     inferd_result *result;
     inf_run_callback callback;

@@ -39,7 +39,7 @@ struct inf_sequence_call {
 struct sequence {
     struct inf_sequences *owner;
     char model[INF_LIMIT_MODEL_NAME + 1], version[24], name[INF_OIP_SEQUENCE_BYTES];
-    struct inf_question *question; // opens the session; NULL: it was answered
+    struct inf_question *question; // opens the session; NULL: the daemon has answered
     struct inf_link *link;         // NULL: the session is not open
     inferd_session *session;       // belongs to the client of the link
     TAILQ_HEAD(, inf_sequence_call) calls;
@@ -48,8 +48,8 @@ struct sequence {
     bool sending;  // handle_session() sends the calls that wait
     bool retired;
     uint64_t used_ms;               // when the last request was sent or answered
-    LIST_ENTRY(sequence) in_bucket; // if not retired
-    TAILQ_ENTRY(sequence) in_order; // in the list `used` or `retired` of the table
+    LIST_ENTRY(sequence) in_bucket; // entry in a bucket, unless retired
+    TAILQ_ENTRY(sequence) in_order; // entry in the list `used` or `retired`
 };
 
 TAILQ_HEAD(sequence_list, sequence);
@@ -61,7 +61,7 @@ struct inf_sequences {
     size_t max, count;
     uint64_t idle_ms;
     LIST_HEAD(, sequence) buckets[BUCKETS];
-    struct sequence_list used; // not retired; the one that was used longest ago is first
+    struct sequence_list used; // sequences that are not retired, the least recently used first
     struct sequence_list retired;
 };
 

@@ -28,7 +28,7 @@ static bool is_token(const char *text, size_t size)
 static enum inf_code read_lines(struct inf_tokens *tokens, FILE *in, const char *path,
                                 struct inf_error *err)
 {
-    char line[INF_TOKEN_MAX_BYTES + 3]; // with its line end and NUL
+    char line[INF_TOKEN_MAX_BYTES + 3]; // a token, its line end (CR LF) and a NUL
     enum inf_code code = INF_OK;
     for (unsigned number = 1; code == INF_OK && fgets(line, sizeof line, in) != NULL; number++) {
         size_t size = strcspn(line, "\r\n");

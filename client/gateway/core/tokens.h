@@ -9,7 +9,7 @@
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
-// Lengths of a token in bytes. A shorter one could be guessed.
+// Minimum and maximum length of a token in bytes. A shorter token could be guessed.
 #define INF_TOKEN_MIN_BYTES 16u
 #define INF_TOKEN_MAX_BYTES 256u
 // Maximum number of tokens, because each request is compared with all of them.

@@ -5,8 +5,8 @@
 
 #include "client/gateway/grpc/stream.h"
 
-// Each function decodes the message of a call, asks the daemon, and answers the call when the
-// daemon has answered.
+// Each of the functions below decodes the message of a call, asks the daemon, and answers the call
+// when the daemon has answered.
 void inf_grpc_question_model_ready(struct inf_grpc_stream *stream, struct inf_span message);
 void inf_grpc_question_model(struct inf_grpc_stream *stream, struct inf_span message);
 void inf_grpc_question_statistics(struct inf_grpc_stream *stream, struct inf_span message);

@@ -33,7 +33,7 @@ struct inf_grpc_streaming {
     // Called when bytes of the request have arrived, or when the request is complete.
     void (*receive)(struct inf_grpc_stream *stream);
     // Called when the pieces of the stream are sent. Frees them, and sets the pieces of the next
-    // response. Returns false if there is none at present.
+    // response. Returns false if no response is ready.
     bool (*next)(struct inf_grpc_stream *stream);
 };
 
@@ -41,7 +41,7 @@ struct inf_grpc_stream {
     struct inf_grpc_session *session;
     struct inf_gateway *gateway;
     int32_t id;
-    struct inf_grpc_stream *next, **previous; // in the list `streams` of the session
+    struct inf_grpc_stream *next, **previous; // neighbours in the list `streams` of the session
     // The request.
     char path[INF_GRPC_PATH_BYTES];
     bool is_post, is_grpc, is_admin;
@@ -54,17 +54,17 @@ struct inf_grpc_stream {
     uint8_t *body;       // the message with its prefix of 5 bytes
     size_t body_size, body_capacity;
     uint64_t begin_ms;    // when the request, or its current message, began to arrive
-    uint64_t deadline_ms; // of a streaming call: when its grpc-timeout passes; 0: it has none
+    uint64_t deadline_ms; // when the timeout of a streaming call passes; 0: no timeout
     bool complete;        // the whole request has arrived
     bool answered;        // a response was submitted to nghttp2
     bool reset;           // RST_STREAM was submitted to nghttp2, because the client is too slow
-    // Of a streaming call; NULL: the call is unary.
+    // Functions of the streaming method; NULL: the call is unary.
     const struct inf_grpc_streaming *streaming;
     size_t unconsumed; // received bytes for which the client's window was not enlarged
     bool stalled;      // no more of the request is taken until a response was sent
     bool ready;        // the client has a response or the status to read
-    bool ended;        // no further response follows; then the status is sent
-    int end_code;      // the status; INFERD_OK: no error
+    bool ended;        // no further response follows, only the status
+    int end_code;      // status of the call; INFERD_OK: no error
     char end_text[256];
     // State of the method for this call; NULL: none. If the stream ends before the response,
     // abandon(user) is called, which must free `user`.
@@ -105,7 +105,7 @@ const char *inf_grpc_stream_other_id(const struct inf_grpc_stream *stream);
 bool inf_grpc_stream_append(struct inf_grpc_stream *stream, struct inf_span bytes);
 
 // Makes a streaming call end with an error after the responses to its earlier messages: sets its
-// status and drops what has arrived of further messages. The caller then calls
+// status and drops the received bytes of later messages. The caller then calls
 // stream->streaming->receive() or inf_grpc_reply_continue().
 void inf_grpc_stream_fail(struct inf_grpc_stream *stream, int code, const char *text);
 
@@ -140,8 +140,7 @@ void inf_grpc_reply(struct inf_grpc_stream *stream, void (*release)(void *contex
 void inf_grpc_reply_begin(struct inf_grpc_stream *stream);
 
 // Continues a streaming call: a response has become ready, the call has ended, or the stream is not
-// stalled any longer. The caller must not use the stream afterwards if it was not called by one of
-// the functions in stream->streaming.
+// stalled any longer. Only the functions in stream->streaming may use the stream after this call.
 void inf_grpc_reply_continue(struct inf_grpc_stream *stream);
 
 // Answers the call with the status `code` and a text. The caller must not use the stream

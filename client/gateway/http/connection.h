@@ -32,7 +32,7 @@ struct inf_http_listener {
     // Accepts no connections, because its limit is reached, or memory or descriptors are exhausted.
     bool paused;
     unsigned connections;
-    struct event *event; // a connection can be accepted
+    struct event *event; // fires when a connection can be accepted
     struct event *retry; // timer that ends the pause
     SLIST_ENTRY(inf_http_listener) link;
 };
