@@ -62,7 +62,7 @@ struct server_listener {
 
 struct inf_server {
     struct inf_server_options options;
-    const struct inf_log *log; // that of INF_LOG_PART_CONNECTION
+    const struct inf_log *log; // log of the part INF_LOG_PART_CONNECTION
     enum server_state state;
     gid_t admin_group; // members of this group may use the admin socket; (gid_t)-1: none
     struct inf_counters counters;
@@ -81,7 +81,7 @@ struct inf_server {
     struct event *returned_event;   // fires when a worker could not write its whole reply
     struct event *deadline_event;   // fires when the deadline of a call has passed
     struct event *load_event;       // fires when the loader reports progress or a result
-    struct event *drain_event;      // fires when to check again whether draining is complete
+    struct event *drain_event;      // fires when the loop must check whether draining is complete
     uint64_t drain_end_ns;          // time at which the current phase of a drain ends
     struct inf_spin_wait spin_wait; // polling between an answer and the next request
     // Numbers of accepted and of answered requests at the previous call of inf_server_poll().
@@ -138,7 +138,8 @@ void inf_server_drain(struct inf_server *server)
     inf_connections_drain(server->connections, (uint64_t)ms * INF_NS_PER_MS);
     inf_connections_flush(server->connections);
     // Do not call options.drained() inside this call, even if nothing is in flight: only schedule
-    // the check, which calls it from the event loop.
+    // the check whether draining is complete. The check calls options.drained() from the event
+    // loop.
     schedule_check(server);
 }
 
@@ -315,8 +316,8 @@ bool inf_server_poll(struct inf_server *server)
         return false;
     if (inf_spin_wait_yield())
         return true;
-    // Sleep instead of polling, because another thread needs this processor. This delays little:
-    // the kernel scheduler quickly wakes up a thread that slept.
+    // Sleep instead of polling, because another thread needs this processor. Sleeping delays the
+    // next request little: the kernel scheduler quickly wakes up a thread that slept.
     server->spin_wait.last_short = false;
     if (inf_service_stop_polling(server->service))
         handle_finished(server);

@@ -20,11 +20,12 @@ struct inf_server_options {
     struct inf_model_store *store; // the server reads the events of the store
     struct inf_environment *environment;
     const struct inf_device_list *devices;
-    const struct inf_log *logs; // one for each enum inf_log_part
+    const struct inf_log *logs; // array of logs, indexed by enum inf_log_part
     const char *version;        // version of the daemon, such as "0.1.0"
 
     // Inherited listening sockets, which the server owns and closes. If there is no data or no
-    // admin socket among them, the server creates the one that the configuration names.
+    // admin socket among them, the server creates the missing socket at the path in the
+    // configuration.
     const int *data_fds;
     uint32_t data_fd_count;
     const int *admin_fds;
@@ -34,7 +35,7 @@ struct inf_server_options {
     void (*drained)(void *context);
     // Called on the loop for each event of the model store; may be NULL.
     void (*loaded)(void *context, const struct inf_load_event *event);
-    // Returns how many log lines were dropped, for the status; NULL: reported as 0.
+    // Returns how many log lines were dropped, for the reply of ServerStatus; NULL: reported as 0.
     uint64_t (*log_lines_dropped)(void *context);
     void *context;
 };

@@ -46,14 +46,15 @@ struct inf_shadow_totals inf_shadow_read_totals(const struct inf_shadow *shadow)
 bool inf_shadow_should_sample(struct inf_shadow *shadow, struct inf_served *served, uint64_t count,
                               uint32_t interval) INF_ON_LOOP;
 
-// Copies the inputs and outputs of a finished job that is `shadowed` or `traced`. Returns NULL if
-// they are too large, or there is no memory. The worker calls it before it posts the job.
+// Returns a copy of the inputs and outputs of a finished job that is `shadowed` or `traced`.
+// Returns NULL if they are too large, or there is no memory. The worker calls this function before
+// it posts the job to the loop.
 struct inf_shadow_sample *inf_shadow_take(const struct inf_job *job) INF_NODISCARD;
 
 // Frees a sample, that is, the copies of a job's inputs and outputs. NULL is allowed.
 void inf_shadow_sample_destroy(struct inf_shadow_sample **sample);
 
-// Queues the sample of a job; the thread then owns the sample. `tolerance` is the allowed
+// Queues the sample of a job; the shadow thread then owns the sample. `tolerance` is the allowed
 // difference in fp32. A job without a sample, or one for which there is no room, is counted as
 // dropped.
 void inf_shadow_submit(struct inf_shadow *shadow, struct inf_job *job,

@@ -23,7 +23,8 @@ static void watch_latency(struct inf_service *service, struct inf_job *job) INF_
                                                     .after_ns = (uint64_t)config->drift_after_ms *
                                                                 INF_NS_PER_MS};
     // A race is possible only if the settings do not pin the model to a device and the placement
-    // has several candidates. A placement that the prior chose without a race may have only one.
+    // has several candidates. A placement that the prior chose without a race may have only one
+    // candidate.
     bool raceable =
         served->placement.source != INF_PLACE_PINNED &&
         (served->placement.source != INF_PLACE_RULE || strcmp(config->race, "always") == 0);

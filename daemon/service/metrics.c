@@ -21,7 +21,7 @@ static void print_one(struct inf_exposition *out, enum inf_metric_id id, uint64_
     inf_exposition_sample(out, NULL, value);
 }
 
-// Writes a sample with one label.
+// Writes one sample of the current metric, with one label.
 static void print_labelled(struct inf_exposition *out, const char *label, uint64_t value)
 {
     inf_exposition_sample(out, (const char *const[]){label}, value);
@@ -99,7 +99,7 @@ struct device_numbers {
     struct inf_device_load load;
     struct inf_device_memory memory;
     uint32_t slots;
-    bool races; // the device counts its choices
+    bool races; // the device counts how it chose its kernels
     struct inf_kernel_choices choices;
 };
 

@@ -10,8 +10,8 @@
 // Room for the names of changed flags in a log line.
 #define NAMES_SIZE 256
 
-// Returns whether a flag has different values in two configurations. Writes the second value to
-// `value`, as in a file.
+// Returns whether a flag has different values in two configurations. Writes the value of the second
+// configuration to `value`, in the form of a configuration file.
 static bool flag_differs(const struct inf_flag *flag, const struct inf_config *before,
                          const struct inf_config *after, char value[INF_CONFIG_TEXT])
 {

@@ -26,7 +26,7 @@ struct inf_service;
 struct inf_service_options {
     struct inf_model_store *store;
     struct inf_environment *environment;
-    const struct inf_log *logs; // one for each enum inf_log_part
+    const struct inf_log *logs; // array of logs, indexed by enum inf_log_part
     const struct inf_device_list *devices;
     struct inf_pool *pool;
     const struct inf_counters *counters;
@@ -131,14 +131,14 @@ void inf_service_release(struct inf_service *service, struct inf_call *call) INF
 
 // --- counting how requests end, for the metrics ---
 
-// A request whose end is to be counted. A call may be freed before its end is known, so that this
-// is made first. Requests that are no inferences are not counted.
+// A request whose end is to be counted. A call may be freed before its end is known, so this struct
+// is filled before the call is freed. Requests that are no inferences are not counted.
 struct inf_request_end {
     bool counted;  // the request is an inference
     bool recorded; // `record` is set, except for the outcome
     uint32_t series;
     uint32_t uid;
-    uint64_t accepted_ns; // time of its arrival; 0: it did not become a call
+    uint64_t accepted_ns; // arrival time of the request; 0: the request did not become a call
     struct inf_request_record record;
 };
 
@@ -164,7 +164,8 @@ void inf_service_note_gone(struct inf_service *service, uint64_t client_id) INF_
 
 // --- turns of the loop, for the metrics ---
 
-// Begins a turn of the loop, unless it has begun. Every callback of the loop calls this first.
+// Begins a turn of the loop, unless a turn has begun. A turn is the work of the loop between two
+// waits for events. Every callback of the loop calls this first.
 void inf_service_begin_turn(struct inf_service *service) INF_ON_LOOP;
 
 // Ends the turn that has begun, if one has, and counts its time.
@@ -172,11 +173,12 @@ void inf_service_end_turn(struct inf_service *service, uint64_t now_ns) INF_ON_L
 
 // --- slices of the loop, for the timeline ---
 
-// Returns the time at which a slice begins; 0 if the timeline is not recorded.
+// Returns the time at which a slice (one piece of work of the loop) begins; 0 if the timeline is
+// not recorded.
 uint64_t inf_service_begin_slice(const struct inf_service *service) INF_ON_LOOP;
 
-// Adds a slice that ends at present to the timeline. `client_id` is the connection that it was
-// about; 0: none. Does nothing if `begin_ns` is 0.
+// Adds a slice (one piece of work of the loop), which ends at present, to the timeline. `client_id`
+// is the connection that the work was for; 0: none. Does nothing if `begin_ns` is 0.
 void inf_service_note_slice(struct inf_service *service, enum inf_timeline_slice slice,
                             uint64_t client_id, uint64_t begin_ns) INF_ON_LOOP;
 

@@ -115,8 +115,9 @@ static enum inf_code join_named_tensors(struct inf_job *job, const struct inf_gr
     return INF_OK;
 }
 
-// Binds the output and the input of a state pair to its session tensor. If the model does not have
-// them, does nothing. Bit i of *taken is set if input i has a tensor already, which it keeps.
+// Binds the output and the input of a state pair to its session tensor. Does nothing if the model
+// lacks the output or the input. Bit i of *taken is set if input i has a tensor already, which it
+// keeps.
 static void join_pair(struct inf_job *job, const struct inf_graph *graph, uint32_t tensor,
                       bool all_outputs, uint64_t *taken)
 {

@@ -56,7 +56,7 @@ struct inf_event_wait {
 
 struct inf_service {
     struct inf_service_options options;
-    const struct inf_log *log; // that of INF_LOG_PART_SERVICE
+    const struct inf_log *log; // log of the part INF_LOG_PART_SERVICE
     struct inf_scheduler *scheduler;
     struct inf_shadow *shadow;
     struct inf_scratch *scratch;
@@ -80,7 +80,8 @@ struct inf_service {
     struct inf_call *unused_jobs; // empty jobs for reuse, linked by call.next
     struct inf_load *loads;
     uint64_t last_token;
-    int load_directory_fd; // while a RepositoryModelLoad is handled: its descriptor; -1: none
+    // While a RepositoryModelLoad is handled: the directory descriptor of the request; -1: none.
+    int load_directory_fd;
     // Number of models that the daemon moved to fp32, because answers in a lower precision were not
     // finite.
     uint64_t models_demoted;

@@ -26,8 +26,11 @@ struct inf_model_store_options {
     const char *cache_directory;
     // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
     uint64_t model_bytes_max;
-    uint64_t arena_bytes_per_uid_max; // inf_model_store_set_arena_limit()
-    uint32_t load_limit_ms; // time of a load (inf_model_store_set_load_limit()); 0: no limit
+    // Maximum memory of the executables of one user's requests, see
+    // inf_model_store_set_arena_limit().
+    uint64_t arena_bytes_per_uid_max;
+    // Maximum time of a load (inf_model_store_set_load_limit()); 0: no limit.
+    uint32_t load_limit_ms;
     // Version and build of inferd; saved results of other builds are ignored. NULL: "".
     const char *version;
     const struct inf_log *log; // outlives the store

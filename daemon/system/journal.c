@@ -22,7 +22,7 @@
 // The most fields of one log line. No line of the daemon has more.
 #define FIELDS_MAX 24u
 
-// The names of the fields of a log line so far. They point into the line.
+// The names of the fields that were found in a log line so far. The pointers point into the line.
 struct field_names {
     const char *names[FIELDS_MAX];
     size_t sizes[FIELDS_MAX];
@@ -81,7 +81,8 @@ static const char *find_message_id(const char *line)
     return NULL;
 }
 
-// Returns true if the name is not in `names` yet, and adds it. Returns false if `names` is full.
+// If the name is not in `names` yet, adds it and returns true. Returns false if the name is in
+// `names` already, or if `names` is full.
 static bool is_first(struct field_names *names, const char *name, size_t size)
 {
     for (size_t i = 0; i < names->count; i++)

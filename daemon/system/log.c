@@ -188,7 +188,8 @@ static void log_dropped(struct inf_log_writer *writer, bool idle)
         writer->logged_count = dropped;
 }
 
-// Takes the oldest line of the ring; if it is empty, a report about lines that were left out.
+// Takes the oldest line of the ring, or if the ring is empty, a report about lines that were left
+// out. Returns false if there is no such report either.
 static bool take_line(struct inf_log_writer *writer, struct line *line)
     INF_ATTR(requires_capability(writer->mutex))
 {

@@ -19,7 +19,8 @@
 struct inf_log_writer;
 
 struct inf_log_options {
-    // Levels of the parts. Lines of a less severe level are not written, nor counted as lost.
+    // Levels of the log parts, indexed by enum inf_log_part. Lines of a less severe level are not
+    // written, nor counted as lost.
     enum inf_log_level levels[INF_LOG_PARTS];
     // The most warnings and errors of one kind in a minute; others are counted, and the count is
     // logged. 0: no limit.

@@ -14,12 +14,12 @@
 #define INF_LOG_LIMIT_KINDS 128u
 // The most characters of a kind that are compared.
 #define INF_LOG_LIMIT_KIND_CHARS 47u
-// The time in which the lines of a kind are counted.
+// The length of a window, in which the lines of a kind are counted before the count starts again.
 #define INF_LOG_LIMIT_WINDOW_NS ((uint64_t)60 * 1000000000)
 
 struct inf_log_kind {
     char name[INF_LOG_LIMIT_KIND_CHARS + 1]; // "": the entry is free
-    uint64_t window_ns;                      // when the first line of the present window came
+    uint64_t window_ns;                      // time of the first line of the present window
     uint32_t lines;                          // lines of the window that were admitted
     uint64_t left_out;                       // lines that were left out and not reported yet
 };
@@ -27,7 +27,7 @@ struct inf_log_kind {
 // Zero-initialised by the owner, who also serialises all calls.
 struct inf_log_limit {
     uint32_t used;     // entries of `kinds` that have a name
-    uint64_t left_out; // sum over `kinds`
+    uint64_t left_out; // sum of `left_out` over all elements of `kinds`
     struct inf_log_kind kinds[INF_LOG_LIMIT_KINDS];
 };
 

@@ -23,8 +23,8 @@ struct inf_pressure {
 
 // Time since the control group began to exist in which tasks waited for a resource.
 struct inf_pressure_times {
-    uint64_t some_ns; // at least one task
-    uint64_t full_ns; // all tasks that were not idle
+    uint64_t some_ns; // time in which at least one task waited
+    uint64_t full_ns; // time in which all tasks that were not idle waited
 };
 
 // Sets all files to "not open", so that inf_pressure_close() may be called.
@@ -41,7 +41,7 @@ void inf_pressure_close(struct inf_pressure *pressure);
 // Returns the name of a resource: "cpu", "memory" or "io".
 const char *inf_pressure_name(enum inf_pressure_resource resource);
 
-// Reads the times of a resource. Returns false if the kernel does not say.
+// Reads the times of a resource. Returns false if the kernel does not report them.
 bool inf_pressure_read(const struct inf_pressure *pressure, enum inf_pressure_resource resource,
                        struct inf_pressure_times *out_times);
 

@@ -45,7 +45,8 @@
 #define INF_LIMIT_TRACE_PARENT 128u
 #define INF_LIMIT_TRACE_STATE  512u
 #define INF_LIMIT_RANK         8
-#define INF_LIMIT_DIM          ((int64_t)1 << 31)  // dimensions are less, so that they fit int32
+// Dimensions are less than this, so that they fit int32.
+#define INF_LIMIT_DIM          ((int64_t)1 << 31)
 #define INF_LIMIT_TENSOR_BYTES ((uint64_t)4 << 30) // maximum size of one tensor
 // Maximum number of inputs, and of outputs, of one request.
 #define INF_LIMIT_TENSORS 64u

@@ -95,8 +95,8 @@ void inf_shape_strides(const struct inf_shape *shape, int64_t strides[INF_LIMIT_
     }
 }
 
-// Broadcasts dimension `a` of one shape with dimension `b` of another, which is as far from the end
-// of its shape. Returns false if the two differ and neither is 1.
+// Broadcasts dimension `a` of one shape with dimension `b` of another. Both are equally far from
+// the end of their shapes. Returns false if they are known, differ, and neither is 1.
 static bool join_dims(int64_t a, int64_t b, int64_t *result)
 {
     if (a == b || b == 1)

@@ -10,12 +10,12 @@
 
 #include "proto/core/attributes.h"
 
-// Where the names of an array of structs are. Made by INF_TENSOR_NAMES().
+// Describes where the names are in an array of structs. Made by INF_TENSOR_NAMES().
 struct inf_tensor_names {
     const void *tensors;
     uint32_t count;
-    size_t tensor_bytes; // size of one struct
-    size_t name_offset;  // offset of its member `name`, a pointer to NUL-terminated text
+    size_t tensor_bytes; // size in bytes of one struct of the array
+    size_t name_offset;  // offset of the struct's member `name`, a pointer to NUL-terminated text
 };
 
 // The names of `number` structs at `array`, whose type has a member `const char *name`. The array

@@ -14,8 +14,8 @@
 // Functions for memory and descriptors that the owner of the assembler provides.
 struct inf_assembler_memory {
     // Returns memory for the data segment of a frame, aligned to 64 bytes. Called once for each
-    // frame with data. The assembler owns the memory until the frame is taken. If it returns NULL,
-    // frame is skipped and reported as rejected.
+    // frame with data. The assembler owns the memory until the frame is taken. If alloc() returns
+    // NULL, the frame is skipped and reported as rejected.
     void *(*alloc)(void *context, size_t size);
     // Frees memory that alloc() returned for the same size.
     void (*free)(void *context, void *memory, size_t size);

@@ -15,7 +15,7 @@ struct walk {
     const char *what; // "input" or "output", for error texts
     uint64_t data_bytes;
     uint64_t next; // aligned offset for the next tensor whose location the message does not give
-    uint64_t end;  // end of the bytes that the tensors before it use
+    uint64_t end;  // end of the bytes that the tensors before the current one use
 };
 
 // Assigns a location to a tensor for which the message gives none.

@@ -85,7 +85,8 @@ struct inf_infer_request {
     const char *traceparent, *tracestate;
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
-    uint32_t output_count;                              // named outputs; 0: return all outputs
+    // Number of outputs that the request names; 0: return all outputs.
+    uint32_t output_count;
     struct inf_tensor_entry outputs[INF_LIMIT_TENSORS]; // only name and location are set
 };
 
@@ -318,7 +319,7 @@ struct inf_precompile_message {
 struct inf_candidate_entry {
     const char *device, *backend, *kind, *precision, *verdict, *reason;
     uint32_t runs, threads;
-    uint64_t prior_ns, first_ns, median_ns, memory_bytes; // a value of 0 is not known
+    uint64_t prior_ns, first_ns, median_ns, memory_bytes; // 0: the value is not known
 };
 
 // A type of operator in the model that the chosen device does not support.

@@ -195,7 +195,7 @@ float atanh_of(float x)
     return x < 0.0 ? -result : result;
 }
 
-// 1 - erf(a) for a >= 1.
+// Returns 1 - erf(a) for a >= 1.
 float erfc_of(float a)
 {
     float q = 1.0 / a, y = q * q;

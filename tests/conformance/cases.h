@@ -38,7 +38,7 @@ enum extreme {
     EXTREME_INFINITE = 1 << 1, // operands may contain inf and -inf
     EXTREME_NAN = 1 << 2,
     EXTREME_LARGE = 1 << 3,  // operands may contain numbers up to the largest float
-    EXTREME_DENORM = 1 << 4, // numbers below the smallest normal float
+    EXTREME_DENORM = 1 << 4, // operands may contain numbers below the smallest normal float
     EXTREME_ALL = (1 << 5) - 1,
 };
 

@@ -139,7 +139,7 @@ static void add_block(struct net *net)
     bool adds = stride == 1 && draw_below(net, 3) > 0;
     int64_t outputs = adds ? channels + (draw_below(net, 3) ? 0 : 4) : 8 + draw_below(net, 30);
     switch (draw_below(net, 4)) {
-    case 0: // expansion, depthwise convolution, projection
+    case 0: // a block of an expansion, a depthwise convolution and a projection
         add_convolution(net, channels * 3 + draw_below(net, 5), 1, 1, false);
         add_depthwise(net, taps, stride);
         add_convolution(net, outputs, 1, 1, adds);

@@ -21,7 +21,8 @@
 // The larger model may take this many times as long as the smaller one. Linear growth gives 2; the
 // rest allows for caches and other processes.
 #define RATIO_MAX 3.0
-// How often each model is compiled: at least, and at most if the times do not fit the ratio.
+// The least number of times that each model is compiled, and the most, which applies if the times
+// exceed the ratio.
 #define TRIES_LEAST 2
 #define TRIES_MAX   5
 // Processor times below this are too short to compare.
@@ -90,7 +91,7 @@ static double compile_it(struct inf_pb_writer *writer, const char *backend)
 }
 
 static const int64_t image[] = {1, 2, 4, 4};
-// Larger than the caches, so that row pipelines are considered.
+// The images are larger than the CPU caches, so that row pipelines are considered.
 static const int64_t large_image[] = {1, 2, 256, 256};
 
 // Begins the graph of a model with an input x and an output y of this shape [1, 2, h, w].
@@ -227,7 +228,7 @@ static void put_branch(struct inf_pb_writer *writer, const char *name, const cha
 }
 
 // Writes If nodes in a row. One branch of each holds another If node, so that there are four nodes
-// for each.
+// for each outer If node.
 static void write_branches(struct inf_pb_writer *writer, uint32_t count)
 {
     char from[16] = "x";

@@ -182,13 +182,14 @@ Test(model, frees_the_oldest_executables_of_a_user_over_all_models)
     inf_arena_budget_init(&budget, 0);
     for (int i = 0; i < 2; i++)
         inf_model_set_arena_budget(models[i], &budget);
-    // An executable of the daemon itself has no bound.
+    // The budget does not apply to an executable that the daemon makes for itself.
     struct inf_executable *own = acquire_executable(models[0], ref, 2 * ROWS);
     inf_model_release(models[0], &own);
     cr_assert_eq(make_for_user(models[0], ref, ROWS, 1), INF_OK);
     uint64_t each = budget.entries->bytes;
     cr_assert_gt(each, 0);
-    // Room for two executables of this size, and for none of twice the size and more.
+    // The budget has room for two executables of this size, but not for one of four times this
+    // size.
     atomic_store(&budget.bytes_max, 2 * each + each / 2);
     cr_assert_eq(make_for_user(models[1], ref, ROWS, 1), INF_OK);
     cr_assert_eq(make_for_user(models[0], ref, ROWS, 2), INF_OK, "another user has it already");

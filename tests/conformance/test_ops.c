@@ -368,7 +368,8 @@ static bool run_case(enum inf_op op, uint32_t number, bool lowered, struct tally
         memset(one.outputs, 0, sizeof(one.outputs));
     }
     one.lowered = lowered;
-    bool ours[SUBJECTS] = {0}; // true if no XNNPACK kernel computed the node
+    // ours[i]: device i computed the node in host memory without an XNNPACK kernel.
+    bool ours[SUBJECTS] = {0};
     for (uint32_t i = 0; valid && i + 1 < subject_count; i++) {
         if (lowered && !keeps_halves(subjects[i].device))
             continue;

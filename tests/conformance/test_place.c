@@ -163,7 +163,7 @@ static enum inf_code run_on_threads(struct inf_program *program, const struct in
                                     struct inf_ticket *ticket, struct inf_error *err)
 {
     long time_ns = RUN_NS;
-    if (program->weight_bytes != 1) // all threads
+    if (program->weight_bytes != 1) // the program uses all threads
         time_ns = second_thread_helps ? RUN_NS / 2 : RUN_NS / 25 * 26;
     nanosleep(&(struct timespec){.tv_nsec = time_ns}, NULL);
     return inf_ref_backend.run(program, run, ticket, err);

@@ -94,8 +94,8 @@ static enum inf_code end_target(struct inf_service *service, const struct inf_re
     const union inf_message message = {.client_target = service->request.client_target};
     const struct inf_client_directory *directory = service->directory;
     struct inf_error err = {.code = INF_OK};
-    // These functions can overwrite *fault with the answer to the request that they end, so they
-    // return their own error in `err`.
+    // disconnect() and cancel() can overwrite *fault with the answer to the request that they end,
+    // so they return their own error in `err`.
     enum inf_code code = whole_client ? directory->disconnect(service->directory_context, request,
                                                               &message.client_target, &err)
                                       : directory->cancel(service->directory_context, request,

@@ -70,7 +70,8 @@ struct row_group {
     uint32_t count;
 };
 
-// Returns the rows that begin at `rows` and have the same name; at most `count`.
+// Returns the group of rows that begins at `rows`: consecutive rows with the same model name, at
+// most `count`.
 static struct row_group find_group(const struct inf_model_row *rows, uint32_t count)
 {
     struct row_group group = {rows, 0};
@@ -139,9 +140,9 @@ static const struct inf_event *next_visible(const struct inf_service *service, b
     return event;
 }
 
-// Returns the event number after which a reader continues: usually `after`. If no event has had
-// that number, it dates from before a restart of the daemon, and the reader begins with the first
-// event.
+// Returns the event number after which a reader continues: usually `after`. If no event has had the
+// number `after`, the number dates from before a restart of the daemon, and the reader begins with
+// the first event.
 static uint64_t find_after(const struct inf_service *service, uint64_t after) INF_ON_LOOP
 {
     return after > inf_event_log_last(service->event_log) ? 0 : after;

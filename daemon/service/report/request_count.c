@@ -14,7 +14,7 @@ static uint32_t find_series(struct inf_service *service, struct inf_served *serv
 {
     const struct inf_metrics_labels labels = {
         .model = served->name, .version = served->version, .device = inf_device_info(device)->name};
-    // The handle is that of the device on which the model is placed.
+    // served->metrics_handle is only for the device on which the model is placed.
     uint64_t *handle = device == served->device ? &served->metrics_handle : NULL;
     return inf_metrics_series(service->metrics, &labels, handle, now_ns);
 }

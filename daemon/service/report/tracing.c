@@ -13,7 +13,8 @@ enum inf_code inf_service_open_traces(struct inf_service *service, struct inf_er
     const struct inf_config *config = service->options.environment->config;
     if (config->trace_file[0] == '\0' && config->trace_socket[0] == '\0')
         return INF_OK;
-    // If the kernel has no random numbers yet, the time and the address are enough.
+    // If the kernel has no random numbers yet, the time and an address are a sufficient seed for
+    // trace ids.
     if (getrandom(&service->trace_random, sizeof service->trace_random, GRND_NONBLOCK) < 0)
         service->trace_random = inf_clock_ns() ^ (uintptr_t)service;
     const struct inf_trace_writer_options options = {
@@ -35,7 +36,7 @@ static uint64_t draw_random(struct inf_service *service)
     return z ^ (z >> 31);
 }
 
-// Returns true for a share `rate` of the calls.
+// Returns true at random, with the probability `rate`.
 static bool draw_sampled(struct inf_service *service, double rate)
 {
     return rate > 0 && (double)(draw_random(service) >> 11) * 0x1p-53 < rate;
@@ -68,7 +69,7 @@ void inf_service_choose_tracing(struct inf_service *service, struct inf_job *job
         trace->recorded = true;
         begin_trace(service, trace);
     }
-    // The ids of the child spans follow this one, and none of them may be 0.
+    // The ids of the child spans follow this id, and none of them may be 0.
     if (trace->recorded)
         trace->span_id = draw_random(service) >> 1 | 1;
 }

@@ -195,7 +195,8 @@ Test(libinferd_models, a_tensor_may_be_named_with_the_number_of_its_output)
     inferd_request request = {
         .model = "add", .inputs = inputs, .input_count = 2, .outputs = &wanted, .output_count = 1};
     struct inferd_error err;
-    // The first time the daemon looks for the names, and then the library, which knows the model.
+    // In the first iteration, the daemon looks up the names. In the second one, the library looks
+    // them up, because it knows the model by then.
     for (int i = 0; i < 2; i++) {
         inferd_result *result = NULL;
         cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_OK, "%s", err.text);

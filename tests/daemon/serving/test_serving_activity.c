@@ -130,8 +130,8 @@ Test(serving_activity, data_that_came_before_its_request_is_listed_as_an_upload)
     cr_expect_str_eq(list->entries[0].model, "");
 }
 
-// More requests than a list visits: the rows are the oldest ones of those that were visited, and
-// the others are counted nevertheless.
+// There are more requests than a list visits. The rows show the oldest of the visited requests. The
+// other requests are only counted.
 Test(serving_activity, the_number_of_requests_without_a_row_is_exact)
 {
     enum {
@@ -417,8 +417,8 @@ Test(serving_activity, acts_of_admins_are_events_for_admins)
     cr_expect_not_null(strstr(expect_events(&admin), "request_cancelled"));
 }
 
-// A subscriber that waits for an event and does not read: the daemon keeps one reply for it,
-// however many events follow. When it reads again, it learns how many events it has missed.
+// If a subscriber waits for an event and does not read, the daemon keeps one reply for it, however
+// many events follow. When the subscriber reads again, it learns how many events it has missed.
 Test(serving_activity, a_subscriber_that_does_not_read_costs_one_reply)
 {
     const union inf_message message = {.model = {.name = "absent", .version = ""}};

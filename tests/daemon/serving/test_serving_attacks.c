@@ -460,7 +460,8 @@ Test(serving_attacks, with_blocks_beyond_the_end_of_a_memfd_are_refused)
     cr_assert_eq(fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)size, (off_t)size), 0);
     cr_assert_eq(fcntl(fd, F_ADD_SEALS, SEALS), 0);
     check_refused(fd, size, INF_REASON_REGION_SPARSE);
-    // Nor must the rest of a memfd that is larger than the region.
+    // Blocks between the end of the region and the end of a memfd must not make up for a hole
+    // either.
     fd = memfd_create("larger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     cr_assert_geq(fd, 0);
     cr_assert_eq(ftruncate(fd, (off_t)(2 * size)), 0);
@@ -508,7 +509,7 @@ Test(serving_attacks, with_many_sessions_are_charged_for_their_names_and_structs
     check_innocent();
     for (int i = 0; i < CONNECTIONS; i++)
         inf_raw_close(&raws[i]);
-    // With the lowest limit, 1 MiB, the user may have fewer of them.
+    // With the lowest limit, 1 MiB, the user may have fewer sessions.
     inf_fixture_restart(&fixture, (const char *const[]){"--session_bytes_per_uid_max=1M", NULL});
     uint32_t opened = 0;
     for (int i = 0; i < CONNECTIONS; i++) {
@@ -521,9 +522,10 @@ Test(serving_attacks, with_many_sessions_are_charged_for_their_names_and_structs
         inf_raw_close(&raws[i]);
 }
 
-// --- ever new shapes ---
+// --- requests that each have a new shape ---
 
-// A row of the model `wide` takes 256 KiB of intermediate results: y = the sums of x + w.
+// One row of the model `wide` needs 256 KiB of intermediate results. The model computes y = the
+// sums of x + w.
 #define WIDE_COLUMNS 65536
 
 static void write_wide_model(void)
@@ -597,12 +599,12 @@ Test(serving_attacks, with_ever_new_shapes_keep_a_share_of_the_memory)
     inf_raw_open(&raw, fixture.socket);
     call_wide(&raw, 1); // waits until the model is loaded
     start_pings();
-    // Eight shapes of 27 MiB each.
+    // Run eight shapes, each of which needs about 27 MiB of intermediate results.
     for (int64_t rows = 104; rows < 112; rows++) {
         call_wide(&raw, rows);
         cr_assert_eq(raw.frame.header.flags, INF_FRAME_FINAL, "%s", raw.message.status.message);
     }
-    // One shape of 64 MiB.
+    // This shape needs 64 MiB of intermediate results.
     call_wide(&raw, 256);
     inf_raw_check_failure(&raw, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES);
     call_wide(&raw, 104);

@@ -60,7 +60,7 @@ static uint64_t add_row(struct inf_raw *client, int64_t rows, float base)
 }
 
 // Checks that the last reply has the sums of this request. Returns the number of rows in the run
-// that computed it.
+// that computed this request.
 static uint32_t check_sum(struct inf_raw *client, int64_t rows, float base)
 {
     cr_assert_eq(client->frame.header.flags, INF_FRAME_FINAL);

@@ -157,8 +157,8 @@ Test(serving_calls, whose_replies_wait_for_earlier_ones_use_credit)
 {
     union inf_message message;
     enum {
-        // Number of slow requests ahead of the request under test, so that it does not start before
-        // the test ends.
+        // Number of slow requests ahead of the request under test, so that the request under test
+        // does not start before the test ends.
         BLOCKERS = 8
     };
     for (int i = 0; i < BLOCKERS; i++)

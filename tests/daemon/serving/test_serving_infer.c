@@ -155,7 +155,7 @@ Test(serving_infer, takes_names_with_and_without_the_number_of_the_first_output)
     request->inputs[1].name = "b:1";
     check_refused(&message, INF_INVALID, INF_REASON_TENSOR_UNKNOWN, "b:1");
 
-    // The same tensor under both of its names.
+    // The request names the same tensor twice, once under each of its two names.
     inf_add_request(&message, 2);
     request->inputs[1].name = "a:0";
     check_refused(&message, INF_INVALID, INF_REASON_BAD_PARAMETER, "a:0");

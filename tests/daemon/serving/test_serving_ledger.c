@@ -7,8 +7,9 @@
 //
 // Clients that read all their answers ask the models add and brief; those that disconnect or are
 // killed ask the same models by other names, because the test does not know how many of their
-// requests the daemon has read. The metrics of add and brief must equal the accounts of the former
-// exactly. $INF_LEDGER_REQUESTS is the number of requests (default 100000).
+// requests the daemon has read. The metrics of add and brief must exactly equal the records of the
+// clients that read all their answers. $INF_LEDGER_REQUESTS is the number of requests (default
+// 100000).
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@
 #include "tests/support/daemon/metrics_text.h"
 
 #define CLIENTS 8
-// The highest number of requests that a client sends over one connection before it ends it.
+// The highest number of requests that a client sends over one connection before it closes the
+// connection.
 #define STREAMS 2000
 // Most requests in flight on one connection. The sum over all connections, including requests of
 // killed clients, stays below the limit of a user, so that the daemon refuses only on purpose.
@@ -66,7 +68,8 @@ static uint64_t questions_at_start;
 
 // --- loading models ---
 
-// The models, and the names under which clients ask for them that may end before their answers.
+// The models, and further names of the same models. Clients that may end before their answers use
+// the further names.
 enum target {
     ADD,
     BRIEF,
@@ -76,7 +79,7 @@ enum target {
 static const char *const names[TARGETS] = {"add", "brief"};
 static const char *const guest_names[TARGETS] = {"guest_add", "guest_brief"};
 
-static uint64_t loads; // of all models, by load_model()
+static uint64_t loads; // number of loads of all models by load_model()
 
 // Loads a model; `path` is a directory in the repository, or NULL for the model's own.
 static void load_model(const char *name, const char *path)
@@ -120,7 +123,7 @@ enum entry {
 
 struct client {
     struct inf_raw raw;
-    bool drains; // it reads all its answers before it ends
+    bool drains; // the client reads all its answers before it ends
     // Stream id of the request in entries[0]; the next entries belong to the following stream ids.
     uint64_t first;
     uint32_t sent, answered, limit;
@@ -128,7 +131,7 @@ struct client {
     uint8_t targets[STREAMS]; // enum target of each request
 };
 
-// What clients that drain have received, by model and outcome.
+// What clients that read all their answers have received, by model and outcome.
 enum outcome {
     OK,
     FAILED,
@@ -257,8 +260,8 @@ static void send_one(struct client *client)
     total_sent++;
 }
 
-// Cancels one of the most recent streams of a connection. Its request may be answered or not, or
-// may never have been sent.
+// Cancels one of the most recent streams of a connection. The request on that stream may be
+// answered or not, or may never have been sent.
 static void cancel_one(struct client *client)
 {
     uint64_t stream = client->first + client->sent;
@@ -267,7 +270,7 @@ static void cancel_one(struct client *client)
     inf_raw_send(&client->raw, header, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
 }
 
-// Ends a connection: if it drains, when all requests are answered, otherwise earlier.
+// Ends a connection. A client that drains reads all its answers first; another client ends earlier.
 static void end_client(struct client *client)
 {
     if (client->drains) {
@@ -291,8 +294,9 @@ static void run_step(struct client *client)
     }
 }
 
-// Checks that the metrics of the models that only draining clients ask equal the ledger of these
-// clients. A successful request for add has two inputs of 32 bytes and one such output.
+// Checks that the metrics of the models that only clients that read all their answers use equal the
+// records of these clients. A successful request for add has two inputs of 32 bytes and one such
+// output.
 static void check_ledger(void)
 {
     static const char *const histograms[] = {
@@ -317,7 +321,7 @@ static void check_ledger(void)
         for (size_t i = 0; i < sizeof histograms / sizeof histograms[0]; i++)
             cr_expect_eq(sum_samples(histograms[i], part), ledger[target][OK], "%s", histograms[i]);
     }
-    // A request that runs alone counts as one row, one that may be batched has two.
+    // A request that runs alone counts as one row; a request that may be batched has two rows.
     uint64_t rows = sum_samples("inferd_inference_rows_total", "\"add\"");
     cr_expect(rows >= ledger[ADD][OK] && rows <= 2 * ledger[ADD][OK]);
     cr_expect_eq(sum_samples("inferd_inference_input_bytes_total", "\"add\""),

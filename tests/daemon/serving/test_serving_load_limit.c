@@ -11,7 +11,7 @@
 #include "proto/wire/frame.h"
 #include "tests/support/daemon/fixture.h"
 
-// Products of a model whose first run takes minutes on the reference device.
+// Number of products in a model whose first run takes minutes on the reference device.
 #define ENDLESS_PRODUCTS 20000
 
 // Time in which a cancelled load must end. Sanitizers make the steps of a load slower.
@@ -85,7 +85,7 @@ Test(serving_load_limit, cancels_a_load_that_takes_too_long)
                        "%s", admin.message.status.message);
     cr_expect_geq(took_ms, 2000, "%lu ms", (unsigned long)took_ms);
     cr_expect_leq(took_ms, 2000 + END_MS_MAX, "%lu ms", (unsigned long)took_ms);
-    // The next load gets its own time.
+    // The changed limit applies to the next load.
     set_limit("600000");
     const union inf_message message = {.model = {.name = "add"}};
     inf_raw_request(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST,

@@ -331,7 +331,8 @@ static void load_ask_unload(struct inf_raw *admin, const char *name)
     cr_assert_eq(admin->frame.header.flags & INF_FRAME_FLAG_ERROR, 0, "%s stays", name);
 }
 
-// More models than have series of their own come and go. The unit test does this with 10,000.
+// Loads and unloads more models than may have metric series of their own. The unit test does this
+// with 10,000.
 Test(serving_metrics, of_many_models_are_bounded_and_none_is_lost)
 {
     enum {
@@ -348,7 +349,7 @@ Test(serving_metrics, of_many_models_are_bounded_and_none_is_lost)
     check_text();
     cr_expect_eq(sum_samples("inferd_inferences_total", ""), MODELS);
     cr_expect_eq(sum_samples("inferd_inferences_total", "model=\"guest0\""), 1);
-    // 64 models have series of their own.
+    // 64 models have metric series of their own. All further models share the series "other".
     cr_expect_eq(sum_samples("inferd_inferences_total", "model=\"other\""), MODELS - 64);
     cr_expect_eq(sum_samples("inferd_inference_duration_seconds_count", ""), MODELS);
     cr_expect_eq(sum_samples("inferd_model_unloads_total", "cause=\"admin\""), MODELS);
