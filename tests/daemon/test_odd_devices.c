@@ -181,7 +181,8 @@ Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
 }
 
 // Given one device that computes wrongly, one that compiles nothing, one that does not open and one
-// that is slow, expect the remaining device, and a reported reason for each of the others.
+// that is slow, expect that `ref` is chosen, and that the daemon reports why it did not choose the
+// others that opened.
 Test(odd_devices, auto_ends_on_the_one_that_is_right_and_says_why)
 {
     static const struct {

@@ -129,7 +129,7 @@ Test(serving_session, a_pair_keeps_an_output_for_the_next_request)
     send_add(7, 100, 111);
     struct inf_memory_info info = memory_info(&raw);
     cr_assert_eq(info.sessions, 1);
-    // Expect at least the two buffers of a value of 16 bytes.
+    // The session keeps each value of 16 bytes in two buffers, so expect at least 32 bytes.
     cr_assert(info.session_bytes >= 32 && info.session_bytes <= 1024, "%llu",
               (unsigned long long)info.session_bytes);
     close_session(7);

@@ -32,8 +32,8 @@ enum kind {
     BRIEF
 };
 
-// The shortest run time of the model `brief` in nanoseconds, and the device that runs it. This is
-// the first device, which has one slot (one concurrent run).
+// The shortest run time of the model `brief` in nanoseconds, and the name of the device that runs
+// the model: the first device, which has one slot (one concurrent run).
 static uint64_t brief_ns;
 static char device[64];
 
@@ -77,8 +77,8 @@ static uint64_t next_done(struct inf_raw *client)
     return client->frame.header.stream_id;
 }
 
-// Returns the number of requests that wait for the device, as another connection reads it from the
-// daemon.
+// Asks the daemon over the connection `client` how many requests wait for the device, and returns
+// the number.
 static uint32_t queue_depth(struct inf_raw *client)
 {
     inf_raw_call(client, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});

@@ -22,8 +22,8 @@
 
 extern char **environ;
 
-// Opens a temporary file for the output. Unlike a pipe, a file never blocks the program if nothing
-// reads.
+// Opens a temporary file for the output of inferctl. A write to a file never blocks; a write to a
+// pipe blocks if no process reads.
 static int make_sink(void)
 {
     int fd = memfd_create("inferctl-output", MFD_CLOEXEC);
@@ -31,7 +31,8 @@ static int make_sink(void)
     return fd;
 }
 
-// Opens both ends of a terminal that does not change the output.
+// Opens both ends of a pseudo-terminal in raw mode, which does not change the bytes that are
+// written to it.
 static int make_terminal(int *out_slave)
 {
     int master;
@@ -51,7 +52,8 @@ static void spawn_inferctl(struct inf_inferctl *run, const char **argv, int out_
     posix_spawnattr_t attributes;
     sigset_t defaults;
     sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE); // reset to the default action, as a shell does
+    // Start inferctl with the default action of SIGPIPE, as a shell does.
+    sigaddset(&defaults, SIGPIPE);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);

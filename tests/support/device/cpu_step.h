@@ -6,7 +6,7 @@
 #include "backends/cpu/core/kernel.h"
 
 struct cpu_step_options {
-    const char *isa_max; // as in struct inf_device_options
+    const char *isa_max; // highest ISA level of kernels; NULL: the highest available
     uint32_t threads;
 };
 

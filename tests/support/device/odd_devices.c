@@ -198,8 +198,8 @@ static enum inf_code refuse_open(struct inf_program **out_program, struct inf_de
 struct rounded {
     struct inf_program base;
     enum inf_precision precision;
-    // The graph of the nodes to run. Its constants are rounded, except for constants that a node
-    // reads which stays in fp32.
+    // The graph of the nodes to run. Its constants are rounded to `precision`, unless a node that
+    // stays in fp32 reads them.
     struct inf_graph *graph;
     uint32_t node_count;
     struct inf_program **programs; // one for each node

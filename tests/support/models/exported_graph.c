@@ -72,8 +72,8 @@ static union inf_attrs *append_node(struct exported_graph *maker, enum inf_op op
     return &maker->graph->nodes[node].attrs;
 }
 
-// Makes a constant to add or multiply. It has one element per channel, in one of the shapes that
-// exporters write, or one element per column of the picture, which the pass must not fuse.
+// Makes a constant to add or multiply. It has one element, one element per channel, or one element
+// per column of a picture. The pass must not fuse a constant with one element per column.
 static uint32_t channel_const(struct exported_graph *maker)
 {
     int64_t channels = channels_now(maker);
@@ -282,7 +282,7 @@ static void append_factor(struct exported_graph *maker, uint32_t a, uint32_t b)
     append_kind(maker, INF_BINARY_MUL, first ? a : b, first ? b : a);
 }
 
-// Appends x * factor * `scale` for the current value `factor`, in one of three orders.
+// Appends the product of x, the current value and `scale`, in one of three orders.
 static void append_gate(struct exported_graph *maker, uint32_t x, float scale)
 {
     uint32_t factor = maker->x, c = scalar_const(maker, scale);
@@ -292,8 +292,8 @@ static void append_gate(struct exported_graph *maker, uint32_t x, float scale)
     append_factor(maker, maker->x, chosen[2]);
 }
 
-// Appends gelu as exporters write it, with erf or tanh. One time in five a constant is wrong, so
-// that it is no gelu.
+// Appends the nodes of gelu as exporters write it, with erf or tanh. In some graphs a constant is
+// wrong, so that the nodes do not compute gelu.
 static void append_long_gelu(struct exported_graph *maker)
 {
     uint32_t x = maker->x;
@@ -342,7 +342,8 @@ static void append_long_norm(struct exported_graph *maker)
 {
     uint32_t x = maker->x, top = x;
     int32_t rank = shape_now(maker)->rank;
-    // The shape of x is known, those of the nodes that follow are not inferred yet.
+    // Make the constants first: the shape of x is known, but the shapes of the nodes that are
+    // appended below are not inferred yet.
     uint32_t scale = number_const(maker, INF_SHAPE(channels_now(maker)), 0.5f, 2);
     uint32_t offset = channel_const(maker);
     struct inf_ints axes = {.count = 1, .values = {-1}};

@@ -12,7 +12,7 @@ struct exported_graph {
     struct inf_graph *graph;
     uint64_t state;
     uint32_t x; // the value that the next node reads
-    bool plain; // true: no long forms of functions and normalisations
+    bool plain; // true: no function or normalisation is written as several nodes
 };
 
 // Returns a number below the bound from the SplitMix64 generator.
@@ -26,8 +26,9 @@ void exported_append_pad(struct exported_graph *maker);
 // Makes the current value an output of the graph.
 void exported_add_output(struct exported_graph *maker);
 
-// Returns a random graph with known shapes; equal seeds give equal graphs. If `plain`, the graph
-// has no long forms of functions and normalisations. The caller owns the graph.
+// Returns a random graph with known shapes; equal seeds give equal graphs. If `plain` is true, the
+// graph has no function or normalisation that is written as several nodes. The caller owns the
+// graph.
 struct inf_graph *exported_graph_make(uint64_t seed, bool plain);
 
 #endif

@@ -61,8 +61,9 @@ struct place {
     size_t index;    // index in an array
 };
 
-// Finds value number *index below `value`, counting all nested values in document order, and stores
-// its place. Otherwise subtracts the number of values from *index.
+// Finds value number *index below `value`, counting all nested values in document order, stores its
+// place, and returns 1. If there are fewer values, subtracts their number from *index and returns
+// 0.
 static int find_place(json_t *value, size_t *index, struct place *place)
 {
     const char *key;

@@ -29,8 +29,7 @@ struct one_node {
     uint32_t input_count;
     struct one_tensor outputs[ONE_NODE_OUTPUTS]; // outputs of the last successful run
     uint32_t output_count;
-    // Set for devices with their own memory that store f32 operands in 16 bits (struct
-    // inf_segment).
+    // True: the device has its own memory, in which it stores f32 operands as 16-bit floats.
     bool lowered;
     bool fenced; // operands end at an unreadable page, so that a read beyond them crashes
     const atomic_bool *cancelled; // passed to the run; NULL: the run cannot be cancelled

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define CUSTOM 32
-// Operator codes from this number on are stored in the new field only.
+// Operator codes from this number on do not fit field 0 of OperatorCode, which has one byte. Field
+// 3 holds such a code, and field 0 holds this number.
 #define CODE_ESCAPE 127
 
 static void align_file(struct tflite_file *file, size_t alignment)
@@ -80,7 +81,8 @@ size_t tflite_vector(struct tflite_file *file, size_t table, uint32_t id, const 
                      uint32_t count, uint32_t element_bytes)
 {
     align_file(file, 8);
-    file->size += 4; // so that elements of 8 bytes are aligned
+    // The count takes 4 bytes. Skip 4 bytes, so that elements of 8 bytes behind it are aligned.
+    file->size += 4;
     size_t at = file->size, bytes = (size_t)count * element_bytes;
     assert(at + 4 + bytes < TFLITE_FILE_MAX - 512);
     tflite_put(file, at, count, 4);
@@ -96,7 +98,7 @@ size_t tflite_vector(struct tflite_file *file, size_t table, uint32_t id, const 
 static void write_string(struct tflite_file *file, size_t table, uint32_t id, const char *text)
 {
     tflite_vector(file, table, id, text, (uint32_t)strlen(text), 1);
-    file->size++; // the final NUL
+    file->size++; // leaves a NUL behind the text
 }
 
 static void write_quantization(struct tflite_file *file, size_t tensor,

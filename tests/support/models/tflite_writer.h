@@ -34,7 +34,7 @@ size_t tflite_field(const struct tflite_file *file, size_t table, uint32_t id);
 // Writes the lowest bytes of a number at a position.
 void tflite_put(struct tflite_file *file, size_t at, uint64_t number, size_t size);
 
-// Sets a scalar field.
+// Sets scalar field `id`, which has `size` bytes, of a table to `number`.
 void tflite_set(struct tflite_file *file, size_t table, uint32_t id, uint64_t number, size_t size);
 
 // Lets the 4 bytes at `at`, a field or an element of a vector, point to `target`.
@@ -48,7 +48,7 @@ size_t tflite_vector(struct tflite_file *file, size_t table, uint32_t id, const 
 // A tensor of a small model.
 struct tflite_tensor {
     const char *name;
-    uint8_t type; // number of the schema
+    uint8_t type; // number of the element type in the TFLite schema
     uint32_t rank;
     int32_t shape[4];
     const void *data; // NULL unless the tensor is a constant
@@ -57,10 +57,11 @@ struct tflite_tensor {
     const int64_t *zeros;
     uint32_t scale_count;
     int32_t axis;
-    bool is_variable; // keeps its value between runs; such a tensor is no input of the model
+    bool is_variable; // true: the tensor keeps its value between runs, and is no input of the model
 };
 
-// A model of one operator. The last tensor is the output; those without data are the inputs.
+// A model of one operator. The last tensor is the output. The other tensors that have no data are
+// the inputs.
 struct tflite_model {
     int32_t builtin;
     const char *custom; // name of a custom operator; NULL for builtins

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the host's part of a replayed inference: the time in inferd's code, without the Vulkan
-// driver.
+// Measures how much of a run on a Vulkan device the calling thread spends in inferd's code, and how
+// much in the Vulkan driver.
 #ifndef INF_TESTS_TOOLS_BENCH_BENCH_HOST_H
 #define INF_TESTS_TOOLS_BENCH_BENCH_HOST_H
 

@@ -28,7 +28,8 @@
 #include "tests/tools/run/engine.h"
 
 #define RATIO_MAX 1.3
-// What the steps of a model on 8-bit numbers may take, beside weights and arena.
+// The bytes that the steps of a model with 8-bit constants may take in addition to weights and
+// arena.
 #define EIGHT_BIT_EXTRA_BYTES (128u << 10)
 #define KIB                   1024.0
 

@@ -208,7 +208,8 @@ enum inf_code bench_profile(const struct bench_subject *subject, const struct to
         struct tool_peaks peaks = tool_peaks();
         peaks.fp32 *= threads, peaks.bf16 *= threads, peaks.q8 *= threads;
         print_profile(subject->graph, &timed, &peaks, engine);
-        (void)!bench_subject_run(subject, false, NULL); // a run without timestamps
+        // Do not measure the first run without timestamps.
+        (void)!bench_subject_run(subject, false, NULL);
         code = print_host(subject, err);
         if (code == INF_OK)
             code = print_weights(subject, err);

@@ -8,7 +8,7 @@
 #include "tests/tools/run/engine.h"
 
 struct bench_subject {
-    // name of the model: the last part of its path that says more than "model"
+    // name of the model: the last part of its path, without .json or .tfjs, that is not "model"
     char name[256];
     struct inf_model *model;
     struct inf_executable *executable;

@@ -34,8 +34,8 @@ struct serving_target {
 
 // Returns the functions that make round trips to a target.
 struct rpc_way serving_way(struct serving_target *target);
-// Open a connection, make a round trip, and close the connection: the functions in serving_way().
-// Errors exit the program.
+// The functions that serving_way() returns: open a connection, make a round trip, and close the
+// connection. Errors exit the program.
 struct serving_caller *serving_open(const struct serving_target *target);
 void serving_trip(struct serving_caller *caller);
 void serving_close(struct serving_caller *caller);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares round trips with almost no work with bare ones; measures requests per second; compares
-// real models through the daemon with the engine alone.
+// Compares round trips through the daemon that need almost no work with round trips over a bare
+// socket; measures requests per second; compares real models through the daemon with the engine
+// alone.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -49,8 +49,9 @@ static void *keep_busy(void *context)
     return NULL;
 }
 
-// Regularly sends a request that the daemon's event loop answers without a worker. The round trip
-// is at least as long as the current iteration of the loop.
+// A thread that regularly sends a request which the daemon's event loop answers without a worker,
+// and its measured round trips. A round trip is at least as long as the current iteration of the
+// loop.
 struct pings {
     const char *socket;
     atomic_bool over;
@@ -77,8 +78,8 @@ static void *send_ping(void *context)
     return NULL;
 }
 
-// Sends as many requests as struct pings, but to a thread of this program, which waits in read()
-// and answers at once. This measures the cost of two wake-ups without a daemon.
+// Two threads: one sends as many requests as the thread of struct pings, and the other waits in
+// read() and answers at once. They measure the cost of two wake-ups without a daemon.
 struct bare_pings {
     int there, back;   // eventfds that wake the answering thread and the sender
     atomic_bool over;  // the sender has stopped

@@ -22,7 +22,7 @@
 #include "tests/tools/fuzz/fuzz.h"
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
-// HEADERS of stream 1 with the method ModelInfer or Check, and DATA with its message.
+// Header fields of a gRPC request, encoded by HPACK: the method ModelInfer and the content type.
 #define FIELDS                                                                                     \
     "\x83\x86\x44\x2a/inference.GRPCInferenceService/ModelInfer\x5f\x10"                           \
     "application/grpc"
@@ -47,7 +47,7 @@ const size_t fuzz_seed_count = sizeof fuzz_seeds / sizeof fuzz_seeds[0];
 struct fixture {
     struct inf_gateway gateway;
     struct event_base *base;
-    struct sockaddr_un name; // of the listener; the kernel chose it
+    struct sockaddr_un name; // address of the listening socket; the kernel chose the name
     socklen_t name_size;
 };
 
@@ -110,7 +110,7 @@ static void run_loop(struct event_base *base, int fd)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static struct fixture fixture; // kept for all inputs
+    static struct fixture fixture; // one gateway for all inputs of this process
     if (fixture.base == NULL)
         start_gateway(&fixture);
     int fd = connect_client(&fixture);
@@ -123,7 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     run_loop(fixture.base, fd);
     close(fd);
-    // Questions are answered by another thread; until then their connections may stay.
+    // Another thread answers some requests, and their connections may stay open until then.
     const struct inf_http_counters *counters = inf_http_server_counters(fixture.gateway.server);
     for (int i = 0; i < 1000 && counters->connections_open > 0; i++)
         event_base_loop(fixture.base, EVLOOP_NONBLOCK);

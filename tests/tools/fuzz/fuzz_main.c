@@ -86,7 +86,7 @@ static void change_input(struct input *input, uint64_t *state)
         insert_bytes(input, at, other->bytes + from, (other->size - from) % 64);
         break;
     default:
-        input->size = byte < 64 ? at : input->size; // cut
+        input->size = byte < 64 ? at : input->size; // cuts the input off in one of four cases
         break;
     }
 }
@@ -102,7 +102,8 @@ static void run_rounds(unsigned long rounds, uint64_t state)
         memcpy(input.bytes, seed->bytes, input.size);
         for (uint32_t changes = 1 + next_random(&state) % 6; changes > 0; changes--)
             change_input(&input, &state);
-        // In memory of its own size, so that a sanitizer sees a read behind the input.
+        // Pass a copy that has exactly the size of the input, so that a sanitizer detects a read
+        // beyond its end.
         uint8_t *copy = malloc(input.size + (input.size == 0));
         if (copy == NULL)
             abort();

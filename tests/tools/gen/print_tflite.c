@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // print_tflite - writes docs/reference/tflite-operators.md from the tables of the TFLite importer:
-// each operator of the schema, whether it is supported, and what a quantised one computes on.
+// each operator of the schema, whether it is supported, and the numbers on which it computes if its
+// tensors are quantised.
 #include <stdio.h>
 #include <stdlib.h>
 

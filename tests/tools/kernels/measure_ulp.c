@@ -64,7 +64,7 @@ static const struct function {
     const char *name;
     double (*exact)(double);
     size_t offset; // offset of the function in struct inf_simd
-    bool cancels;  // the function has small results for large x
+    bool cancels;  // the function loses precision by cancellation for x below 0
 } functions[] = {
     {"exp", exp, offsetof(struct inf_simd, exp), false},
     {"log", log, offsetof(struct inf_simd, log), false},

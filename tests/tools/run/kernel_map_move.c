@@ -152,7 +152,8 @@ static void map_slice(struct kernel_case *call, int unused)
     int sizes = kernel_list(call, "size", size, INF_LIMIT_RANK);
     for (int32_t i = 0; i < shape.rank; i++) {
         bool rest = i >= sizes || size[i] < 0;
-        size[i] = rest ? shape.dims[i] : begin[i] + size[i]; // `size` holds the end from here on
+        // From here on, `size` holds the end of the slice.
+        size[i] = rest ? shape.dims[i] : begin[i] + size[i];
         stride[i] = 1;
     }
     kernel_result(call,

@@ -24,7 +24,8 @@ enum table {
     INDICES,
 };
 
-// A field: a scalar or vector of elements of `size` bytes, or a table or vector of tables `child`.
+// Kinds of fields: a number of `size` bytes, a vector of such numbers, a table of type `child`, or
+// a vector of such tables.
 enum kind {
     SCALAR,
     VECTOR,
@@ -102,10 +103,10 @@ static const struct {
 #define ELEMENTS_MAX 64
 #define DEPTH_MAX    8
 
-// Keys of parts: what a part is, of which field.
+// What a part is. The key of a part has this number, and the numbers of its table and field.
 enum part {
     VALUE,
-    SLOT,  // the entry of a vtable
+    SLOT,  // the entry of a vtable, or the count of a vector
     LINK,  // the distance to a table or vector
     WHOLE, // a vector with its count
 };
@@ -136,7 +137,7 @@ static void add_part(struct mutant_parts *parts, const struct mutant *m, size_t 
 static void cut_table(struct mutant_parts *parts, const struct mutant *m, size_t at,
                       enum table table, unsigned depth);
 
-// Cuts what a field points to.
+// Cuts the table or vector at byte `at`, to which the field in schema[row] points, into parts.
 static void cut_target(struct mutant_parts *parts, const struct mutant *m, size_t at, size_t row,
                        unsigned depth)
 {
@@ -196,7 +197,7 @@ static void replace_part(struct mutant *mutant, const struct mutant_parts *parts
     memcpy(mutant->data + p->begin, text, size < room ? size : room);
 }
 
-// Sets the part to 0: a count, a distance, or the entry of an absent field.
+// Sets the beginning of a part to 0: its count or distance becomes 0, or its field becomes absent.
 static void drop_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part)
 {
     const struct mutant_part *p = &parts->items[part];
@@ -204,7 +205,7 @@ static void drop_part(struct mutant *mutant, const struct mutant_parts *parts, u
     memset(mutant->data + p->begin, 0, size < 8 ? size : 4);
 }
 
-// Copies the part over what follows it.
+// Copies the part over the bytes that follow it, `times` times or up to the end of the file.
 static void repeat_part(struct mutant *mutant, const struct mutant_parts *parts, uint32_t part,
                         unsigned times)
 {
@@ -224,7 +225,7 @@ static const char *change_part(struct mutant *mutant, const struct mutant_parts 
     const struct mutant_part *p = &parts->items[part];
     size_t size = p->end - p->begin;
     if (inf_mutate_random(state) % 3 == 0) {
-        // A number near the old one.
+        // In one of three cases, choose a number near the old one.
         memcpy(&number, mutant->data + p->begin, size < 8 ? size : 8);
         number += (uint64_t)inf_mutate_random(state) % 9 - 4;
     }

@@ -82,7 +82,7 @@ static enum inf_code load_model(struct corpus *corpus, struct subject *subject, 
     uint64_t start_ns = inf_clock_ns();
     double start_cpu_ms = cpu_ms();
     INF_TRY(tool_engine_load(&corpus->engine, path, &subject->model, err));
-    inf_model_allow_eviction(subject->model); // the daemon does the same
+    inf_model_allow_eviction(subject->model); // the daemon allows it too
     choose_shapes(corpus, inf_model_graph(subject->model), shapes);
     INF_TRY(inf_model_acquire(subject->model, corpus->engine.device, shapes, &subject->executable,
                               err));

@@ -359,7 +359,7 @@ static size_t lowest_offset(const struct inf_arena_item *items, uint32_t index)
     return best;
 }
 
-// The lifetimes have all lengths, from one step to all steps.
+// The lifetimes of the tensors have all lengths, from one step to all steps.
 Test(plan, places_tensors_as_low_as_can_be)
 {
     enum {

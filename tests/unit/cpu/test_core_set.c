@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How runs share the cores: alone a run gets all of them, beside others its share, and helpers give
-// way while they work.
+// Tests how runs share the cores: a run that is alone gets all cores, concurrent runs divide the
+// cores, and helpers leave a run that has more than its share.
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -12,12 +12,14 @@
 #define CORES      4
 #define PATIENT_NS (UINT64_C(10) * 1000 * INF_NS_PER_MS)
 
-// A run whose helpers stay until they are told to stop, or another run needs their core.
+// A run whose helpers stay until the test stops them or another run needs their cores.
 struct run {
     struct inf_cpu_core_set *set;
     struct inf_cpu_crew crew;
     atomic_bool stop;
-    atomic_uint seen[CORES + 1]; // helpers that are inside with this number
+    // seen[n]: how many helpers with the number n work for the run at present; more than one is a
+    // clash.
+    atomic_uint seen[CORES + 1];
     atomic_uint clashes;
 };
 
@@ -60,7 +62,8 @@ static void end_run(struct run *run)
     cr_assert_eq(run->crew.working, 0u);
 }
 
-// Waits until the run has `helpers` helpers, and asserts that it does not get fewer soon after.
+// Waits until the run has `helpers` helpers, and asserts that the run has the same number 2 ms
+// later.
 static void expect_helpers(struct run *run, uint32_t helpers)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
@@ -93,15 +96,18 @@ Test(core_set, helpers_give_way_to_other_runs)
     open_set(&set);
     begin_run(&first, &set);
     inf_cpu_core_set_acquire(&set, &first.crew, CORES);
-    // The thread of the second run takes one core.
+    // The calling thread of the second run takes one core, so the first run keeps two of its three
+    // helpers.
     begin_run(&second, &set);
     expect_helpers(&first, 2);
-    // There is no free core for a helper, but the first run has more than its half.
+    // No core is free for a helper of the second run. But the first run has more than its share, so
+    // it must give up one helper.
     cr_assert_eq(inf_cpu_core_set_acquire(&set, &second.crew, CORES), 0u);
     expect_helpers(&first, 1);
     cr_assert_eq(inf_cpu_core_set_acquire(&set, &second.crew, CORES), 1u);
     expect_helpers(&second, 1);
-    // Three runs on four cores: each has at least one, and none takes a second.
+    // Four cores are shared by three runs, so the share of a run is one core. Expect that the third
+    // run gets no helper.
     begin_run(&third, &set);
     cr_assert_not(inf_cpu_core_set_offers(&set, &third.crew));
     cr_assert_eq(inf_cpu_core_set_acquire(&set, &third.crew, CORES), 0u);
@@ -125,7 +131,8 @@ Test(core_set, keeps_a_core_for_a_while_after_a_run_ended_beside_another)
     begin_run(&first, &set);
     begin_run(&second, &set);
     end_run(&second);
-    // Set the time, because a busy machine may take longer to come here than a core is kept.
+    // Change the time until which the core is kept, because a busy machine may reach this line
+    // later than that.
     cr_assert_gt(set.kept_until_ns, 0u);
     atomic_store(&set.kept_until_ns, UINT64_MAX);
     cr_assert_not(inf_cpu_core_set_offers(&set, &first.crew));

@@ -155,7 +155,7 @@ Test(pack, in_bf16_is_rounded_and_restores_the_constant)
             struct inf_blob *blob = blob_of(paired[i] * 3 * columns);
             uint32_t *bits = blob->data;
             for (size_t at = 0; at < paired[i] * 3 * columns; at++) {
-                // NaN and numbers close to 0 are excluded
+                // exclude NaN and numbers close to 0
                 bits[at] = (bits[at] & 0xbfffffffu) | 0x20000000u;
                 if (at % 5 == 0)
                     // halfway between two bf16 numbers
@@ -183,7 +183,8 @@ static int8_t byte_of(const struct inf_q8_gemms *gemms, const struct inf_cpu_byt
 }
 
 // Packs a matrix of bytes at every ISA level. Expects that the panels have the documented layout,
-// that the packed bytes can be restored, and that the columns of the first panel are summed.
+// that the packed bytes can be restored, and that inf_cpu_bytes_sum_columns() sums the columns of
+// the first panel.
 static void check_bytes(const struct inf_cpu_bytes *matrix)
 {
     size_t count = matrix->rows * matrix->columns;

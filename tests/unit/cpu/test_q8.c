@@ -331,8 +331,9 @@ static float dequantize_byte(uint8_t byte, const struct inf_q8_scaling *of)
     return (float)((byte ^ of->flip) - of->zero) * of->scale;
 }
 
-// The kinds that compute with the integers themselves, in 64 bits: the sum of the operands times
-// their factors, shifted right with halves rounded up, and the product times the scale of y.
+// Checks the operators that compute with integers. The sum multiplies each operand by its factor,
+// adds in 64 bits, and shifts right with halves rounded up. The product of the integers is
+// multiplied by the scale of y.
 static void check_integer_kinds(const struct inf_q8_eltwise *q8, size_t count, const uint8_t *a,
                                 const uint8_t *b, const struct inf_q8_scaling *scalings, uint8_t *y)
 {

@@ -16,8 +16,9 @@
 static char folder[] = "/tmp/inf-choices-XXXXXX";
 static struct inf_graph *graph;
 static unsigned races;
-static struct inf_kernel_choices choices; // of the device of the last run_convolution()
-static unsigned warnings;                 // number of logged warnings
+// kernel choices of the device that run_convolution() used last
+static struct inf_kernel_choices choices;
+static unsigned warnings; // number of logged warnings
 
 static void create_device(void)
 {

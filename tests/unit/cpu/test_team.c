@@ -12,7 +12,8 @@
 
 struct count {
     _Atomic unsigned done[TILES_MAX];
-    _Atomic unsigned at_work[THREADS]; // indexed by worker number
+    // at_work[n]: how many threads compute a tile as worker n at present
+    _Atomic unsigned at_work[THREADS];
     _Atomic unsigned clashes, strangers;
     size_t workers;
 };

@@ -156,8 +156,8 @@ static void make_file(const char *directory, const char *name, const char *text)
     fclose(file);
 }
 
-// Reads the configuration from the file, its file.d, and these sources, and returns where the value
-// of a flag came from.
+// Reads the configuration from `file`, its folder of drop-ins, the environment, and one argument
+// (NULL: none). Returns the code of inf_config_read().
 static enum inf_code read_all(struct inf_config *config, const char *file, const char *argument,
                               struct inf_error *err)
 {

@@ -86,7 +86,7 @@ Test(exposition, writes_json)
         "\"sum\":1.0000002,\"count\":3}]}\n]\n");
 }
 
-// Checks that the text has the lines, one after the other, somewhere.
+// Checks that the text contains `lines` in one piece.
 static void expect_lines(const char *lines)
 {
     cr_expect_neq(strstr(text, lines), NULL, "%s is not in:\n%s", lines, text);
@@ -97,8 +97,8 @@ Test(exposition, makes_buckets_cumulative)
     struct inf_exposition out = begin_text(INF_EXPOSITION_PROMETHEUS);
     struct inf_histogram histogram = {0};
     inf_histogram_record(&histogram, 1);             // below all bounds
-    inf_histogram_record(&histogram, 1000000000);    // 1 s, a bound
-    inf_histogram_record(&histogram, 1000000001);    // just behind it
+    inf_histogram_record(&histogram, 1000000000);    // 1 s, exactly a bound
+    inf_histogram_record(&histogram, 1000000001);    // 1 ns above a bound
     inf_histogram_record(&histogram, 3000000000000); // 50 minutes, beyond all bounds
     inf_exposition_metric(&out, INF_METRIC_DURATION);
     inf_exposition_histogram(&out, (const char *const[]){"m", "1", "cpu0"}, &histogram);

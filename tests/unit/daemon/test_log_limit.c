@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit of log lines by kind.
+// Tests of the limit on log lines: how many lines of the same kind are written in a minute.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ Test(log_limit, admits_a_number_of_lines_of_each_kind_in_a_minute)
         cr_expect_eq(inf_log_limit_admit(&limit, line, 2, 10 * SECOND), i < 2, "line %d", i);
     }
     cr_expect(inf_log_limit_admit(&limit, "model demoted name=m", 2, 10 * SECOND));
-    // The report comes when the minute is over, once.
+    // The report of refused lines is made once, after the minute of the first line has passed.
     cr_expect(!inf_log_limit_next_report(&limit, false, 69 * SECOND, report, sizeof report));
     cr_expect(inf_log_limit_next_report(&limit, false, 70 * SECOND, report, sizeof report));
     cr_expect_str_eq(report, "log lines left out count=3 kind=\"model failed\"");
@@ -41,7 +41,7 @@ Test(log_limit, zero_means_no_limit)
     cr_expect(!inf_log_limit_next_report(&limit, true, SECOND, report, sizeof report));
 }
 
-// The words before the first key are the kind; a colon ends it, too.
+// The kind of a line is the words before its first key=value or before a colon.
 Test(log_limit, kinds_end_at_the_first_key_or_colon)
 {
     static struct inf_log_limit limit;
@@ -54,7 +54,8 @@ Test(log_limit, kinds_end_at_the_first_key_or_colon)
     cr_expect(inf_log_limit_admit(&limit, "a=1 b", 1, SECOND), "a line without a kind");
 }
 
-// Texts and numbers of kinds beyond the table are admitted, and nothing is written out of bounds.
+// Lines are always admitted if their kind is empty, too long, or does not fit in the full table.
+// Nothing is written out of bounds.
 Test(log_limit, odd_lines_do_no_harm)
 {
     static struct inf_log_limit limit;

@@ -214,7 +214,8 @@ Test(metrics, of_others_are_hidden_from_clients_that_are_no_admins)
                          "outcome=\"failed\",reason=\"MODEL_NOT_FOUND\"} 1\n"),
                   NULL);
     cr_expect_eq(count_lines(lines, "inferd_inferences_total{"), 3);
-    // Only the first one was accepted; it failed a second after its arrival.
+    // Only the first of the three failed requests had been accepted. It failed a second after it
+    // was accepted.
     cr_expect_eq(sum_lines(lines, "inferd_inference_failure_seconds_count{"), 1);
     cr_expect_eq(sum_lines(lines, "inferd_inference_failure_seconds_sum{outcome=\"deadline\"}"), 1);
     inf_metrics_destroy(&metrics);

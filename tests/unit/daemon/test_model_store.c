@@ -348,7 +348,7 @@ Test(model_store, unloading_lets_requests_in_flight_finish)
     cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
     cr_expect_eq(row_of(store, "m").state, INF_MODEL_READY);
     cr_expect_eq(inf_model_store_pending(store), 0u);
-    // The refused ones do not count.
+    // The two unloads that succeeded count. The refused unloads do not.
     cr_expect_eq(inf_model_store_counts(store).unloaded_admin, 2u);
     cr_expect_eq(inf_model_store_counts(store).unloaded_idle, 0u);
     inf_model_store_destroy(&store);

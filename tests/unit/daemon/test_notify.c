@@ -207,9 +207,9 @@ struct passed {
     bool listening[3];
 };
 
-// A child process takes the sockets as if systemd had started it with them; there, descriptors 3 to
-// 5 are free. Returns the assignment as 10 * data + admin, where -1 counts as 0; or 200 + the error
-// code.
+// Takes the sockets in a child process, as if systemd had started the child with them as
+// descriptors 3 to 5. Returns 10 * (data descriptor) + (admin descriptor), where -1 counts as 0; or
+// 200 + the error code.
 static int take_in_child(const struct passed *passed)
 {
     fflush(NULL);

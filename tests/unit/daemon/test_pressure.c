@@ -59,7 +59,7 @@ Test(pressure, of_the_control_group_is_preferred_to_that_of_the_machine)
     cr_assert(inf_pressure_read(&pressure, INF_PRESSURE_IO, &times), "the machine's");
     cr_expect_eq(times.some_ns, UINT64_C(7000));
     cr_expect_not(inf_pressure_read(&pressure, INF_PRESSURE_MEMORY, &times), "there is no file");
-    // The next reading has the numbers of its own time.
+    // Expect that a later reading returns the numbers that the file has at that time.
     make_file("/proc/pressure/io", PSI("70", "80"));
     cr_assert(inf_pressure_read(&pressure, INF_PRESSURE_IO, &times));
     cr_expect_eq(times.full_ns, UINT64_C(80000));

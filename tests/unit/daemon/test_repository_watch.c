@@ -135,7 +135,7 @@ Test(repository_watch, waits_for_a_file_that_is_being_written)
     int fd = open(path_of("emo/1/model.onnx"), O_WRONLY | O_TRUNC | O_CLOEXEC);
     cr_assert_geq(fd, 0);
     cr_assert_eq(write(fd, "half", 4), 4);
-    expect_quiet(watch); // for QUIET_MS, which is much longer than SETTLE_MS
+    expect_quiet(watch); // expect no report for QUIET_MS, which is much longer than SETTLE_MS
     cr_assert_eq(write(fd, "whole", 5), 5);
     close(fd);
     expect_change(watch, "emo");

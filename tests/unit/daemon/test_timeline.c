@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ring of the timeline, and its one reader.
+// Tests of the timeline: a ring of entries for one reader at a time.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -25,11 +25,12 @@ Test(timeline, records_for_one_reader_until_its_time_is_up)
     cr_assert_not_null(found);
     cr_expect_eq(found->end_ns, 6u);
     cr_expect_null(inf_timeline_take(&timeline));
-    // The reader has not come back for two seconds: its memory is freed.
+    // The reader has not called inf_timeline_start() for two seconds, so the recording ends and the
+    // memory of its entries is freed.
     inf_timeline_add(&timeline, &entry, 12 * SECOND);
     cr_expect(!inf_timeline_is_on(&timeline));
     cr_expect_null(timeline.entries);
-    // Another reader may take over when the time of the first one is up, and finds nothing.
+    // Two seconds after reader 7 has started a recording, reader 8 may start one, which is empty.
     cr_assert_eq(inf_timeline_start(&timeline, 7, 20 * SECOND, &err), INF_OK);
     inf_timeline_add(&timeline, &entry, 21 * SECOND);
     cr_expect_eq(inf_timeline_start(&timeline, 8, 22 * SECOND - 1, &err), INF_EXISTS);

@@ -23,7 +23,7 @@ Test(trace_context, takes_the_examples_of_the_standard)
     cr_assert(inf_trace_context_parse(
         &context, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-fe", &sampled));
     cr_expect(!sampled, "only the lowest bit is the sampled flag");
-    // A later version may have more fields.
+    // A text of a later version of the standard may have more fields.
     cr_assert(inf_trace_context_parse(
         &context, "cc-12345678901234567890123456789012-1234567890123456-01-what-the-future",
         &sampled));

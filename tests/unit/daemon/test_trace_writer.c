@@ -45,7 +45,8 @@ static struct inf_request_record make_record(void)
     };
 }
 
-// The line of make_record(). Spans differ in their ids, times and attributes.
+// The pieces of the line that must be printed for the record of make_record(). Spans differ in
+// their ids, names, times and attributes.
 static const char *const wanted_pieces[] = {
     "{\"resourceSpans\":[{\"resource\":{\"attributes\":[",
     "{\"key\":\"service.name\",\"value\":{\"stringValue\":\"inferd\"}},",
@@ -221,7 +222,7 @@ Test(trace_writer, rotates_its_file, .init = make_folder, .timeout = 30)
     inf_role_leave();
     inf_trace_writer_destroy(&writer);
     cr_expect_null(writer);
-    // A new writer goes on with the file.
+    // A second writer appends to the file that the first writer left.
     writer = make_writer(path, 6000, "");
     inf_role_enter_loop();
     inf_trace_writer_push(writer, &record);

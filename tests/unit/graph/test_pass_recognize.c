@@ -42,7 +42,8 @@ static uint32_t add_mean(uint32_t a, int64_t axis, bool keep)
     return y;
 }
 
-// Runs the pass on the graph with the output `y`, and returns how many nodes are left.
+// Makes `y` the output of the graph, runs the pass `recognize`, and returns how many nodes are
+// left.
 static uint32_t count_after(uint32_t y)
 {
     add_output(graph, "y", y);
@@ -85,7 +86,8 @@ Test(recognize, functions_in_parts_become_one_node)
     expect_unary(long_gelu_tanh(3, 0.044715f, 0.79788456f), INF_UNARY_GELU_TANH);
     begin_graph();
     expect_unary(add_binary(INF_BINARY_MUL, add_unary(INF_UNARY_SIGMOID, x), x), INF_UNARY_SILU);
-    // x * c * (1 + 0.044715 x^2), as gelu_fast is written
+    // gelu_tanh with the inner expression x * c * (1 + 0.044715 x^2), which exporters write for
+    // gelu_fast
     begin_graph();
     uint32_t inner =
         add_binary(INF_BINARY_MUL, add_binary(INF_BINARY_MUL, x, x), add_scalar(0.044715f));
@@ -121,7 +123,7 @@ Test(recognize, other_constants_and_operands_stay)
     cr_assert_eq(count_after(add_binary(INF_BINARY_MUL, add_unary(INF_UNARY_SIGMOID, other), x)),
                  2);
     inf_graph_destroy(&graph);
-    // The product with the gate stays, the silu before it does not.
+    // The product with the input `other` stays a node. The nodes before it become one node, silu.
     begin_graph();
     other = add_input(graph, "other", INF_DTYPE_F32, INF_SHAPE(2, 3, 4));
     uint32_t y = add_binary(INF_BINARY_MUL, x, add_unary(INF_UNARY_SIGMOID, x));
@@ -139,7 +141,7 @@ Test(recognize, parts_with_other_readers_stay_for_them)
     inf_graph_destroy(&graph);
 }
 
-// top / sqrt(add_mean(squared^2) + epsilon) in three forms.
+// Adds the nodes of top / sqrt(mean(squared^2) + 0.25), written in one of three forms.
 static uint32_t divide_by_root(uint32_t top, uint32_t squared, int64_t axis, int form)
 {
     uint32_t square = form == 0 ? add_binary(INF_BINARY_MUL, squared, squared)
@@ -184,7 +186,7 @@ Test(recognize, normalisations_in_parts_become_one_node)
         y = add_binary(INF_BINARY_ADD, add_binary(INF_BINARY_MUL, y, scale), offset);
         expect_norm(y, INF_NORMALIZE_STANDARD, 3);
     }
-    // The difference is computed twice.
+    // The difference x - mean(x) is computed by two nodes.
     begin_graph();
     uint32_t m = add_mean(x, -1, true);
     expect_norm(
@@ -194,24 +196,25 @@ Test(recognize, normalisations_in_parts_become_one_node)
 
 Test(recognize, other_norms_stay)
 {
-    // With the mean of another axis it is no layer normalisation, but the RMS of the difference.
+    // The mean that is subtracted is over another axis, so the result is no layer normalisation of
+    // x, but the RMS normalisation of the difference.
     begin_graph();
     uint32_t d = add_binary(INF_BINARY_SUB, x, add_mean(x, 1, true));
     cr_assert_eq(count_after(divide_by_root(d, d, -1, 0)), 3);
     cr_assert_eq(graph->nodes[2].attrs.normalize.kind, INF_NORMALIZE_RMS);
     cr_assert_eq(graph->nodes[2].inputs[0], d);
     inf_graph_destroy(&graph);
-    // the difference is divided by the root of x's own squares
+    // x - mean(x) is divided by the root of the mean of x^2, which is no normalisation
     begin_graph();
     d = add_binary(INF_BINARY_SUB, x, add_mean(x, -1, true));
     cr_assert_gt(count_after(divide_by_root(d, x, -1, 0)), 5);
     inf_graph_destroy(&graph);
-    // the scale gives the result more dimensions
+    // the scale has more dimensions than x, so the product with it stays a node
     begin_graph();
     uint32_t scale = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(5, 1, 1, 4), NULL);
     cr_assert_eq(count_after(add_binary(INF_BINARY_MUL, divide_by_root(x, x, -1, 0), scale)), 2);
     inf_graph_destroy(&graph);
-    // a mean without its axis broadcasts along another axis
+    // the mean has lost its axis, so it broadcasts along another axis, and all five nodes stay
     begin_graph();
     x = add_input(graph, "square", INF_DTYPE_F32, INF_SHAPE(4, 4));
     uint32_t sum = add_binary(INF_BINARY_ADD, add_mean(add_binary(INF_BINARY_MUL, x, x), -1, false),

@@ -17,8 +17,9 @@ struct slice_case {
     int32_t positions;
     int32_t begin[4], end[4], stride[4];
     struct masks masks;
-    const char *shape;          // the shape that NumPy returns; NULL if NumPy raises an error
-    int64_t first[4], count[4]; // for each axis of x
+    const char *shape; // the shape that NumPy returns; NULL if NumPy raises an error
+    // first index and number of indices that the slice takes of each axis of x
+    int64_t first[4], count[4];
 };
 
 #define S INF_SHAPE

@@ -13,7 +13,7 @@ static struct tflite_file written;
 static struct inf_fb_file file;
 static struct inf_error err;
 
-// Opens what was written, with the root table "Root".
+// Opens the file `written`, and returns its root table, which errors call "Root".
 static struct inf_fb_table open_root(void)
 {
     err = (struct inf_error){0};
@@ -131,7 +131,8 @@ Test(flatbuffer, positions_outside_of_the_file_are_refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct tflite_file saved = written;
         tflite_put(&written, cases[i].at, cases[i].number, cases[i].size);
-        // What follows the table is no valid count of a vector.
+        // Set field 1 to a number that is no valid count, in case the reader takes it for the count
+        // of the vector.
         tflite_put(&written, tflite_field(&saved, root, 1), 0x7fffffff, 4);
         struct inf_fb_table table = open_root();
         struct inf_fb_vector vector = inf_fb_vector(&table, 0, "v", 4);

@@ -121,8 +121,8 @@ static const char sequences[] =
     "{'name':'c1/kernel','shape':[2,2,2],'dtype':'float32'},{'name':'c1/bias','shape':[2],"
     "'dtype':'float32'}]}]}";
 
-// Writes the weights to a file. Returns the document with " for ', and asserts that the document
-// can be imported.
+// Writes the weights to a file. Returns a copy of the document in which " replaces each ', and
+// asserts that the copy can be imported.
 static char *write_model(const char *document, size_t *out_size)
 {
     static const float zeros[512];

@@ -81,8 +81,8 @@ static void put_node(struct inf_pb_writer *writer, const char *op, const char *a
     inf_pb_close(writer);
 }
 
-// Writes a graph with two nodes: one of operator `outer`, and one of operator `op` that has a graph
-// with an unknown operator as its body.
+// Writes a graph with two nodes: one of operator `outer`, and one of operator `op`, whose attribute
+// `body` is a graph with an unknown operator.
 static void put_lacking(struct inf_pb_writer *writer, const char *op, const char *outer)
 {
     inf_onnx_put_head(writer, 18);

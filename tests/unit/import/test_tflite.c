@@ -94,7 +94,8 @@ static void write_constant(const struct tflite_tensor *constant, uint32_t rank,
                             .builtin = OPERATOR_DEQUANTIZE, .tensors = tensors, .tensor_count = 2});
 }
 
-// Returns the elements of the constant that becomes output 0, behind nodes that the passes fold.
+// Runs the passes, and returns the elements of the constant from which output 0 is computed. Only
+// nodes with a single operand may be between the constant and the output.
 static const float *fold_output(void)
 {
     struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
@@ -130,7 +131,7 @@ Test(tflite, constants_become_floats)
     expect_imported();
     const float *y = fold_output();
     cr_expect(y[0] == 1 && y[1] == -2);
-    // One scale for each index of axis 1; zero points 0 and 1.
+    // The tensor has one scale and one zero point (0 and 1) for each index of axis 1.
     static const int8_t bytes[] = {1, 2, -3, 4};
     static const float scales[] = {0.5f, 2};
     static const int64_t zeros[] = {0, 1};
@@ -259,11 +260,12 @@ static void write_transpose_bias(const int32_t *options, uint32_t option_bytes)
 
 Test(tflite, a_transposed_convolution_with_bias_has_the_padding_that_its_options_name)
 {
-    // Each list of options: padding (1: same, 2: valid), stride of the width, stride of the height.
+    // Lists of options. Each has a padding (1: same, 2: valid), the stride of the width, and the
+    // stride of the height.
     static const int32_t same[] = {1, 2, 2}, valid[] = {2, 2, 1}, wrong[] = {3, 2, 2};
-    // With padding `same` and stride 2, a picture of 2 x 2 becomes one of 4 x 4: one row and one
-    // column of the 5 x 5 sums are cut off. Half of one row is rounded down to 0 at the top, so the
-    // last row is cut off, and in the same way the last column.
+    // With padding `same` and stride 2, 2 x 2 pixels become 4 x 4. The sums are 5 x 5, so one row
+    // and one column are cut off. Half of one, rounded down, is 0 at the top and at the left, so
+    // the last row and the last column are cut off.
     static const float same_sums[] = {11, 11, 13, 12, 11, 11, 13, 12,
                                       14, 14, 20, 16, 13, 13, 17, 14};
     static const float valid_sums[] = {11, 11, 13, 12, 12, 14, 14, 20, 16, 16,

@@ -46,7 +46,8 @@ Test(http, chooses_the_format_that_the_client_likes_best)
         cr_expect_eq(http_choose_format(rows[i].accept), rows[i].format, "%s", rows[i].accept);
 }
 
-// Sends a request, and ends the sending direction if `end` is true. Returns what was read of it.
+// Sends `text` to http_read() over a pair of sockets, and ends the sending direction if `end` is
+// true. Returns the request that http_read() has read.
 static struct http_request read_request(const char *text, size_t size, bool end)
 {
     int fds[2];
@@ -95,7 +96,7 @@ Test(http, ends_requests_that_are_too_long_or_never_end)
     int length = snprintf(text, sizeof text, "GET /metrics HTTP/1.1\r\nX: ");
     memset(text + length, 'x', sizeof text - 1 - (size_t)length);
     cr_expect_eq(read_request(text, HTTP_HEAD_MAX, false).status, 431);
-    // The longest head that is allowed.
+    // Make the head end at HTTP_HEAD_MAX bytes, the longest head that is allowed.
     memcpy(text + HTTP_HEAD_MAX - 4, "\r\n\r\n", 4);
     cr_expect_eq(read_request(text, HTTP_HEAD_MAX, false).status, 200);
 }

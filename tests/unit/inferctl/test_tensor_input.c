@@ -117,7 +117,7 @@ Test(tensor_input, channels_go_where_the_model_wants_them)
     check_picture(WANTED(INFERD_UINT8, 1, 1, 3, 3), none, rgb, 9);
     check_picture(WANTED(INFERD_UINT8, 1, 1, 3, 3), bgr, reversed, 9);
     check_picture(WANTED(INFERD_UINT8, -1, -1, -1, 1), none, greys, 3);
-    // One plane for each channel.
+    // The shape has the one channel before height and width.
     check_picture(WANTED(INFERD_UINT8, -1, 1, -1, -1), none, greys, 3);
     check_picture(WANTED(INFERD_UINT8, 1, 3, 3), none, rgb, 9); // the input has no batch dimension
 }

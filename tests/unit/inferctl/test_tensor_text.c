@@ -48,8 +48,8 @@ Test(tensor_text, elements_of_every_type_are_read)
     static int64_t signed_longs[] = {-(1ll << 62), 1};
     static float floats[] = {-1.5f, 3e38f};
     static double doubles[] = {-1e300, 1e-300};
-    // The binary16 values are 1, -2, the largest (65504) and the smallest (2^-24). The bfloat16
-    // values are 1, -2 and the same bits as one of these.
+    // The binary16 values are -2, 65504 (the largest), 2^-24 (the smallest above 0) and 1. The
+    // bfloat16 values are -2 and 1.
     static uint16_t halves[] = {0xc000, 0x7bff};
     static uint16_t tiny[] = {0x0001, 0x3c00};
     static uint16_t brains[] = {0xc000, 0x3f80};

@@ -188,7 +188,7 @@ Test(message, decodes_a_request_written_by_hand)
     wire_message(&wire_round.bytes, 4, &part);
     wire_text(&tensor, 1, "in");
     wire_text(&tensor, 2, "UINT8");
-    wire_number(&tensor, 3, 1); // not in the packed encoding of repeated fields
+    wire_number(&tensor, 3, 1); // one element of the repeated field `shape`, not packed
     wire_block(&tensor, 3, "\x1c\x90\x03", 3);
     wire_number(&tensor, 99, 7); // a field that this version does not know
     part.size = 0;

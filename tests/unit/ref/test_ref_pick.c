@@ -85,7 +85,8 @@ Test(ref, finds_the_k_largest)
     one_node_expect(&one, 1, INF_DTYPE_I32, SHAPE(4), I32(3, 2, 1, 4));
     begin_topk(0, false, SHAPE(2), F32(1, 2));
     expect_output(INF_DTYPE_F32, SHAPE(0), NULL);
-    // Along the first axis, with 64-bit integers that are equal after conversion to double.
+    // Take the two largest elements along the first axis, of 64-bit integers that are equal after
+    // conversion to double.
     begin_case(INF_OP_TOPK);
     one.output_count = 2;
     one.attrs.topk.axis = 0;

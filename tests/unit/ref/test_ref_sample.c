@@ -58,7 +58,7 @@ Test(ref, pools_in_any_rank)
     one.attrs.pool_nd.index_channels_first = true;
     run_case();
     one_node_expect(&one, 1, INF_DTYPE_I32, SHAPE(2, 2, 2), I32(1, 3, 1, 5, 7, 9, 7, 11));
-    // first the mean over the elements inside x only, then the mean that also counts padding
+    // expect first the mean over the elements inside x only, then the mean that also counts padding
     begin_case(INF_OP_POOL_ND);
     one.attrs.pool_nd.kind = INF_POOL_AVERAGE;
     one.attrs.pool_nd.kernel = AXES(2);
@@ -179,7 +179,8 @@ static void qconv_row(void)
 
 Test(ref, multiplies_quantised_numbers)
 {
-    qconv_row(); // padding equals the zero point, so it adds nothing
+    // Padded elements equal the zero point of x, so they add nothing to the sums.
+    qconv_row();
     one.attrs.qconv2d.pad_left = 1;
     one.attrs.qconv2d.dtype = INF_DTYPE_I32;
     add_input(INF_DTYPE_I32, SHAPE(1), I32(5));

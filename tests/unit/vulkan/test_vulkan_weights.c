@@ -337,9 +337,9 @@ struct worker {
     bool ok;
 };
 
-// Repeats runs until WORKER_RUNS of them had enough memory. A run without memory is repeated as
-// often as that takes, because on a busy machine one run of another worker may outlast many
-// attempts. Workers that are done are idle, so their memory becomes free for the others.
+// Repeats runs until WORKER_RUNS of them had enough memory. The number of attempts is not limited,
+// because on a busy machine one run of another worker may outlast many attempts. Workers that are
+// done are idle, so their memory becomes free for the others.
 static void run_thread(void *argument)
 {
     struct worker *worker = argument;

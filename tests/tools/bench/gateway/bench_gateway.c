@@ -2,11 +2,12 @@
 // bench_gateway [--ms N] [--rounds N] [--json FILE] [--part small,large,rate,idle]
 //
 // Measures what inferd-gateway adds to a request, with a model that does almost nothing: REST with
-// binary tensors, REST with JSON and gRPC, tensors of 1 KiB and 600 KiB, 1 and 16 clients. In the
-// same run, in turn with the gateway: servers that answer a constant of the same size (evhttp and
-// libnghttp2), and libinferd without a gateway. Each figure is the median of the rounds; a ratio is
-// the median of the ratios of the rounds. Processor times are those of the process divided by its
-// requests, and depend less on the load of the machine than times on the clock.
+// binary tensors, REST with JSON and gRPC, tensors of 1 KiB and 600 KiB, 1 and 16 clients. Rounds
+// of the gateway alternate with rounds of servers that answer every request with the same bytes
+// (evhttp and libnghttp2), and of libinferd without a gateway. Each figure is the median of the
+// rounds; a ratio is the median of the ratios of the rounds. Processor times are those of the
+// process divided by its requests, and depend less on the load of the machine than times on the
+// clock.
 //
 // $INFERD and $GATEWAY name other programs than those of the build directory.
 #include <arpa/inet.h>
@@ -58,7 +59,8 @@ static int open_listener(uint16_t *port)
     return fd;
 }
 
-// Returns the path of inferd-gateway: $GATEWAY, or the one of this program's build directory.
+// Returns the path of inferd-gateway: $GATEWAY, or the inferd-gateway of this program's build
+// directory.
 static const char *find_gateway(void)
 {
     static char path[PATH_MAX + 64];
@@ -109,7 +111,7 @@ static void start_servers(struct bench *bench)
     if (bench->gateway < 0)
         rpc_die("cannot fork: %s", strerror(errno));
     close(listener);
-    usleep(500000); // the gateway connects to the daemon
+    usleep(500000); // waits until the gateway has connected to the daemon
 }
 
 static void stop_process(pid_t pid)
@@ -150,7 +152,7 @@ static double read_resident_kib(pid_t pid)
 
 // --- latency ---
 
-// Results of one server by round.
+// Percentiles of the latency of one server in microseconds, for each round.
 struct column {
     double p50[ROUNDS_MAX], p99[ROUNDS_MAX];
 };
@@ -250,7 +252,8 @@ static void show_rate_of(struct bench *bench, enum gateway_form form, unsigned c
             cpu_us[i] -= read_cpu_us(pids[i]);
         struct rpc_times times = gateway_pool_run(pool, bench->ms * 3);
         rates[round] = (double)times.count * 1000 / (bench->ms * 3);
-        done += (double)times.count * 1.1; // the warm-up is a tenth
+        // Count the requests of the warm-up too, which takes a tenth of the measured time.
+        done += (double)times.count * 1.1;
         for (unsigned i = 0; i < 3; i++)
             cpu_us[i] += read_cpu_us(pids[i]);
     }

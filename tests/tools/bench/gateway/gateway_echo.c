@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Servers that answer a constant, with the settings of the gateway.
+// Two HTTP servers that answer every request with the same bytes, with the settings of
+// inferd-gateway.
 #include "tests/tools/bench/gateway/gateway_echo.h"
 
 #include <netinet/in.h>
@@ -101,7 +102,7 @@ static void handle_peer(evutil_socket_t fd, short events, void *context)
     }
     size_t size = 0;
     const uint8_t *data;
-    // The answers are small, so that the socket always takes them.
+    // Answers are small, so expect that the buffer of the socket always has room for them.
     for (ssize_t more; (more = nghttp2_session_mem_send(peer->http2, &data)) > 0;) {
         if (size + (size_t)more > sizeof bytes) {
             if (send(fd, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)

@@ -28,8 +28,8 @@ enum frame_type {
     FRAME_WINDOW_UPDATE = 8
 };
 
-// The header fields of the first request. Names and values have their lengths in front of them;
-// the bytes 0x40 to 0x5f add a field to the table.
+// The header fields of the first request of a connection, encoded by HPACK. Each text has its
+// length in front of it. A byte from 0x40 to 0x5f begins a field that the server adds to its table.
 static const char first_fields[] =
     "\x83\x86"
     "\x44\x2a/inference.GRPCInferenceService/ModelInfer"
@@ -37,7 +37,7 @@ static const char first_fields[] =
     "\x5f\x10"
     "application/grpc"
     "\x40\x02te\x08trailers";
-// The same fields by their numbers in the table.
+// The header fields of later requests, as their numbers in the server's HPACK table.
 static const char later_fields[] = "\x83\x86\xc1\xc0\xbf\xbe";
 
 static void add_bytes(struct peer *peer, const void *bytes, size_t size)
@@ -70,8 +70,9 @@ static uint32_t read_number(const uint8_t *at)
 
 static void open_peer(struct peer *peer)
 {
-    static const uint8_t window[] = {0, 4, 0x7f, 0xff, 0xff, 0xff}; // INITIAL_WINDOW_SIZE
-    static const uint8_t more[] = {0x7f, 0xfe, 0, 0};               // for the connection
+    // INITIAL_WINDOW_SIZE = 2^31 - 1
+    static const uint8_t window[] = {0, 4, 0x7f, 0xff, 0xff, 0xff};
+    static const uint8_t more[] = {0x7f, 0xfe, 0, 0}; // added to the window of the connection
     add_bytes(peer, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
     add_frame(peer, FRAME_SETTINGS, 0, 0, window, sizeof window);
     add_frame(peer, FRAME_WINDOW_UPDATE, 0, 0, more, sizeof more);
@@ -79,7 +80,8 @@ static void open_peer(struct peer *peer)
     peer->window = peer->initial_window = WINDOW_DEFAULT;
 }
 
-// Adds as many frames of the message as the windows allow.
+// Adds as many DATA frames of the stream's request to the output as the windows of the stream and
+// of the connection allow.
 static void add_message(struct peer *peer, struct peer_stream *stream)
 {
     const struct gateway_load *load = peer_load(peer);

@@ -21,23 +21,24 @@ struct peer {
     struct gateway_pool *pool;
     int fd;
     bool waits_for_room; // epoll reports when the socket is writable
-    // Bytes to write: either in memory of the load (HTTP/1.1) or in `output`.
+    // The next bytes to write to the socket. They are in the request of the load (HTTP/1.1) or in
+    // `output` (HTTP/2).
     const uint8_t *source;
     size_t left;
-    uint8_t *output; // HTTP/2
+    uint8_t *output; // HTTP/2 only: frames to write to the socket
     size_t output_size, output_capacity;
-    uint8_t *input; // PEER_INPUT_BYTES
+    uint8_t *input; // received bytes; has room for PEER_INPUT_BYTES
     size_t input_size;
-    // HTTP/2
+    // HTTP/2 only: the id of the next stream; the windows of the connection and of a new stream.
     uint32_t next_id;
     int64_t window, initial_window;
-    bool has_table; // the server's table of header fields has the fields of the request
+    bool has_table; // true: the server's HPACK table has the header fields of the request
     struct peer_stream streams[GATEWAY_DEPTH_MAX];
 };
 
 // The functions of a protocol.
 struct peer_protocol {
-    void (*open)(struct peer *peer);                              // after the connection is made
+    void (*open)(struct peer *peer); // called after the connection is made
     void (*start)(struct peer *peer, struct peer_stream *stream); // begins a request
     void (*parse)(struct peer *peer); // handles the bytes in `input`, and removes them
 };

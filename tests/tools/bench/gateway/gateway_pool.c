@@ -20,7 +20,8 @@ struct gateway_pool {
     const struct peer_protocol *protocol;
     int epoll;
     struct peer *peers;
-    uint64_t begin_ns, end_ns; // responses that arrive from begin_ns on are measured
+    // Responses are measured from begin_ns on. No request begins after end_ns.
+    uint64_t begin_ns, end_ns;
     size_t in_flight, body_size;
     float *samples; // times of requests in microseconds
     size_t count, capacity;

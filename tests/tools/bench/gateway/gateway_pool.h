@@ -16,14 +16,14 @@
 struct gateway_pool;
 
 struct gateway_load {
-    uint16_t port; // of 127.0.0.1
-    bool grpc;     // HTTP/2 with gRPC, otherwise HTTP/1.1
+    uint16_t port; // TCP port of the server on 127.0.0.1
+    bool grpc;     // true: gRPC over HTTP/2; false: HTTP/1.1
     // HTTP/1.1: the whole request. gRPC: the message with its prefix of 5 bytes. The bytes must
     // stay valid until the pool is closed.
     const uint8_t *request;
     size_t request_size;
     unsigned connections;
-    unsigned depth; // requests in flight on each connection; HTTP/1.1: 1
+    unsigned depth; // number of requests in flight on each connection; must be 1 for HTTP/1.1
 };
 
 // Opens the connections. Each makes one request and waits for the response.

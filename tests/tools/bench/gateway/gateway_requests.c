@@ -37,7 +37,8 @@ __attribute__((format(printf, 2, 3))) static void add_text(struct text *text, co
     memcpy(add_room(text, (size_t)size), line, (size_t)size);
 }
 
-// The elements are zeros in binary form and numbers of seven digits in JSON.
+// Makes a whole HTTP/1.1 request. The elements of its tensor are zeros in binary form, and numbers
+// of seven digits in JSON.
 static uint8_t *make_rest(enum gateway_form form, size_t tensor_bytes, size_t *size)
 {
     struct text json = {0}, whole = {0};
@@ -83,8 +84,8 @@ static void add_field(struct text *text, unsigned number, const void *bytes, siz
         memset(to, 0, size);
 }
 
-// The fields of ModelInferRequest: 1 model_name, 5 inputs (1 name, 2 datatype, 3 shape),
-// 7 raw_input_contents.
+// Makes a gRPC message with its prefix. The fields of ModelInferRequest: 1 model_name, 5 inputs (1
+// name, 2 datatype, 3 shape), 7 raw_input_contents.
 static uint8_t *make_grpc(size_t tensor_bytes, size_t *size)
 {
     struct text shape = {0}, input = {0}, whole = {0};
