@@ -75,7 +75,7 @@ struct inf_device_options {
 // of the models that run on the device.
 struct inf_device_held {
     uint64_t bytes;
-    uint32_t tensors; // number of constants
+    uint32_t tensors; // number of constants; each is one tensor
     uint32_t buffers; // number of allocations that contain the constants
 };
 

@@ -56,7 +56,8 @@ struct inf_form_cost {
 struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants);
 
 // Merges all entries for the same constant into one. Its `read` is true if any of the uses reads
-// the bytes; its `form` is one of the forms.
+// the bytes; its `form` is that of any of the merged
+// entries.
 void inf_constants_merge(struct inf_constants *constants);
 
 // Replaces the shared constants of the graph and its subgraphs by copies. None of the constants may

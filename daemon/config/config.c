@@ -270,7 +270,8 @@ void inf_config_log_levels(const struct inf_config *config,
                            enum inf_log_level levels[INF_LOG_PARTS])
 {
     enum inf_log_level base = INF_LOG_INFO;
-    // Parsing cannot fail here, because both texts were validated when they were read.
+    // Parsing cannot fail here, because the flags `log_level` and `log` were
+    // validated when they were read.
     (void)inf_log_level_parse(config->log_level, &base);
     (void)inf_log_levels_parse(config->log, base, levels);
 }

@@ -52,7 +52,8 @@ struct inf_config {
     char watch[INF_CONFIG_TEXT];      // how the repository is watched: "auto", "poll" or "never"
     uint32_t watch_settle_ms;         // time without changes after which a changed model is loaded
     uint32_t watch_poll_ms;           // interval at which files are checked if inotify is not used
-    // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
+    // If all loaded models together need more bytes than this, idle models are unloaded; 0: no
+    // limit.
     uint64_t model_bytes_max;
     char ready_file[INF_CONFIG_TEXT]; // file that marks a complete model directory; "": none
     char cache_dir[INF_CONFIG_TEXT];  // compiled code and measurements for the next start; "": none
@@ -87,8 +88,8 @@ struct inf_config {
     char vulkan_drivers[INF_CONFIG_TEXT]; // driver manifests, separated by colons; "": all
     uint32_t connections_max;             // the most connections that may be open at once
     // Limits of one connection:
-    uint32_t requests_per_connection_max;      // the most requests in flight on it
-    uint64_t request_bytes_per_connection_max; // the most bytes of inline data in these requests
+    uint32_t requests_per_connection_max;      // the most requests in flight
+    uint64_t request_bytes_per_connection_max; // the most bytes of inline data in flight
     uint64_t reply_bytes_soft_max; // unread reply bytes above which the daemon reads no requests
     // How long unread replies may exceed reply_bytes_soft_max before the daemon disconnects the
     // client.

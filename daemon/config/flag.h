@@ -15,7 +15,7 @@ enum inf_flag_type {
     INF_FLAG_REAL,
     INF_FLAG_BOOL,
     INF_FLAG_WORD,
-    INF_FLAG_ASK,    // a bool that its name alone sets (--help), on the command line only
+    INF_FLAG_ASK,    // a bool set by its name without a value (--help), on the command line only
     INF_FLAG_LEVELS, // a text of pairs PART:LEVEL, see inf_log_levels_parse()
     INF_FLAG_LIST,   // a text; a second value from the same file is appended after "; "
 };

@@ -86,7 +86,7 @@ bool inf_config_reread_finish(struct inf_config_reread *reread,
     *out_config = NULL;
     if (!reread->running || read(reread->fd, &count, sizeof count) < 0)
         return false;
-    // The thread has written to the eventfd as its last act, so that this does not wait.
+    // The thread writes to the eventfd as its last act, so that joining it takes hardly any time.
     inf_thread_join(&reread->thread);
     reread->thread = (struct inf_thread){0};
     reread->running = false;

@@ -29,9 +29,9 @@ int inf_config_reread_fd(const struct inf_config_reread *reread);
 enum inf_code inf_config_reread_start(struct inf_config_reread *reread,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Call when the descriptor is readable. Returns true if the newest configuration is there:
-// *out_config is then valid until the next start, or NULL if the configuration is wrong, and *err
-// says what is wrong.
+// Call when the descriptor is readable. Returns false if no reading has ended, or if it was started
+// again because another reload was requested meanwhile. Otherwise *out_config is the configuration,
+// valid until the next start, or NULL if the configuration is wrong; *err then says what is wrong.
 bool inf_config_reread_finish(struct inf_config_reread *reread,
                               const struct inf_config **out_config,
                               struct inf_error *err) INF_ON_LOOP;

@@ -21,7 +21,7 @@
 // each candidate in `oldest`.
 struct candidate {
     const struct inf_connection *connection;
-    const struct inf_call *call; // NULL: the request is `upload`
+    const struct inf_call *call; // NULL: the candidate is `upload`, not a call
     const struct inf_upload *upload;
     uint64_t since_ns;
 };

@@ -46,7 +46,8 @@ bool inf_connection_withdraw_call(struct inf_connection *connection,
 // Ends every call of the connection without a reply, because no reply can reach the client.
 void inf_connection_abandon_calls(struct inf_connection *connection) INF_ON_LOOP;
 
-// Frees a call that is done, refunds its user, and charges the device time that it took.
+// Frees a call that is done. Gives the bytes and requests that it held back to the quota of its
+// user, and charges the device time of its run to the user.
 void inf_connection_release_call(struct inf_connections *connections,
                                  struct inf_call *call) INF_ON_LOOP;
 

@@ -45,7 +45,8 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
     struct inf_request_end ended;
     inf_service_end_of(set->options.service, call, &ended);
     bool freed = inf_connection_withdraw_call(connection, call);
-    // A worker still runs the call and returns it later. Until then the call stays linked.
+    // A worker still runs the call and returns it to the connection later. Until then the call
+    // stays in the connection's list.
     if (!freed)
         inf_connection_link_call(connection, call);
     if (!answer)

@@ -24,7 +24,7 @@ static uint32_t choose_limit(uint32_t wanted, uint32_t usual, uint32_t most)
     return INF_MIN(wanted, most);
 }
 
-// Features that this server offers beyond the first version of the protocol.
+// Features that the daemon offers beyond the first version of the protocol.
 static const char *const features[] = {
     "model_repository", "inferd.memfd", "inferd.deadline", "inferd.cancel", "inferd.session",
     "inferd.order",     "inferd.alloc", "inferd.credit",   "inferd.data",   "inferd.queue_timeout"};

@@ -43,8 +43,8 @@ void inf_connection_on_timer(int fd, short what, void *context)
     inf_service_begin_turn(set->options.service);
     connection->timer_ns = 0;
     uint64_t due = inf_connection_due_ns(connection);
-    // Handle timeouts that end within the next millisecond too, because a libevent timer may fire
-    // up to a millisecond early.
+    // Handle timeouts that expire within the next millisecond too, because a libevent timer may
+    // fire up to a millisecond early.
     uint64_t now_ns = inf_clock_ns() + INF_NS_PER_MS;
     uint32_t timeout_ms = set->options.config->reply_soft_ms;
     if (due == 0 || due > now_ns) {

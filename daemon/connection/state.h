@@ -46,8 +46,10 @@ struct inf_upload_refusal {
 
 // An upload: data of a request whose REQUEST frame has not arrived.
 struct inf_upload {
-    struct inf_upload *older, *newer; // all uploads of a connection, by their last DATA frames
-    struct inf_upload *next;          // next upload in the same hash bucket
+    // Neighbours in the list of all uploads of the connection, which is ordered by the times of
+    // their last DATA frames.
+    struct inf_upload *older, *newer;
+    struct inf_upload *next; // next upload in the same hash bucket
     uint64_t stream_id;
     uint8_t *data; // uploaded bytes, in a buffer of the buffer pool; NULL: the upload is refused
     uint64_t total_bytes, got_bytes;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table of a fixed number of keys: a hash table with chains in an array, which allocates nothing
-// after its creation. A search for the key that was unused for longest reads all entries, so after
-// a search that found none, the next one waits until an entry can be old enough.
+// after its creation. If the table is full, the key that was unused for longest can be replaced,
+// but only if it was unused for a minimum time. Finding this key means to read all entries. If it
+// was used too recently, the next such search is made only when its minimum time is over.
 #include "daemon/observe/key_table.h"
 
 #include <assert.h>

@@ -83,8 +83,8 @@ void make_cast(struct one_node *one, struct random *random, uint32_t number)
     (void)number;
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
                         .shape = random_shape(random, random_rank(random, 0, 4)),
-                        // Negative results of unsigned types are undefined, so unsigned operands
-                        // are positive.
+                        // Half of the cases have positive numbers only. A cast of a negative
+                        // number to an unsigned type has no defined result.
                         .filling = random_once_in(random, 2) ? FILL_POSITIVE : FILL_QUARTERS};
     one->attrs.cast.dtype = random_dtype(random, DTYPES_ANY);
     if (inf_dtype_is_float(x.dtype) && one->attrs.cast.dtype <= INF_DTYPE_U64)

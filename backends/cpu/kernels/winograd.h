@@ -35,7 +35,9 @@ struct inf_winograd_in {
 // Operands of the transform of one tile of results, for some columns (output channels). The
 // side * side sums of a column are read from side * side matrices.
 struct inf_winograd_out {
-    const float *sums;  // the tile's row in matrix 0, padded to a multiple of INF_WINOGRAD_PAD
+    // The tile's row in the first of these matrices. A row has a multiple of INF_WINOGRAD_PAD
+    // elements.
+    const float *sums;
     size_t matrix_step; // elements between the starts of two matrices
     size_t columns;     // number of columns to compute
     const float *bias;  // one value for each column, padded like `sums`

@@ -222,8 +222,9 @@ static void compute_block(const void *context, size_t block, size_t worker)
         compute_group(task, &conv->groups[g], first, count, v, sums);
 }
 
-// Returns the scratch memory of a worker if all threads compute the same block. The scratch memory
-// of the step begins with the transformed inputs of the block, which all workers share.
+// Returns the scratch memory of the thread with the number `worker`. Used only while all threads
+// compute the same block: then the scratch memory of the step begins with the transformed inputs of
+// this block, which all threads read, and the memory of each thread follows.
 static float *shared_scratch(const struct inf_winograd_task *task, size_t worker)
 {
     return task->scratch + inf_winograd_inputs_count(task->conv) +

@@ -260,9 +260,9 @@ static enum inf_code replace_outputs(struct inf_layout *layout, struct inf_node 
     return INF_OK;
 }
 
-// Appends a copy of the node that reads, instead of each operand that is a view, the source of that
-// view. A view is another value, its source, with the axes permuted. Axis numbers in the attributes
-// are renumbered.
+// Appends a copy of the node `old`. Each operand of `old` that is a view is replaced in the copy by
+// the value of which it is a view. A view is another value with its axes permuted. Axis numbers in
+// the attributes are renumbered.
 static enum inf_code rewrite_node(struct inf_layout *layout, const struct inf_node *old,
                                   enum family family, const struct inf_layout_view *given)
 {

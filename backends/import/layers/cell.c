@@ -209,8 +209,9 @@ static enum inf_code emit_gru_state(struct inf_layers_cell *cell, struct inf_lay
     return split_gates(scope, state, gates, cell->reset_after ? 3 : 2, err);
 }
 
-// Adds one time step of a GRU. The gates are update, reset, last:
-//   h' = update * h + (1 - update) * last
+// Adds one time step of a GRU. Its gates, in the order of the weights, are the update gate, the
+// reset gate and the candidate state:
+//   h' = update * h + (1 - update) * candidate
 static enum inf_code step_gru(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                               uint32_t input, struct inf_error *err)
 {

@@ -17,7 +17,8 @@ struct inf_tfjs_library;
 struct inf_tfjs_scope {
     struct inf_graph *graph; // the model's graph, or a subgraph that is being built
     struct inf_tfjs_graph *source;
-    struct inf_tfjs_region *region;   // the values that nodes have in `graph`
+    struct inf_tfjs_region
+        *region; // which value of `graph` is the output of which node of `source`
     struct inf_tfjs_library *library; // functions of the model, and state that all regions share
     const struct inf_weights *weights;
     struct inf_tfjs_node *node;

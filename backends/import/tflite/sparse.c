@@ -70,7 +70,8 @@ static void open_level(const struct inf_fb_table *table, struct level *level)
     level->indices = open_indices(table, 4, "array_indices", &level->index_type);
 }
 
-// Finds out which axis a level belongs to, and the distance of its neighbours.
+// Determines for each level the axis of the tensor that it divides, and how many elements of that
+// axis lie between two neighbouring indices of the level.
 static void place_levels(struct tree *tree, const struct inf_fb_vector *order,
                          const struct inf_fb_vector *blocks)
 {
@@ -79,7 +80,8 @@ static void place_levels(struct tree *tree, const struct inf_fb_vector *order,
     int64_t block_sizes[INF_LIMIT_RANK];
     for (int32_t i = 0; i < rank; i++)
         block_sizes[i] = 1;
-    // The sizes of blocks are those of the levels within a block, which are dense.
+    // A level whose number in `order` is `rank` or more is an axis of the blocks. It is dense, and
+    // its size is the size of a block along this axis.
     for (uint32_t i = 0; inf_fb_ok(tree->file) && i < tree->level_count; i++) {
         struct level *level = &tree->levels[i];
         int64_t number = inf_fb_int_at(order, INF_FB_I32, i);

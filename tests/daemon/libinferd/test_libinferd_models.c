@@ -239,8 +239,9 @@ Test(libinferd_models, tells_what_does_not_fit_a_model_before_it_is_sent)
     check_refused(client, &request, "DTYPE_MISMATCH",
                   (const char *[]){"'a'", "INT32", "FP32", NULL});
 
-    // The library refuses a request by itself only if the description is less than a second old. On
-    // a slow machine a second may pass, so expect success in one of 100 tries.
+    // The library refuses a request by itself only if it got the model's description less than a
+    // second ago. On a slow machine more time may pass, so there are up to 100 tries, of which one
+    // must be refused by the library.
     bool local = false;
     for (int i = 0; i < 100 && !local; i++) {
         inferd_model_info *info;

@@ -20,7 +20,8 @@ struct rest {
     struct inf_onnx_frame *frame; // the names of the graph or body that contains the If
     struct inf_onnx_node *nodes;
     uint32_t count;
-    const char **outputs; // outputs of the frame that the If or a node after it computes
+    // Those outputs of the graph or body that the If, or a node after it, computes.
+    const char **outputs;
     uint32_t output_count;
 };
 

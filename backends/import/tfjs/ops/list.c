@@ -216,7 +216,7 @@ static enum inf_code lower_pop(struct inf_tfjs_scope *scope, struct inf_error *e
     return emit_part(scope, &last, &values[1], err);
 }
 
-// Lowers TensorListResize: truncates the list, or appends zero items.
+// Lowers TensorListResize: truncates the list, or appends items that are filled with zeros.
 static enum inf_code lower_resize(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t length, kept, missing, dims, shape, zero, zeros, value;
