@@ -12,8 +12,8 @@
 // The nodes that read the first output of one node.
 struct inf_readers {
     // Number of nodes that read this output; INF_READERS_MAX + 1 if there are more than
-    // INF_READERS_MAX of them, or if the graph itself has it as an output. A node that reads the output
-    // twice counts once.
+    // INF_READERS_MAX of them, or if the graph itself has it as an output. A node that reads the
+    // output twice counts once.
     uint32_t count;
     uint32_t nodes[INF_READERS_MAX]; // ascending; valid if count <= INF_READERS_MAX
 };

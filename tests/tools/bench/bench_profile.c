@@ -208,7 +208,8 @@ enum inf_code bench_profile(const struct bench_subject *subject, const struct to
         struct tool_peaks peaks = tool_peaks();
         peaks.fp32 *= threads, peaks.bf16 *= threads, peaks.q8 *= threads;
         print_profile(subject->graph, &timed, &peaks, engine);
-        // The runs above recorded timestamps. One run without timestamps warms up and is not counted.
+        // The runs above recorded timestamps. One run without timestamps warms up and is not
+        // counted.
         (void)!bench_subject_run(subject, false, NULL);
         code = print_host(subject, err);
         if (code == INF_OK)
