@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 
 #include <event2/event.h>
+
+#include "client/gateway/http/clock.h"
 
 // Time in which libinferd re-sends a request that the daemon has not started, and in which a call
 // waits for a connection, in milliseconds.
@@ -55,13 +56,6 @@ struct inf_link {
     TAILQ_HEAD(inf_link_calls, inf_link_call) waiting, sent;
     size_t waiting_count;
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void start_timer(struct event *timer, int ms)
 {
@@ -150,7 +144,7 @@ static void send_waiting(struct inf_link *link)
     for (call = TAILQ_FIRST(&link->waiting); call != NULL; call = next) {
         next = TAILQ_NEXT(call, next);
         struct inferd_error err = {0};
-        uint64_t waited_ms = now_ms() - call->begin_ms;
+        uint64_t waited_ms = inf_http_clock_ms() - call->begin_ms;
         inferd_request request = call->request;
         if (request.timeout_ms != 0 && waited_ms >= request.timeout_ms) {
             fail_waiting(call, &late);
@@ -330,7 +324,7 @@ int inf_link_infer(struct inf_link *link, const inferd_request *request, const c
     made->callback = callback;
     made->context = context;
     made->trace_parent = trace_parent;
-    made->begin_ms = now_ms();
+    made->begin_ms = inf_http_clock_ms();
     // If other calls wait already, this call waits behind them.
     int code = INFERD_RESOURCE_EXHAUSTED;
     *err = (struct inferd_error){code, "QUOTA_REQUESTS", "too many requests wait", 100};

@@ -4,7 +4,8 @@
 #include "client/gateway/core/run.h"
 
 #include <stdlib.h>
-#include <time.h>
+
+#include "client/gateway/http/clock.h"
 
 struct inf_run {
     struct inf_gateway *gateway;
@@ -17,20 +18,13 @@ struct inf_run {
     uint64_t begin_ns;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void handle_answer(void *context, inferd_result *result, const struct inferd_error *err)
 {
     struct inf_run *run = context;
     struct inf_gateway_counters *counters = &run->gateway->counters;
     run->ended = true;
     run->result = result;
-    counters->duration_ns += now_ns() - run->begin_ns;
+    counters->duration_ns += inf_http_clock_ns() - run->begin_ns;
     if (result != NULL)
         counters->succeeded++;
     else
@@ -63,8 +57,10 @@ int inf_run_start(struct inf_gateway *gateway, struct inf_oip_request *request,
     inf_oip_request_build(request, other_id, &wanted);
     *err = (struct inferd_error){INFERD_RESOURCE_EXHAUSTED, "HOST_OOM", "no memory", 1000};
     if (made != NULL) {
-        *made = (struct inf_run){
-            .gateway = gateway, .callback = callback, .context = context, .begin_ns = now_ns()};
+        *made = (struct inf_run){.gateway = gateway,
+                                 .callback = callback,
+                                 .context = context,
+                                 .begin_ns = inf_http_clock_ns()};
         if (send_run(made, request, &wanted, err) == INFERD_OK) {
             *run = made;
             return INFERD_OK;

@@ -15,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 
 #include <event2/event.h>
+
+#include "client/gateway/http/clock.h"
 
 // Number of lists in the table.
 #define BUCKETS 256u
@@ -65,13 +66,6 @@ struct inf_sequences {
     struct sequence_list retired;
 };
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void set_timer(struct inf_sequences *sequences, unsigned ms)
 {
     struct timeval time = {0, (suseconds_t)ms * 1000};
@@ -115,7 +109,7 @@ static void retire_sequence(struct sequence *sequence)
 // Marks a sequence as used at this time.
 static void touch_sequence(struct sequence *sequence)
 {
-    sequence->used_ms = now_ms();
+    sequence->used_ms = inf_http_clock_ms();
     if (sequence->retired)
         return;
     TAILQ_REMOVE(&sequence->owner->used, sequence, in_order);
@@ -128,7 +122,7 @@ static void check_sequences(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     struct inf_sequences *sequences = context;
-    uint64_t now = now_ms();
+    uint64_t now = inf_http_clock_ms();
     struct sequence *sequence, *next;
     while ((sequence = TAILQ_FIRST(&sequences->used)) != NULL &&
            now - sequence->used_ms > sequences->idle_ms) {
@@ -223,7 +217,7 @@ static void fail_call(struct inf_sequence_call *call, const struct inferd_error 
 static int send_call(struct inf_sequence_call *call, struct inferd_error *err)
 {
     struct sequence *sequence = call->sequence;
-    uint64_t waited_ms = now_ms() - call->begin_ms;
+    uint64_t waited_ms = inf_http_clock_ms() - call->begin_ms;
     call->wanted.session = sequence->session;
     if (call->wanted.timeout_ms != 0)
         call->wanted.timeout_ms -= INF_MIN(waited_ms, call->wanted.timeout_ms - 1);
@@ -365,7 +359,7 @@ int inf_sequences_infer(struct inf_sequences *sequences, const struct inf_oip_re
                                        .trace_parent = request->trace_parent,
                                        .callback = callback,
                                        .context = context,
-                                       .begin_ms = now_ms()};
+                                       .begin_ms = inf_http_clock_ms()};
     TAILQ_INSERT_TAIL(&sequence->calls, made, next);
     sequence->call_count++;
     touch_sequence(sequence);

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 
 #include "client/gateway/core/run.h"
+#include "client/gateway/http/clock.h"
 #include "client/gateway/oip/request_proto.h"
 #include "client/gateway/oip/response_proto.h"
 
@@ -38,13 +38,6 @@ struct infer_stream {
     unsigned count;           // number of items
     struct item *sending;     // the first item, if its response is being sent; NULL: none
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void free_item(struct item *item)
 {
@@ -75,7 +68,7 @@ static void update_ready(struct infer_stream *owner)
     const struct item *first = TAILQ_FIRST(&owner->items);
     bool ready = stream->ended || (first != NULL && first->done);
     if (ready && !stream->ready)
-        stream->progress_ms = now_ms();
+        stream->progress_ms = inf_http_clock_ms();
     stream->ready = ready;
 }
 
@@ -126,7 +119,8 @@ static void start_item(struct item *item, struct inf_span message)
         return;
     }
     if (stream->deadline_ms != 0) {
-        uint64_t now = now_ms(), left = stream->deadline_ms > now ? stream->deadline_ms - now : 1;
+        uint64_t now = inf_http_clock_ms(),
+                 left = stream->deadline_ms > now ? stream->deadline_ms - now : 1;
         if (item->request.timeout_ms == 0 || left < item->request.timeout_ms)
             item->request.timeout_ms = left;
     }
@@ -180,7 +174,7 @@ static void take_messages(struct infer_stream *owner)
     }
     if (stream->end_code == INFERD_OK && offset > 0) {
         inf_grpc_stream_discard(stream, offset);
-        stream->begin_ms = now_ms();
+        stream->begin_ms = inf_http_clock_ms();
     }
 }
 
@@ -192,11 +186,12 @@ static void advance_stream(struct infer_stream *owner)
     take_messages(owner);
     stream->stalled = owner->count == INF_GRPC_OUTSTANDING_MAX && stream->end_code == INFERD_OK;
     if (was_stalled && !stream->stalled)
-        stream->begin_ms = now_ms(); // the client could not send while the call was stalled
+        stream->begin_ms =
+            inf_http_clock_ms(); // the client could not send while the call was stalled
     if (stream->complete && !stream->stalled && stream->body_size > 0)
         inf_grpc_stream_fail(stream, INFERD_INVALID_ARGUMENT, "the call ends within a message");
     bool last = stream->complete && stream->body_size == 0 && owner->count == 0;
-    if (last && stream->deadline_ms != 0 && now_ms() >= stream->deadline_ms)
+    if (last && stream->deadline_ms != 0 && inf_http_clock_ms() >= stream->deadline_ms)
         inf_grpc_stream_fail(stream, INFERD_DEADLINE_EXCEEDED, "the call's deadline passed");
     stream->ended = last || (stream->end_code != INFERD_OK && owner->count == 0);
     update_ready(owner);
@@ -239,6 +234,6 @@ void inf_grpc_infer_stream_begin(struct inf_grpc_stream *stream)
     stream->user = owner;
     stream->abandon = abandon_stream;
     if (stream->timeout_ms != 0)
-        stream->deadline_ms = now_ms() + stream->timeout_ms;
+        stream->deadline_ms = inf_http_clock_ms() + stream->timeout_ms;
     inf_grpc_reply_begin(stream);
 }

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include <event2/event.h>
 #include <nghttp2/nghttp2.h>
 
 #include "client/gateway/grpc/stream.h"
+#include "client/gateway/http/clock.h"
 
 // Maximum number of concurrent calls on one connection.
 #define STREAMS_MAX 256
@@ -48,13 +48,6 @@ struct inf_grpc_session {
     size_t output_begin, output_end;
 };
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 // --- streams ---
 
 static int handle_begin(nghttp2_session *http2, const nghttp2_frame *frame, void *context)
@@ -68,7 +61,7 @@ static int handle_begin(nghttp2_session *http2, const nghttp2_frame *frame, void
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     stream->session = session;
     stream->is_admin = session->admin;
-    stream->begin_ms = now_ms();
+    stream->begin_ms = inf_http_clock_ms();
     nghttp2_session_set_stream_user_data(http2, stream->id, stream);
     return 0;
 }
@@ -111,7 +104,7 @@ static int handle_data(nghttp2_session *http2, uint8_t flags, int32_t id, const 
     stream->unconsumed += size;
     bool takes = stream->streaming != NULL ? stream->end_code == INFERD_OK : !stream->answered;
     if (takes && stream->body_size == 0)
-        stream->begin_ms = stream->streaming != NULL ? now_ms() : stream->begin_ms;
+        stream->begin_ms = stream->streaming != NULL ? inf_http_clock_ms() : stream->begin_ms;
     if (takes && size > 0 && !inf_grpc_stream_append(stream, (struct inf_span){data, size})) {
         if (stream->streaming == NULL)
             inf_grpc_reply_error(stream, INFERD_RESOURCE_EXHAUSTED, "the message is too large");
@@ -188,7 +181,7 @@ static bool write_bytes(struct inf_grpc_session *session, struct inf_span bytes,
         sum += (size_t)sent;
     }
     if (sum > 0) {
-        session->active_ms = session->progress_ms = now_ms();
+        session->active_ms = session->progress_ms = inf_http_clock_ms();
         inf_http_server_count(session->gateway->server, 0, sum, 0);
     }
     *written += sum;
@@ -332,7 +325,7 @@ static ssize_t read_response(nghttp2_session *http2, int32_t id, uint8_t *buffer
     (void)context;
     struct inf_grpc_stream *stream = source->ptr;
     size_t written = copy_pieces(stream, buffer, length);
-    stream->progress_ms = now_ms();
+    stream->progress_ms = inf_http_clock_ms();
     enlarge_window(stream);
     if (stream->piece_next < stream->piece_count)
         return (ssize_t)written;
@@ -360,7 +353,7 @@ static void submit_response(struct inf_grpc_stream *stream, const nghttp2_nv *mo
     for (size_t i = 0; i < count; i++)
         fields[field_count++] = more[i];
     stream->answered = true;
-    stream->progress_ms = now_ms();
+    stream->progress_ms = inf_http_clock_ms();
     inf_http_server_count(session->gateway->server, 0, 0, count > 0 ? 4 : 2);
     int code = nghttp2_submit_response(session->http2, stream->id, fields, field_count, provider);
     if (code != 0)
@@ -449,7 +442,7 @@ static bool create_http2(struct inf_grpc_session *session)
 // Passes received bytes to nghttp2. Returns false if the connection must be closed.
 static bool receive_bytes(struct inf_grpc_session *session, struct inf_span bytes)
 {
-    session->active_ms = session->receive_ms = now_ms();
+    session->active_ms = session->receive_ms = inf_http_clock_ms();
     session->ping_ms = 0;
     inf_http_server_count(session->gateway->server, bytes.size, 0, 0);
     session->busy = true;
@@ -468,7 +461,7 @@ static void *begin_session(void *gateway, struct inf_http_connection *connection
     session->connection = connection;
     session->fd = fd;
     session->admin = admin;
-    session->progress_ms = now_ms();
+    session->progress_ms = inf_http_clock_ms();
     if (!create_http2(session) || !receive_bytes(session, received)) {
         end_session(session);
         return NULL;
@@ -508,7 +501,7 @@ static bool check_alive(struct inf_grpc_session *session, unsigned idle_ms, uint
 static bool check_times(struct inf_grpc_session *session)
 {
     const struct inf_http_limits *limits = inf_http_server_limits(session->gateway->server);
-    uint64_t now = now_ms();
+    uint64_t now = inf_http_clock_ms();
     if (session->streams == NULL)
         session->ping_ms = 0;
     if (session->streams == NULL && now - session->active_ms > limits->idle_ms)
