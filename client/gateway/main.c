@@ -3,8 +3,8 @@
 // daemon.
 //
 // The gateway is a separate process, so that a fault in its HTTP parser does not expose the models.
-// One event loop serves all clients. Two more threads wait for the daemon's answers to questions
-// that block: one on the data socket (about models and metrics), one on the admin socket (loads and
+// One event loop serves all clients. Two more threads ask the daemon questions and wait for the
+// answers: one on the data socket (models and metrics), the other on the admin socket (loads and
 // unloads).
 #include <signal.h>
 #include <stdio.h>

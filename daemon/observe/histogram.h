@@ -28,8 +28,8 @@ struct inf_histogram {
     uint64_t sum;                           // sum of all values; wraps around beyond 584 years
 };
 
-// Returns the upper bound of bucket `index` (less than INF_HISTOGRAM_BOUNDS), rounded down to a
-// whole value: a value belongs to the first bucket whose bound is not less than the value.
+// Returns the upper bound of bucket `index` (less than INF_HISTOGRAM_BOUNDS), rounded down to an
+// integer. A value belongs to the first bucket whose bound is at least as large as the value.
 uint64_t inf_histogram_bound(uint32_t index);
 
 // Returns the bucket of a value; INF_HISTOGRAM_BOUNDS if the value exceeds all bounds.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts log lines by kind in a table of fixed size. Kinds come from the texts of the daemon, not
-// from clients, and only warnings and errors are counted. There are thus few kinds, and a linear
-// search is fast enough.
+// Counts log lines by kind in a table of fixed size. A kind is the beginning of a text of the
+// daemon, which no client can choose, and only warnings and errors are counted. So there are few
+// kinds, and a linear search is fast enough.
 #include "daemon/system/log_limit.h"
 
 #include <inttypes.h>

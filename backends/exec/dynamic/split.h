@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph in two parts: the nodes that can be planned, because their shapes do not depend on
-// values, and the rest, which is interpreted after them. Private to dynamic.h.
+// Splits a graph into two parts. The nodes whose shapes do not depend on values are planned before
+// a run. The other nodes are interpreted after them. Only the implementation of dynamic.h uses
+// this.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_SPLIT_H
 #define INF_BACKENDS_EXEC_DYNAMIC_SPLIT_H
 

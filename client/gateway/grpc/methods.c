@@ -134,7 +134,7 @@ static const struct method {
     {"/grpc.health.v1.Health/Check", answer_health, false, true},
 };
 
-// Prefixes of the names of methods that the protocol has and inferd does not.
+// Methods of the protocol that inferd does not have: prefixes of their names.
 static const struct {
     const char *path, *what;
 } missing[] = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unary methods of GRPCInferenceService that ask the daemon about models, load and unload them.
+// The unary methods of GRPCInferenceService that ask the daemon about its models, and those that
+// load and unload models.
 #ifndef INF_GATEWAY_GRPC_QUESTIONS_H
 #define INF_GATEWAY_GRPC_QUESTIONS_H
 

@@ -10,8 +10,8 @@
 void inf_service_note_timeline(struct inf_service *service,
                                const struct inf_request_record *record) INF_ON_LOOP;
 
-// Prints the entries that wait, and takes them from the timeline. The first call of a client starts
-// the recording.
+// Prints the recorded entries that were not printed before, and removes them from the timeline. The
+// first call of a client starts the recording.
 //
 // INF_DENIED  the reader is no admin.
 // INF_EXISTS  another client records.
