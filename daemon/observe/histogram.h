@@ -32,8 +32,30 @@ struct inf_histogram {
 // integer. A value belongs to the first bucket whose bound is at least as large as the value.
 uint64_t inf_histogram_bound(uint32_t index);
 
-// Returns the bucket of a value; INF_HISTOGRAM_BOUNDS if the value exceeds all bounds.
-uint32_t inf_histogram_bucket(uint64_t value);
+// The bits of the bounds 10^9 * 2^(k / 4) for the fractions k, shifted left until the highest bit
+// is set, and rounded down. Sorted by size; the last one is that of fraction 0.
+#define INF_HISTOGRAM_FRACTION_1 UINT64_C(10215211334214395864)
+#define INF_HISTOGRAM_FRACTION_2 UINT64_C(12148001999904198768)
+#define INF_HISTOGRAM_FRACTION_3 UINT64_C(14446490411353358018)
+#define INF_HISTOGRAM_FRACTION_0 UINT64_C(17179869184000000000)
+// The first bound, 10^9 * 2^-22, has this number of bits.
+#define INF_HISTOGRAM_FIRST_BITS 8
+
+// Returns the bucket of a value; INF_HISTOGRAM_BOUNDS if the value exceeds all bounds. Values of n
+// bits lie between two powers of two, where there is one bound of each fraction. The bounds below
+// them are those of fraction 0 with up to n - 1 bits, and three between each two of these.
+static inline uint32_t inf_histogram_bucket(uint64_t value)
+{
+    const int zeros = __builtin_clzll(value | 1);
+    const uint64_t bits = value << zeros;
+    const int below = (64 - zeros - INF_HISTOGRAM_FIRST_BITS) * INF_HISTOGRAM_PER_OCTAVE - 3;
+    const int index = below + (bits > INF_HISTOGRAM_FRACTION_1) +
+                      (bits > INF_HISTOGRAM_FRACTION_2) + (bits > INF_HISTOGRAM_FRACTION_3) +
+                      (bits > INF_HISTOGRAM_FRACTION_0);
+    if (index <= 0)
+        return 0;
+    return index < INF_HISTOGRAM_BOUNDS ? (uint32_t)index : INF_HISTOGRAM_BOUNDS;
+}
 
 // Adds one value.
 static inline void inf_histogram_record(struct inf_histogram *histogram, uint64_t value)
