@@ -155,8 +155,10 @@ void inf_service_count_failure(struct inf_service *service, struct inf_request_e
 void inf_service_count_refusal(struct inf_service *service, uint16_t method, uint32_t uid,
                                const struct inf_fault *fault) INF_ON_LOOP;
 
-// Counts an inference that was answered with its result.
-void inf_service_count_answer(struct inf_service *service, const struct inf_call *call) INF_ON_LOOP;
+// Counts an inference that was answered with its result. `now_ns` is a recent time on the clock of
+// inf_clock_ns().
+void inf_service_count_answer(struct inf_service *service, const struct inf_call *call,
+                              uint64_t now_ns) INF_ON_LOOP;
 
 // Stops recording the timeline if a connection that has ended was its reader. Does not end the
 // calls of the connection.

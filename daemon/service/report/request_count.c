@@ -102,13 +102,13 @@ static uint64_t sum_output_bytes(const struct inf_job *job)
     return sum;
 }
 
-void inf_service_count_answer(struct inf_service *service, const struct inf_call *call)
+void inf_service_count_answer(struct inf_service *service, const struct inf_call *call,
+                              uint64_t now_ns)
 {
     if (call->kind != INF_CALL_INFER)
         return;
     const struct inf_job *job = (const struct inf_job *)call;
     const uint64_t done_ns = job->result.done_ns;
-    const uint64_t now_ns = inf_clock_ns();
     const struct inf_metrics_answer answer = {
         .series = find_series(service, job->served, job->device, now_ns),
         .uid = (uint32_t)job->queue_entry.user,
@@ -120,7 +120,7 @@ void inf_service_count_answer(struct inf_service *service, const struct inf_call
         .input_ns = job->result.begin_ns - job->result.start_ns,
         .compute_ns = job->result.end_ns - job->result.begin_ns,
         .output_ns = done_ns - job->result.end_ns,
-        .loop_delay_ns = now_ns - done_ns,
+        .loop_delay_ns = now_ns > done_ns ? now_ns - done_ns : 0,
         .device_ns = job->result.device_ns,
         .input_bytes = sum_input_bytes(job),
         .output_bytes = sum_output_bytes(job),

@@ -29,10 +29,12 @@ void inf_service_count_refusal(struct inf_service *service, uint16_t method, uin
     (void)fault;
 }
 
-void inf_service_count_answer(struct inf_service *service, const struct inf_call *call)
+void inf_service_count_answer(struct inf_service *service, const struct inf_call *call,
+                              uint64_t now_ns)
 {
     (void)service;
     (void)call;
+    (void)now_ns;
 }
 
 void inf_service_begin_turn(struct inf_service *service)
