@@ -9,136 +9,15 @@
 
 #include "client/inferctl/cli/command.h"
 #include "client/inferctl/tensor/compare.h"
+#include "client/inferctl/tensor/device_answers.h"
 #include "client/inferctl/tensor/request_options.h"
 #include "client/inferctl/tensor/text.h"
-#include "client/inferctl/text/fact.h"
 #include "client/inferctl/text/table.h"
-
-// The default tolerance for differences from the reference device, the same as in the tests of
-// TensorFlow.js.
-#define TOLERANCE_DEFAULT 1e-3
-
-// The tolerances that the daemon guarantees if a request chooses a reduced precision
-// (docs/reference/requirements.md, R44).
-#define TOLERANCE_FP16 1e-2
-#define TOLERANCE_BF16 3e-2
-
-#define PRECISION_SIZE 8
-#define PRECISIONS_MAX 5
 
 struct options {
     struct request_options request;
     double tolerance; // accepted difference; negative: the default of the precision
 };
-
-// The answer of one device in one precision. There is no result if the device refused the request.
-struct answer {
-    const char *device;
-    char precision[PRECISION_SIZE];
-    inferd_result *result;
-    struct inferd_error error;
-};
-
-struct answers {
-    inferd_environment *environment;
-    inferd_device_row *devices;
-    size_t device_count;
-    struct answer *answers; // the last element is the answer of the reference device
-    size_t count;
-};
-
-static void answers_fini(struct answers *answers)
-{
-    for (size_t i = 0; i < answers->count; i++)
-        inferd_result_free(answers->answers[i].result);
-    free(answers->answers);
-    free(answers->devices);
-    inferd_environment_free(answers->environment);
-}
-
-// Adds an entry to `answers` for each precision of a device ("fp32,fp16"), fp32 last.
-static void add_device(struct answers *answers, const inferd_device_row *device,
-                       const char *precisions)
-{
-    size_t first = answers->count;
-    for (const char *at = precisions; *at != '\0' && answers->count < first + PRECISIONS_MAX;
-         at += *at == ',') {
-        size_t length = strcspn(at, ",");
-        struct answer *answer = &answers->answers[answers->count++];
-        answer->device = device->name;
-        snprintf(answer->precision, sizeof answer->precision, "%.*s", (int)length, at);
-        at += length;
-    }
-    for (size_t low = first, high = answers->count; low + 1 < high; low++, high--) {
-        struct answer swapped = answers->answers[low];
-        answers->answers[low] = answers->answers[high - 1];
-        answers->answers[high - 1] = swapped;
-    }
-}
-
-// Removes the answers of devices and precisions that the options do not select. The reference
-// device is always kept.
-static int keep_asked(struct answers *answers, const struct request_options *request)
-{
-    size_t kept = 0;
-    bool known = request->device == NULL;
-    for (size_t i = 0; i < answers->count; i++) {
-        const struct answer *answer = &answers->answers[i];
-        bool device = request->device == NULL || strcmp(answer->device, request->device) == 0;
-        bool precision =
-            request->precision == NULL || strcmp(answer->precision, request->precision) == 0;
-        known |= device;
-        if ((device && precision) || i + 1 == answers->count)
-            answers->answers[kept++] = *answer;
-    }
-    answers->count = kept;
-    return known ? EXIT_OK
-                 : command_say(EXIT_NOT_FOUND, "there is no device '%s'", request->device);
-}
-
-static int list_devices(struct answers *answers, inferd_client *client,
-                        const struct request_options *request)
-{
-    struct inferd_error err;
-    if (inferd_devices(client, &answers->devices, &answers->device_count, &err) != 0 ||
-        inferd_environment_read(client, &answers->environment, &err) != 0)
-        return command_failed(&err);
-    answers->answers = calloc(answers->device_count * PRECISIONS_MAX + 1, sizeof *answers->answers);
-    if (answers->answers == NULL)
-        return command_say(EXIT_FAILED, "no memory for the answers");
-    for (size_t i = 0; i < answers->device_count; i++)
-        add_device(
-            answers, &answers->devices[i],
-            fact_find(answers->environment, "device", answers->devices[i].name, "precisions"));
-    return keep_asked(answers, request);
-}
-
-static int request_answers(struct answers *answers, inferd_client *client,
-                           const inferd_request *request)
-{
-    for (size_t i = answers->count; i-- > 0;) {
-        struct answer *answer = &answers->answers[i];
-        inferd_request pinned = *request;
-        pinned.device = answer->device;
-        if (inferd_set_run_options(client, answer->precision, NULL, &answer->error) == 0 &&
-            inferd_infer(client, &pinned, &answer->result, &answer->error) == 0)
-            continue;
-        answer->result = NULL;
-        // The reference device failed, so there is no answer to compare the others with.
-        if (i + 1 == answers->count)
-            return command_failed(&answer->error);
-    }
-    return EXIT_OK;
-}
-
-static double tolerance_of(const struct answer *answer, double given)
-{
-    if (given >= 0)
-        return given;
-    if (strcmp(answer->precision, "bf16") == 0)
-        return TOLERANCE_BF16;
-    return strcmp(answer->precision, "fp32") == 0 ? TOLERANCE_DEFAULT : TOLERANCE_FP16;
-}
 
 static bool add_difference(struct table *table, const inferd_tensor *got,
                            const inferd_tensor *wanted, double tolerance)
@@ -167,16 +46,16 @@ static bool add_difference(struct table *table, const inferd_tensor *got,
 // Prints a row for each output of each answer. Returns whether all differences are within the
 // tolerance. If an answer has another precision than requested, it was computed again in fp32, or
 // the model has no operator for that precision.
-static bool print_comparison(const struct answers *answers, double tolerance,
+static bool print_comparison(const struct device_answers *answers, double tolerance,
                              enum output_format format)
 {
     static const char *const columns[] = {"device",  "asked",  "precision", "output", "max_abs",
                                           "max_rel", "cosine", "top_1",     "verdict"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    const inferd_result *reference = answers->answers[answers->count - 1].result;
+    const inferd_result *reference = device_answers_reference(answers)->result;
     bool ok = true;
     for (size_t i = 0; i < answers->count; i++) {
-        const struct answer *answer = &answers->answers[i];
+        const struct device_answer *answer = &answers->answers[i];
         const inferd_result *result = answer->result;
         for (size_t k = 0; k < inferd_result_output_count(reference); k++) {
             const inferd_tensor *wanted = inferd_result_output(reference, k);
@@ -186,7 +65,7 @@ static bool print_comparison(const struct answers *answers, double tolerance,
             table_text(table, wanted->name);
             if (result != NULL) {
                 ok &= add_difference(table, inferd_result_find(result, wanted->name), wanted,
-                                     tolerance_of(answer, tolerance));
+                                     tolerance >= 0 ? tolerance : device_answer_tolerance(answer));
                 continue;
             }
             for (int c = 0; c < 4; c++)
@@ -199,6 +78,15 @@ static bool print_comparison(const struct answers *answers, double tolerance,
     return ok;
 }
 
+static int request_answers(struct device_answers *answers, inferd_client *client,
+                           const inferd_request *request)
+{
+    device_answers_request(answers, client, request);
+    const struct device_answer *reference = device_answers_reference(answers);
+    // Without the reference there is nothing to compare the others with.
+    return reference->result != NULL ? EXIT_OK : command_failed(&reference->error);
+}
+
 static int verify_model(const struct context *context, inferd_client *client, const char *model,
                         const struct options *options)
 {
@@ -207,12 +95,13 @@ static int verify_model(const struct context *context, inferd_client *client, co
     if (code != EXIT_OK)
         return code;
     struct tensor_inputs inputs = {0};
-    struct answers answers = {0};
+    struct device_answers answers = {0};
     code = request_options_load(&inputs, &options->request, info);
     if (code == EXIT_OK)
         code = tensor_inputs_complete(&inputs, info, TENSOR_RANDOM);
     if (code == EXIT_OK)
-        code = list_devices(&answers, client, &options->request);
+        code = device_answers_list(&answers, client, options->request.device,
+                                   options->request.precision);
     if (code == EXIT_OK)
         code = request_answers(&answers, client,
                                &(inferd_request){.model = model,
@@ -221,7 +110,7 @@ static int verify_model(const struct context *context, inferd_client *client, co
                                                  .input_count = inputs.count});
     if (code == EXIT_OK && !print_comparison(&answers, options->tolerance, context->format))
         code = EXIT_FAILED;
-    answers_fini(&answers);
+    device_answers_fini(&answers);
     tensor_inputs_fini(&inputs);
     inferd_model_info_free(info);
     return code;
