@@ -17,12 +17,11 @@
 #include "daemon/connection/reply.h"
 #include "daemon/connection/upload.h"
 
-// Fails if descriptors came with a request for which there is no use: only an admin who loads a
-// model sends one, that of the model's directory.
-static enum inf_code check_fds(const struct inf_connection *connection,
-                               const struct inf_frame *frame, struct inf_error *err)
+// Fails if descriptors came with a request for which there is no use: only the load of a model has
+// one, that of the model's directory. Whether the client may load models is checked later.
+static enum inf_code check_fds(const struct inf_frame *frame, struct inf_error *err)
 {
-    bool is_load = frame->header.method == INF_METHOD_REPOSITORY_MODEL_LOAD && connection->admin;
+    bool is_load = frame->header.method == INF_METHOD_REPOSITORY_MODEL_LOAD;
     if (frame->fd_count <= (is_load ? 1u : 0u))
         return INF_OK;
     return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
@@ -56,7 +55,7 @@ static enum inf_code admit_request(struct inf_connection *connection, const stru
                                "%" PRIu64 " bytes of data came, %" PRIu64 " were announced",
                                upload->got_bytes, upload->total_bytes);
     }
-    INF_TRY(check_fds(connection, frame, &fault->err));
+    INF_TRY(check_fds(frame, &fault->err));
     if (connection->set->draining)
         return inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_DRAINING,
                                "the daemon shuts down and takes no more requests");

@@ -101,6 +101,7 @@ extern const struct command command_events;
 extern const struct command command_top;
 extern const struct command command_trace;
 extern const struct command command_report;
+extern const struct command command_selftest;
 
 // Parses the arguments of a verb and runs it. argv[0] is the prefix of messages. Every verb accepts
 // -o FORMAT, --json, --socket and --help, unless the verb defines the same option itself.

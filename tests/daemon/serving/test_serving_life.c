@@ -312,8 +312,7 @@ Test(serving_life, takes_descriptors_with_loads_of_admins_only)
     inf_raw_close(&raw);
     inf_raw_open(&raw, fixture.socket);
     expect_descriptor_refused(&raw, INF_METHOD_REPOSITORY_MODEL_LOAD,
-                              INF_MESSAGE_MODEL_LOAD_REQUEST, &load, INF_INVALID,
-                              INF_REASON_BAD_PARAMETER);
+                              INF_MESSAGE_MODEL_LOAD_REQUEST, &load, INF_DENIED, INF_REASON_ROLE);
     inf_raw_open(&admin, fixture.admin_socket);
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST,
                 &file_only);
