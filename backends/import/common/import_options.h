@@ -10,6 +10,8 @@
 #include "backends/graph/graph.h"
 #include "backends/graph/pass/pass.h"
 
+struct inf_model_description;
+
 // A model input that the caller sets to a constant. The graph has no such input.
 struct inf_bound_input {
     const char *name;
@@ -31,6 +33,9 @@ struct inf_import_options {
     // The key of the signature (entry point) whose subgraph becomes the graph. NULL or "": the
     // first subgraph. TFLite only.
     const char *signature;
+    // Receives one reference to what the file says about itself, if the model was imported. Not
+    // written for formats without a description. NULL: not wanted.
+    struct inf_model_description **description;
     const atomic_bool *cancelled; // checked between nodes; NULL: the import cannot be cancelled
 };
 

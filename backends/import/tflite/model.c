@@ -365,6 +365,26 @@ static void read_signatures(struct reader *reader, const struct inf_fb_table *ro
     }
 }
 
+// --- metadata ---
+
+// Finds the buffer with the metadata for people (metadata.h). Other metadata of the file are not
+// used.
+static void find_metadata(struct reader *reader, const struct inf_fb_table *root,
+                          struct inf_tflite_model *model)
+{
+    struct inf_fb_vector list = inf_fb_vector(root, 6, "metadata", 4);
+    for (uint32_t i = 0; inf_fb_ok(reader->file) && i < list.count; i++) {
+        struct inf_fb_table table = inf_fb_table_at(&list, i, "Metadata");
+        const char *name = inf_fb_string(&table, 0, "name", reader->arena);
+        int64_t buffer = inf_fb_int(&table, INF_FB_U32, 1, "buffer", 0);
+        if (buffer >= reader->buffer_count)
+            inf_fb_fail(&table, "buffer", INF_INVALID, "is %lld, there are %u", (long long)buffer,
+                        reader->buffer_count);
+        else if (strcmp(name, "TFLITE_METADATA") == 0)
+            model->metadata = reader->buffers[buffer];
+    }
+}
+
 enum inf_code inf_tflite_model_read(struct inf_tflite_model *model, struct inf_fb_file *file,
                                     struct inf_arena *arena)
 {
@@ -383,5 +403,7 @@ enum inf_code inf_tflite_model_read(struct inf_tflite_model *model, struct inf_f
         read_subgraphs(&reader, &root, model);
     if (inf_fb_ok(file))
         read_signatures(&reader, &root, model);
+    if (inf_fb_ok(file))
+        find_metadata(&reader, &root, model);
     return file->code;
 }

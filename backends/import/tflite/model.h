@@ -85,6 +85,7 @@ struct inf_tflite_model {
     uint32_t subgraph_count; // at least 1
     struct inf_tflite_signature *signatures;
     uint32_t signature_count;
+    struct inf_span metadata; // the buffer TFLITE_METADATA, borrowed from the file; empty: none
 };
 
 // Returns true if the first bytes of a file are those of a TFLite model.

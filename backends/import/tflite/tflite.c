@@ -12,6 +12,7 @@
 #include "backends/import/common/missing.h"
 #include "backends/import/tflite/callees.h"
 #include "backends/import/tflite/lower.h"
+#include "backends/import/tflite/metadata.h"
 #include "backends/import/tflite/op_table.h"
 #include "backends/import/tflite/variable.h"
 #include "proto/core/limits.h"
@@ -243,6 +244,20 @@ static enum inf_code lower_model(struct inf_tflite_import *import, uint32_t subg
     return inf_graph_verify(graph, err);
 }
 
+// Makes the description of an imported model, if the caller wants it.
+static enum inf_code describe_model(const struct inf_tflite_model *model, uint32_t subgraph,
+                                    struct inf_span bytes, const struct inf_import_options *options,
+                                    struct inf_error *err)
+{
+    struct inf_model_description *description;
+    if (options == NULL || options->description == NULL)
+        return INF_OK;
+    INF_TRY(inf_model_description_create(&description, err));
+    inf_tflite_describe(description, model, subgraph, bytes);
+    *options->description = description;
+    return INF_OK;
+}
+
 static enum inf_code read_model(struct inf_tflite_import *import, struct inf_tflite_model *model,
                                 struct inf_span bytes, const struct inf_import_options *options,
                                 struct inf_graph *graph, struct inf_error *err)
@@ -253,7 +268,8 @@ static enum inf_code read_model(struct inf_tflite_import *import, struct inf_tfl
     INF_TRY(inf_tflite_model_read(model, &file, import->arena));
     INF_TRY(find_subgraph(model, options != NULL ? options->signature : NULL, &subgraph, err));
     INF_TRY(check_operators(import, subgraph, options != NULL ? options->report : NULL, err));
-    return lower_model(import, subgraph, graph, err);
+    INF_TRY(lower_model(import, subgraph, graph, err));
+    return describe_model(model, subgraph, bytes, options, err);
 }
 
 enum inf_code inf_tflite_import(struct inf_graph **out_graph, char producer[64],

@@ -128,10 +128,12 @@ static size_t write_tensor(struct tflite_file *file, size_t at, const struct tfl
     return table;
 }
 
-// Every tensor has its own buffer; buffer 0 is empty, as in all TFLite files.
+// Every tensor has its own buffer; buffer 0 is empty, as in all TFLite files. The metadata are in
+// the last one.
 static void write_buffers(struct tflite_file *file, size_t root, const struct tflite_model *model)
 {
-    size_t list = tflite_vector(file, root, 4, NULL, model->tensor_count + 1, 4);
+    bool has_metadata = model->metadata.size > 0;
+    size_t list = tflite_vector(file, root, 4, NULL, model->tensor_count + 1 + has_metadata, 4);
     for (uint32_t i = 0; i <= model->tensor_count; i++) {
         const struct tflite_tensor *tensor = i > 0 ? &model->tensors[i - 1] : NULL;
         const uint8_t sizes[] = {tensor != NULL && tensor->data != NULL ? 4 : 0};
@@ -140,6 +142,11 @@ static void write_buffers(struct tflite_file *file, size_t root, const struct tf
         if (sizes[0] != 0)
             tflite_vector(file, table, 0, tensor->data, tensor->data_bytes, 1);
     }
+    if (!has_metadata)
+        return;
+    size_t table = tflite_table(file, &(uint8_t){4}, 1);
+    tflite_point(file, list + 4 * ((size_t)model->tensor_count + 1), table);
+    tflite_vector(file, table, 0, model->metadata.data, (uint32_t)model->metadata.size, 1);
 }
 
 static void write_code(struct tflite_file *file, size_t root, const struct tflite_model *model)
@@ -181,14 +188,34 @@ static size_t write_operator(struct tflite_file *file, size_t subgraph,
     return table;
 }
 
+// Writes the metadata: a buffer behind those of the tensors, and its entry in the root table.
+static void write_metadata(struct tflite_file *file, size_t root, uint32_t buffer)
+{
+    static const uint8_t sizes[] = {4, 4};
+    size_t list = tflite_vector(file, root, 6, NULL, 1, 4), table = tflite_table(file, sizes, 2);
+    tflite_point(file, list, table);
+    tflite_set(file, table, 1, buffer, 4);
+    write_string(file, table, 0, "TFLITE_METADATA");
+}
+
+static void write_signature(struct tflite_file *file, size_t root, const char *key)
+{
+    static const uint8_t sizes[] = {0, 0, 4};
+    size_t list = tflite_vector(file, root, 7, NULL, 1, 4), table = tflite_table(file, sizes, 3);
+    tflite_point(file, list, table);
+    write_string(file, table, 2, key);
+}
+
 struct tflite_places tflite_write(struct tflite_file *file, const struct tflite_model *model)
 {
-    static const uint8_t root_sizes[] = {4, 4, 4, 4, 4}, subgraph_sizes[] = {4, 4, 4, 4};
+    static const uint8_t subgraph_sizes[] = {4, 4, 4, 4};
+    const uint8_t root_sizes[] = {
+        4, 4, 4, 4, 4, 0, model->metadata.size > 0 ? 4 : 0, model->signature != NULL ? 4 : 0};
     struct tflite_places places = {0};
     int32_t inputs[16];
     uint32_t input_count = 0, last = model->tensor_count - 1;
     tflite_begin(file);
-    places.root = tflite_table(file, root_sizes, 5);
+    places.root = tflite_table(file, root_sizes, 8);
     tflite_set(file, places.root, 0, 3, 4);
     write_string(file, places.root, 3, "a test");
     write_code(file, places.root, model);
@@ -205,5 +232,9 @@ struct tflite_places tflite_write(struct tflite_file *file, const struct tflite_
     tflite_vector(file, places.subgraph, 2, &(int32_t){(int32_t)last}, 1, 4);
     places.op = write_operator(file, places.subgraph, model);
     write_buffers(file, places.root, model);
+    if (model->metadata.size > 0)
+        write_metadata(file, places.root, model->tensor_count + 1);
+    if (model->signature != NULL)
+        write_signature(file, places.root, model->signature);
     return places;
 }

@@ -73,6 +73,8 @@ struct tflite_model {
     uint32_t option_count;
     const void *custom_options; // bytes of the custom options; NULL: none
     uint32_t custom_option_bytes;
+    struct inf_span metadata; // the buffer TFLITE_METADATA; empty: none
+    const char *signature;    // key of a signature of the only subgraph; NULL: none
 };
 
 // Positions in a small model, for tests that change it.

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model file says about itself for people and for programs that prepare its inputs: names,
+// texts, labels of classes and how inputs are normalised. No answer of the model depends on it.
+#ifndef INF_BACKENDS_IMPORT_COMMON_DESCRIPTION_H
+#define INF_BACKENDS_IMPORT_COMMON_DESCRIPTION_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "backends/base/arena.h"
+#include "proto/core/status.h"
+
+// The most labels that all tensors of one model may have, in bytes of text.
+#define INF_DESCRIPTION_LABEL_BYTES (512u << 10)
+// The most associated files of one model.
+#define INF_DESCRIPTION_FILES 64u
+
+// What labels name.
+enum inf_label_kind {
+    INF_LABELS_NONE,
+    INF_LABELS_CLASSES, // the elements of the last axis, in order
+    INF_LABELS_VALUES,  // the values of elements: an element of value 2 has label 2
+};
+
+// The description of an input or output. Texts are "" if the file does not have them.
+struct inf_described_tensor {
+    const char *title, *text;
+    const char *labels_file; // name of the associated file that the labels are from
+    const char *labels;      // the labels, each followed by NUL; NULL: none
+    uint32_t label_count;
+    enum inf_label_kind label_kind;
+    // An element is (x - mean) / deviation, with x from 0 to 255 in a picture; one number, or one
+    // for each channel. The numbers are finite and the deviations not 0.
+    const float *mean, *deviation;
+    uint32_t channel_count; // number of means and of deviations; 0: no normalisation
+};
+
+// A file that is packed with the model.
+struct inf_described_file {
+    const char *name;
+    uint64_t size_bytes;
+};
+
+// The description of a model. Shared by reference and not changed after it was made. All texts are
+// UTF-8 without control characters other than line ends, and are in `arena`.
+struct inf_model_description {
+    _Atomic uint32_t references;
+    struct inf_arena arena;
+    const char *title, *text, *version, *author, *license;
+    const char **signatures; // names of the entry points of the file
+    uint32_t signature_count;
+    struct inf_described_tensor *inputs, *outputs; // of the graph, in the order of its ports
+    uint32_t input_count, output_count;            // may be less than the graph has
+    struct inf_described_file *files;
+    uint32_t file_count;
+    char problem[256]; // why a part of the description could not be read; "": everything was
+};
+
+// Creates a description without texts, with one reference.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_model_description_create(struct inf_model_description **out_description,
+                                           struct inf_error *err) INF_NODISCARD;
+
+// Takes another reference; any thread. NULL gives NULL.
+struct inf_model_description *
+inf_model_description_ref(struct inf_model_description *description) INF_NODISCARD;
+
+// Drops a reference and sets the pointer to NULL; the last one frees the description. Any thread.
+// NULL is allowed.
+void inf_model_description_unref(struct inf_model_description **description);
+
+#endif

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the metadata of a TFLite file. The metadata are a flatbuffer of their own (root type
+// ModelMetadata, identifier M001) in a buffer of the model. They name associated files, such as
+// labels, which are in a ZIP archive behind the model.
+//
+// The first failure is kept as the problem of the description. Everything that was read before it
+// stays, because a model whose labels are damaged computes the same answers.
+#include "backends/import/tflite/metadata.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/import/tflite/archive.h"
+#include "proto/core/limits.h"
+#include "proto/core/utf8.h"
+
+// The most bytes of the flatbuffer. Real ones have less than 100 KiB.
+#define METADATA_BYTES_MAX (1u << 20)
+// The most numbers of a normalisation: one for each channel.
+#define CHANNELS_MAX 64u
+// Numbers of the enum AssociatedFileType.
+#define FILE_AXIS_LABELS  2
+#define FILE_VALUE_LABELS 3
+// Number of NormalizationOptions in the union ProcessUnitOptions.
+#define OPTIONS_NORMALIZATION 1
+
+struct reader {
+    struct inf_model_description *description;
+    struct inf_fb_file file; // the flatbuffer
+    struct inf_archive_entry entries[INF_DESCRIPTION_FILES];
+    uint32_t label_bytes_left;
+};
+
+// Keeps the first failure.
+static void note_problem(struct inf_model_description *description, const struct inf_error *err)
+{
+    if (description->problem[0] == '\0')
+        snprintf(description->problem, sizeof description->problem, "%.255s", err->text);
+}
+
+// Returns zeroed memory of the description; NULL after noting that there is none.
+static void *allocate_memory(struct inf_model_description *description, size_t size_bytes)
+{
+    void *memory = inf_arena_alloc(&description->arena, size_bytes);
+    if (memory == NULL)
+        note_problem(description, &(struct inf_error){.text = "no memory for the metadata"});
+    return memory;
+}
+
+// --- associated files ---
+
+static void read_files(struct reader *reader, struct inf_span bytes)
+{
+    struct inf_model_description *description = reader->description;
+    struct inf_archive archive;
+    struct inf_error err = {0};
+    if (!inf_archive_open(&archive, bytes))
+        return;
+    description->files =
+        allocate_memory(description, INF_DESCRIPTION_FILES * sizeof *description->files);
+    while (archive.left > 0 && description->files != NULL) {
+        struct inf_archive_entry *entry = &reader->entries[description->file_count];
+        char *name;
+        if (description->file_count == INF_DESCRIPTION_FILES)
+            (void)inf_fail(&err, INF_EXHAUSTED, "more than %u associated files",
+                           INF_DESCRIPTION_FILES);
+        else if (inf_archive_next(&archive, entry, &err) == INF_OK && !inf_utf8_valid(entry->name))
+            (void)inf_fail(&err, INF_INVALID, "the name of an associated file is no UTF-8");
+        if (err.code != INF_OK ||
+            (name = allocate_memory(description, entry->name.size + 1)) == NULL)
+            break;
+        memcpy(name, entry->name.data, entry->name.size);
+        description->files[description->file_count++] =
+            (struct inf_described_file){name, entry->size_bytes};
+    }
+    if (err.code != INF_OK)
+        note_problem(description, &err);
+}
+
+// Replaces line ends by NUL, leaves out empty lines at the end, and returns the number of lines.
+// `text` has one more byte than `size`.
+static uint32_t split_lines(char *text, size_t size)
+{
+    uint32_t count = 0;
+    while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
+        size--;
+    if (size == 0)
+        return 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '\r' && text[i + 1] == '\n')
+            continue;
+        count += text[i] == '\n';
+        text[kept++] = text[i] == '\n' ? '\0' : text[i];
+    }
+    text[kept] = '\0';
+    return count + 1;
+}
+
+static enum inf_code unpack_labels(struct reader *reader, const char *name,
+                                   struct inf_described_tensor *tensor, struct inf_error *err)
+{
+    struct inf_model_description *description = reader->description;
+    uint32_t i = 0;
+    while (i < description->file_count && strcmp(description->files[i].name, name) != 0)
+        i++;
+    if (i == description->file_count)
+        return inf_fail(err, INF_INVALID, "labels '%s': no associated file has this name",
+                        inf_quote(name).text);
+    const struct inf_archive_entry *entry = &reader->entries[i];
+    if (entry->size_bytes > reader->label_bytes_left)
+        return inf_fail(err, INF_EXHAUSTED, "labels '%s': the model has more than %u bytes",
+                        inf_quote(name).text, INF_DESCRIPTION_LABEL_BYTES);
+    size_t size = (size_t)entry->size_bytes;
+    reader->label_bytes_left -= (uint32_t)size;
+    char *text = allocate_memory(description, size + 2);
+    if (text == NULL)
+        return INF_EXHAUSTED;
+    enum inf_code code = inf_archive_unpack(entry, text, err);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "labels '%s'", inf_quote(name).text);
+    if (!inf_utf8_valid((struct inf_span){(const uint8_t *)text, size}))
+        return inf_fail(err, INF_INVALID, "labels '%s': no UTF-8", inf_quote(name).text);
+    tensor->labels = text;
+    tensor->label_count = split_lines(text, size);
+    return INF_OK;
+}
+
+// --- tables ---
+
+static const char *read_text(struct reader *reader, const struct inf_fb_table *table, uint32_t id,
+                             const char *field)
+{
+    return inf_fb_string(table, id, field, &reader->description->arena);
+}
+
+// Reads the labels of a tensor: of several files, the one without a locale, else the first.
+static void read_labels(struct reader *reader, const struct inf_fb_table *table,
+                        struct inf_described_tensor *tensor)
+{
+    struct inf_fb_vector files = inf_fb_vector(table, 6, "associated_files", 4);
+    bool is_final = false;
+    for (uint32_t i = 0; inf_fb_ok(&reader->file) && i < files.count && !is_final; i++) {
+        struct inf_fb_table file = inf_fb_table_at(&files, i, "AssociatedFile");
+        int64_t type = inf_fb_int(&file, INF_FB_I8, 2, "type", 0);
+        if (type != FILE_AXIS_LABELS && type != FILE_VALUE_LABELS)
+            continue;
+        is_final = !inf_fb_has(&file, 3);
+        if (tensor->label_kind != INF_LABELS_NONE && !is_final)
+            continue;
+        tensor->label_kind = type == FILE_AXIS_LABELS ? INF_LABELS_CLASSES : INF_LABELS_VALUES;
+        tensor->labels_file = read_text(reader, &file, 0, "name");
+    }
+    struct inf_error err = {0};
+    if (tensor->label_kind == INF_LABELS_NONE || !inf_fb_ok(&reader->file))
+        return;
+    if (unpack_labels(reader, tensor->labels_file, tensor, &err) != INF_OK)
+        note_problem(reader->description, &err);
+    if (tensor->label_count == 0)
+        tensor->label_kind = INF_LABELS_NONE;
+}
+
+// Copies `count` numbers; a vector of one number stands for all.
+static const float *read_numbers(struct reader *reader, const struct inf_fb_table *table,
+                                 const struct inf_fb_vector *vector, uint32_t count,
+                                 bool may_be_zero)
+{
+    float *numbers = allocate_memory(reader->description, count * sizeof *numbers);
+    for (uint32_t i = 0; numbers != NULL && i < count; i++) {
+        numbers[i] = inf_fb_float_at(vector, vector->count > 1 ? i : 0);
+        if (!isfinite(numbers[i]) || (numbers[i] == 0 && !may_be_zero))
+            inf_fb_fail(table, vector->field, INF_INVALID, "element %u is %g, wanted a finite %s",
+                        i, (double)numbers[i], may_be_zero ? "number" : "number other than 0");
+    }
+    return numbers;
+}
+
+static void read_normalisation(struct reader *reader, const struct inf_fb_table *table,
+                               struct inf_described_tensor *tensor)
+{
+    struct inf_fb_vector means = inf_fb_vector(table, 0, "mean", 4);
+    struct inf_fb_vector deviations = inf_fb_vector(table, 1, "std", 4);
+    uint32_t count = INF_MAX(means.count, deviations.count);
+    if (count == 0)
+        return;
+    if (count > CHANNELS_MAX || (means.count != count && means.count != 1) ||
+        (deviations.count != count && deviations.count != 1)) {
+        inf_fb_fail(table, "std", INF_INVALID,
+                    "has %u numbers for %u means, wanted one for each, at most %u",
+                    deviations.count, means.count, CHANNELS_MAX);
+        return;
+    }
+    tensor->mean = read_numbers(reader, table, &means, count, true);
+    tensor->deviation = read_numbers(reader, table, &deviations, count, false);
+    if (inf_fb_ok(&reader->file) && tensor->mean != NULL && tensor->deviation != NULL)
+        tensor->channel_count = count;
+}
+
+static void read_process_units(struct reader *reader, const struct inf_fb_table *table,
+                               struct inf_described_tensor *tensor)
+{
+    struct inf_fb_vector units = inf_fb_vector(table, 4, "process_units", 4);
+    for (uint32_t i = 0; inf_fb_ok(&reader->file) && i < units.count; i++) {
+        struct inf_fb_table unit = inf_fb_table_at(&units, i, "ProcessUnit");
+        if (inf_fb_int(&unit, INF_FB_U8, 0, "options_type", 0) != OPTIONS_NORMALIZATION)
+            continue;
+        struct inf_fb_table options = inf_fb_child(&unit, 1, "options", "NormalizationOptions");
+        read_normalisation(reader, &options, tensor);
+    }
+}
+
+static struct inf_described_tensor *read_tensors(struct reader *reader,
+                                                 const struct inf_fb_table *table, uint32_t id,
+                                                 const char *field, uint32_t *out_count)
+{
+    struct inf_fb_vector list = inf_fb_vector(table, id, field, 4);
+    uint32_t count = INF_MIN(list.count, INF_LIMIT_TENSORS);
+    struct inf_described_tensor *tensors =
+        allocate_memory(reader->description, (count + 1) * sizeof *tensors);
+    *out_count = tensors != NULL ? count : 0;
+    for (uint32_t i = 0; i < *out_count; i++) {
+        struct inf_fb_table tensor = inf_fb_table_at(&list, i, "TensorMetadata");
+        tensors[i].labels_file = "";
+        tensors[i].title = read_text(reader, &tensor, 0, "name");
+        tensors[i].text = read_text(reader, &tensor, 1, "description");
+        read_process_units(reader, &tensor, &tensors[i]);
+        read_labels(reader, &tensor, &tensors[i]);
+    }
+    return tensors;
+}
+
+static void read_metadata(struct reader *reader, uint32_t subgraph)
+{
+    struct inf_model_description *description = reader->description;
+    struct inf_fb_table root = inf_fb_root(&reader->file, "ModelMetadata");
+    description->title = read_text(reader, &root, 0, "name");
+    description->text = read_text(reader, &root, 1, "description");
+    description->version = read_text(reader, &root, 2, "version");
+    description->author = read_text(reader, &root, 4, "author");
+    description->license = read_text(reader, &root, 5, "license");
+    struct inf_fb_vector subgraphs = inf_fb_vector(&root, 3, "subgraph_metadata", 4);
+    if (!inf_fb_ok(&reader->file) || subgraph >= subgraphs.count)
+        return;
+    struct inf_fb_table table = inf_fb_table_at(&subgraphs, subgraph, "SubGraphMetadata");
+    description->inputs =
+        read_tensors(reader, &table, 2, "input_tensor_metadata", &description->input_count);
+    description->outputs =
+        read_tensors(reader, &table, 3, "output_tensor_metadata", &description->output_count);
+}
+
+// --- the model ---
+
+static void copy_signatures(struct inf_model_description *description,
+                            const struct inf_tflite_model *model)
+{
+    description->signatures = allocate_memory(description, (model->signature_count + 1) *
+                                                               sizeof *description->signatures);
+    for (uint32_t i = 0; description->signatures != NULL && i < model->signature_count; i++) {
+        const char *key = model->signatures[i].key;
+        char *name = allocate_memory(description, strlen(key) + 1);
+        if (name == NULL)
+            return;
+        memcpy(name, key, strlen(key));
+        description->signatures[description->signature_count++] = name;
+    }
+}
+
+void inf_tflite_describe(struct inf_model_description *description,
+                         const struct inf_tflite_model *model, uint32_t subgraph,
+                         struct inf_span bytes)
+{
+    struct reader reader = {.description = description,
+                            .label_bytes_left = INF_DESCRIPTION_LABEL_BYTES};
+    struct inf_error err = {0};
+    copy_signatures(description, model);
+    read_files(&reader, bytes);
+    if (model->metadata.size == 0)
+        return;
+    if (model->metadata.size > METADATA_BYTES_MAX)
+        (void)inf_fail(&err, INF_EXHAUSTED, "the metadata have %zu bytes, at most %u are read",
+                       model->metadata.size, METADATA_BYTES_MAX);
+    else if (model->metadata.size < 8 || memcmp(model->metadata.data + 4, "M001", 4) != 0)
+        (void)inf_fail(&err, INF_INVALID, "the metadata lack the identifier M001 at byte 4");
+    if (err.code == INF_OK) {
+        inf_fb_file_init(&reader.file, model->metadata, &err);
+        read_metadata(&reader, subgraph);
+    }
+    if (err.code != INF_OK)
+        note_problem(description, &err);
+}
