@@ -654,6 +654,9 @@ INFERD_API int inferd_clients(inferd_client *client, inferd_client_row **rows, s
 //           newest first, then the slowest inferences of each model; times are in nanoseconds
 //   "timeline"  what the daemon did since this client read the topic before; admins only.
 //           docs/reference/protocol.md describes it; inferctl trace converts it for Perfetto
+//   "model NAME" or "model NAME@VERSION"  what a model says about itself: title, description,
+//           signatures, files, and of its inputs and outputs how they are normalised and the labels
+//           of classes
 INFERD_API int inferd_report(inferd_client *client, const char *topic, char **text, size_t *size,
                              struct inferd_error *err);
 

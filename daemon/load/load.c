@@ -25,6 +25,7 @@ struct load {
     struct inf_device *pinned; // the device that the settings name, borrowed; NULL: choose the best
     struct inf_graph *graph;
     struct inf_model_info info;
+    struct inf_model_description *description; // of the model file; one reference; NULL: none
     // Format of the model file, such as "inferd_tfjs_graph_model".
     char platform[40];
     struct inf_served *served;
@@ -80,6 +81,8 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     snprintf(served->version, sizeof served->version, "%s", load->location.version);
     snprintf(served->platform, sizeof served->platform, "%s", load->platform);
     served->content_hash = load->info.content_hash;
+    served->description = load->description;
+    load->description = NULL;
     report_stage(load, "optimise", INF_LOAD_PERCENT_OPTIMISE);
     const struct inf_pass_options passes = {.evaluator = load->options->evaluator,
                                             .cancelled = &load->job->cancelled};
@@ -164,6 +167,7 @@ static enum inf_code copy_base(struct load *load, struct inf_error *err)
     load->info.content_hash = base->content_hash;
     snprintf(load->location.version, sizeof load->location.version, "%s", base->version);
     snprintf(load->platform, sizeof load->platform, "%s", base->platform);
+    load->description = inf_model_description_ref(base->description);
     return inf_model_copy_graph(base->model, &load->graph, err);
 }
 
@@ -171,11 +175,16 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
 {
     const struct inf_import_options import = {.evaluator = inf_registry_evaluator(),
                                               .signature = load->config.signature,
+                                              .description = &load->description,
                                               .cancelled = &load->job->cancelled};
     report_stage(load, "read", INF_LOAD_PERCENT_READ);
     INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
                                   load->location.file, &import, err));
     snprintf(load->platform, sizeof load->platform, "inferd_%s", load->info.format);
+    if (load->description != NULL && load->description->problem[0] != '\0')
+        inf_log(load->options->log, INF_LOG_WARNING,
+                "model metadata damaged name=%s problem=\"%s\"", load->job->name,
+                load->description->problem);
     return INF_OK;
 }
 
@@ -258,6 +267,7 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
     enum inf_code code = run_load(&load, err);
     inf_model_location_fini(&load.location);
     inf_graph_destroy(&load.graph);
+    inf_model_description_unref(&load.description);
     inf_served_destroy(&load.served);
     return code;
 }

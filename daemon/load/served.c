@@ -37,6 +37,7 @@ void inf_served_destroy(struct inf_served **served)
         return;
     inf_model_unref(&self->model);
     inf_device_unref(&self->device);
+    inf_model_description_unref(&self->description);
     free(self->first_shapes);
     free(self);
     *served = NULL;

@@ -10,6 +10,7 @@
 
 #include "backends/device/device.h"
 #include "backends/exec/model/model.h"
+#include "backends/import/common/description.h"
 #include "daemon/load/model_profile.h"
 #include "daemon/load/placement.h"
 #include "daemon/load/precision.h"
@@ -49,7 +50,9 @@ struct inf_served {
     struct inf_served *next;                   // in the loader's list of models to free
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
-    char platform[40];              // format of the model file, such as "inferd_tfjs_graph_model"
+    char platform[40]; // format of the model file, such as "inferd_tfjs_graph_model"
+    // What the model file says about itself; one reference; NULL: nothing.
+    struct inf_model_description *description;
     struct inf_model *model;        // graph and executables of the model; one reference
     struct inf_device *device;      // runs the model unless a request names another; one reference
     struct inf_placement placement; // why the model runs on `device`

@@ -3,6 +3,8 @@
 // and control characters are escaped, and bytes that are not UTF-8 are replaced.
 #include "daemon/observe/report_text.h"
 
+#include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,4 +89,13 @@ void inf_report_add_number(struct inf_report_text *report, const char *key, uint
         value /= 10;
     } while (value > 0);
     append_bytes(report, digits + first, sizeof digits - first);
+}
+
+void inf_report_add_real(struct inf_report_text *report, const char *key, double value)
+{
+    char digits[32];
+    assert(isfinite(value));
+    begin_value(report, key);
+    int length = snprintf(digits, sizeof digits, "%.9g", value);
+    append_bytes(report, digits, (size_t)length);
 }

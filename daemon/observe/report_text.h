@@ -22,8 +22,11 @@ void inf_report_begin(struct inf_report_text *report, char *memory, size_t capac
 void inf_report_open(struct inf_report_text *report, const char *key, char bracket);
 void inf_report_close(struct inf_report_text *report, char bracket);
 
-// Writes a member of an object. Bytes of `key` and `value` that are not UTF-8 become '?'.
+// Writes a member of an object, or an element of a list (`key` NULL). Bytes of `key` and `value`
+// that are not UTF-8 become '?'.
 void inf_report_add_text(struct inf_report_text *report, const char *key, const char *value);
 void inf_report_add_number(struct inf_report_text *report, const char *key, uint64_t value);
+// `value` must be finite, because JSON has no other numbers.
+void inf_report_add_real(struct inf_report_text *report, const char *key, double value);
 
 #endif

@@ -639,6 +639,12 @@ class Server(Case):
             [('a', 'FP32', [-1, 4]), ('b', 'FP32', [-1, 4])],
         )
         self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.metadata, 'absent')
+        said = {'name': 'add', 'version': '1', 'platform': 'inferd_tfjs_graph_model'}
+        self.assertEqual(self.client.describe('add'), said)
+        self.assertEqual(self.client.describe('add', '1'), said)
+        self.fails('NOT_FOUND', 'VERSION_NOT_FOUND', self.client.describe, 'add', '7')
+        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.describe, 'absent')
+        self.fails('INVALID_ARGUMENT', 'BAD_PARAMETER', self.client.describe, '')
 
     def test_the_context_of_a_trace_is_sent(self):
         trace, parent = '0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'

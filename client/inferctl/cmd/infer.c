@@ -67,10 +67,21 @@ static int run_inference(inferd_client *client, const char *model, const struct 
     return code;
 }
 
+// Asks for the description of the model if an option does not replace it.
+static void load_description(struct description *description, inferd_client *client,
+                             const char *model, struct options *options)
+{
+    if (options->view.labels->text != NULL && options->request.picture.has_range)
+        return;
+    description_load(description, client, model, options->request.version);
+    options->request.picture.description = description;
+}
+
 static int infer_and_show(const struct context *context, const char *model, struct options *options)
 {
     inferd_client *client;
     inferd_result *result = NULL;
+    struct description description = {0};
     bool admin =
         options->trace != NULL || (options->mode != NULL && strcmp(options->mode, "debug") == 0);
     struct context within = *context;
@@ -81,6 +92,8 @@ static int infer_and_show(const struct context *context, const char *model, stru
     code = request_options_apply(&options->request, client, options->mode);
     inferd_set_queue_timeout(client, options->queue_timeout_ms);
     inferd_set_trace_context(client, options->traceparent, NULL);
+    load_description(&description, client, model, options);
+    options->view.description = &description;
     if (code == EXIT_OK)
         code = run_inference(client, model, options, &result);
     if (code == EXIT_OK)
@@ -92,6 +105,7 @@ static int infer_and_show(const struct context *context, const char *model, stru
             result_print(result, &options->view, context->format);
     }
     inferd_result_free(result);
+    description_fini(&description);
     inferd_close(client);
     return code;
 }
@@ -164,7 +178,8 @@ const struct command command_infer = {
     "  -q, --queue-timeout MS give up if the run has not started after MS\n"
     "  -o, --output DIR       write each output to DIR/NAME.npy\n"
     "  -k, --top N            show the N best classes of a class vector (default 5)\n"
-    "  -l, --labels FILE      the names of the classes, one on each line\n"
+    "  -l, --labels FILE      the names of the classes, one on each line (default: the\n"
+    "                         labels in the model file, if it has some)\n"
     "  -T, --trace FILE       write the times of each node to FILE, for Perfetto or\n"
     "                         chrome://tracing; needs the admin socket\n"
     "  -m, --mode MODE        normal, prod (results are not checked again) or debug (the daemon\n"

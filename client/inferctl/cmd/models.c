@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "client/inferctl/cli/command.h"
+#include "client/inferctl/tensor/description.h"
 #include "client/inferctl/tensor/text.h"
+#include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/table.h"
 
 static void print_rows(const inferd_model_row *rows, size_t count, enum output_format format)
@@ -52,6 +54,21 @@ static int list_models(const struct context *context, inferd_client *client)
     return EXIT_OK;
 }
 
+// Prints the tensors as JSON, each with what the model says about it.
+static void print_json(struct table *table, const struct description *description)
+{
+    json_t *rows = table_json(table);
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row)
+    {
+        bool is_input = strcmp(json_string_value(json_object_get(row, "direction")), "input") == 0;
+        description_extend(description, is_input ? "inputs" : "outputs",
+                           json_string_value(json_object_get(row, "name")), row);
+    }
+    json_value_print(rows);
+}
+
 static void add_tensors(struct table *table, const char *direction, const inferd_tensor *tensors,
                         size_t count)
 {
@@ -75,7 +92,15 @@ static int describe_model(const struct context *context, inferd_client *client, 
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     add_tensors(table, "input", info->inputs, info->input_count);
     add_tensors(table, "output", info->outputs, info->output_count);
-    table_print(table, context->format, false);
+    struct description description;
+    description_load(&description, client, name, version);
+    if (context->format == OUTPUT_JSON) {
+        print_json(table, &description);
+    } else {
+        table_print(table, OUTPUT_TABLE, false);
+        description_print(&description);
+    }
+    description_fini(&description);
     inferd_model_info_free(info);
     return EXIT_OK;
 }
@@ -104,7 +129,7 @@ const struct command command_models = {
     .name = "models",
     .names = "[MODEL]",
     .names_most = 1,
-    .summary = "list the models, or the inputs and outputs of MODEL",
+    .summary = "list the models, or what MODEL takes, gives and says about itself",
     .help = "  -v, --version V        this version of MODEL (default: the newest)\n",
     .short_options = "v:",
     .long_options = long_options,

@@ -178,11 +178,18 @@ static struct element_range element_range(inferd_dtype dtype)
     }
 }
 
-// Computes, for each of the 256 values of a picture's channel, the tensor element that it becomes.
+// Computes, for each of the 256 values of channel `channel` of a picture, the tensor element that
+// it becomes. `normalisation` is NULL if the model does not say how its input is normalised.
 static void fill_levels(double levels[256], inferd_dtype dtype,
-                        const struct picture_options *options)
+                        const struct picture_options *options,
+                        const struct normalisation *normalisation, size_t channel)
 {
     struct element_range range = element_range(dtype);
+    if (normalisation != NULL && dtype == INFERD_FP32 && !options->has_range) {
+        for (int i = 0; i < 256; i++)
+            levels[i] = (i - normalisation->mean[channel]) / normalisation->deviation[channel];
+        return;
+    }
     double low = dtype == INFERD_INT8 ? range.least : 0;
     double high = dtype == INFERD_FP32 ? 1 : low + 255;
     if (options->has_range) {
@@ -216,17 +223,22 @@ static void convert_picture(inferd_tensor *tensor, const struct inf_picture *pic
                             const struct picture_layout *layout,
                             const struct picture_options *options)
 {
-    double levels[256];
-    fill_levels(levels, tensor->dtype, options);
+    double levels[DESCRIPTION_CHANNELS][256];
+    struct normalisation normalisation;
     size_t area = (size_t)picture->width * picture->height;
     size_t channels = (size_t)tensor->shape[layout->channel];
+    bool normalised =
+        options->description != NULL &&
+        description_normalisation(options->description, tensor->name, channels, &normalisation);
+    for (size_t c = 0; c < channels; c++)
+        fill_levels(levels[c], tensor->dtype, options, normalised ? &normalisation : NULL, c);
     for (size_t i = 0; i < area; i++) {
         const uint8_t *pixel = picture->pixels + i * 3;
         for (size_t c = 0; c < channels; c++) {
             uint8_t value =
                 channels == 1 ? convert_to_grey(pixel) : pixel[options->bgr ? 2 - c : c];
             store_element(tensor, layout->channels_first ? c * area + i : i * channels + c,
-                          levels[value]);
+                          levels[c][value]);
         }
     }
 }

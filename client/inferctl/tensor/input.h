@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "client/inferctl/tensor/description.h"
 #include "client/inferd.h"
 
 #define TENSOR_INPUTS_MAX 64
@@ -16,8 +17,11 @@ struct picture_options {
     // 0:255 for other integers.
     bool has_range;
     double low, high; // the element values for black and white
-    bool bgr;         // the order of channels is blue, green, red; otherwise red, green, blue
-    bool letterbox;   // keep the aspect ratio, with a black border; otherwise stretch the picture
+    // What the model says about its inputs, borrowed: without a range, FP32 inputs are normalised
+    // as the model says. NULL: nothing.
+    const struct description *description;
+    bool bgr;       // the order of channels is blue, green, red; otherwise red, green, blue
+    bool letterbox; // keep the aspect ratio, with a black border; otherwise stretch the picture
 };
 
 // The inputs of a request. The struct owns the elements of the tensors.

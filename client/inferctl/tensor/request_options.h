@@ -29,7 +29,8 @@ struct request_options {
     "  -i, --input NAME=FILE  an input from a .npy, JPEG or PNG file; NAME= is optional if\n"      \
     "                         the model has one input. Pictures are resized to the\n"              \
     "                         model's input\n"                                                     \
-    "  -r, --range LOW:HIGH   the values of black and white (default 0:1, for bytes 0:255)\n"      \
+    "  -r, --range LOW:HIGH   the values of black and white (default: as the model says, else\n"   \
+    "                         0:1, for bytes 0:255)\n"                                             \
     "      --bgr              channels in the order blue, green, red\n"                            \
     "      --letterbox        keep a picture's aspect ratio, with black around it\n"               \
     "  -v, --version V        this version of the model (default: the newest)\n"                   \

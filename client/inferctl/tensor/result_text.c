@@ -19,9 +19,73 @@ static const struct {
     {INFERD_RECOMPUTED, "again", "once more in fp32, since what came was not finite"},
     {INFERD_MOVED, "moved", "after another device had failed"},
 };
+// Values above this have no label.
+#define LABEL_VALUE_MAX 1e9
+
 #define FLAGS (sizeof flag_texts / sizeof flag_texts[0])
 
+// --- labels ---
+
+// How the elements of an output are shown.
+enum shown_as {
+    SHOWN_NOT,
+    SHOWN_CLASSES, // the best classes
+    SHOWN_VALUES,  // the first values, which have labels
+};
+
+static enum shown_as choose_form(const inferd_tensor *tensor, const struct result_view *view)
+{
+    if (view->top == 0)
+        return SHOWN_NOT;
+    if (view->labels->text == NULL)
+        switch (description_labels(view->description, tensor)) {
+        case LABELS_VALUES:
+            return SHOWN_VALUES;
+        case LABELS_CLASSES:
+            return SHOWN_CLASSES;
+        case LABELS_NONE:
+            break;
+        }
+    return tensor_is_class_vector(tensor) ? SHOWN_CLASSES : SHOWN_NOT;
+}
+
+static const char *class_label(const inferd_tensor *tensor, const struct result_view *view,
+                               size_t index)
+{
+    if (view->labels->text != NULL)
+        return labels_get(view->labels, index);
+    return description_labels(view->description, tensor) == LABELS_CLASSES
+               ? description_label(view->description, tensor->name, index)
+               : "";
+}
+
+// Returns the label of the value of an element, or "" if there is none.
+static const char *value_label(const inferd_tensor *tensor, const struct result_view *view,
+                               size_t index)
+{
+    double value = tensor_element(tensor, index);
+    if (!(value >= 0 && value <= LABEL_VALUE_MAX))
+        return "";
+    return description_label(view->description, tensor->name, (size_t)(value + 0.5));
+}
+
 // --- printing lines for people ---
+
+static void print_values(const inferd_tensor *tensor, const struct result_view *view)
+{
+    static const char *const columns[] = {"element", "value", "label"};
+    char text[32];
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < tensor_count(tensor) && i < view->top; i++) {
+        double value = tensor_element(tensor, i);
+        snprintf(text, sizeof text, "%.6g", value);
+        table_whole(table, (int64_t)i, NULL);
+        table_real(table, value, text);
+        table_text(table, value_label(tensor, view, i));
+    }
+    printf("\nvalues of %s\n", tensor->name);
+    table_print(table, OUTPUT_TABLE, false);
+}
 
 static void print_top(const inferd_tensor *tensor, const struct result_view *view)
 {
@@ -35,7 +99,7 @@ static void print_top(const inferd_tensor *tensor, const struct result_view *vie
         snprintf(text, sizeof text, "%.6g", score);
         table_whole(table, (int64_t)indices[i], NULL);
         table_real(table, score, text);
-        table_text(table, labels_get(view->labels, indices[i]));
+        table_text(table, class_label(tensor, view, indices[i]));
     }
     printf("\nbest classes of %s\n", tensor->name);
     table_print(table, OUTPUT_TABLE, false);
@@ -70,9 +134,14 @@ static void print_outputs(const inferd_result *result, const struct result_view 
 static void print_people(const inferd_result *result, const struct result_view *view)
 {
     print_outputs(result, view);
-    for (size_t i = 0; i < inferd_result_output_count(result); i++)
-        if (view->top > 0 && tensor_is_class_vector(inferd_result_output(result, i)))
-            print_top(inferd_result_output(result, i), view);
+    for (size_t i = 0; i < inferd_result_output_count(result); i++) {
+        const inferd_tensor *tensor = inferd_result_output(result, i);
+        enum shown_as form = choose_form(tensor, view);
+        if (form == SHOWN_CLASSES)
+            print_top(tensor, view);
+        else if (form == SHOWN_VALUES)
+            print_values(tensor, view);
+    }
     inferd_timing timing = inferd_result_timing(result);
     printf("\nversion %s on %s (%s): queue %.3f ms, compute %.3f ms, round trip %.3f ms\n",
            inferd_result_model_version(result), inferd_result_device(result),
@@ -103,7 +172,20 @@ static json_t *top_json(const inferd_tensor *tensor, const struct result_view *v
         json_t *row = json_value_must(json_object());
         json_object_set_new(row, "class", json_value_whole((int64_t)indices[i]));
         json_object_set_new(row, "score", json_value_real(tensor_element(tensor, indices[i])));
-        json_object_set_new(row, "label", json_value_text(labels_get(view->labels, indices[i])));
+        json_object_set_new(row, "label", json_value_text(class_label(tensor, view, indices[i])));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+static json_t *values_json(const inferd_tensor *tensor, const struct result_view *view)
+{
+    json_t *rows = json_value_must(json_array());
+    for (size_t i = 0; i < tensor_count(tensor) && i < view->top; i++) {
+        json_t *row = json_value_must(json_object());
+        json_object_set_new(row, "element", json_value_whole((int64_t)i));
+        json_object_set_new(row, "value", json_value_real(tensor_element(tensor, i)));
+        json_object_set_new(row, "label", json_value_text(value_label(tensor, view, i)));
         json_array_append_new(rows, row);
     }
     return rows;
@@ -127,8 +209,11 @@ static json_t *output_json(const inferd_result *result, size_t index,
         json_object_set_new(
             output, "file",
             json_value_text(output_files_path(view->directory, result, index, path)));
-    if (view->top > 0 && tensor_is_class_vector(tensor))
+    enum shown_as form = choose_form(tensor, view);
+    if (form == SHOWN_CLASSES)
         json_object_set_new(output, "top", top_json(tensor, view));
+    else if (form == SHOWN_VALUES)
+        json_object_set_new(output, "values", values_json(tensor, view));
     return output;
 }
 

@@ -4,6 +4,7 @@
 #define INF_CLIENT_INFERCTL_TENSOR_RESULT_TEXT_H
 
 #include "client/inferctl/cli/command.h"
+#include "client/inferctl/tensor/description.h"
 #include "client/inferctl/tensor/labels.h"
 
 #define RESULT_TOP_MAX 100
@@ -11,7 +12,9 @@
 // Which parts of the result to print.
 struct result_view {
     unsigned long top;           // number of best classes to print, at most RESULT_TOP_MAX
-    const struct labels *labels; // names of the classes
+    const struct labels *labels; // names of the classes that the user gave; without text: none
+    // What the model says about its outputs: its labels are used if the user gave none.
+    const struct description *description;
     // Directory in which output_files_save() wrote the outputs; NULL: no files were written.
     const char *directory;
 };
@@ -22,7 +25,8 @@ struct result_view {
 int result_check_labels(const inferd_result *result, const struct result_view *view);
 
 // Prints name, dtype, shape and a summary of each output and, for a vector of class scores, the
-// best classes. After the outputs, prints the device and the times.
+// best classes. Of an output whose values have labels, prints the first values with their labels.
+// After the outputs, prints the device and the times.
 void result_print(const inferd_result *result, const struct result_view *view,
                   enum output_format format);
 

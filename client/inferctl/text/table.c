@@ -174,6 +174,11 @@ void table_print(struct table *table, enum output_format format, bool single)
     table_free(table);
 }
 
+bool table_is_empty(const struct table *table)
+{
+    return table->cell_count == 0;
+}
+
 const char *table_bytes(uint64_t bytes, char text[16])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

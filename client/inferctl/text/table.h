@@ -39,6 +39,9 @@ void table_print(struct table *table, enum output_format format, bool single);
 // Returns the rows as an array of objects, which the caller owns. Frees the table.
 json_t *table_json(struct table *table);
 
+// Returns whether the table has no rows.
+bool table_is_empty(const struct table *table);
+
 // Frees a table that is not printed. NULL is allowed.
 void table_free(struct table *table);
 

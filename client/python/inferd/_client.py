@@ -104,6 +104,14 @@ class Client(Transport):
         self._known[model, version] = told, time.monotonic()
         return told
 
+    def describe(self, model, version=''):
+        """Returns what a model says about itself as a dict: 'title', 'description', 'signatures',
+        'files', and of 'inputs' and 'outputs' the mean and deviation of their normalisation and
+        their labels. Keys that the model file does not have are missing.
+        """
+        topic = 'model ' + model + ('@' + version if version else '')
+        return json.loads(self._ask('report', {'topic': topic})['text'])
+
     def check(self, model, inputs, outputs=None, *, version=''):
         """Raises an Error if a request does not fit its model. At the first call, after another
         version has answered, and after a restart of the daemon, asks the daemon for the description

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports are JSON texts about the slow requests and the events that the daemon remembers.
+// Reports are JSON texts about the slow requests and the events that the daemon remembers, and
+// about what served models say about themselves.
 #ifndef INF_DAEMON_SERVICE_REPORT_REPORT_H
 #define INF_DAEMON_SERVICE_REPORT_REPORT_H
 
@@ -35,6 +36,18 @@ void inf_service_print_slow(const struct inf_service *service,
 void inf_service_print_events(const struct inf_service *service,
                               const struct inf_report_reader *reader,
                               struct inf_report_text *report) INF_ON_LOOP;
+
+// The beginning of the topic about a model, which the name of the model follows.
+#define INF_REPORT_MODEL_TOPIC "model "
+
+// Prints the topic "model NAME" or "model NAME@VERSION": what the model says about itself.
+//
+// INF_INVALID  the topic has no name.
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as of inf_model_store_find().
+enum inf_code inf_service_print_model(struct inf_service *service,
+                                      const struct inf_report_reader *reader,
+                                      struct inf_report_text *report,
+                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // If there is no event for the request yet, creates a call that waits for one, and sets
 // answer->call. Otherwise leaves answer->call unchanged.

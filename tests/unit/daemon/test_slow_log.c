@@ -120,6 +120,8 @@ Test(report, texts_of_clients_are_escaped)
     inf_report_add_text(&report, "id", "a\"b\\c\n\x1b\xff\xc3\xa4");
     inf_report_add_number(&report, "n", UINT64_MAX);
     inf_report_open(&report, "list", '[');
+    inf_report_add_real(&report, NULL, -0.125);
+    inf_report_add_real(&report, NULL, 1e-20);
     inf_report_close(&report, ']');
     inf_report_close(&report, '}');
     inf_report_open(&report, NULL, '{');
@@ -129,7 +131,7 @@ Test(report, texts_of_clients_are_escaped)
     cr_expect_not(report.full);
     cr_expect_str_eq(memory,
                      "[{\"id\":\"a\\\"b\\\\c\\u000a\\u001b?\xc3\xa4\","
-                     "\"n\":18446744073709551615,\"list\":[]},{}]");
+                     "\"n\":18446744073709551615,\"list\":[-0.125,1e-20]},{}]");
 }
 
 Test(report, a_text_that_does_not_fit_is_marked)

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the topic "model NAME": what a served model says about itself. The texts are from the
+// model file.
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/service/report/report.h"
+
+static void add_known_text(struct inf_report_text *report, const char *key, const char *text)
+{
+    if (text[0] != '\0')
+        inf_report_add_text(report, key, text);
+}
+
+static void print_numbers(struct inf_report_text *report, const char *key, const float *numbers,
+                          uint32_t count)
+{
+    inf_report_open(report, key, '[');
+    for (uint32_t i = 0; i < count; i++)
+        inf_report_add_real(report, NULL, (double)numbers[i]);
+    inf_report_close(report, ']');
+}
+
+static void print_labels(struct inf_report_text *report, const struct inf_described_tensor *tensor)
+{
+    const char *label = tensor->labels;
+    inf_report_add_text(report, "labels_file", tensor->labels_file);
+    inf_report_add_text(report, "labels_of",
+                        tensor->label_kind == INF_LABELS_VALUES ? "values" : "classes");
+    inf_report_open(report, "labels", '[');
+    for (uint32_t i = 0; i < tensor->label_count; i++) {
+        inf_report_add_text(report, NULL, label);
+        label += strlen(label) + 1;
+    }
+    inf_report_close(report, ']');
+}
+
+static void print_tensors(struct inf_report_text *report, const char *key,
+                          const struct inf_described_tensor *tensors, uint32_t count,
+                          const struct inf_port *ports, uint32_t port_count)
+{
+    inf_report_open(report, key, '[');
+    for (uint32_t i = 0; i < INF_MIN(count, port_count); i++) {
+        const struct inf_described_tensor *tensor = &tensors[i];
+        inf_report_open(report, NULL, '{');
+        inf_report_add_text(report, "name", ports[i].name);
+        add_known_text(report, "title", tensor->title);
+        add_known_text(report, "description", tensor->text);
+        if (tensor->channel_count > 0) {
+            print_numbers(report, "mean", tensor->mean, tensor->channel_count);
+            print_numbers(report, "deviation", tensor->deviation, tensor->channel_count);
+        }
+        if (tensor->label_kind != INF_LABELS_NONE)
+            print_labels(report, tensor);
+        inf_report_close(report, '}');
+    }
+    inf_report_close(report, ']');
+}
+
+static void print_description(struct inf_report_text *report, const struct inf_served *served,
+                              const struct inf_model_description *description)
+{
+    const struct inf_graph *graph = inf_model_graph(served->model);
+    add_known_text(report, "title", description->title);
+    add_known_text(report, "description", description->text);
+    add_known_text(report, "model_version", description->version);
+    add_known_text(report, "author", description->author);
+    add_known_text(report, "license", description->license);
+    add_known_text(report, "problem", description->problem);
+    inf_report_open(report, "signatures", '[');
+    for (uint32_t i = 0; i < description->signature_count; i++)
+        inf_report_add_text(report, NULL, description->signatures[i]);
+    inf_report_close(report, ']');
+    print_tensors(report, "inputs", description->inputs, description->input_count, graph->inputs,
+                  graph->input_count);
+    print_tensors(report, "outputs", description->outputs, description->output_count,
+                  graph->outputs, graph->output_count);
+    inf_report_open(report, "files", '[');
+    for (uint32_t i = 0; i < description->file_count; i++) {
+        inf_report_open(report, NULL, '{');
+        inf_report_add_text(report, "name", description->files[i].name);
+        inf_report_add_number(report, "bytes", description->files[i].size_bytes);
+        inf_report_close(report, '}');
+    }
+    inf_report_close(report, ']');
+}
+
+enum inf_code inf_service_print_model(struct inf_service *service,
+                                      const struct inf_report_reader *reader,
+                                      struct inf_report_text *report, struct inf_error *err)
+{
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    struct inf_served *served = NULL;
+    const char *asked = reader->topic + strlen(INF_REPORT_MODEL_TOPIC);
+    size_t length = strcspn(asked, "@");
+    if (length == 0 || length >= sizeof name)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "the topic 'model' takes the name of a model, of 1 to %u characters",
+                               INF_LIMIT_MODEL_NAME);
+    snprintf(name, sizeof name, "%.*s", (int)length, asked);
+    INF_TRY(inf_model_store_find(service->options.store, name,
+                                 asked[length] == '@' ? asked + length + 1 : "", &served, err));
+    inf_report_open(report, NULL, '{');
+    inf_report_add_text(report, "name", served->name);
+    inf_report_add_text(report, "version", served->version);
+    inf_report_add_text(report, "platform", served->platform);
+    if (served->description != NULL)
+        print_description(report, served, served->description);
+    inf_report_close(report, '}');
+    inf_served_unref(&served);
+    return INF_OK;
+}
