@@ -10,6 +10,7 @@
 #include "backends/import/tflite/archive.h"
 #include "backends/import/tflite/tflite.h"
 #include "backends/ref/ref.h"
+#include "proto/core/limits.h"
 #include "tests/support/models/tflite_writer.h"
 
 enum {
@@ -311,6 +312,10 @@ Test(tflite_metadata, archives_that_are_damaged_are_refused_by_what_is_wrong)
     import_model(wide, sizeof wide);
     expect_problem("64-bit size");
     expect_refused(stored, sizeof stored, sizeof stored - 10, 0xff, "has no entry at byte");
+    expect_refused(stored, sizeof stored, STORED_DIRECTORY + 20, 0xff,
+                   "a file of the archive has 255 bytes at byte");
+    // A directory that begins behind its own end is none.
+    expect_refused(stored, sizeof stored, sizeof stored - 5, 0xff, "no associated file");
     // A record that does not end where the file ends is no end record.
     expect_refused(stored, sizeof stored, sizeof stored - 2, 1, "no associated file");
     // What was read before the failure stays.
@@ -319,6 +324,87 @@ Test(tflite_metadata, archives_that_are_damaged_are_refused_by_what_is_wrong)
     import_model(wide, sizeof wide);
     expect_problem("has no entry at byte");
     cr_expect_eq(description->outputs[0].label_count, 4);
+}
+
+// Writes an archive of empty files, the last of which has its local header `behind` bytes before
+// the end of the archive. Returns the size.
+static size_t write_archive(uint8_t *archive, uint32_t count, size_t behind)
+{
+    static const uint8_t local[30] = "PK\003\004", entry[46] = "PK\001\002", end[22] = "PK\005\006";
+    uint32_t directory = sizeof local, size = count * (sizeof entry + 1);
+    memcpy(archive, local, sizeof local);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *at = archive + directory + i * (sizeof entry + 1);
+        memcpy(at, entry, sizeof entry);
+        at[28] = 1;
+        at[sizeof entry] = 'x';
+    }
+    uint8_t *at = archive + directory + size;
+    size_t total = directory + size + sizeof end + 4;
+    memcpy(at, end, sizeof end);
+    memcpy(at + 10, &count, 2);
+    memcpy(at + 12, &size, 4);
+    memcpy(at + 16, &directory, 4);
+    at[20] = 4; // the comment is the mark of a local header
+    memcpy(at + sizeof end, local, 4);
+    if (behind > 0)
+        memcpy(at - sizeof entry - 1 + 42, &(uint32_t){(uint32_t)(total - behind)}, 4);
+    return total;
+}
+
+Test(tflite_metadata, archives_have_a_limit_of_files_and_whole_headers)
+{
+    static uint8_t archive[4096];
+    write_metadata();
+    import_model(archive, write_archive(archive, INF_DESCRIPTION_FILES, 0));
+    cr_expect_eq(description->file_count, INF_DESCRIPTION_FILES);
+    cr_expect_str_eq(description->files[63].name, "x");
+    expect_problem("no associated file has this name");
+    import_model(archive, write_archive(archive, INF_DESCRIPTION_FILES + 1, 0));
+    cr_expect_eq(description->file_count, INF_DESCRIPTION_FILES);
+    expect_problem("more than 64 associated files");
+    import_model(archive, write_archive(archive, 2, 4));
+    cr_expect_eq(description->file_count, 1);
+    expect_problem("the archive has no file at byte");
+    size_t size = write_archive(archive, 1, 0);
+    archive[size - 26 - 1] = 0xff;
+    import_model(archive, size);
+    cr_expect_eq(description->file_count, 0);
+    expect_problem("the name of an associated file is no UTF-8");
+}
+
+Test(tflite_metadata, describe_at_most_as_many_tensors_as_requests_have)
+{
+    static const uint8_t sizes[] = {0, 0, 0, 4}, subgraph_sizes[] = {0, 0, 4}, tensor_sizes[] = {0};
+    tflite_begin(&metadata);
+    memcpy(metadata.data + 4, "M001", 4);
+    size_t root = tflite_table(&metadata, sizes, 4);
+    size_t subgraph = write_child(tflite_vector(&metadata, root, 3, NULL, 1, 4), subgraph_sizes, 3);
+    size_t list = tflite_vector(&metadata, subgraph, 2, NULL, INF_LIMIT_TENSORS + 1, 4);
+    size_t tensor = tflite_table(&metadata, tensor_sizes, 1);
+    for (uint32_t i = 0; i <= INF_LIMIT_TENSORS; i++)
+        tflite_point(&metadata, list + 4 * (size_t)i, tensor);
+    import_model(NULL, 0);
+    cr_expect_str_eq(description->problem, "");
+    cr_expect_eq(description->input_count, INF_LIMIT_TENSORS);
+}
+
+Test(tflite_metadata, that_are_too_large_are_not_read)
+{
+    static const uint32_t large = (1u << 20) + 1;
+    write_metadata();
+    write_model(NULL, 0);
+    const uint8_t *mark = memmem(file.data, file.size, "M001", 4);
+    cr_assert_not_null(mark);
+    size_t at = (size_t)(mark - file.data) - 8;
+    uint8_t *bytes = calloc(1, at + 4 + large);
+    cr_assert_not_null(bytes);
+    memcpy(bytes, file.data, file.size);
+    memcpy(bytes + at, &large, 4);
+    cr_assert_eq(import_bytes((struct inf_span){bytes, at + 4 + large}), INF_OK, "%s", err.text);
+    expect_problem("the metadata have 1048577 bytes, at most 1048576 are read");
+    cr_expect_str_eq(description->title, "");
+    free(bytes);
 }
 
 Test(tflite_metadata, labels_have_a_limit_and_are_utf8)
