@@ -8,7 +8,7 @@ set -eu
 seconds=$1
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 build=$(realpath -m "${2:-$root/build/fuzz}")
-targets='http json proto connection'
+targets='http json proto connection tflite tflite_import'
 
 setup() {
     CC="${CC:-clang}" CC_LD=lld meson setup "$1" "$root" -Dtests=enabled \
@@ -24,6 +24,14 @@ cd "$build"
 for target in $targets; do
     mkdir -p "corpus/$target"
     "plain/tests/tools/fuzz/fuzz_$target" --write "corpus/$target" >/dev/null
+    case $target in
+    tflite*) # small models of many operators, if they are at hand
+        for file in "$root"/../shared/tflite/*/*.tflite; do
+            if [ -e "$file" ] && [ "$(stat -c %s "$file")" -le 8192 ]; then
+                cp "$file" "corpus/$target/$(basename "$(dirname "$file")")"
+            fi
+        done ;;
+    esac
     echo "fuzz_$target: $seconds s"
     "fuzzer/tests/tools/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=10 \
         -rss_limit_mb=2048 -print_final_stats=1 "corpus/$target" 2>"$target.log" || {

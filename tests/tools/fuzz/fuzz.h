@@ -4,6 +4,7 @@
 #ifndef INF_TESTS_TOOLS_FUZZ_FUZZ_H
 #define INF_TESTS_TOOLS_FUZZ_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,9 @@ struct fuzz_seed {
 
 extern const struct fuzz_seed fuzz_seeds[];
 extern const size_t fuzz_seed_count;
+// True: the format has positions in it, so that an inserted byte breaks all that follows. Most
+// changes then overwrite bytes.
+extern const bool fuzz_has_positions;
 
 // Passes an input to the parser, and aborts if the parser breaks a promise of its header. Returns
 // 0. The name is libFuzzer's.

@@ -43,6 +43,7 @@ const struct fuzz_seed fuzz_seeds[] = {
               "ABCDEFGH\0\0\4\3\0\0\0\0\1\0\0\0\x08"),
 };
 const size_t fuzz_seed_count = sizeof fuzz_seeds / sizeof fuzz_seeds[0];
+const bool fuzz_has_positions = false;
 
 struct fixture {
     struct inf_gateway gateway;

@@ -20,6 +20,7 @@ const struct fuzz_seed fuzz_seeds[] = {
     FUZZ_SEED("HEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
 };
 const size_t fuzz_seed_count = sizeof fuzz_seeds / sizeof fuzz_seeds[0];
+const bool fuzz_has_positions = false;
 
 static void require_true(bool holds)
 {

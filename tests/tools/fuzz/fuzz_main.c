@@ -41,6 +41,17 @@ static void remove_bytes(struct input *input, size_t at, size_t size)
     input->size -= size;
 }
 
+// Overwrites 4 bytes, such as an offset or a count of a binary format, with a number that is close
+// to a limit or small.
+static void overwrite_number(struct input *input, size_t at, uint8_t byte)
+{
+    static const uint32_t numbers[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffe, 65536};
+    size_t count = sizeof numbers / sizeof numbers[0];
+    uint32_t number = byte < count ? numbers[byte] : byte;
+    if (input->size >= sizeof number && at <= input->size - sizeof number)
+        memcpy(input->bytes + at, &number, sizeof number);
+}
+
 static void change_input(struct input *input, uint64_t *state)
 {
     static const char *const words[] = {"\r\n",
@@ -64,7 +75,10 @@ static void change_input(struct input *input, uint64_t *state)
     const struct fuzz_seed *other = &fuzz_seeds[next_random(state) % fuzz_seed_count];
     size_t from = next_random(state) % (other->size + 1);
     uint8_t byte = (uint8_t)next_random(state);
-    switch (next_random(state) % 7) {
+    uint32_t kind = next_random(state);
+    // The first three kinds move no byte.
+    bool stays = fuzz_has_positions && next_random(state) % 16 != 0;
+    switch (stays ? kind % 3 : kind % 8) {
     case 0:
         if (input->size > 0)
             input->bytes[at] = byte;
@@ -74,15 +88,18 @@ static void change_input(struct input *input, uint64_t *state)
             input->bytes[at] ^= (uint8_t)(1u << (byte & 7));
         break;
     case 2:
-        insert_bytes(input, at, &byte, 1);
+        overwrite_number(input, at, byte);
         break;
     case 3:
-        insert_bytes(input, at, word, word[0] != '\0' ? strlen(word) : 1);
+        insert_bytes(input, at, &byte, 1);
         break;
     case 4:
-        remove_bytes(input, at, 1 + byte % 16u);
+        insert_bytes(input, at, word, word[0] != '\0' ? strlen(word) : 1);
         break;
     case 5:
+        remove_bytes(input, at, 1 + byte % 16u);
+        break;
+    case 6:
         insert_bytes(input, at, other->bytes + from, (other->size - from) % 64);
         break;
     default:

@@ -22,6 +22,7 @@ const struct fuzz_seed fuzz_seeds[] = {
               "ABCD"),
 };
 const size_t fuzz_seed_count = sizeof fuzz_seeds / sizeof fuzz_seeds[0];
+const bool fuzz_has_positions = false;
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
