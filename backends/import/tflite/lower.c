@@ -152,11 +152,13 @@ static bool same_scales(const struct inf_tflite_scope *s)
 // Returns true if the operator becomes a table.
 static bool wants_table(const struct inf_tflite_scope *s)
 {
+    // Operators of other modes may have no input.
+    if (s->row->mode != INF_TFLITE_MODE_TABLE || s->import->fold.evaluator == NULL)
+        return false;
     const struct inf_tflite_tensor *x = inf_tflite_input_tensor(s, 0);
     const struct inf_tflite_tensor *y = inf_tflite_output_tensor(s, 0);
     enum inf_dtype dtype = inf_tflite_type_info(x->type).dtype;
-    return s->row->mode == INF_TFLITE_MODE_TABLE && s->import->fold.evaluator != NULL &&
-           (dtype == INF_DTYPE_I8 || dtype == INF_DTYPE_U8) && x->quantization.count == 1 &&
+    return (dtype == INF_DTYPE_I8 || dtype == INF_DTYPE_U8) && x->quantization.count == 1 &&
            !inf_tflite_tensor_is_const(x) && inf_tflite_tensor_is_quantized(y);
 }
 

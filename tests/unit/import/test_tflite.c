@@ -25,10 +25,12 @@ enum {
     OPERATOR_FULLY_CONNECTED = 9,
     OPERATOR_LSH_PROJECTION = 15,
     OPERATOR_RNN = 24,
+    OPERATOR_CALL = 31,
     OPERATOR_BROADCAST_ARGS = 145,
     OPTIONS_RNN = 7,
     OPTIONS_FULLY_CONNECTED = 8,
     OPTIONS_ADD = 11,
+    OPTIONS_CALL = 16,
 };
 
 static struct tflite_file file;
@@ -282,6 +284,21 @@ Test(tflite, a_transposed_convolution_with_bias_has_the_padding_that_its_options
     expect_refused(INF_INVALID, "has padding 3 and strides 2, 2");
     write_transpose_bias(same, sizeof same - 1);
     expect_refused(INF_INVALID, "has options of 11 bytes, wanted at least 12");
+}
+
+Test(tflite, a_call_may_have_no_input)
+{
+    // The subgraph calls itself, so that the import ends with a refusal.
+    static const struct tflite_tensor tensors[] = {
+        {.name = "y", .type = FLOAT32, .rank = 1, .shape = {2}}};
+    tflite_write(&file, &(struct tflite_model){.builtin = OPERATOR_CALL,
+                                               .tensors = tensors,
+                                               .tensor_count = 1,
+                                               .options_type = OPTIONS_CALL,
+                                               .option_sizes = (const uint8_t[]){4},
+                                               .options = (const uint64_t[]){0},
+                                               .option_count = 1});
+    expect_refused(INF_INVALID, "runs itself");
 }
 
 Test(tflite, a_variable_becomes_an_input_and_an_output)
