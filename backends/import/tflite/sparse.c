@@ -9,6 +9,7 @@
 // right, and the nodes of the last level are the stored elements.
 #include "backends/import/tflite/sparse.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define LEVELS_MAX (2 * INF_LIMIT_RANK)
@@ -195,21 +196,29 @@ static void walk_level(struct tree *tree, uint32_t depth, int64_t node,
     }
 }
 
-enum inf_code inf_tflite_sparse_read(uint8_t *elements, const struct inf_tflite_tensor *tensor,
-                                     uint32_t element_bytes, struct inf_error *err)
+enum inf_code inf_tflite_sparse_check(const struct inf_tflite_tensor *tensor, uint32_t element_bits,
+                                      struct inf_error *err)
 {
+    uint64_t places = inf_shape_elements(&tensor->shape);
+    if (element_bits < 8)
+        return inf_fail(err, INF_UNSUPPORTED, "tensor '%.200s' is sparse and has less than 8 bits",
+                        tensor->name);
+    if (places > EXTRA_PLACES && (places - EXTRA_PLACES) / PLACES_EACH_BYTE > tensor->data.size)
+        return inf_fail(err, INF_EXHAUSTED, "tensor '%.200s' has %zu bytes of sparse data, too few",
+                        tensor->name, tensor->data.size);
+    return INF_OK;
+}
+
+enum inf_code inf_tflite_sparse_read(uint8_t *elements, const struct inf_tflite_tensor *tensor,
+                                     uint32_t element_bytes)
+{
+    assert(element_bytes > 0);
     struct inf_fb_file *file = tensor->sparsity.file;
     struct tree tree = {.file = file,
                         .tensor = tensor,
                         .elements = elements,
                         .element_bytes = element_bytes,
                         .visits_left = LEVELS_MAX * inf_shape_elements(&tensor->shape)};
-    if (element_bytes == 0)
-        return inf_fail(err, INF_UNSUPPORTED, "tensor '%.200s' is sparse and has less than 8 bits",
-                        tensor->name);
-    if (inf_shape_elements(&tensor->shape) / PLACES_EACH_BYTE > tensor->data.size + EXTRA_PLACES)
-        return inf_fail(err, INF_EXHAUSTED, "tensor '%.200s' has %zu bytes of sparse data, too few",
-                        tensor->name, tensor->data.size);
     open_levels(&tree);
     if (inf_fb_ok(file))
         walk_level(&tree, 0, 0, (const int64_t[INF_LIMIT_RANK]){0});

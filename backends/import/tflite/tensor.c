@@ -45,12 +45,11 @@ static void unpack_narrow(const uint8_t *packed, uint32_t bits, bool is_signed, 
 }
 
 static enum inf_code copy_elements(struct inf_blob *blob, const struct inf_tflite_tensor *tensor,
-                                   const struct inf_tflite_type_info *type, size_t count,
-                                   struct inf_error *err)
+                                   const struct inf_tflite_type_info *type, size_t count)
 {
     uint8_t *elements = blob->data;
     if (inf_fb_exists(&tensor->sparsity))
-        return inf_tflite_sparse_read(elements, tensor, type->element_bits / 8, err);
+        return inf_tflite_sparse_read(elements, tensor, type->element_bits / 8);
     if (tensor->data.size == 0)
         return INF_OK;
     if (type->element_bits < 8)
@@ -76,12 +75,14 @@ enum inf_code inf_tflite_tensor_read(struct inf_blob **out_data,
         !inf_shape_bytes(&tensor->shape, type.dtype, &size_bytes))
         return inf_fail(err, INF_INVALID, "tensor '%.200s' is larger than a tensor may be",
                         tensor->name);
+    if (inf_fb_exists(&tensor->sparsity))
+        INF_TRY(inf_tflite_sparse_check(tensor, type.element_bits, err));
     struct inf_blob *blob = inf_blob_create(size_bytes);
     if (blob == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "tensor '%.200s': no memory for %zu bytes", tensor->name,
                                size_bytes);
-    enum inf_code code = copy_elements(blob, tensor, &type, count, err);
+    enum inf_code code = copy_elements(blob, tensor, &type, count);
     if (code == INF_OK)
         *out_data = blob;
     else

@@ -115,8 +115,8 @@ static void write_quantization(struct tflite_file *file, size_t tensor,
 static size_t write_tensor(struct tflite_file *file, size_t at, const struct tflite_tensor *from,
                            uint32_t buffer)
 {
-    const uint8_t sizes[] = {4, 1, 4, 4, from->scales != NULL ? 4 : 0, 1};
-    size_t table = tflite_table(file, sizes, 6);
+    const uint8_t sizes[] = {4, 1, 4, 4, from->scales != NULL ? 4 : 0, 1, from->is_sparse ? 4 : 0};
+    size_t table = tflite_table(file, sizes, 7);
     tflite_point(file, at, table);
     tflite_set(file, table, 1, from->type, 1);
     tflite_set(file, table, 2, buffer, 4);
@@ -125,6 +125,8 @@ static size_t write_tensor(struct tflite_file *file, size_t at, const struct tfl
     write_string(file, table, 3, from->name);
     if (from->scales != NULL)
         write_quantization(file, table, from);
+    if (from->is_sparse)
+        tflite_point(file, tflite_field(file, table, 6), tflite_table(file, NULL, 0));
     return table;
 }
 

@@ -57,6 +57,7 @@ struct tflite_tensor {
     const int64_t *zeros;
     uint32_t scale_count;
     int32_t axis;
+    bool is_sparse;   // true: has an empty table SparsityParameters
     bool is_variable; // true: the tensor keeps its value between runs, and is no input of the model
 };
 

@@ -286,6 +286,31 @@ Test(tflite, a_transposed_convolution_with_bias_has_the_padding_that_its_options
     expect_refused(INF_INVALID, "has options of 11 bytes, wanted at least 12");
 }
 
+// Writes y = DEQUANTIZE(h), with a sparse constant h of 4 bytes and this many elements.
+static void write_sparse(int32_t rows, int32_t columns)
+{
+    static const uint16_t halves[] = {0x3c00, 0xc000};
+    write_constant(&(struct tflite_tensor){.name = "h",
+                                           .type = FLOAT16,
+                                           .rank = 2,
+                                           .shape = {rows, columns},
+                                           .data = halves,
+                                           .data_bytes = 4,
+                                           .is_sparse = true},
+                   2, (const int32_t[]){rows, columns});
+}
+
+Test(tflite, a_few_sparse_bytes_are_no_large_tensor)
+{
+    // Each byte may stand for 256 elements, and a file may have 2^20 more.
+    write_sparse((1 << 20) + 4 * 256, 1);
+    expect_refused(INF_INVALID, "field dim_metadata: has 0 elements");
+    write_sparse((1 << 20) + 5 * 256, 1);
+    expect_refused(INF_EXHAUSTED, "tensor 'h' has 4 bytes of sparse data, too few");
+    write_sparse(1 << 15, 1 << 14);
+    expect_refused(INF_EXHAUSTED, "tensor 'h' has 4 bytes of sparse data, too few");
+}
+
 Test(tflite, a_call_may_have_no_input)
 {
     // The subgraph calls itself, so that the import ends with a refusal.
