@@ -128,7 +128,7 @@ static void write_metadata(void)
     write_output(tflite_vector(&metadata, subgraph, 3, NULL, 1, 4));
 }
 
-// Writes y = RELU(x) with the metadata, and appends an archive.
+// Writes y = RELU(x) with the metadata, and appends an archive (NULL: none).
 static struct tflite_places write_model(const uint8_t *archive, size_t archive_bytes)
 {
     static const struct tflite_tensor tensors[] = {
@@ -140,7 +140,8 @@ static struct tflite_places write_model(const uint8_t *archive, size_t archive_b
                                                    .tensor_count = 2,
                                                    .metadata = tflite_bytes(&metadata),
                                                    .signature = "serving_default"});
-    memcpy(file.data + file.size, archive, archive_bytes);
+    if (archive_bytes > 0)
+        memcpy(file.data + file.size, archive, archive_bytes);
     file.size += archive_bytes;
     return at;
 }
