@@ -22,15 +22,16 @@ enum inf_label_kind {
     INF_LABELS_VALUES,  // the values of elements: an element of value 2 has label 2
 };
 
-// The description of an input or output. Texts are "" if the file does not have them.
+// The description of one input or output. A text that the file does not have is "".
 struct inf_described_tensor {
     const char *title, *text;
     const char *labels_file; // name of the associated file that the labels are from
     const char *labels;      // the labels, each followed by NUL; NULL: none
     uint32_t label_count;
     enum inf_label_kind label_kind;
-    // An element is (x - mean) / deviation, with x from 0 to 255 in a picture; one number, or one
-    // for each channel. The numbers are finite and the deviations not 0.
+    // The model wants inputs of the value (x - mean) / deviation, where x is from 0 to 255 in a
+    // picture. Both arrays have one number for all channels, or one number for each channel. All
+    // numbers are finite, and no deviation is 0.
     const float *mean, *deviation;
     uint32_t channel_count; // number of means and of deviations; 0: no normalisation
 };

@@ -152,7 +152,8 @@ static bool same_scales(const struct inf_tflite_scope *s)
 // Returns true if the operator becomes a table.
 static bool wants_table(const struct inf_tflite_scope *s)
 {
-    // Operators of other modes may have no input.
+    // Only an operator of the table mode is known to have an input: test the mode before input 0
+    // is read.
     if (s->row->mode != INF_TFLITE_MODE_TABLE || s->import->fold.evaluator == NULL)
         return false;
     const struct inf_tflite_tensor *x = inf_tflite_input_tensor(s, 0);

@@ -23,25 +23,32 @@ struct place {
     char model[64];
 };
 
-// Makes a folder that the daemon's user can read, with the files of the model.
+// Makes a folder that the daemon's user can read, with the files of the model. Returns an exit code,
+// and prints a message on failure. The caller calls remove_place() in any case.
 static int make_place(struct place *place)
 {
     const char *parent = getenv("TMPDIR");
     snprintf(place->folder, sizeof place->folder, "%s/inferctl-XXXXXX",
              parent != NULL && parent[0] == '/' ? parent : "/tmp");
     snprintf(place->model, sizeof place->model, "inferctl-selftest-%ld", (long)getpid());
+    if (mkdtemp(place->folder) == NULL) {
+        command_say(EXIT_FILE, "cannot make the folder %s: %m", place->folder);
+        place->folder[0] = '\0';
+        return EXIT_FILE;
+    }
+    if (chmod(place->folder, 0755) != 0)
+        return command_say(EXIT_FILE, "cannot make %s readable: %m", place->folder);
     mode_t mask = umask(022);
-    int code = EXIT_OK;
-    if (mkdtemp(place->folder) == NULL || chmod(place->folder, 0755) != 0)
-        code = command_say(EXIT_FILE, "cannot make the folder %s: %m", place->folder);
-    if (code == EXIT_OK)
-        code = known_model_write(place->folder);
+    int code = known_model_write(place->folder);
     umask(mask);
     return code;
 }
 
 static void remove_place(const struct place *place)
 {
+    // No folder was made.
+    if (place->folder[0] == '\0')
+        return;
     known_model_remove(place->folder);
     rmdir(place->folder);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a served model says about itself: how its inputs are normalised, the labels of its outputs,
-// and texts for people. The daemon sends it as JSON.
+// The description that a served model has in its file: how inputs are normalised, the labels of
+// outputs, and texts such as the author and the licence. The daemon sends the description as JSON.
 #ifndef INF_CLIENT_INFERCTL_TENSOR_DESCRIPTION_H
 #define INF_CLIENT_INFERCTL_TENSOR_DESCRIPTION_H
 
@@ -30,8 +30,8 @@ struct normalisation {
     double mean[DESCRIPTION_CHANNELS], deviation[DESCRIPTION_CHANNELS];
 };
 
-// Finds the normalisation of an input with `channels` channels. Returns false if there is none for
-// this number of channels.
+// Finds the normalisation of an input with `channels` channels. Returns false if the
+// description has none, or has one for another number of channels.
 bool description_normalisation(const struct description *description, const char *input,
                                size_t channels, struct normalisation *out);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests `inferctl selftest` with daemons whose devices compute correctly, compute wrongly, refuse
-// to compile, or round.
+// Tests `inferctl selftest`. The daemons under test have correct devices, a device that returns
+// wrong results, one that refuses to compile, and one that rounds its results.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,8 @@ static size_t count_models(const char *socket)
     return count;
 }
 
-// Runs the selftest with `--json`, and returns the rows. The caller releases them.
+// Runs `inferctl selftest --json` on all devices, or on `device`, and checks its exit code. Returns
+// the printed rows as a JSON array, which the caller releases with json_decref().
 static json_t *run_selftest(const struct inf_fixture *fixture, const char *device, int wanted_code)
 {
     struct inf_inferctl run;

@@ -19,7 +19,7 @@ enum {
     AXIS_LABELS = 2,
     VALUE_LABELS = 3,
     NORMALIZATION = 1,
-    // Positions in the archives.
+    // Byte positions in the archive `stored`: of the packed bytes, and of the directory entry.
     STORED_DATA = 40,
     STORED_DIRECTORY = 63,
 };
@@ -213,7 +213,8 @@ Test(tflite_metadata, labels_may_be_deflated_or_count_positions_from_the_model)
     write_metadata();
     import_model(deflated, sizeof deflated);
     expect_labels();
-    // Some writers append to the file, so that positions count from the first byte of the model.
+    // Some programs write the archive into the model file instead of appending a finished archive.
+    // The positions in such an archive count from the first byte of the model.
     write_model(stored, 0);
     uint32_t directory = (uint32_t)file.size + STORED_DIRECTORY, local = (uint32_t)file.size;
     memcpy(absolute, stored, sizeof stored);
@@ -281,7 +282,8 @@ Test(tflite_metadata, that_are_damaged_leave_a_model_that_tells_why)
     cr_expect_eq(description->outputs[0].label_kind, INF_LABELS_NONE);
 }
 
-// Changes one byte of an archive, and expects a problem with the labels.
+// Imports a model whose archive has one changed byte. Expects that the model has no labels, and
+// that the reported problem contains the text `part`.
 static void expect_refused(const uint8_t *archive, size_t size, size_t at, uint8_t byte,
                            const char *part)
 {
