@@ -8,9 +8,11 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +27,11 @@ extern struct criterion_test *__start_cr_tst[];
 extern struct criterion_test *__stop_cr_tst[];
 extern struct criterion_suite *__start_cr_sts[] __attribute__((weak));
 extern struct criterion_suite *__stop_cr_sts[] __attribute__((weak));
+
+// Set by a failed assertion of the current test. cr_expect() lets a test continue, so the exit code
+// of its process does not tell that it failed. The memory is shared between processes, because the
+// test runs in a child of the runner and may fork further children.
+static atomic_bool *assertion_failed;
 
 // The test that this child process runs.
 static const struct criterion_test *current;
@@ -65,9 +72,11 @@ void cri_asserts_passed_incr(void)
 
 void criterion_send_assert(struct criterion_assert_stats *stats)
 {
-    if (!stats->passed)
-        fprintf(stderr, "[----] %s:%u: Assertion Failed\n[----]   %s\n", stats->file, stats->line,
-                stats->message != NULL ? stats->message : "");
+    if (stats->passed)
+        return;
+    atomic_store(assertion_failed, true);
+    fprintf(stderr, "[----] %s:%u: Assertion Failed\n[----]   %s\n", stats->file, stats->line,
+            stats->message != NULL ? stats->message : "");
 }
 
 void criterion_abort_test(void)
@@ -99,6 +108,7 @@ static unsigned timeout_s(void)
 // Runs the test in a child and returns its wait status.
 static int run_child(void)
 {
+    atomic_store(assertion_failed, false);
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
@@ -115,10 +125,12 @@ static int run_child(void)
     return status;
 }
 
-// Returns true if the test's process ended as the test declares: normally, or with the signal or
-// exit code that the test expects.
+// Returns true if no assertion failed and the test's process ended as the test declares: normally,
+// or with the signal or exit code that the test expects.
 static bool as_wanted(int status)
 {
+    if (atomic_load(assertion_failed))
+        return false;
     if (WIFSIGNALED(status))
         return WTERMSIG(status) == current->data->signal;
     return WIFEXITED(status) && current->data->signal == 0 &&
@@ -129,6 +141,12 @@ int main(void)
 {
     unsigned passed = 0;
     unsigned failed = 0;
+    assertion_failed = mmap(NULL, sizeof *assertion_failed, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (assertion_failed == MAP_FAILED) {
+        perror("mmap");
+        return 1;
+    }
     for (struct criterion_test **test = __start_cr_tst; test < __stop_cr_tst; test++) {
         if (*test == NULL || (*test)->data->disabled)
             continue;
