@@ -23,8 +23,8 @@ struct place {
     char model[64];
 };
 
-// Makes a folder that the daemon's user can read, with the files of the model. Returns an exit code,
-// and prints a message on failure. The caller calls remove_place() in any case.
+// Makes a folder that the daemon's user can read, with the files of the model. Returns an exit
+// code, and prints a message on failure. The caller calls remove_place() in any case.
 static int make_place(struct place *place)
 {
     const char *parent = getenv("TMPDIR");

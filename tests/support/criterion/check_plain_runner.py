@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""check_plain_runner.py PROGRAM - runs runner_samples.c, linked with plain_runner.c, and checks that
-the runner reports each test as its name says."""
+"""check_plain_runner.py PROGRAM - runs the tests of runner_samples.c with plain_runner.c.
+
+Checks that the runner reports each test as its name says."""
 import re
 import subprocess
 import sys
