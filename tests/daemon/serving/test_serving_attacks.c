@@ -23,16 +23,13 @@
 
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/models/tfjs_writer.h"
+#include "tests/support/sanitized.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 // Limits for the delay of a ping and the memory growth. They are higher with sanitizers, which make
 // everything slower and larger.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SCALE 8u
-#else
-#define SCALE 1u
-#endif
+#define SCALE        (INF_TESTS_SANITIZED ? 8u : 1u)
 #define PING_MS_MAX  (50u * SCALE)
 #define GROWTH_BYTES ((uint64_t)64 * SCALE << 20)
 // How long close() of a socket in these tests blocks.

@@ -10,16 +10,13 @@
 
 #include "proto/wire/frame.h"
 #include "tests/support/daemon/fixture.h"
+#include "tests/support/sanitized.h"
 
 // Number of products in a model whose first run takes minutes on the reference device.
 #define ENDLESS_PRODUCTS 20000
 
 // Time in which a cancelled load must end. Sanitizers make the steps of a load slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define END_MS_MAX 20000
-#else
-#define END_MS_MAX 3000
-#endif
+#define END_MS_MAX (INF_TESTS_SANITIZED ? 20000 : 3000)
 
 static struct inf_fixture fixture;
 static struct inf_raw admin;

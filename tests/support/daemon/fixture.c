@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "tests/support/models/tfjs_writer.h"
+#include "tests/support/sanitized.h"
 
 // --- writing the models of the daemon's repository ---
 
@@ -88,6 +89,9 @@ static const struct {
     {"slow", write_slow},
 };
 #define MODEL_COUNT (sizeof models / sizeof models[0])
+
+// How often a test asks, 10 ms apart, whether a model is ready.
+#define READY_TRIES (INF_TESTS_SANITIZED ? 12000 : 3000)
 
 static void write_models(const struct inf_fixture *fixture)
 {
@@ -167,7 +171,7 @@ static void wait_for_models(const struct inf_fixture *fixture)
     inf_raw_open(&raw, fixture->socket);
     for (size_t i = 0; i < MODEL_COUNT; i++) {
         bool ready = false;
-        for (int tries = 0; tries < 3000 && !ready; tries++) {
+        for (int tries = 0; tries < READY_TRIES && !ready; tries++) {
             union inf_message message = {.model = {.name = models[i].name}};
             inf_raw_call(&raw, INF_METHOD_MODEL_READY, INF_MESSAGE_MODEL_READY_REQUEST, &message,
                          (struct inf_span){0});
