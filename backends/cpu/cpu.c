@@ -55,10 +55,13 @@ static enum inf_code refuse_isa(const char *name, struct inf_error *err)
                     name, known);
 }
 
+static const struct inf_race_file race_file = {"kernels.db", "inferd-kernels 2",
+                                               "memory of kernels"};
+
 static void cpu_close(struct inf_device *base)
 {
     struct inf_cpu_device *device = (struct inf_cpu_device *)base;
-    inf_cpu_race_results_close(&device->race_results);
+    inf_race_results_close(&device->race_results);
     inf_cpu_packs_fini(&device->packs);
     inf_cpu_core_set_fini(&device->cores);
     free(device);
@@ -87,8 +90,8 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
     inf_cpu_packs_init(&device->packs, device->isa);
     describe_device(&device->base.info, device);
     if (options->kernel_races)
-        code = inf_cpu_race_results_open(&device->race_results, options->cache_directory,
-                                         &device->base.info, options->log, err);
+        code = inf_race_results_open(&device->race_results, options->cache_directory, &race_file,
+                                     device->base.info.description, options->log, err);
     if (code != INF_OK) {
         cpu_close(&device->base);
         return code;
@@ -112,7 +115,12 @@ static bool cpu_kernel_choices(struct inf_device *base, struct inf_kernel_choice
     const struct inf_cpu_device *device = (struct inf_cpu_device *)base;
     if (device->race_results == NULL)
         return false;
-    *out_choices = inf_cpu_race_results_choices(device->race_results);
+    const struct inf_race_results *results = device->race_results;
+    *out_choices = (struct inf_kernel_choices){
+        .measured = inf_race_results_choices(results, INF_RACE_CHOICE_MEASURED),
+        .known = inf_race_results_choices(results, INF_RACE_CHOICE_KNOWN),
+        .rule = inf_race_results_choices(results, INF_RACE_CHOICE_RULE),
+    };
     return true;
 }
 

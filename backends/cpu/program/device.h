@@ -6,7 +6,7 @@
 #include "backends/cpu/core/core_set.h"
 #include "backends/cpu/core/pack.h"
 #include "backends/cpu/kernels/isa.h"
-#include "backends/cpu/program/race_results.h"
+#include "backends/cpu/program/race_key.h"
 #include "backends/device/backend.h"
 
 struct inf_cpu_device {
@@ -18,7 +18,7 @@ struct inf_cpu_device {
     struct inf_cpu_packs packs;
     // Winners of timing comparisons. NULL: kernels and fusion levels are chosen by fixed rules,
     // without timing.
-    struct inf_cpu_race_results *race_results;
+    struct inf_race_results *race_results;
 };
 
 // Returns the most threads of a run of the segment's programs, at least 1.

@@ -79,17 +79,17 @@ static void race_group(struct inf_cpu_device *device, const struct inf_segment *
     struct inf_cpu_candidate forms[INF_CPU_FUSION_CANDIDATES];
     const struct inf_node *last = &segment->graph->nodes[group->nodes[group->count - 1]];
     uint64_t start_ns = inf_clock_ns();
-    bool raced = inf_cpu_race_results_may_race(device->race_results) &&
+    bool raced = inf_race_results_may_race(device->race_results) &&
                  inf_cpu_fusion_race_levels(forms, device, segment, group, level, NULL) == INF_OK &&
                  forms[0].least_ns > 0;
-    inf_cpu_race_results_count(device->race_results,
-                               raced ? INF_CPU_CHOICE_MEASURED : INF_CPU_CHOICE_RULE);
+    inf_race_results_count(device->race_results,
+                           raced ? INF_RACE_CHOICE_MEASURED : INF_RACE_CHOICE_RULE);
     if (raced)
-        inf_cpu_race_results_record(device->race_results, key, start_ns, last, forms,
-                                    INF_CPU_FUSION_CANDIDATES);
+        inf_cpu_race_record(device->race_results, key, start_ns, last, forms,
+                            INF_CPU_FUSION_CANDIDATES);
     // Record the fusion level that the fixed rule chose. The plan was made for this level, so it
     // must not change when the plan is compiled.
-    inf_cpu_race_results_fix(device->race_results, key, inf_cpu_fusion_level_name(level));
+    inf_race_results_fix(device->race_results, key, inf_cpu_fusion_level_name(level));
 }
 
 // Runs the timing comparison for the fused group that ends with `node`, unless there is no such
@@ -98,13 +98,13 @@ static void race_group_ending_at(struct inf_cpu_device *device, const struct inf
                                  uint32_t node, enum inf_cpu_fusion_level level) INF_MAY_BLOCK
 {
     struct inf_cpu_group group;
-    char winner[INF_CPU_WINNER_TEXT];
+    char winner[INF_RACE_WINNER_TEXT];
     if (!inf_cpu_group_find(&group, segment->graph, node, segment, level) ||
         group.nodes[group.count - 1] != node)
         return;
     uint64_t key = inf_cpu_fusion_key(device, segment, &group, level);
-    if (inf_cpu_race_results_find(device->race_results, key, winner))
-        inf_cpu_race_results_count(device->race_results, INF_CPU_CHOICE_KNOWN);
+    if (inf_race_results_find(device->race_results, key, winner))
+        inf_race_results_count(device->race_results, INF_RACE_CHOICE_KNOWN);
     else
         race_group(device, segment, &group, level, key);
 }

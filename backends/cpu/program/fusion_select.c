@@ -24,7 +24,7 @@ static uint64_t hash_operand(uint64_t key, const struct inf_graph *graph,
     for (uint32_t i = 0; producer != INF_NODE_NONE && i < group->count; i++)
         if (group->nodes[i] == producer)
             return inf_record_hash(key, &i, sizeof i);
-    return inf_cpu_race_results_hash_value(key, graph, value);
+    return inf_cpu_race_hash_value(key, graph, value);
 }
 
 // Returns the key under which the result for the group is recorded. It covers everything that the
@@ -33,15 +33,14 @@ uint64_t inf_cpu_fusion_key(const struct inf_cpu_device *device, const struct in
                             const struct inf_cpu_group *group, enum inf_cpu_fusion_level level)
 {
     const struct inf_graph *graph = segment->graph;
-    uint64_t key =
-        inf_cpu_race_results_key(device->race_results, inf_cpu_device_threads(device, segment));
+    uint64_t key = inf_cpu_race_key(device->race_results, inf_cpu_device_threads(device, segment));
     key = inf_record_hash(key, &segment->precision, sizeof segment->precision);
     key = inf_record_hash(key, &level, sizeof level);
     for (uint32_t i = 0; i < group->count; i++) {
         const struct inf_node *node = &graph->nodes[group->nodes[i]];
         bool pinned = segment->pinned != NULL && segment->pinned[group->nodes[i]];
         key = inf_record_hash(key, &pinned, sizeof pinned);
-        key = inf_cpu_race_results_hash_node(key, graph, group->nodes[i]);
+        key = inf_cpu_race_hash_node(key, graph, group->nodes[i]);
         for (uint32_t k = 0; k < node->input_count; k++)
             key = hash_operand(key, graph, group, node->inputs[k]);
     }
@@ -54,12 +53,12 @@ bool inf_cpu_fusion_applies(const struct inf_cpu_device *device, const struct in
                             uint32_t node, enum inf_cpu_fusion_level level)
 {
     struct inf_cpu_group group;
-    char winner[INF_CPU_WINNER_TEXT];
+    char winner[INF_RACE_WINNER_TEXT];
     if (!inf_cpu_group_find(&group, segment->graph, node, segment, level))
         return false;
     return device->race_results == NULL ||
-           !inf_cpu_race_results_find(device->race_results,
-                                      inf_cpu_fusion_key(device, segment, &group, level), winner) ||
+           !inf_race_results_find(device->race_results,
+                                  inf_cpu_fusion_key(device, segment, &group, level), winner) ||
            strcmp(winner, inf_cpu_fusion_level_name(level)) == 0;
 }
 

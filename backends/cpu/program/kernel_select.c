@@ -11,40 +11,38 @@
 
 // Returns the key under which the result for the node is recorded. It covers everything that the
 // result depends on: the threads, the precision, and the node's operator, attributes and operands.
-static uint64_t make_key(const struct inf_cpu_race_results *results,
-                         const struct inf_cpu_step *step)
+static uint64_t make_key(const struct inf_race_results *results, const struct inf_cpu_step *step)
 {
     const struct inf_node *node = step->node;
     bool bf16 = step->bf16 && !(step->pinned != NULL && step->pinned[step->index]);
-    uint64_t key = inf_cpu_race_results_key(results, step->team->threads);
+    uint64_t key = inf_cpu_race_key(results, step->team->threads);
     key = inf_record_hash(key, &bf16, sizeof bf16);
-    key = inf_cpu_race_results_hash_node(key, step->graph, step->index);
+    key = inf_cpu_race_hash_node(key, step->graph, step->index);
     for (uint32_t i = 0; i < node->input_count; i++)
-        key = inf_cpu_race_results_hash_value(key, step->graph, node->inputs[i]);
+        key = inf_cpu_race_hash_value(key, step->graph, node->inputs[i]);
     return key;
 }
 
 // Returns the index of the candidate that won the timing comparison. Runs the comparison if no
 // winner is recorded. Returns 0, the first candidate, if no comparison can be run.
-static uint32_t choose_candidate(struct inf_cpu_race_results *results,
-                                 const struct inf_cpu_step *step,
+static uint32_t choose_candidate(struct inf_race_results *results, const struct inf_cpu_step *step,
                                  struct inf_cpu_candidate *candidates, uint32_t count) INF_MAY_BLOCK
 {
-    char winner[INF_CPU_WINNER_TEXT] = "";
+    char winner[INF_RACE_WINNER_TEXT] = "";
     uint64_t key = make_key(results, step);
-    enum inf_cpu_choice choice = INF_CPU_CHOICE_RULE;
-    if (inf_cpu_race_results_find(results, key, winner)) {
-        choice = INF_CPU_CHOICE_KNOWN;
-    } else if (inf_cpu_race_results_may_race(results)) {
+    enum inf_race_choice choice = INF_RACE_CHOICE_RULE;
+    if (inf_race_results_find(results, key, winner)) {
+        choice = INF_RACE_CHOICE_KNOWN;
+    } else if (inf_race_results_may_race(results)) {
         uint64_t start_ns = inf_clock_ns();
         if (inf_cpu_kernel_race_run(candidates, count, step, NULL) == INF_OK &&
             candidates[0].least_ns != 0) {
-            inf_cpu_race_results_record(results, key, start_ns, step->node, candidates, count);
-            (void)inf_cpu_race_results_find(results, key, winner);
-            choice = INF_CPU_CHOICE_MEASURED;
+            inf_cpu_race_record(results, key, start_ns, step->node, candidates, count);
+            (void)inf_race_results_find(results, key, winner);
+            choice = INF_RACE_CHOICE_MEASURED;
         }
     }
-    inf_cpu_race_results_count(results, choice);
+    inf_race_results_count(results, choice);
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(candidates[i].family, winner) == 0)
             return i;
@@ -52,7 +50,7 @@ static uint32_t choose_candidate(struct inf_cpu_race_results *results,
 }
 
 enum inf_code inf_cpu_kernel_select(const struct inf_cpu_kernel **out_kernel,
-                                    struct inf_cpu_race_results *results,
+                                    struct inf_race_results *results,
                                     const struct inf_cpu_step *step, struct inf_error *err)
 {
     struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];

@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_CPU_PROGRAM_KERNEL_SELECT_H
 #define INF_BACKENDS_CPU_PROGRAM_KERNEL_SELECT_H
 
-#include "backends/cpu/program/race_results.h"
+#include "backends/cpu/program/race_key.h"
 
 // Sets *out_kernel, which is static, to the kernel that computes step->node. Only the members of
 // `step` that are set before create() are read. The candidates are timed if several kernels can
@@ -14,7 +14,7 @@
 //
 // INF_UNSUPPORTED  no kernel can compute the node; `err` gives the reason.
 enum inf_code inf_cpu_kernel_select(const struct inf_cpu_kernel **out_kernel,
-                                    struct inf_cpu_race_results *results,
+                                    struct inf_race_results *results,
                                     const struct inf_cpu_step *step,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

@@ -54,8 +54,8 @@ static void reset_step(struct inf_cpu_step *step)
 // Creates the step of a single node with the kernel that is selected for the node. If that kernel
 // needs a race and declines this node, the kernel that the fixed rule chooses creates the step: a
 // recorded winner is valid for all nodes of the same kind, but a kernel can decline their weights.
-static enum inf_code create_node_step(struct inf_cpu_step *step,
-                                      struct inf_cpu_race_results *results, struct inf_error *err)
+static enum inf_code create_node_step(struct inf_cpu_step *step, struct inf_race_results *results,
+                                      struct inf_error *err)
 {
     const struct inf_cpu_kernel *kernel;
     INF_TRY(inf_cpu_kernel_select(&kernel, results, step, err));
@@ -72,7 +72,7 @@ static enum inf_code create_node_step(struct inf_cpu_step *step,
 // is selected for its conv2d node can compute chains, that kernel creates the step, unless it
 // declines the chain.
 static enum inf_code create_chain_step(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
-                                       struct inf_cpu_race_results *results, struct inf_error *err)
+                                       struct inf_race_results *results, struct inf_error *err)
 {
     const struct inf_cpu_kernel *kernel;
     struct inf_cpu_step of_conv = *step;
@@ -90,8 +90,8 @@ static enum inf_code create_chain_step(struct inf_cpu_step *step, const struct i
 }
 
 static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_segment *segment,
-                                 enum inf_cpu_fusion_level fusing,
-                                 struct inf_cpu_race_results *results, struct inf_error *err)
+                                 enum inf_cpu_fusion_level fusing, struct inf_race_results *results,
+                                 struct inf_error *err)
 {
     struct inf_cpu_chain chain;
     struct inf_cpu_row_pipeline pipeline;

@@ -10,8 +10,8 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/program/kernel_race.h"
-#include "backends/cpu/program/race_results.h"
 #include "backends/graph/shape/infer.h"
+#include "backends/storage/race_results.h"
 
 static char folder[] = "/tmp/inf-choices-XXXXXX";
 static struct inf_graph *graph;
