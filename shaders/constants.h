@@ -123,6 +123,12 @@
 #define ADDED_VECTORS 1
 #define ADDED_NUMBERS 2
 
+// A work group of conv_block.comp has BLOCK_SIDE * BLOCK_SIDE invocations and keeps BLOCK_DEPTH
+// values of each pixel and channel in shared memory. PIXELS * BLOCK_DEPTH must be a multiple of
+// 4 * BLOCK_SIDE, so that all invocations copy equally much.
+#define BLOCK_SIDE  8
+#define BLOCK_DEPTH 16
+
 #define REDUCE_SUM  0
 #define REDUCE_MAX  1
 #define REDUCE_MIN  2

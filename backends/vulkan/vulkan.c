@@ -9,12 +9,14 @@
 #include <string.h>
 
 #include "backends/jit/glsl.h"
+#include "backends/storage/race_results.h"
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/device/host_import.h"
 #include "backends/vulkan/device/instance.h"
 #include "backends/vulkan/device/memory.h"
 #include "backends/vulkan/program/lower_step.h"
 #include "backends/vulkan/program/program.h"
+#include "backends/vulkan/program/shader_race.h"
 
 #define VULKAN_PRIORITY 300
 
@@ -225,6 +227,19 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     return INF_OK;
 }
 
+static void vulkan_close(struct inf_device *base)
+{
+    struct vk_gpu *gpu = (struct vk_gpu *)base;
+    vk_gpu_destroy_device(gpu);
+    vk_fused_shaders_fini(&gpu->fused_shaders);
+    vk_broken_variants_fini(gpu);
+    inf_race_results_close(&gpu->races);
+    inf_cond_fini(&gpu->device_made);
+    inf_mutex_fini(&gpu->device_mutex);
+    free(gpu->cache_directory);
+    free(gpu);
+}
+
 static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
                                  const struct inf_device_options *options, struct inf_error *err)
 {
@@ -241,25 +256,33 @@ static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
     inf_cond_init(&gpu->device_made);
     vk_broken_variants_init(gpu);
     vk_fused_shaders_init(&gpu->fused_shaders, inf_glsl_available());
+    // On a software device the rule was measured, and compiling all candidates takes seconds.
+    if (options->kernel_races && gpu->base.info.kind != INF_DEVICE_SOFTWARE)
+        code = vk_gpu_open_races(gpu, err);
+    if (code != INF_OK) {
+        vulkan_close(&gpu->base);
+        return code;
+    }
     *out_device = &gpu->base;
     return INF_OK;
-}
-
-static void vulkan_close(struct inf_device *base)
-{
-    struct vk_gpu *gpu = (struct vk_gpu *)base;
-    vk_gpu_destroy_device(gpu);
-    vk_fused_shaders_fini(&gpu->fused_shaders);
-    vk_broken_variants_fini(gpu);
-    inf_cond_fini(&gpu->device_made);
-    inf_mutex_fini(&gpu->device_mutex);
-    free(gpu->cache_directory);
-    free(gpu);
 }
 
 static enum inf_device_health vulkan_health(struct inf_device *base)
 {
     return vk_gpu_health((struct vk_gpu *)base);
+}
+
+static bool vulkan_kernel_choices(struct inf_device *base, struct inf_kernel_choices *out_choices)
+{
+    const struct inf_race_results *races = ((const struct vk_gpu *)base)->races;
+    if (races == NULL)
+        return false;
+    *out_choices = (struct inf_kernel_choices){
+        .measured = inf_race_results_choices(races, INF_RACE_CHOICE_MEASURED),
+        .known = inf_race_results_choices(races, INF_RACE_CHOICE_KNOWN),
+        .rule = inf_race_results_choices(races, INF_RACE_CHOICE_RULE),
+    };
+    return true;
 }
 
 const struct inf_backend inf_vulkan_backend = {
@@ -271,6 +294,7 @@ const struct inf_backend inf_vulkan_backend = {
     .open = vulkan_open,
     .close = vulkan_close,
     .supports = vk_program_supports,
+    .choose_kernels = vk_shader_race_segment,
     .fused_into = vk_fused_into,
     .buffer_alloc = vk_buffer_alloc,
     .buffer_import = vk_buffer_import,
@@ -284,5 +308,6 @@ const struct inf_backend inf_vulkan_backend = {
     .wait = vk_program_wait,
     .finish = vk_program_finish,
     .profile = vk_program_profile,
+    .kernel_choices = vulkan_kernel_choices,
     .health = vulkan_health,
 };

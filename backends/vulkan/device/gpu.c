@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "backends/storage/race_results.h"
 #include "backends/vulkan/device/device_create.h"
 
 static enum inf_code fail_unavailable(const struct vk_gpu *gpu, struct inf_error *err)
@@ -112,4 +113,12 @@ struct vk_device *vk_gpu_find(struct vk_gpu *gpu, uint32_t generation)
 void vk_gpu_destroy_device(struct vk_gpu *gpu)
 {
     vk_device_unref(&gpu->device);
+}
+
+enum inf_code vk_gpu_open_races(struct vk_gpu *gpu, struct inf_error *err)
+{
+    static const struct inf_race_file file = {"shaders.db", "inferd-shaders 1",
+                                              "memory of shaders"};
+    return inf_race_results_open(&gpu->races, gpu->cache_directory, &file, gpu->base.info.identity,
+                                 gpu->log, err);
 }

@@ -12,6 +12,7 @@
 #include "backends/vulkan/device/fused_shaders.h"
 #include "backends/vulkan/device/variant.h"
 
+struct inf_race_results;
 struct vk_device;
 
 // The delay before a lost device is created again. It doubles with each further loss.
@@ -69,6 +70,9 @@ struct vk_gpu {
 
     atomic_bool memory_short; // true: the warning about short memory was logged
 
+    // The shaders that won the races of this GPU; NULL: fixed rules choose the shaders.
+    struct inf_race_results *races;
+
     struct vk_broken_variants broken;      // variants that the driver cannot build
     struct vk_fused_shaders fused_shaders; // shaders that were generated at run time
 
@@ -101,6 +105,12 @@ struct vk_device *vk_gpu_find(struct vk_gpu *gpu, uint32_t generation);
 // Counts the loss of a logical device that was created at `made_ns`, and sets the time at which the
 // next device may be created.
 void vk_gpu_note_loss(struct vk_gpu *gpu, uint64_t made_ns);
+
+// Opens the records of races, whose winners vk_conv_choose() uses. On failure there are none.
+//
+// INF_EXHAUSTED  no memory.
+enum inf_code vk_gpu_open_races(struct vk_gpu *gpu,
+                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Returns the health of the GPU; INF_DEVICE_OK if a run may be tried. Any thread, including the
 // event loop.

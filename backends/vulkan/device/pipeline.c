@@ -50,7 +50,7 @@ static enum inf_code make_pipeline(VkPipeline *out_pipeline, struct vk_device *d
     VkShaderModule module;
     VK_TRY(device, device->api.CreateShaderModule(device->device, &module_info, NULL, &module),
            err);
-    uint32_t data[HALVES_CONSTANT + 1] = {device->gpu->group_size};
+    uint32_t data[HALVES_CONSTANT + 1] = {vk_variant_group_size(device->gpu, variant)};
     memcpy(data + 1, variant->constants, sizeof(variant->constants));
     data[HALVES_CONSTANT] = variant->halves;
     VkSpecializationMapEntry entries[INF_ARRAY_LENGTH(data)];

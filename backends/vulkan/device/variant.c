@@ -17,6 +17,11 @@ const struct inf_shader *vk_variant_shader(struct vk_gpu *gpu, const struct vk_v
     return &inf_shaders[variant->shader + build * INF_SHADER_COUNT];
 }
 
+uint32_t vk_variant_group_size(const struct vk_gpu *gpu, const struct vk_variant *variant)
+{
+    return variant->group_size != 0 ? variant->group_size : gpu->group_size;
+}
+
 void vk_broken_variants_init(struct vk_gpu *gpu)
 {
     struct vk_broken_variants *broken = &gpu->broken;

@@ -25,8 +25,9 @@ struct vk_gpu;
 struct vk_variant {
     uint32_t shader;                      // enum inf_shader_index, or VK_SHADER_FUSED
     uint32_t constants[VK_CONSTANTS_MAX]; // 0 after the last constant in use
-    uint32_t halves; // bit i is set if the floats of binding i are 16-bit; see HALVES_CONSTANT
-    uint32_t texels; // 1: the shader reads floats through texel views; 0: from buffers
+    uint32_t halves;     // bit i is set if the floats of binding i are 16-bit; see HALVES_CONSTANT
+    uint32_t texels;     // 1: the shader reads floats through texel views; 0: from buffers
+    uint32_t group_size; // invocations in a work group; 0: as many as the GPU's other shaders have
 };
 
 // If a driver has more broken variants than this, its GPU is not used.
@@ -41,6 +42,9 @@ struct vk_broken_variants {
 
 // Returns the SPIR-V module of a variant. Any thread.
 const struct inf_shader *vk_variant_shader(struct vk_gpu *gpu, const struct vk_variant *variant);
+
+// Returns the number of invocations in a work group of a variant. Any thread.
+uint32_t vk_variant_group_size(const struct vk_gpu *gpu, const struct vk_variant *variant);
 
 // Reads the broken variants that earlier starts recorded for this driver.
 void vk_broken_variants_init(struct vk_gpu *gpu);

@@ -47,6 +47,11 @@ enum inf_code vk_conv_bind_added(struct vk_lowering *lowering, struct vk_dispatc
 // Returns how the shader loads the residual (ADDED_*).
 uint32_t vk_conv_added_mode(const struct vk_conv *conv);
 
+// Fills in the residual from the lowering context, and the activation. Returns INF_UNSUPPORTED if
+// no shader has the activation.
+enum inf_code vk_conv_check_activation(const struct vk_lowering *lowering, struct vk_conv *conv,
+                                       struct inf_error *err) INF_NODISCARD;
+
 // Emits a convolution whose window, weights and activation are set.
 enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
                            struct inf_error *err) INF_NODISCARD;

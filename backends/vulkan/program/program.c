@@ -31,27 +31,30 @@ enum inf_code vk_program_supports(struct inf_device *base, const struct inf_grap
 
 // Emits the dispatches of the step that computes `node`, unless another node's step computes it.
 static enum inf_code lower_step(struct vk_program *program, const struct inf_segment *segment,
-                                uint32_t node, struct inf_error *err)
+                                uint32_t node, const struct vk_conv_choice *forced,
+                                struct inf_error *err)
 {
     struct vk_gpu *gpu = program->list.device->gpu;
     struct vk_lowering lowering = vk_lowering_of(gpu, segment, node);
     lowering.list = &program->list;
+    lowering.forced = forced;
     INF_TRY(vk_lower_step(&lowering, segment, err));
     program->base.lowered_nodes += lowering.lowers;
     return INF_OK;
 }
 
 static enum inf_code compile_segment(struct vk_program *program, const struct inf_segment *segment,
-                                     struct inf_error *err)
+                                     const struct vk_conv_choice *forced, struct inf_error *err)
 {
     program->graph = segment->graph;
     vk_weights_init(&program->list.weights, program->list.device);
-    vk_compile_ahead(program->list.device, segment);
+    if (forced == NULL)
+        vk_compile_ahead(program->list.device, segment);
     for (uint32_t i = 0; i < segment->node_count; i++) {
         if (inf_is_cancelled(segment->cancelled))
             return inf_fail(err, INF_CANCELLED, "cancelled before node '%s' was compiled",
                             segment->graph->nodes[segment->nodes[i]].name);
-        INF_TRY(lower_step(program, segment, segment->nodes[i], err));
+        INF_TRY(lower_step(program, segment, segment->nodes[i], forced, err));
     }
     program->base.weight_bytes = program->list.weights.bytes;
     program->base.weights_move = true;
@@ -69,18 +72,17 @@ static enum inf_code compile_segment(struct vk_program *program, const struct in
     return INF_OK;
 }
 
-enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *base,
-                                 const struct inf_segment *segment, uint32_t flags,
-                                 struct inf_error *err)
+enum inf_code vk_program_compile_choice(struct inf_program **out_program, struct inf_device *base,
+                                        const struct inf_segment *segment,
+                                        const struct vk_conv_choice *forced, struct inf_error *err)
 {
-    (void)flags;
     struct vk_program *program = calloc(1, sizeof(*program));
     if (program == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "device '%s': no host memory for a program", base->info.name);
     enum inf_code code = vk_gpu_acquire((struct vk_gpu *)base, &program->list.device, err);
     if (code == INF_OK)
-        code = compile_segment(program, segment, err);
+        code = compile_segment(program, segment, forced, err);
     if (code == INF_OK) {
         // Store the pipeline cache here and not at exit, because a process may be killed.
         vk_pipeline_cache_store(program->list.device);
@@ -89,6 +91,14 @@ enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_de
         vk_program_destroy(&program->base);
     }
     return code;
+}
+
+enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *base,
+                                 const struct inf_segment *segment, uint32_t flags,
+                                 struct inf_error *err)
+{
+    (void)flags;
+    return vk_program_compile_choice(out_program, base, segment, NULL, err);
 }
 
 bool vk_program_lost(const struct inf_program *base)

@@ -244,8 +244,8 @@ static void record_dispatch(struct vk_recording *recording, struct vk_device *de
                                       NULL);
     device->api.CmdPushConstants(commands, device->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                                  dispatch->push_bytes, dispatch->push);
-    uint32_t groups =
-        (dispatch->invocations + device->gpu->group_size - 1) / device->gpu->group_size;
+    uint32_t group_size = vk_variant_group_size(device->gpu, &dispatch->variant);
+    uint32_t groups = (dispatch->invocations + group_size - 1) / group_size;
     uint32_t rows = (groups + GROUPS_MAX - 1) / GROUPS_MAX;
     if (recording->timed)
         device->api.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,

@@ -36,18 +36,21 @@
 //
 // --compare-kernels runs no model. For each node that several kernels of the cpu device can
 // compute, it prints the shortest time of each kernel, run alone, in us. It does the same for the
-// fusion levels of nodes that one step can compute.
+// fusion levels of nodes that one step can compute. On a vulkan device it prints the time of each
+// shader that can compute a convolution.
 //
 // --declined runs no model. It prints the number of nodes of the plan, how many of them the backend
 // accepts, and why the backend declines each of the others.
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backends/base/clock.h"
 #include "tests/tools/bench/bench_host.h"
 #include "tests/tools/bench/bench_profile.h"
 #include "tests/tools/kernels/compare_kernels.h"
+#include "tests/tools/kernels/compare_shaders.h"
 
 #define RUNS_MIN 5u
 #define RUNS_MAX 1000000u
@@ -143,6 +146,15 @@ static void print_declined(const struct bench_subject *subject, const struct ben
     }
 }
 
+static enum inf_code compare_candidates(struct inf_device *device,
+                                        const struct inf_executable *executable,
+                                        struct inf_error *err)
+{
+    if (strcmp(inf_device_info(device)->backend, "vulkan") == 0)
+        return tool_compare_shaders(device, executable, err);
+    return tool_compare_kernels(device, executable, err);
+}
+
 static enum inf_code bench_model(const struct bench *bench, const char *model,
                                  struct inf_error *err)
 {
@@ -153,7 +165,7 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
     if (code == INF_OK && bench->declined)
         print_declined(subject, bench);
     else if (code == INF_OK && bench->compare)
-        code = tool_compare_kernels(bench->engine.device, subject->executable, err);
+        code = compare_candidates(bench->engine.device, subject->executable, err);
     else if (code == INF_OK && bench->cache != NULL)
         code = run_first(subject, bench, err);
     else if (code == INF_OK && bench->host)

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers for the shaders of convolutions whose weights are in blocks of four output channels.
+#ifndef INF_BACKENDS_VULKAN_OPS_CONV_STRIPS_H
+#define INF_BACKENDS_VULKAN_OPS_CONV_STRIPS_H
+
+#include "backends/vulkan/ops/conv.h"
+
+// Returns the number of pixels that one invocation computes by the fixed rule, for rows of `width`
+// pixels. With more pixels each loaded weight is used more often, but more pixels beyond the end of
+// a row are computed in vain.
+uint32_t vk_strip_pixels(const struct vk_lowering *lowering, uint32_t width);
+
+// Halves the number of pixels of an invocation, constant 1 of the variant, until the driver can
+// build the shader. Returns the number.
+uint32_t vk_reduce_pixels(struct vk_lowering *lowering, struct vk_dispatch *dispatch);
+
+// Binds x, weights, bias and slopes, the residual if the shader adds one, and y.
+enum inf_code vk_conv_bind_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                    struct vk_conv *conv, struct inf_error *err) INF_NODISCARD;
+
+// Completes the window for invocations that compute `pixels` pixels each.
+void vk_conv_finish_window(struct vk_conv *conv, uint32_t pixels);
+
+// Emits conv.comp, whose invocations compute four channels of `pixels` pixels.
+enum inf_code vk_emit_strips(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
+                             struct inf_error *err) INF_NODISCARD;
+
+// Emits conv_block.comp, whose invocations compute `pixels` pixels of `vectors` vectors of four
+// channels. If the driver cannot build it, emits nothing and sets *out_built to false.
+enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
+                             uint32_t vectors, bool *out_built,
+                             struct inf_error *err) INF_NODISCARD;
+
+#endif

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution, transposed convolution, and product with a constant matrix, with blocks of x and of
+// the weights in shared memory. For GPUs, whose work groups share a fast memory.
+//
+// The problem: an invocation that computes a few results alone loads almost as many numbers as it
+// multiplies, and the loads of neighbouring invocations are the same.
+//
+// The idea: see the convolution as one product of matrices, sum over k of x[pixel][k] * w[k][channel],
+// where k counts all taps and input channels. A work group of SIDE x SIDE invocations computes a
+// block of SIDE * PIXELS pixels by SIDE * VECTORS vectors of four channels. For each slice of DEPTH
+// values of k, all invocations together copy the block's rows of x and of w to shared memory once,
+// and then each invocation multiplies the part that it needs:
+//
+//              w   [DEPTH][SIDE * VECTORS]            invocation (row, column) computes the pixels
+//     x   +-----------------------------+             row, row + SIDE, ... and the vectors
+//     +-+ |                             |             column, column + SIDE, ..., so that
+//     | | |  SIDE * PIXELS pixels by    |             neighbours read neighbouring words of shared
+//     +-+ |  SIDE * VECTORS vectors     |             memory and of y
+//         +-----------------------------+
+//
+// Weights have the layout of conv.comp. The convolution must have one group of channels.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "constants.h"
+#include "lib/storage.glsl"
+#include "lib/functions.glsl"
+#include "lib/window.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
+layout(constant_id = 2) const uint PIXELS = 4;
+layout(constant_id = 3) const bool X_VECTOR = false; // the channels of x are a multiple of four
+layout(constant_id = 4) const bool Y_VECTOR = false;
+layout(constant_id = 5) const bool TRANSPOSED = false;
+layout(constant_id = 6) const bool PRELU = false;
+// True for a 1x1 window that never reaches outside the image.
+layout(constant_id = 7) const bool ONE_TAP = false;
+layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
+layout(constant_id = 9) const uint VECTORS = 1;
+
+// A work group has SIDE * SIDE invocations.
+const uint SIDE = BLOCK_SIDE;
+const uint GROUP = SIDE * SIDE;
+// The number of values of k that are in shared memory at a time.
+const uint DEPTH = BLOCK_DEPTH;
+const uint ROWS = SIDE * PIXELS;     // pixels of a block
+const uint COLUMNS = SIDE * VECTORS; // vectors of a block
+// The distance of two values of k in `from`. One more than ROWS, so that invocations that write
+// different values of k write to different banks of the memory.
+const uint STRIDE = ROWS + 1;
+
+READS(0, x)
+READS(1, w)
+layout(binding = 2) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
+READS(3, added)
+WRITES(4, y)
+
+#include "lib/source.glsl"
+#include "lib/outside.glsl"
+#include "lib/added.glsl"
+
+shared float from[DEPTH * STRIDE];
+shared vec4 weights[DEPTH * COLUMNS];
+
+// The vectors of four values of k that each invocation copies in a slice, each of one pixel.
+const uint PARTS = DEPTH / 4;
+const uint COPIES = ROWS * PARTS / GROUP;
+
+void main()
+{
+    uint local = gl_LocalInvocationID.x;
+    uint row = local / SIDE, column = local % SIDE;
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint blocks = p.blocks, pixels = p.strips, group_in = p.group_in;
+    uint tiles = (blocks + COLUMNS - 1) / COLUMNS;
+    uint tile = group % tiles * COLUMNS, first = group / tiles * ROWS;
+    // All invocations of a group return together, so no barrier waits for one that returned.
+    if (first >= pixels)
+        return;
+    uint out_w = p.out_w, out_h = p.out_h;
+    Picture picture = picture_of_window();
+    uint kernel_w = ONE_TAP ? 1 : p.kernel_w;
+    uint total = (ONE_TAP ? 1 : p.kernel_h * kernel_w) * group_in;
+
+    // Which pixels this invocation copies. Pixels beyond the last one copy the last one again.
+    uint image[COPIES], y_at[COPIES], x_at[COPIES];
+    [[unroll]] for (uint n = 0; n < COPIES; n++) {
+        uint pixel = min(first + (local + n * GROUP) / PARTS, pixels - 1);
+        x_at[n] = pixel % out_w;
+        y_at[n] = pixel / out_w % out_h;
+        image[n] = pixel / out_w / out_h;
+    }
+
+    vec4 sum[PIXELS * VECTORS];
+    [[unroll]] for (uint v = 0; v < VECTORS; v++) {
+        vec4 start = bias[min(tile + column + v * SIDE, blocks - 1)];
+        [[unroll]] for (uint t = 0; t < PIXELS; t++)
+            sum[t * VECTORS + v] = start;
+    }
+
+    for (uint k = 0; k < total; k += DEPTH) {
+        [[unroll]] for (uint n = 0; n < COPIES; n++) {
+            uint place = local + n * GROUP;
+            uint part = place % PARTS * 4, to = place / PARTS;
+            vec4 four = vec4(0.0);
+            if (X_VECTOR) {
+                // The four values have the same tap.
+                uint tap = (k + part) / group_in, c = (k + part) % group_in;
+                if (k + part < total)
+                    four = load4(source(picture, image[n], y_at[n], x_at[n], tap / kernel_w,
+                                        tap % kernel_w), c);
+            } else {
+                [[unroll]] for (uint i = 0; i < 4; i++) {
+                    uint tap = (k + part + i) / group_in, c = (k + part + i) % group_in;
+                    if (k + part + i < total)
+                        four[i] = load(source(picture, image[n], y_at[n], x_at[n], tap / kernel_w,
+                                              tap % kernel_w), c);
+                }
+            }
+            [[unroll]] for (uint i = 0; i < 4; i++)
+                from[(part + i) * STRIDE + to] = four[i];
+        }
+        for (uint place = local; place < DEPTH * COLUMNS; place += GROUP) {
+            uint depth = k + place / COLUMNS, vector = tile + place % COLUMNS;
+            weights[place] =
+                depth < total && vector < blocks ? w4(depth * blocks + vector) : vec4(0.0);
+        }
+        barrier();
+        for (uint d = 0; d < DEPTH; d++) {
+            vec4 each[VECTORS];
+            [[unroll]] for (uint v = 0; v < VECTORS; v++)
+                each[v] = weights[d * COLUMNS + v * SIDE + column];
+            [[unroll]] for (uint t = 0; t < PIXELS; t++) {
+                vec4 value = vec4(from[d * STRIDE + t * SIDE + row]);
+                [[unroll]] for (uint v = 0; v < VECTORS; v++)
+                    sum[t * VECTORS + v] = fma(value, each[v], sum[t * VECTORS + v]);
+            }
+        }
+        barrier();
+    }
+
+    uint out_c = p.out_c, added_c = p.added;
+    float high = p.high, bottom = p.low;
+    [[unroll]] for (uint v = 0; v < VECTORS; v++) {
+        uint block = tile + column + v * SIDE;
+        vec4 low = PRELU ? bias[blocks + min(block, blocks - 1)] : vec4(bottom);
+        [[unroll]] for (uint t = 0; t < PIXELS; t++) {
+            uint pixel = first + t * SIDE + row;
+            if (pixel >= pixels || block >= blocks)
+                continue;
+            vec4 result = sum[t * VECTORS + v];
+            if (ADDED != ADDED_NOTHING)
+                result += added_to(pixel, block * 4, added_c);
+            result = activate4(ACTIVATION, result, low, high);
+            uint to = pixel * out_c + block * 4;
+            if (Y_VECTOR) {
+                put_y4(to / 4, result);
+            } else {
+                [[unroll]] for (uint i = 0; i < 4; i++)
+                    if (block * 4 + i < out_c)
+                        put_y(to + i, result[i]);
+            }
+        }
+    }
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every shader that can compute a convolution on the vulkan backend must give the results of the
+// reference device `ref`, whichever of them a race chooses. Races keep what they found, and exclude
+// shaders that compute wrongly.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/exec/static_executable.h"
+#include "backends/graph/shape/infer.h"
+#include "backends/ref/ref.h"
+#include "backends/vulkan/device/gpu.h"
+#include "backends/vulkan/lowering/lowering.h"
+#include "backends/vulkan/program/lower_node.h"
+#include "backends/vulkan/program/shader_race.h"
+#include "tests/support/device/vulkan_kit.h"
+#include "tests/unit/graph/graph_kit.h"
+
+// A convolution that is tested.
+struct sample {
+    const char *what;
+    enum inf_op op;
+    int64_t images, height, width, in, out; // for depthwise: `out` is in * multiplier
+    int64_t kernel, stride, dilation, groups;
+    enum inf_padding padding;
+    enum inf_activation activation;
+    bool summed; // followed by the addition of a residual, and prelu
+};
+
+static const struct sample samples[] = {
+    {"few channels", INF_OP_CONV2D, 1, 19, 23, 3, 18, 3, 2, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_RELU6, false},
+    {"one tap", INF_OP_CONV2D, 2, 9, 7, 20, 36, 1, 1, 1, 1, INF_PADDING_VALID, INF_ACTIVATION_NONE,
+     false},
+    {"one tap, a channel more", INF_OP_CONV2D, 1, 11, 13, 17, 65, 1, 1, 1, 1, INF_PADDING_VALID,
+     INF_ACTIVATION_SIGMOID, false},
+    {"one tap, strided", INF_OP_CONV2D, 1, 15, 14, 8, 16, 1, 2, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_NONE, false},
+    {"window, two images", INF_OP_CONV2D, 2, 17, 13, 12, 33, 3, 1, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_RELU, false},
+    {"dilated window", INF_OP_CONV2D, 1, 21, 18, 16, 24, 3, 1, 2, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_NONE, false},
+    {"wide window", INF_OP_CONV2D, 1, 16, 31, 5, 17, 5, 1, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_NONE, false},
+    {"residual and prelu", INF_OP_CONV2D, 1, 13, 12, 24, 28, 3, 1, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_NONE, true},
+    {"groups", INF_OP_CONV2D, 1, 9, 9, 8, 24, 3, 1, 1, 2, INF_PADDING_SAME, INF_ACTIVATION_NONE,
+     false},
+    {"few pixels", INF_OP_CONV2D, 1, 3, 3, 32, 48, 3, 1, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_NONE, false},
+    {"depthwise", INF_OP_DEPTHWISE_CONV2D, 1, 19, 21, 12, 12, 3, 1, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_RELU6, false},
+    {"depthwise, strided", INF_OP_DEPTHWISE_CONV2D, 2, 19, 22, 7, 7, 3, 2, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_NONE, false},
+    {"depthwise, dilated", INF_OP_DEPTHWISE_CONV2D, 1, 18, 17, 8, 8, 3, 1, 2, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_NONE, false},
+    {"depthwise, multiplied", INF_OP_DEPTHWISE_CONV2D, 1, 10, 11, 4, 8, 3, 1, 1, 1,
+     INF_PADDING_SAME, INF_ACTIVATION_NONE, false},
+};
+
+static float draw_float(size_t i)
+{
+    return (float)(i * 7919 % 61) / 30 - 1;
+}
+
+static uint32_t add_weights(struct inf_graph *graph, struct inf_shape shape)
+{
+    size_t count = inf_shape_elements(&shape);
+    float *data = malloc(count * sizeof(*data));
+    cr_assert_not_null(data);
+    for (size_t i = 0; i < count; i++)
+        data[i] = draw_float(i);
+    uint32_t value = add_constant(graph, INF_DTYPE_F32, shape, data);
+    free(data);
+    return value;
+}
+
+// Sets the attributes that both operators have.
+#define SET_WINDOW(op)                                                                             \
+    do {                                                                                           \
+        struct inf_attrs_##op *attrs = &last_attrs(graph)->op;                                     \
+        attrs->stride_h = attrs->stride_w = (int32_t)sample->stride;                               \
+        attrs->dilation_h = attrs->dilation_w = (int32_t)sample->dilation;                         \
+        attrs->padding = sample->padding;                                                          \
+        attrs->activation = sample->activation;                                                    \
+        attrs->activation_max = 6;                                                                 \
+    } while (0)
+
+static struct inf_graph *make_graph(const struct sample *sample)
+{
+    struct inf_graph *graph = new_graph();
+    struct inf_error err = {0};
+    bool depthwise = sample->op == INF_OP_DEPTHWISE_CONV2D;
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32,
+                           INF_SHAPE(sample->images, sample->height, sample->width, sample->in));
+    int64_t inner = depthwise ? sample->in : sample->in / sample->groups;
+    int64_t outer = depthwise ? sample->out / sample->in : sample->out;
+    uint32_t y = node(graph, sample->op, "conv", x,
+                      add_weights(graph, INF_SHAPE(sample->kernel, sample->kernel, inner, outer)),
+                      add_weights(graph, INF_SHAPE(sample->out)));
+    if (depthwise) {
+        SET_WINDOW(depthwise_conv2d);
+    } else {
+        SET_WINDOW(conv2d);
+        last_attrs(graph)->conv2d.groups = (int32_t)sample->groups;
+    }
+    if (sample->summed) {
+        y = node(graph, INF_OP_BINARY, "sum", y,
+                 node(graph, INF_OP_SOFTMAX, "other",
+                      node(graph, INF_OP_CONV2D, "one", x,
+                           add_weights(graph, INF_SHAPE(1, 1, sample->in, sample->out)),
+                           add_weights(graph, INF_SHAPE(sample->out)))));
+        y = node(graph, INF_OP_PRELU, "prelu", y, add_weights(graph, INF_SHAPE(sample->out)));
+    }
+    add_output(graph, "y", y);
+    cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s: %s", sample->what, err.text);
+    return graph;
+}
+
+static struct inf_device *open_ref(void)
+{
+    struct inf_device *ref = NULL;
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
+                 INF_OK);
+    return ref;
+}
+
+// The results of one run, and the kernels of its steps.
+struct outcome {
+    float *y;
+    size_t count;
+    char kernels[256];
+};
+
+static void run_graph(struct outcome *outcome, const struct sample *sample,
+                      struct inf_device *device, enum inf_precision precision)
+{
+    struct inf_graph *graph = make_graph(sample);
+    struct inf_device *devices[] = {device, open_ref()};
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    outcome->count = inf_shape_elements(&graph->values[graph->outputs[0].value].shape);
+    outcome->y = calloc(outcome->count + 16, sizeof *outcome->y);
+    size_t x_count = (size_t)(sample->images * sample->height * sample->width * sample->in);
+    float *x = malloc((x_count + 16) * sizeof *x);
+    cr_assert(outcome->y != NULL && x != NULL);
+    for (size_t i = 0; i < x_count; i++)
+        x[i] = draw_float(i + 7);
+    uint32_t devices_count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, devices_count,
+                                              &(struct inf_run_options){.precision = precision},
+                                              &err),
+                 INF_OK, "%s: %s", sample->what, err.text);
+    struct inf_execution execution = {
+        .inputs = (const void *[]){x}, .outputs = (void *[]){outcome->y}, .profile = true};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s: %s", sample->what,
+                 err.text);
+    struct inf_node_profile steps[8];
+    uint32_t ran = inf_executable_profile(executable, 0, steps, 8);
+    outcome->kernels[0] = '\0';
+    for (uint32_t i = 0; i < ran && i < 8; i++)
+        if (steps[i].kernel != NULL && strlen(outcome->kernels) + 64 < sizeof outcome->kernels)
+            strcat(strcat(outcome->kernels, steps[i].kernel), " ");
+    inf_executable_destroy(&executable);
+    inf_device_unref(&devices[1]);
+    free(x);
+}
+
+// Runs the sample, in which the choice of the convolution is fixed, and compares with ref.
+static void expect_agrees(const struct sample *sample, const char *choice,
+                          struct inf_device *device, const struct outcome *wanted, double tolerance)
+{
+    struct outcome outcome;
+    run_graph(&outcome, sample, device, tolerance > 1e-3 ? INF_PRECISION_FP16 : INF_PRECISION_FP32);
+    cr_assert_eq(outcome.count, wanted->count);
+    for (size_t i = 0; i < wanted->count; i++)
+        cr_assert_leq(fabsf(outcome.y[i] - wanted->y[i]),
+                      (float)tolerance * fmaxf(1, fabsf(wanted->y[i])),
+                      "%s, %s: element %zu is %g, ref has %g", sample->what, choice, i,
+                      (double)outcome.y[i], (double)wanted->y[i]);
+    if (strncmp(choice, "blocks", 6) == 0)
+        cr_expect_not_null(strstr(outcome.kernels, "conv_block"), "%s: %s, not by blocks",
+                           sample->what, outcome.kernels);
+    free(outcome.y);
+}
+
+// Makes the GPU forget all winners. The directory is that of its cache files.
+static void reopen_races(struct inf_device *device)
+{
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    inf_race_results_close(&gpu->races);
+    cr_assert_eq(vk_gpu_open_races(gpu, NULL), INF_OK);
+}
+
+// Lists the candidates of the first convolution of the sample.
+static void list_candidates(struct vk_conv_candidates *candidates, const struct sample *sample,
+                            struct inf_device *device, enum inf_precision precision)
+{
+    struct inf_graph *graph = make_graph(sample);
+    const uint32_t nodes[] = {0};
+    const struct inf_segment segment = {
+        .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1, .precision = precision};
+    struct vk_lowering lowering = vk_lowering_of((struct vk_gpu *)device, &segment, 0);
+    *candidates = (struct vk_conv_candidates){0};
+    lowering.candidates = candidates;
+    cr_assert_eq(vk_lower_node(&lowering, NULL), INF_OK);
+    cr_assert_geq(candidates->count, 2, "%s has %u candidates", sample->what, candidates->count);
+    inf_graph_destroy(&graph);
+}
+
+static void check_sample(const struct sample *sample, struct inf_device *device,
+                         struct inf_device *ref, enum inf_precision precision)
+{
+    struct outcome wanted;
+    struct vk_conv_candidates candidates;
+    char name[INF_RACE_WINNER_TEXT];
+    run_graph(&wanted, sample, ref, INF_PRECISION_FP32);
+    reopen_races(device);
+    list_candidates(&candidates, sample, device, precision);
+    for (uint32_t i = 0; i < candidates.count; i++) {
+        reopen_races(device);
+        vk_conv_choice_print(&candidates.list[i], name);
+        inf_race_results_fix(((struct vk_gpu *)device)->races, candidates.key, name);
+        expect_agrees(sample, name, device, &wanted, precision == INF_PRECISION_FP16 ? 0.1 : 2e-4);
+    }
+    free(wanted.y);
+}
+
+TestSuite(vulkan_race, .timeout = 600);
+
+Test(vulkan_race, has_candidates_that_agree_with_ref)
+{
+    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++)
+        check_sample(&samples[i], device, ref, INF_PRECISION_FP32);
+    inf_device_unref(&ref);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_race, has_candidates_that_agree_with_ref_in_16_bits)
+{
+    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    if ((inf_device_info(device)->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) == 0)
+        cr_skip_test("the device has no 16-bit storage");
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += 3)
+        check_sample(&samples[i], device, ref, INF_PRECISION_FP16);
+    inf_device_unref(&ref);
+    inf_device_unref(&device);
+}
+
+// Races the convolution of the sample as the compilation of a model does.
+static void race_sample(struct inf_device *device, const struct sample *sample)
+{
+    struct inf_graph *graph = make_graph(sample);
+    const uint32_t nodes[] = {0};
+    const struct inf_segment segment = {
+        .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
+    inf_device_choose_kernels(device, &segment);
+    inf_graph_destroy(&graph);
+}
+
+Test(vulkan_race, times_and_checks_every_candidate)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct vk_shader_time times[VK_CONV_CANDIDATES];
+    reopen_races(device);
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++) {
+        struct inf_graph *graph = make_graph(&samples[i]);
+        const uint32_t nodes[] = {0};
+        const struct inf_segment segment = {
+            .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
+        uint32_t count;
+        uint64_t key;
+        struct inf_error err = {0};
+        cr_assert_eq(vk_shader_race_node(times, &count, &key, device, &segment, 0, &err), INF_OK,
+                     "%s: %s", samples[i].what, err.text);
+        cr_expect_geq(count, 2);
+        for (uint32_t k = 0; k < count; k++) {
+            cr_expect_gt(times[k].least_ns, 0, "%s: %s has no time", samples[i].what,
+                         times[k].name);
+            cr_expect(!times[k].wrong);
+            if (samples[i].activation == INF_ACTIVATION_SIGMOID)
+                cr_expect_eq(times[k].error, -1);
+            else
+                cr_expect(times[k].error >= 0 && times[k].error < 1e-5, "%s: %s errs by %g",
+                          samples[i].what, times[k].name, times[k].error);
+        }
+        inf_graph_destroy(&graph);
+    }
+    inf_device_unref(&device);
+}
+
+Test(vulkan_race, is_run_once_for_a_shape)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct inf_kernel_choices choices;
+    cr_expect_not(inf_device_kernel_choices(device, &choices), "races without having been opened");
+    reopen_races(device);
+    race_sample(device, &samples[0]);
+    race_sample(device, &samples[0]);
+    race_sample(device, &samples[4]);
+    cr_assert(inf_device_kernel_choices(device, &choices));
+    cr_expect_eq(choices.measured, 2);
+    cr_expect_eq(choices.known, 1);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_race, finds_results_that_are_wrong)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct vk_conv_candidates candidates;
+    reopen_races(device);
+    const struct sample *sample = &samples[0];
+    struct inf_graph *graph = make_graph(sample);
+    const uint32_t nodes[] = {0};
+    const struct inf_segment segment = {
+        .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
+    struct vk_lowering lowering = vk_lowering_of((struct vk_gpu *)device, &segment, 0);
+    lowering.candidates = &candidates;
+    cr_assert_eq(vk_lower_node(&lowering, NULL), INF_OK);
+    struct inf_device *ref = open_ref();
+    struct outcome right;
+    run_graph(&right, sample, ref, INF_PRECISION_FP32);
+    size_t x_count = (size_t)(sample->images * sample->height * sample->width * sample->in);
+    float *x = malloc(x_count * sizeof *x);
+    for (size_t i = 0; i < x_count; i++)
+        x[i] = draw_float(i + 7);
+    const float *bias = graph->values[graph->nodes[0].inputs[2]].data->data;
+    double error = vk_conv_sample_error(&candidates.conv, bias, x, right.y);
+    cr_expect(error >= 0 && error < 1e-6, "ref errs by %g", error);
+    // A shader that leaves out a tap at the edges, or computes one channel in four, must be found.
+    for (size_t i = 0; i < right.count; i += 4)
+        right.y[i] += 0.01f;
+    cr_expect_gt(vk_conv_sample_error(&candidates.conv, bias, x, right.y), 1e-4);
+    for (size_t i = 0; i < right.count; i++)
+        right.y[i] = NAN;
+    cr_expect(isinf(vk_conv_sample_error(&candidates.conv, bias, x, right.y)));
+    free(x);
+    free(right.y);
+    inf_graph_destroy(&graph);
+    inf_device_unref(&ref);
+    inf_device_unref(&device);
+}
