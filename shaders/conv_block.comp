@@ -5,11 +5,12 @@
 // The problem: an invocation that computes a few results alone loads almost as many numbers as it
 // multiplies, and the loads of neighbouring invocations are the same.
 //
-// The idea: see the convolution as one product of matrices, sum over k of x[pixel][k] * w[k][channel],
-// where k counts all taps and input channels. A work group of SIDE x SIDE invocations computes a
-// block of SIDE * PIXELS pixels by SIDE * VECTORS vectors of four channels. For each slice of DEPTH
-// values of k, all invocations together copy the block's rows of x and of w to shared memory once,
-// and then each invocation multiplies the part that it needs:
+// The idea: see the convolution as one product of matrices, the sum over k of
+// x[pixel][k] * w[k][channel], where k counts all taps and input channels. A work group of
+// SIDE x SIDE invocations computes a block of SIDE * PIXELS pixels by SIDE * VECTORS vectors of
+// four channels. For each slice of DEPTH values of k, all invocations together copy the block's
+// rows of x and of w to shared memory once, and then each invocation multiplies the part that it
+// needs:
 //
 //              w   [DEPTH][SIDE * VECTORS]            invocation (row, column) computes the pixels
 //     x   +-----------------------------+             row, row + SIDE, ... and the vectors

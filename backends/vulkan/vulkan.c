@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "backends/jit/glsl.h"
-#include "backends/storage/race_results.h"
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/device/host_import.h"
 #include "backends/vulkan/device/instance.h"
@@ -233,7 +232,7 @@ static void vulkan_close(struct inf_device *base)
     vk_gpu_destroy_device(gpu);
     vk_fused_shaders_fini(&gpu->fused_shaders);
     vk_broken_variants_fini(gpu);
-    inf_race_results_close(&gpu->races);
+    vk_gpu_close_races(gpu);
     inf_cond_fini(&gpu->device_made);
     inf_mutex_fini(&gpu->device_mutex);
     free(gpu->cache_directory);
@@ -274,15 +273,7 @@ static enum inf_device_health vulkan_health(struct inf_device *base)
 
 static bool vulkan_kernel_choices(struct inf_device *base, struct inf_kernel_choices *out_choices)
 {
-    const struct inf_race_results *races = ((const struct vk_gpu *)base)->races;
-    if (races == NULL)
-        return false;
-    *out_choices = (struct inf_kernel_choices){
-        .measured = inf_race_results_choices(races, INF_RACE_CHOICE_MEASURED),
-        .known = inf_race_results_choices(races, INF_RACE_CHOICE_KNOWN),
-        .rule = inf_race_results_choices(races, INF_RACE_CHOICE_RULE),
-    };
-    return true;
+    return vk_gpu_kernel_choices((const struct vk_gpu *)base, out_choices);
 }
 
 const struct inf_backend inf_vulkan_backend = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashes nodes and operands to the keys of race results. A key covers everything on which a kernel's
-// speed depends, except what the seed of the results covers.
+// Hashes nodes and operands to the keys of race results. A key covers everything on which the speed
+// of a kernel depends, except what the seed of the results covers.
 #include "backends/cpu/program/race_key.h"
 
 #include <assert.h>

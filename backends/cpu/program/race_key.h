@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys under which the winners of a cpu device's races are recorded (storage/race_results.h), and the
+// The keys under which a cpu device records the winners of its races (race_results.h), and the
 // conversion of its candidates.
 #ifndef INF_BACKENDS_CPU_PROGRAM_RACE_KEY_H
 #define INF_BACKENDS_CPU_PROGRAM_RACE_KEY_H

@@ -122,3 +122,20 @@ enum inf_code vk_gpu_open_races(struct vk_gpu *gpu, struct inf_error *err)
     return inf_race_results_open(&gpu->races, gpu->cache_directory, &file, gpu->base.info.identity,
                                  gpu->log, err);
 }
+
+void vk_gpu_close_races(struct vk_gpu *gpu)
+{
+    inf_race_results_close(&gpu->races);
+}
+
+bool vk_gpu_kernel_choices(const struct vk_gpu *gpu, struct inf_kernel_choices *out_choices)
+{
+    if (gpu->races == NULL)
+        return false;
+    *out_choices = (struct inf_kernel_choices){
+        .measured = inf_race_results_choices(gpu->races, INF_RACE_CHOICE_MEASURED),
+        .known = inf_race_results_choices(gpu->races, INF_RACE_CHOICE_KNOWN),
+        .rule = inf_race_results_choices(gpu->races, INF_RACE_CHOICE_RULE),
+    };
+    return true;
+}

@@ -112,6 +112,12 @@ void vk_gpu_note_loss(struct vk_gpu *gpu, uint64_t made_ns);
 enum inf_code vk_gpu_open_races(struct vk_gpu *gpu,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Frees the records of races.
+void vk_gpu_close_races(struct vk_gpu *gpu);
+
+// Counts choices among shaders, as inf_device_kernel_choices() describes. Any thread.
+bool vk_gpu_kernel_choices(const struct vk_gpu *gpu, struct inf_kernel_choices *out_choices);
+
 // Returns the health of the GPU; INF_DEVICE_OK if a run may be tried. Any thread, including the
 // event loop.
 enum inf_device_health vk_gpu_health(const struct vk_gpu *gpu);

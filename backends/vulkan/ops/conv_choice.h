@@ -41,9 +41,8 @@ struct vk_conv_candidates {
 void vk_conv_choice_print(const struct vk_conv_choice *choice, char text[INF_RACE_WINNER_TEXT]);
 
 // Chooses how the convolution is computed: as the lowering context demands, or as a race found out,
-// or by `rule`. `candidates` are those of the convolution, without `rule`, which the caller knows to
-// be possible. If the lowering context asks for the candidates, copies them, and the caller must
-// not emit anything.
+// or by `rule`. All of the `count` candidates must be possible; `rule` may be one of them. If the
+// lowering context asks for the candidates, copies them there, `rule` first.
 struct vk_conv_choice vk_conv_choose(const struct vk_lowering *lowering, const struct vk_conv *conv,
                                      struct vk_conv_choice rule,
                                      const struct vk_conv_choice *candidates, uint32_t count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times all shaders that a vulkan device could choose for the convolutions of a plan, and prints the
-// times.
+// Times all shaders that a vulkan device could choose for the convolutions of a plan, and prints
+// the times.
 #include "tests/tools/kernels/compare_shaders.h"
 
 #include <inttypes.h>
