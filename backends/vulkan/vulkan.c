@@ -180,6 +180,7 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     gpu->physical = gpus.devices[index];
     gpu->backoff_ns = VK_BACKOFF_NS;
     gpu->hang_ns = VK_HANG_NS;
+    gpu->race_error_max = VK_RACE_ERROR_MAX;
     gpu->log = options->log;
     gpu->api->GetPhysicalDeviceProperties(gpu->physical, &gpu->properties);
     gpu->api->GetPhysicalDeviceMemoryProperties(gpu->physical, &gpu->memory);

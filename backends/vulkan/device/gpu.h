@@ -24,6 +24,9 @@ struct vk_device;
 // A submission that runs longer than this is treated as a GPU hang.
 #define VK_HANG_NS (120 * INF_NS_PER_S)
 
+// Winograd's algorithm and different orders of summing stay below this error.
+#define VK_RACE_ERROR_MAX 1e-4
+
 // A submission that is expected to take longer than this is split into several, so that other
 // programs can run between them and a run can be cancelled.
 #define VK_SLICE_NS (20 * INF_NS_PER_MS)
@@ -72,6 +75,9 @@ struct vk_gpu {
 
     // The shaders that won the races of this GPU; NULL: fixed rules choose the shaders.
     struct inf_race_results *races;
+    // The largest error of a result in a race, relative to the sum of the absolute products;
+    // usually VK_RACE_ERROR_MAX.
+    double race_error_max;
 
     struct vk_broken_variants broken;      // variants that the driver cannot build
     struct vk_fused_shaders fused_shaders; // shaders that were generated at run time

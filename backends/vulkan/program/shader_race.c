@@ -22,11 +22,8 @@
 // A candidate whose first run takes longer than this many times the best time runs only once.
 #define FAR_BEATEN 3u
 
-// The largest error of a checked result, relative to the sum of the absolute products. Winograd's
-// algorithm and different orders of summing stay below the first. The second also covers weights
-// and tensors that are rounded to 16 bits.
-#define ERROR_MAX      1e-4
-#define ERROR_HALF_MAX 4e-3
+// How many times larger the errors may be if weights and tensors are rounded to 16 bits.
+#define ERROR_HALF_FACTOR 40
 
 // The values that the candidates of one node read and write.
 struct race {
@@ -123,14 +120,14 @@ static enum inf_code race_init(struct race *race, struct inf_device *device,
                           .node = &segment->graph->nodes[node],
                           .segment = *segment,
                           .only = {node},
-                          .error_max = ERROR_MAX};
+                          .error_max = ((struct vk_gpu *)device)->race_error_max};
     struct vk_lowering lowering = vk_lowering_of(race->gpu, segment, node);
     lowering.candidates = &race->candidates;
     lowering.lowered = NULL;
     if (vk_lower_node(&lowering, NULL) != INF_OK || race->candidates.key == 0)
         return INF_OK;
     if (lowering.half_weights) {
-        race->error_max = ERROR_HALF_MAX;
+        race->error_max *= ERROR_HALF_FACTOR;
         race->lowered = malloc(race->graph->value_count * sizeof *race->lowered);
         if (race->lowered == NULL)
             return no_memory(err);

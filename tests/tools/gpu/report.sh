@@ -50,7 +50,7 @@ choose_libc() {
 # step NAME SECONDS COMMAND... - runs a command once and keeps what it prints in steps/NAME, and its
 # exit code in steps/NAME.done. A step for which no time is left stays undone.
 step() {
-    local name=$1 most=$2 left=$((limit_s - SECONDS)) code
+    local name=$1 most=$2 wanted=$2 left=$((limit_s - SECONDS)) code
     shift 2
     [ ! -f "$work/steps/$name.done" ] || return 0
     if [ "$left" -lt 8 ]; then
@@ -60,14 +60,23 @@ step() {
     [ "$left" -gt "$most" ] || most=$left
     say "$name"
     local begin=$SECONDS
+    rm -f "$work/cut"
+    # A process group of its own, so that all of its programs can be ended.
+    set -m
     ("$@") >"$work/steps/$name.part" 2>&1 &
     local pid=$!
-    (sleep "$most" && pkill -TERM -P $pid && kill $pid) 2>/dev/null &
+    set +m
+    (sleep "$most" && touch "$work/cut" && kill -- -$pid) 2>/dev/null &
     local watch=$!
     wait $pid
     code=$?
-    kill $watch 2>/dev/null && wait $watch 2>/dev/null || code=124
+    pkill -P $watch 2>/dev/null
+    kill $watch 2>/dev/null
+    wait $watch 2>/dev/null
+    [ ! -f "$work/cut" ] || code=124
     mv "$work/steps/$name.part" "$work/steps/$name"
+    # Cut off by the end of the time: the next call runs the step again.
+    [ $code -ne 124 ] || [ "$most" -eq "$wanted" ] || return 0
     echo "$code $((SECONDS - begin))" >"$work/steps/$name.done"
 }
 
