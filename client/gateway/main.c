@@ -99,6 +99,7 @@ static enum inf_code init_process(struct process *process,
     if (process->terminate == NULL || process->interrupt == NULL || process->check == NULL ||
         event_add(process->terminate, NULL) != 0 || event_add(process->interrupt, NULL) != 0)
         return inf_fail(err, INF_EXHAUSTED, "no memory for events");
+    INF_TRY(inf_slices_create(&gateway->slices, process->base, err));
     INF_TRY(inf_link_create(&gateway->link, process->base, options->socket, err));
     INF_TRY(inf_question_queue_create(&gateway->questions, process->base, options->socket, err));
     INF_TRY(inf_question_queue_create(&gateway->administration, process->base,
@@ -124,6 +125,7 @@ static void fini_process(struct process *process)
     inf_question_queue_destroy(&gateway->questions);
     inf_question_queue_destroy(&gateway->administration);
     inf_link_destroy(&gateway->link);
+    inf_slices_destroy(&gateway->slices);
     inf_tokens_free(gateway->tokens);
     free_event(process->terminate);
     free_event(process->interrupt);

@@ -6,6 +6,7 @@
 #include "client/gateway/core/link.h"
 #include "client/gateway/core/question.h"
 #include "client/gateway/core/sequences.h"
+#include "client/gateway/core/slices.h"
 #include "client/gateway/core/tokens.h"
 #include "client/gateway/http/server.h"
 
@@ -26,6 +27,7 @@ struct inf_gateway {
     struct inf_question_queue *questions;      // questions asked on the daemon's data socket
     struct inf_question_queue *administration; // questions asked on the daemon's admin socket
     struct inf_sequences *sequences;           // sequences of requests with state
+    struct inf_slices *slices;                 // computations that are too long for one turn
     struct inf_tokens *tokens;                 // accepted bearer tokens; NULL: no token is needed
     struct inf_http_server *server;
     // Timeout of a request that sets none. A longer timeout of a request is reduced to this one.

@@ -12,16 +12,35 @@
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
-// Maximum size of a body after decompression. Decompressing 16 MiB takes about 0.1 s. During this
-// time the gateway serves no other client.
+// Maximum size of a body after decompression.
 #define INF_HTTP_INFLATED_BYTES ((size_t)16 << 20)
 
-// Decompresses a body. Fails if the data is damaged, if bytes follow the compressed data, or if the
-// body is larger than INF_HTTP_INFLATED_BYTES before or after decompression. The caller frees *data
-// with free().
-enum inf_code inf_http_coding_inflate(enum inf_http_coding coding, struct inf_span body,
-                                      uint8_t **data, size_t *size,
-                                      struct inf_error *err) INF_NODISCARD;
+struct z_stream_s;
+
+// Compresses or decompresses one body, a bounded number of bytes at a time.
+struct inf_http_coder {
+    bool compresses;
+    struct z_stream_s *stream; // NULL: not begun, or finished
+    uint8_t *data;             // the result so far; the owner of the coder frees it with free()
+    size_t size, capacity;
+};
+
+// Begin to decompress or compress `body`, which must stay valid. The coder must be
+// zero-initialised. inf_http_inflate_begin() fails if the body is larger than
+// INF_HTTP_INFLATED_BYTES; both fail if there is no memory.
+enum inf_code inf_http_inflate_begin(struct inf_http_coder *coder, enum inf_http_coding coding,
+                                     struct inf_span body, struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_http_deflate_begin(struct inf_http_coder *coder, enum inf_http_coding coding,
+                                     struct inf_span body, struct inf_error *err) INF_NODISCARD;
+
+// Continues until about `bytes_max` bytes of uncompressed data were read or written. Sets *done to
+// true if coder->data is the whole result. Fails if there is no memory, if compressed data is
+// damaged, if bytes follow it, or if the decompressed body exceeds INF_HTTP_INFLATED_BYTES.
+enum inf_code inf_http_code(struct inf_http_coder *coder, size_t bytes_max, bool *done,
+                            struct inf_error *err) INF_NODISCARD;
+
+// Frees the memory of the coder and its result. The coder can then be used again.
+void inf_http_coder_fini(struct inf_http_coder *coder);
 
 // Compresses a body. Returns NULL if there is no memory. The caller frees the result with free().
 uint8_t *inf_http_coding_deflate(enum inf_http_coding coding, struct inf_span body, size_t *size);

@@ -15,8 +15,10 @@ const char *const inf_oip_extensions[] = {
 
 void inf_oip_request_fini(struct inf_oip_request *request)
 {
-    for (size_t i = 0; i < request->input_count; i++)
+    for (size_t i = 0; i < request->input_count; i++) {
         free(request->buffers[i]);
+        inferd_memory_free(request->memories[i]);
+    }
     free(request->names);
     json_decref(request->json);
     request->input_count = 0;

@@ -41,7 +41,10 @@ struct inf_oip_request {
     inferd_tensor outputs[INF_LIMIT_TENSORS]; // only the names are set; output_count 0: all
     bool output_is_binary[INF_LIMIT_TENSORS];
     bool all_binary;                  // outputs without their own setting are sent as binary data
-    void *buffers[INF_LIMIT_TENSORS]; // owns the data decoded from JSON or typed contents, by input
+    // Own the data decoded from JSON or typed contents, by input: memory of the process, or shared
+    // memory.
+    void *buffers[INF_LIMIT_TENSORS];
+    inferd_memory *memories[INF_LIMIT_TENSORS];
     char *names;                      // owns the names of tensors of a protobuf request
     json_t *json;                     // owns the names of tensors of a JSON request
 };

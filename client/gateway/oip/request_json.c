@@ -4,12 +4,22 @@
 // Binary tensors follow the JSON text in the order of the inputs, without gaps. Each input with a
 // binary_data_size takes that number of bytes. A request is refused if bytes are missing or left
 // over.
+//
+// The text is read in three steps, the first and the last of which can be interrupted: the outline
+// is separated from the data of the inputs; jansson parses the outline, which is small; the
+// elements of each input are read from the text into memory that has the final size.
+#include "client/gateway/oip/request_json.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/gateway/oip/json_guard.h"
-#include "client/gateway/oip/request.h"
-#include "client/gateway/oip/tensor_json.h"
+
+// Minimum size of a tensor for shared memory, in bytes. libinferd sends smaller tensors through the
+// socket.
+#define SHARED_MIN_BYTES ((size_t)16 << 10)
+// Time to parse a byte of the outline, compared with that of a byte of data.
+#define OUTLINE_COST 4u
 
 static enum inf_code fail_json(struct inf_error *err, const char *what)
 {
@@ -129,26 +139,51 @@ static enum inf_code decode_type(inferd_tensor *tensor, const json_t *object, st
     return inf_oip_tensor_set_shape(tensor, dims, rank, err);
 }
 
-// Decodes the elements of an input from JSON into a buffer that the request owns.
-static enum inf_code decode_elements(struct inf_oip_request *request, size_t index,
-                                     const json_t *data, struct inf_error *err)
+// Allocates the memory of an input whose elements are in JSON, and begins to read them.
+static enum inf_code begin_elements(struct inf_oip_json_decoder *decoder, struct inf_error *err)
 {
+    struct inf_oip_request *request = decoder->request;
+    size_t index = decoder->inputs[decoder->next];
     inferd_tensor *tensor = &request->inputs[index];
-    if (tensor->size / inferd_dtype_size(tensor->dtype) > INF_OIP_JSON_VALUES + 1)
-        return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
-                               "input '%s' has more elements than JSON may have here",
-                               tensor->name);
-    tensor->data = request->buffers[index] = calloc(1, INF_MAX(tensor->size, 1));
+    INF_TRY(inf_json_elements_begin(&decoder->elements, tensor,
+                                    decoder->outline.data[decoder->next], err));
+    if (decoder->charge != NULL && !decoder->charge(decoder->context, tensor->size))
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "the bodies of other requests need all memory");
+    inferd_memory **memory = &request->memories[index];
+    if (decoder->client != NULL && tensor->size >= SHARED_MIN_BYTES &&
+        inferd_memory_alloc(decoder->client, tensor->size, memory, NULL) == INFERD_OK) {
+        tensor->data = inferd_memory_data(*memory);
+        tensor->memory = *memory;
+    } else {
+        tensor->data = request->buffers[index] = malloc(INF_MAX(tensor->size, 1));
+    }
     if (tensor->data == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for input '%s'",
                                tensor->name);
-    return inf_oip_tensor_from_json(tensor, data, err);
+    decoder->elements.tensor = tensor;
+    return INF_OK;
 }
 
-static enum inf_code decode_input(struct inf_oip_request *request, size_t index,
-                                  const json_t *object, struct inf_span *binary,
-                                  struct inf_error *err)
+// Finds the data of an input, whose place in the outline has its index. The indexes must occur in
+// their order, so that no two inputs have the same data.
+static enum inf_code find_elements(struct inf_oip_json_decoder *decoder, size_t index,
+                                   const json_t *data, struct inf_error *err)
 {
+    if (!json_is_integer(data) || json_integer_value(data) != (json_int_t)decoder->found ||
+        decoder->found == decoder->outline.data_count)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_JSON,
+                               "input '%s': 'data' is no array",
+                               decoder->request->inputs[index].name);
+    decoder->inputs[decoder->found++] = index;
+    return INF_OK;
+}
+
+static enum inf_code decode_input(struct inf_oip_json_decoder *decoder, size_t index,
+                                  const json_t *object, struct inf_error *err)
+{
+    struct inf_oip_request *request = decoder->request;
+    struct inf_span *binary = &decoder->binary;
     inferd_tensor *tensor = &request->inputs[index];
     INF_TRY(decode_name(tensor, object, err));
     INF_TRY(decode_type(tensor, object, err));
@@ -162,7 +197,7 @@ static enum inf_code decode_input(struct inf_oip_request *request, size_t index,
                                "input '%s' has not either 'data' or 'binary_data_size'",
                                tensor->name);
     if (data != NULL)
-        return decode_elements(request, index, data, err);
+        return find_elements(decoder, index, data, err);
     if (size != tensor->size || size > binary->size)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
                                "input '%s': binary_data_size is %llu, the shape has %zu bytes, and "
@@ -174,20 +209,20 @@ static enum inf_code decode_input(struct inf_oip_request *request, size_t index,
     return INF_OK;
 }
 
-static enum inf_code decode_inputs(struct inf_oip_request *request, struct inf_span binary,
-                                   struct inf_error *err)
+static enum inf_code decode_inputs(struct inf_oip_json_decoder *decoder, struct inf_error *err)
 {
+    struct inf_oip_request *request = decoder->request;
     const json_t *inputs = json_object_get(request->json, "inputs");
     size_t count = json_array_size(inputs);
     if (!json_is_array(inputs) || count == 0 || count > INF_LIMIT_TENSORS)
         return fail_json(err, "'inputs' is no array of 1 to 64 tensors");
     for (size_t i = 0; i < count; i++) {
         request->input_count = i + 1;
-        INF_TRY(decode_input(request, i, json_array_get(inputs, i), &binary, err));
+        INF_TRY(decode_input(decoder, i, json_array_get(inputs, i), err));
     }
-    if (binary.size != 0)
+    if (decoder->binary.size != 0)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
-                               "%zu bytes follow the last binary tensor", binary.size);
+                               "%zu bytes follow the last binary tensor", decoder->binary.size);
     return INF_OK;
 }
 
@@ -209,13 +244,75 @@ static enum inf_code decode_outputs(struct inf_oip_request *request, struct inf_
     return INF_OK;
 }
 
-enum inf_code inf_oip_request_decode(struct inf_oip_request *request, struct inf_span json,
-                                     struct inf_span binary, struct inf_error *err)
+// Decodes all but the elements of the inputs.
+static enum inf_code decode_outline(struct inf_oip_json_decoder *decoder, struct inf_error *err)
 {
-    INF_TRY(inf_oip_json_parse(json, &request->json, err));
+    struct inf_oip_request *request = decoder->request;
+    struct inf_span outline = {(const uint8_t *)decoder->outline.bytes, decoder->outline.size};
+    INF_TRY(inf_oip_json_parse(outline, &request->json, err));
     if (!json_is_object(request->json))
         return fail_json(err, "it is no JSON object");
     INF_TRY(decode_request_fields(request, err));
-    INF_TRY(decode_inputs(request, binary, err));
+    INF_TRY(decode_inputs(decoder, err));
     return decode_outputs(request, err);
+}
+
+// Reads elements of the inputs. Sets *done to true if all are read.
+static enum inf_code decode_elements(struct inf_oip_json_decoder *decoder, size_t bytes_max,
+                                     bool *done, struct inf_error *err)
+{
+    *done = decoder->next == decoder->found;
+    while (!*done && bytes_max > 0) {
+        if (decoder->elements.tensor == NULL)
+            INF_TRY(begin_elements(decoder, err));
+        const char *begin = decoder->elements.at;
+        bool input_done;
+        INF_TRY(inf_json_elements_read(&decoder->elements, bytes_max, &input_done, err));
+        bytes_max -= INF_MIN((size_t)(decoder->elements.at - begin), bytes_max);
+        if (input_done) {
+            decoder->elements.tensor = NULL;
+            *done = ++decoder->next == decoder->found;
+        }
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_oip_json_decode(struct inf_oip_json_decoder *decoder, size_t bytes_max,
+                                  bool *done, struct inf_error *err)
+{
+    *done = false;
+    if (decoder->outline.text.size > INF_OIP_JSON_BYTES)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_FRAME_TOO_LARGE,
+                               "the JSON text has %zu bytes, the maximum is %zu; send the tensors "
+                               "as binary data",
+                               decoder->outline.text.size, INF_OIP_JSON_BYTES);
+    if (decoder->request->json == NULL) {
+        size_t begin = decoder->outline.at;
+        bool read;
+        INF_TRY(inf_json_outline_read(&decoder->outline, bytes_max, &read, err));
+        if (!read)
+            return INF_OK;
+        INF_TRY(decode_outline(decoder, err));
+        size_t cost = decoder->outline.at - begin + decoder->outline.size * OUTLINE_COST;
+        bytes_max -= INF_MIN(cost, bytes_max);
+    }
+    return decode_elements(decoder, bytes_max, done, err);
+}
+
+void inf_oip_json_decoder_fini(struct inf_oip_json_decoder *decoder)
+{
+    inf_json_outline_fini(&decoder->outline);
+}
+
+enum inf_code inf_oip_request_decode(struct inf_oip_request *request, struct inf_span json,
+                                     struct inf_span binary, struct inf_error *err)
+{
+    struct inf_oip_json_decoder decoder = {
+        .request = request, .outline.text = json, .binary = binary};
+    bool done = false;
+    enum inf_code code = INF_OK;
+    while (code == INF_OK && !done)
+        code = inf_oip_json_decode(&decoder, SIZE_MAX, &done, err);
+    inf_oip_json_decoder_fini(&decoder);
+    return code;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes responses in JSON. jansson writes and escapes names and messages. Elements of tensors are
-// printed directly, without a jansson object for each element.
+// printed directly, without a jansson object for each element, and a bounded number at a time, so
+// that the event loop serves other clients meanwhile.
 #include "client/gateway/oip/response_json.h"
 
 #include <stdio.h>
@@ -9,83 +10,152 @@
 
 #include <jansson.h>
 
-#include "client/gateway/oip/tensor_json.h"
+#include "client/gateway/oip/elements_json.h"
 
-static void write_string(FILE *out, const char *text)
+// Makes room for `size` bytes behind the text. Returns NULL if there is no memory.
+static char *reserve_text(struct inf_oip_response_encoder *encoder, size_t size)
 {
-    json_t *string = json_string(text);
-    if (string == NULL || json_dumpf(string, out, JSON_ENCODE_ANY) != 0)
-        fputs("\"\"", out);
-    json_decref(string);
+    if (encoder->capacity - encoder->size < size) {
+        size_t capacity = INF_MAX(encoder->capacity * 2, encoder->size + size);
+        char *grown = realloc(encoder->text, capacity);
+        if (grown == NULL)
+            return NULL;
+        encoder->text = grown;
+        encoder->capacity = capacity;
+    }
+    return encoder->text + encoder->size;
 }
 
-static void write_shape(FILE *out, const inferd_tensor *tensor)
+static enum inf_code fail_memory(struct inf_error *err)
 {
-    fputs(",\"shape\":[", out);
-    for (int i = 0; i < tensor->rank; i++)
-        fprintf(out, i == 0 ? "%lld" : ",%lld", (long long)tensor->shape[i]);
-    fputc(']', out);
+    return inf_fail(err, INF_EXHAUSTED, "no memory for the answer");
 }
 
-static void write_tensor_type(FILE *out, const inferd_tensor *tensor)
+// Appends the string `text` with quotes if `quoted` is set, as it is otherwise.
+static enum inf_code write_text(struct inf_oip_response_encoder *encoder, const char *text,
+                                bool quoted, struct inf_error *err)
 {
-    fputs("{\"name\":", out);
-    write_string(out, tensor->name);
-    fprintf(out, ",\"datatype\":\"%s\"", inferd_dtype_name(tensor->dtype));
-    write_shape(out, tensor);
+    char *escaped = NULL;
+    if (quoted) {
+        json_t *string = json_string(text);
+        text = escaped = json_dumps(string, JSON_ENCODE_ANY);
+        json_decref(string);
+    }
+    size_t size = text != NULL ? strlen(text) : 0;
+    char *to = reserve_text(encoder, size);
+    if (to != NULL && text != NULL)
+        memcpy(to, text, size);
+    encoder->size += to != NULL ? size : 0;
+    bool ok = to != NULL && text != NULL;
+    free(escaped);
+    return ok ? INF_OK : fail_memory(err);
 }
 
-static enum inf_code write_outputs(FILE *out, const struct inf_oip_request *request,
-                                   const inferd_result *result, bool is_binary[INF_LIMIT_TENSORS],
-                                   struct inf_error *err)
+// Appends the member `name`, whose value is the string `value`. `before` is what separates it from
+// the text before.
+static enum inf_code write_member(struct inf_oip_response_encoder *encoder, const char *before,
+                                  const char *name, const char *value, struct inf_error *err)
 {
-    size_t count = inferd_result_output_count(result);
+    INF_TRY(write_text(encoder, before, false, err));
+    INF_TRY(write_text(encoder, name, true, err));
+    INF_TRY(write_text(encoder, ":", false, err));
+    return write_text(encoder, value, true, err);
+}
+
+static enum inf_code write_head(struct inf_oip_response_encoder *encoder, struct inf_error *err)
+{
+    const struct inf_oip_request *request = encoder->request;
+    INF_TRY(write_member(encoder, "{", "model_name", request->model, err));
+    INF_TRY(write_member(encoder, ",", "model_version",
+                         inferd_result_model_version(encoder->result), err));
+    if (request->id[0] != '\0')
+        INF_TRY(write_member(encoder, ",", "id", request->id, err));
+    return write_text(encoder, ",\"outputs\":[", false, err);
+}
+
+// Writes the name, type and shape of the current output, up to the bracket of its data, or all of
+// it if the data is binary.
+static enum inf_code begin_output(struct inf_oip_response_encoder *encoder, struct inf_error *err)
+{
+    const struct inf_oip_request *request = encoder->request;
+    const inferd_tensor *tensor = inferd_result_output(encoder->result, encoder->output);
+    bool binary = encoder->output < request->output_count
+                      ? request->output_is_binary[encoder->output]
+                      : request->all_binary;
+    size_t count = tensor->size / inferd_dtype_size(tensor->dtype);
+    if (!binary && (tensor->dtype == INFERD_FP16 || tensor->dtype == INFERD_BF16 ||
+                    count > INF_OIP_JSON_VALUES))
+        return inf_fail(err, INF_INVALID,
+                        "output '%s': %zu elements of %s are returned as binary data only",
+                        tensor->name, count, inferd_dtype_name(tensor->dtype));
+    char number[64];
+    INF_TRY(write_member(encoder, encoder->output == 0 ? "{" : ",{", "name", tensor->name, err));
+    INF_TRY(write_member(encoder, ",", "datatype", inferd_dtype_name(tensor->dtype), err));
+    INF_TRY(write_text(encoder, ",\"shape\":[", false, err));
+    for (int i = 0; i < tensor->rank; i++) {
+        snprintf(number, sizeof number, i == 0 ? "%lld" : ",%lld", (long long)tensor->shape[i]);
+        INF_TRY(write_text(encoder, number, false, err));
+    }
+    encoder->is_binary[encoder->output] = binary;
+    encoder->element = 0;
+    encoder->in_data = !binary;
+    if (!binary)
+        return write_text(encoder, "],\"data\":[", false, err);
+    snprintf(number, sizeof number, "],\"parameters\":{\"binary_data_size\":%zu}}", tensor->size);
+    encoder->output++;
+    return write_text(encoder, number, false, err);
+}
+
+// Writes at most *elements_max elements of the current output, and subtracts their number.
+static enum inf_code write_elements(struct inf_oip_response_encoder *encoder, size_t *elements_max,
+                                    struct inf_error *err)
+{
+    const inferd_tensor *tensor = inferd_result_output(encoder->result, encoder->output);
+    size_t count = tensor->size / inferd_dtype_size(tensor->dtype);
+    size_t begin = encoder->element, end = begin + INF_MIN(count - begin, *elements_max);
+    char *to = reserve_text(encoder, (end - begin) * (INF_JSON_ELEMENT_BYTES + 1));
+    if (to == NULL)
+        return fail_memory(err);
+    for (size_t i = begin; i < end; i++) {
+        if (i > 0)
+            *to++ = ',';
+        to += inf_json_element_print(to, tensor, i);
+    }
+    encoder->size = (size_t)(to - encoder->text);
+    encoder->element = end;
+    *elements_max -= end - begin;
+    if (end < count)
+        return INF_OK;
+    encoder->in_data = false;
+    encoder->output++;
+    return write_text(encoder, "]}", false, err);
+}
+
+enum inf_code inf_oip_response_encode(struct inf_oip_response_encoder *encoder, size_t elements_max,
+                                      bool *done, struct inf_error *err)
+{
+    size_t count = inferd_result_output_count(encoder->result);
+    *done = false;
     if (count > INF_LIMIT_TENSORS)
         return inf_fail(err, INF_INTERNAL, "the answer has %zu outputs", count);
-    for (size_t i = 0; i < count; i++) {
-        const inferd_tensor *tensor = inferd_result_output(result, i);
-        is_binary[i] =
-            i < request->output_count ? request->output_is_binary[i] : request->all_binary;
-        if (i > 0)
-            fputc(',', out);
-        write_tensor_type(out, tensor);
-        if (is_binary[i]) {
-            fprintf(out, ",\"parameters\":{\"binary_data_size\":%zu}}", tensor->size);
-            continue;
-        }
-        fputs(",\"data\":", out);
-        INF_TRY(inf_oip_tensor_to_json(tensor, out, err));
-        fputc('}', out);
+    if (encoder->size == 0)
+        INF_TRY(write_head(encoder, err));
+    while (encoder->output < count) {
+        if (!encoder->in_data)
+            INF_TRY(begin_output(encoder, err));
+        else if (elements_max > 0)
+            INF_TRY(write_elements(encoder, &elements_max, err));
+        else
+            return INF_OK;
     }
-    return INF_OK;
+    *done = true;
+    return write_text(encoder, "]}", false, err);
 }
 
-enum inf_code inf_oip_response_encode(const struct inf_oip_request *request,
-                                      const inferd_result *result, char **text, size_t *size,
-                                      bool is_binary[INF_LIMIT_TENSORS], struct inf_error *err)
+void inf_oip_response_encoder_fini(struct inf_oip_response_encoder *encoder)
 {
-    *text = NULL;
-    FILE *out = open_memstream(text, size);
-    if (out == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for the answer");
-    fputs("{\"model_name\":", out);
-    write_string(out, request->model);
-    fputs(",\"model_version\":", out);
-    write_string(out, inferd_result_model_version(result));
-    if (request->id[0] != '\0') {
-        fputs(",\"id\":", out);
-        write_string(out, request->id);
-    }
-    fputs(",\"outputs\":[", out);
-    enum inf_code code = write_outputs(out, request, result, is_binary, err);
-    fputs("]}", out);
-    if (fclose(out) != 0 && code == INF_OK)
-        code = inf_fail(err, INF_EXHAUSTED, "no memory for the answer");
-    if (code != INF_OK) {
-        free(*text);
-        *text = NULL;
-    }
-    return code;
+    free(encoder->text);
+    encoder->text = NULL;
 }
 
 char *inf_oip_error_encode(const char *message)

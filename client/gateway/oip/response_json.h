@@ -11,12 +11,35 @@
 #include "proto/core/attributes.h"
 #include "proto/core/status.h"
 
-// Writes the response to an inference as JSON. The caller frees *text with free(). is_binary[i] is
-// set to true if the text has no data of output i, which the caller must then send behind the text.
-enum inf_code inf_oip_response_encode(const struct inf_oip_request *request,
-                                      const inferd_result *result, char **text, size_t *size,
-                                      bool is_binary[INF_LIMIT_TENSORS],
-                                      struct inf_error *err) INF_NODISCARD;
+// Maximum number of elements of an output in JSON. Clients can ask for larger outputs as binary
+// data.
+#define INF_OIP_JSON_VALUES ((size_t)2 << 20)
+
+// Writes the response to an inference as JSON. Zero-initialise, and set the fields of the first
+// group, which must stay valid.
+struct inf_oip_response_encoder {
+    const struct inf_oip_request *request;
+    const inferd_result *result;
+    // The text so far, which belongs to the encoder unless the caller takes it and sets NULL.
+    char *text;
+    size_t size;
+    // is_binary[i]: the text has no data of output i, which the caller must send behind the text.
+    bool is_binary[INF_LIMIT_TENSORS];
+    // Internal state.
+    size_t capacity;
+    size_t output;  // index of the output that is being written
+    size_t element; // index of its next element
+    bool in_data;   // the text ends within the data of an output
+};
+
+// Writes the next part of the text, with about `elements_max` elements. Sets *done to true if the
+// text is complete. Fails if an output has more than INF_OIP_JSON_VALUES elements or elements of
+// FP16 or BF16 and the client did not ask for binary data, or if there is no memory.
+enum inf_code inf_oip_response_encode(struct inf_oip_response_encoder *encoder, size_t elements_max,
+                                      bool *done, struct inf_error *err) INF_NODISCARD;
+
+// Frees the text.
+void inf_oip_response_encoder_fini(struct inf_oip_response_encoder *encoder);
 
 // Return the JSON text of an error, of the server's metadata, of a model's metadata and of the list
 // of models, or NULL if there is no memory. The caller frees the text with free(). `only_ready`

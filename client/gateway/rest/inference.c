@@ -9,6 +9,12 @@
 // later tensor is not aligned if the sizes of the tensors before it are not multiples of 64;
 // libinferd copies such a tensor. Binary outputs are written to the socket directly from the memory
 // of libinferd's result.
+//
+// Compressed bodies and tensors in JSON take long, so they are handled in slices:
+//
+//   inflate --> decode --> (run) --> encode --> deflate --> respond
+//
+// Small requests pass through all stages without a break.
 #include "client/gateway/rest/inference.h"
 
 #include <stdio.h>
@@ -17,7 +23,7 @@
 
 #include "client/gateway/core/run.h"
 #include "client/gateway/http/content_coding.h"
-#include "client/gateway/oip/request.h"
+#include "client/gateway/oip/request_json.h"
 #include "client/gateway/oip/response_json.h"
 #include "client/gateway/rest/reply.h"
 
@@ -26,6 +32,20 @@
 // Minimum size of the tensors of a body for shared memory, in bytes. libinferd sends smaller
 // tensors through the socket.
 #define SHARED_MIN_BYTES ((size_t)16 << 10)
+// What a slice handles: bytes of JSON, uncompressed bytes, elements of outputs. Each takes 0.1 to
+// 0.2 ms.
+#define DECODE_BYTES    ((size_t)16 << 10)
+#define INFLATE_BYTES   ((size_t)32 << 10)
+#define DEFLATE_BYTES   ((size_t)16 << 10)
+#define ENCODE_ELEMENTS ((size_t)1 << 10)
+// Minimum size of a JSON response that is compressed, in bytes. Compressing a smaller one gains
+// nothing.
+#define COMPRESS_MIN_BYTES ((size_t)1 << 10)
+
+struct inf_rest_inference;
+
+// A stage of a request. Returns true if it is to be called again.
+typedef bool (*stage_function)(struct inf_rest_inference *inference);
 
 struct inf_rest_inference {
     struct inf_gateway *gateway;
@@ -33,21 +53,45 @@ struct inf_rest_inference {
     struct inf_oip_request request;
     struct inf_run *run;   // NULL: the inference was not started
     inferd_memory *memory; // shared memory that holds the body; NULL: the server owns the body
-    uint8_t *inflated;     // the decompressed body; NULL: the body is not compressed
-    const inferd_result *result;                   // belongs to `run`
-    char *text;                                    // JSON text of the response
+    struct inf_slice_task task;
+    stage_function stage;
+    struct inf_oip_json_decoder decoder;
+    size_t charged;              // bytes of inputs in JSON that are charged to all bodies
+    const inferd_result *result; // belongs to `run`
+    struct inf_oip_response_encoder encoder;
+    struct inf_http_coder inflater, deflater;      // of the body and of the response
     char header_id[INF_HTTP_REQUEST_ID_BYTES + 1]; // X-Request-Id or traceparent; "": none
 };
+
+static bool step_inference(void *context)
+{
+    struct inf_rest_inference *inference = context;
+    return inference->stage(inference);
+}
+
+// Starts a stage, whose first slice runs at once.
+static void start_stage(struct inf_rest_inference *inference, stage_function stage)
+{
+    inference->stage = stage;
+    inference->task.step = step_inference;
+    inference->task.context = inference;
+    inf_slices_start(inference->gateway->slices, &inference->task);
+}
 
 // Frees an inference, and cancels it if it is in flight.
 static void free_inference(void *context)
 {
     struct inf_rest_inference *inference = context;
-    inf_oip_request_fini(&inference->request);
+    struct inf_gateway *gateway = inference->gateway;
+    inf_slices_cancel(gateway->slices, &inference->task);
     inf_run_free(inference->run);
+    inf_oip_json_decoder_fini(&inference->decoder);
+    inf_oip_request_fini(&inference->request);
+    inf_http_server_release(gateway->server, inference->charged);
     inferd_memory_free(inference->memory);
-    free(inference->inflated);
-    free(inference->text);
+    inf_oip_response_encoder_fini(&inference->encoder);
+    inf_http_coder_fini(&inference->inflater);
+    inf_http_coder_fini(&inference->deflater);
     free(inference);
 }
 
@@ -102,45 +146,96 @@ static void fail_inference(struct inf_rest_inference *inference, const struct in
     reply_failure(inference, &converted);
 }
 
-static void send_result(struct inf_rest_inference *inference)
+// Sends a response that consists of `piece`, which belongs to the inference.
+static void respond_json(struct inf_rest_inference *inference, struct iovec piece,
+                         const char *fields)
 {
-    struct inf_http_response response = {
+    struct inf_http_exchange *exchange = inference->exchange;
+    const struct inf_http_response response = {
         .status = 200,
         .content_type = "application/json",
+        .fields = fields,
+        .pieces = {piece},
         .piece_count = 1,
         .release = free_inference,
         .context = inference,
     };
-    bool is_binary[INF_LIMIT_TENSORS] = {false};
+    exchange->user = NULL;
+    inf_http_respond(exchange, &response);
+}
+
+static bool deflate_slice(struct inf_rest_inference *inference)
+{
+    struct inf_http_coder *deflater = &inference->deflater;
+    const struct inf_http_head *head = &inference->exchange->head;
+    bool done;
     struct inf_error err;
-    size_t size;
-    if (inf_oip_response_encode(&inference->request, inference->result, &inference->text, &size,
-                                is_binary, &err) != INF_OK) {
+    if (inf_http_code(deflater, DEFLATE_BYTES, &done, &err) != INF_OK) {
         fail_inference(inference, &err);
-        return;
+        return false;
     }
-    response.pieces[0] = (struct iovec){inference->text, size};
+    if (done)
+        respond_json(inference, (struct iovec){deflater->data, deflater->size},
+                     head->accepts_gzip ? "Content-Encoding: gzip\r\n"
+                                        : "Content-Encoding: deflate\r\n");
+    return !done;
+}
+
+// Sends the JSON text of a response without binary tensors, compressed if the client accepts that.
+// Returns true if compressing it has begun.
+static bool send_json(struct inf_rest_inference *inference)
+{
+    const struct inf_oip_response_encoder *encoder = &inference->encoder;
+    const struct inf_http_head *head = &inference->exchange->head;
+    enum inf_http_coding coding = head->accepts_gzip ? INF_HTTP_GZIP : INF_HTTP_DEFLATE;
+    struct inf_span text = {(const uint8_t *)encoder->text, encoder->size};
+    if (text.size >= COMPRESS_MIN_BYTES && (head->accepts_gzip || head->accepts_deflate) &&
+        inf_http_deflate_begin(&inference->deflater, coding, text, NULL) == INF_OK) {
+        inference->stage = deflate_slice;
+        return true;
+    }
+    respond_json(inference, (struct iovec){encoder->text, encoder->size}, NULL);
+    return false;
+}
+
+// Sends the response, whose JSON text is complete. A response with binary tensors is never
+// compressed. Returns true if a further stage has begun.
+static bool send_result(struct inf_rest_inference *inference)
+{
+    const struct inf_oip_response_encoder *encoder = &inference->encoder;
+    char fields[64];
+    struct inf_http_response response = {
+        .status = 200,
+        .content_type = "application/octet-stream",
+        .fields = fields,
+        .pieces = {{encoder->text, encoder->size}},
+        .piece_count = 1,
+        .release = free_inference,
+        .context = inference,
+    };
     for (size_t i = 0; i < inferd_result_output_count(inference->result); i++) {
         const inferd_tensor *output = inferd_result_output(inference->result, i);
-        if (is_binary[i])
+        if (encoder->is_binary[i])
             response.pieces[response.piece_count++] = (struct iovec){output->data, output->size};
     }
-    char fields[64];
+    if (response.piece_count == 1)
+        return send_json(inference);
+    snprintf(fields, sizeof fields, "Inference-Header-Content-Length: %zu\r\n", encoder->size);
     struct inf_http_exchange *exchange = inference->exchange;
     exchange->user = NULL;
-    if (response.piece_count == 1) {
-        // The response consists of JSON only, so it can be compressed. A response with binary
-        // tensors is never compressed.
-        char *text = inference->text;
-        inference->text = NULL;
-        free_inference(inference);
-        inf_rest_reply_text(exchange, "application/json", text, size);
-        return;
-    }
-    snprintf(fields, sizeof fields, "Inference-Header-Content-Length: %zu\r\n", size);
-    response.fields = fields;
-    response.content_type = "application/octet-stream";
     inf_http_respond(exchange, &response);
+    return false;
+}
+
+static bool encode_slice(struct inf_rest_inference *inference)
+{
+    bool done;
+    struct inf_error err;
+    if (inf_oip_response_encode(&inference->encoder, ENCODE_ELEMENTS, &done, &err) != INF_OK) {
+        fail_inference(inference, &err);
+        return false;
+    }
+    return done ? send_result(inference) : true;
 }
 
 static void handle_answer(void *context, const inferd_result *result,
@@ -148,10 +243,13 @@ static void handle_answer(void *context, const inferd_result *result,
 {
     struct inf_rest_inference *inference = context;
     inference->result = result;
-    if (result == NULL)
+    if (result == NULL) {
         reply_failure(inference, err);
-    else
-        send_result(inference);
+        return;
+    }
+    inference->encoder.request = &inference->request;
+    inference->encoder.result = result;
+    start_stage(inference, encode_slice);
 }
 
 // Copies the name or the version of a model from the path of the request.
@@ -166,16 +264,22 @@ static enum inf_code copy_name(char *to, size_t room, struct inf_span from, stru
     return INF_OK;
 }
 
-// Decompresses the body if necessary, splits it into the JSON text and the binary tensors, and
-// decodes them to inference->request.
-static enum inf_code decode_body(struct inf_rest_inference *inference, struct inf_error *err)
+static bool charge_inputs(void *context, size_t size)
+{
+    struct inf_rest_inference *inference = context;
+    if (!inf_http_server_charge(inference->gateway->server, size))
+        return false;
+    inference->charged += size;
+    return true;
+}
+
+// Splits a body into the JSON text and the binary tensors, and prepares to decode them.
+static enum inf_code prepare_decoder(struct inf_rest_inference *inference, struct inf_span body,
+                                     struct inf_error *err)
 {
     const struct inf_http_head *head = &inference->exchange->head;
-    struct inf_span body = inference->exchange->body, binary = {0};
-    if (head->coding != INF_HTTP_IDENTITY) {
-        INF_TRY(inf_http_coding_inflate(head->coding, body, &inference->inflated, &body.size, err));
-        body.data = inference->inflated;
-    }
+    struct inf_gateway *gateway = inference->gateway;
+    struct inf_span binary = {0};
     if (head->has_json_length) {
         if (head->json_length == 0)
             return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
@@ -189,7 +293,15 @@ static enum inf_code decode_body(struct inf_rest_inference *inference, struct in
         binary.size = body.size - (size_t)head->json_length;
         body.size = (size_t)head->json_length;
     }
-    return inf_oip_request_decode(&inference->request, body, binary, err);
+    inference->decoder = (struct inf_oip_json_decoder){
+        .request = &inference->request,
+        .binary = binary,
+        .outline.text = body,
+        .client = inf_link_is_ready(gateway->link) ? inf_link_client(gateway->link) : NULL,
+        .charge = charge_inputs,
+        .context = inference,
+    };
+    return INF_OK;
 }
 
 // Sets `memory` of the inputs whose data lies in shared memory at a multiple of 64 bytes, so that
@@ -200,7 +312,7 @@ static void mark_shared_inputs(struct inf_rest_inference *inference)
     struct inf_oip_request *request = &inference->request;
     for (size_t i = 0; i < request->input_count; i++) {
         inferd_tensor *input = &request->inputs[i];
-        bool decoded = request->buffers[i] != NULL;
+        bool decoded = request->buffers[i] != NULL || request->memories[i] != NULL;
         if (!decoded && ((const uint8_t *)input->data - begin) % (ptrdiff_t)TENSOR_ALIGNMENT == 0)
             input->memory = inference->memory;
     }
@@ -225,6 +337,39 @@ static void start_run(struct inf_rest_inference *inference)
         reply_failure(inference, &err);
 }
 
+static bool decode_slice(struct inf_rest_inference *inference)
+{
+    bool done;
+    struct inf_error err;
+    if (inf_oip_json_decode(&inference->decoder, DECODE_BYTES, &done, &err) != INF_OK) {
+        fail_inference(inference, &err);
+        return false;
+    }
+    if (!done)
+        return true;
+    inf_oip_json_decoder_fini(&inference->decoder);
+    if (inference->memory != NULL)
+        mark_shared_inputs(inference);
+    start_run(inference);
+    return false;
+}
+
+static bool inflate_slice(struct inf_rest_inference *inference)
+{
+    struct inf_http_coder *inflater = &inference->inflater;
+    bool done;
+    struct inf_error err;
+    if (inf_http_code(inflater, INFLATE_BYTES, &done, &err) != INF_OK ||
+        (done && prepare_decoder(inference, (struct inf_span){inflater->data, inflater->size},
+                                 &err) != INF_OK)) {
+        fail_inference(inference, &err);
+        return false;
+    }
+    if (done)
+        inference->stage = decode_slice;
+    return true;
+}
+
 void inf_rest_inference_run(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                             struct inf_span model, struct inf_span version)
 {
@@ -236,14 +381,14 @@ void inf_rest_inference_run(struct inf_gateway *gateway, struct inf_http_exchang
         return;
     }
     struct inf_oip_request *request = &inference->request;
+    bool compressed = exchange->head.coding != INF_HTTP_IDENTITY;
     struct inf_error err;
     if (copy_name(request->model, sizeof request->model, model, &err) != INF_OK ||
         copy_name(request->version, sizeof request->version, version, &err) != INF_OK ||
-        decode_body(inference, &err) != INF_OK) {
+        (compressed ? inf_http_inflate_begin(&inference->inflater, exchange->head.coding,
+                                             exchange->body, &err)
+                    : prepare_decoder(inference, exchange->body, &err)) != INF_OK)
         fail_inference(inference, &err);
-        return;
-    }
-    if (inference->memory != NULL)
-        mark_shared_inputs(inference);
-    start_run(inference);
+    else
+        start_stage(inference, compressed ? inflate_slice : decode_slice);
 }

@@ -12,7 +12,7 @@
 // Sizes of texts that are compressed, in bytes. Compressing a smaller text gains nothing;
 // compressing a larger text would block the event loop for too long.
 #define COMPRESS_MIN_BYTES ((size_t)1 << 10)
-#define COMPRESS_MAX_BYTES ((size_t)4 << 20)
+#define COMPRESS_MAX_BYTES ((size_t)256 << 10)
 
 // Compresses a response that has one piece and sets its Content-Encoding. Leaves the response as it
 // is if there is no memory.

@@ -159,11 +159,17 @@ class Json(Case):
         answer = self.infer('ints', request).json()['outputs'][0]
         self.assertEqual((answer['datatype'], answer['data']), ('INT32', [-v for v in values]))
 
-    def test_infinite_outputs_need_binary_data(self):
-        request = {'inputs': [{'name': 'x', 'shape': [1], 'datatype': 'FP32', 'data': [0]}]}
+    def test_infinity_and_nan_are_words_as_in_triton(self):
+        # Python's json reads and writes the words of Triton.
+        nan, inf = float('nan'), float('inf')
+        request = {
+            'inputs': [
+                {'name': 'x', 'shape': [5], 'datatype': 'FP32', 'data': [0, -0.0, inf, -inf, nan]}
+            ]
+        }
         answer = self.infer('inverse', request)
-        self.assertEqual(answer.status, 400)
-        self.assertIn('binary', answer.json()['error'])
+        self.assertIn(b'"data":[Infinity,-Infinity,0.0,-0.0,NaN]', answer.body)
+        request['inputs'][0].update(shape=[1], data=[0])
         request['parameters'] = {'binary_data_output': True}
         head, data = split_answer(self.infer('inverse', request))
         self.assertEqual(data, struct.pack('<f', float('inf')))
@@ -354,7 +360,7 @@ class Connections(Case):
             client.sendall(b'0\r\n\r\n')
             received = self.read_all(client)
         self.assertTrue(received.startswith(b'HTTP/1.1 200'), received)
-        self.assertIn(b'[11,22,33,44]', received)
+        self.assertIn(b'[11.0,22.0,33.0,44.0]', received)
 
     def test_byte_by_byte(self):
         text = b'GET /v2/health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
