@@ -93,6 +93,7 @@ static struct rpc_times merge_samples(struct client *clients, unsigned count)
     qsort(all, times.count, sizeof *all, compare_samples);
     times.p50_us = all[times.count / 2];
     times.p99_us = all[times.count * 99 / 100];
+    times.max_us = all[times.count - 1];
     free(all);
     return times;
 }

@@ -17,7 +17,7 @@ struct rpc_way {
 
 struct rpc_times {
     size_t count;
-    double p50_us, p99_us;
+    double p50_us, p99_us, max_us;
 };
 
 // Runs `clients` threads, each with one round trip at a time, for `ms` milliseconds after a warm-up

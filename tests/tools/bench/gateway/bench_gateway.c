@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_gateway [--ms N] [--rounds N] [--json FILE] [--part small,large,rate,idle]
+// bench_gateway [--ms N] [--rounds N] [--json FILE] [--part small,large,loop,rate,idle]
 //
 // Measures what inferd-gateway adds to a request, with a model that does almost nothing: REST with
 // binary tensors, REST with JSON and gRPC, tensors of 1 KiB and 600 KiB, 1 and 16 clients. Rounds
@@ -7,7 +7,7 @@
 // (evhttp and libnghttp2), and of libinferd without a gateway. Each figure is the median of the
 // rounds; a ratio is the median of the ratios of the rounds. Processor times are those of the
 // process divided by its requests, and depend less on the load of the machine than times on the
-// clock.
+// clock. The part `loop` shows how long other clients wait while the gateway handles large tensors.
 //
 // $INFERD and $GATEWAY name other programs than those of the build directory.
 #include <arpa/inet.h>
@@ -33,6 +33,7 @@
 #define SMALL_BYTES ((size_t)1024)
 #define LARGE_BYTES ((size_t)600 << 10)
 #define IDLE_COUNT  1000u
+#define READY_S     30 // maximum time until the gateway is connected to the daemon, in seconds
 
 struct bench {
     unsigned ms, rounds;
@@ -95,6 +96,34 @@ static void run_gateway(const struct bench *bench, int listener)
     _exit(127);
 }
 
+// Requests whose answers need no daemon.
+static const char live_request[] = "GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
+static const char ready_request[] =
+    "GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+// Returns true if the gateway answers that it is connected to the daemon.
+static bool ask_ready(uint16_t port)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                               .sin_port = htons(port)};
+    char answer[64] = "";
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool sent = fd >= 0 && connect(fd, (struct sockaddr *)&name, sizeof name) == 0 &&
+                send(fd, ready_request, sizeof ready_request - 1, MSG_NOSIGNAL) > 0;
+    if (sent && recv(fd, answer, sizeof answer - 1, 0) < 0)
+        answer[0] = '\0';
+    close(fd);
+    return strncmp(answer, "HTTP/1.1 200 ", 13) == 0;
+}
+
+static void wait_until_ready(uint16_t port)
+{
+    for (uint64_t begin_ns = rpc_now_ns(); !ask_ready(port); usleep(5000))
+        if (rpc_now_ns() - begin_ns > (uint64_t)READY_S * 1000000000)
+            rpc_die("the gateway is not ready after %d s", READY_S);
+}
+
 static void start_servers(struct bench *bench)
 {
     static const char *const arguments[] = {"--cpu-threads=1", "--race=never",
@@ -111,7 +140,7 @@ static void start_servers(struct bench *bench)
     if (bench->gateway < 0)
         rpc_die("cannot fork: %s", strerror(errno));
     close(listener);
-    usleep(500000); // waits until the gateway has connected to the daemon
+    wait_until_ready(bench->port);
 }
 
 static void stop_process(pid_t pid)
@@ -281,6 +310,62 @@ static void show_rate(struct bench *bench)
     show_rate_of(bench, GATEWAY_GRPC, 4, 32, 25000);
 }
 
+// --- other clients beside large tensors ---
+
+// Makes requests with tensors of 600 KiB until it is killed.
+static void run_large(const struct bench *bench, enum gateway_form form)
+{
+    struct gateway_load load = {
+        .port = bench->port, .grpc = form == GATEWAY_GRPC, .connections = 4, .depth = 1};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    load.request = gateway_request_make(form, LARGE_BYTES, &load.request_size);
+    struct gateway_pool *pool = gateway_pool_open(&load);
+    for (;;)
+        gateway_pool_run(pool, 1000);
+}
+
+// Shows the times of requests that only the gateway answers, alone or beside another process.
+static void show_waits(struct bench *bench, struct gateway_pool *pool, const char *beside)
+{
+    double p50[ROUNDS_MAX], p99[ROUNDS_MAX], max[ROUNDS_MAX];
+    for (unsigned round = 0; round < bench->rounds; round++) {
+        struct rpc_times times = gateway_pool_run(pool, bench->ms);
+        p50[round] = times.p50_us;
+        p99[round] = times.p99_us;
+        max[round] = times.max_us;
+    }
+    char what[80];
+    snprintf(what, sizeof what, "health beside %s: p50 %.0f, max %.0f us; p99", beside,
+             find_median(p50, bench->rounds), find_median(max, bench->rounds));
+    const struct figure line = {what, find_median(p99, bench->rounds), "us", FIGURE_NONE, 0};
+    figures_add(&bench->figures, &line);
+}
+
+static void show_loop(struct bench *bench)
+{
+    const struct gateway_load load = {.port = bench->port,
+                                      .request = (const uint8_t *)live_request,
+                                      .request_size = sizeof live_request - 1,
+                                      .connections = 1,
+                                      .depth = 1};
+    struct gateway_pool *pool = gateway_pool_open(&load);
+    show_waits(bench, pool, "nothing");
+    for (enum gateway_form form = 0; form < GATEWAY_FORMS; form++) {
+        char beside[40];
+        snprintf(beside, sizeof beside, "4 clients of %s", form_names[form]);
+        pid_t process = fork();
+        if (process == 0)
+            run_large(bench, form);
+        if (process < 0)
+            rpc_die("cannot fork: %s", strerror(errno));
+        usleep(200000);
+        show_waits(bench, pool, beside);
+        kill(process, SIGKILL);
+        waitpid(process, NULL, 0);
+    }
+    gateway_pool_close(pool);
+}
+
 // --- memory of idle connections ---
 
 static void show_idle(struct bench *bench)
@@ -334,6 +419,8 @@ int main(int argc, char **argv)
         show_latency(&bench, SMALL_BYTES);
     if (has_part(&bench, "large"))
         show_latency(&bench, LARGE_BYTES);
+    if (has_part(&bench, "loop"))
+        show_loop(&bench);
     if (has_part(&bench, "rate"))
         show_rate(&bench);
     if (has_part(&bench, "idle"))
