@@ -3,7 +3,8 @@
 // that several run at the same time. Responses are sent in the order of the requests: each message
 // has an item, which keeps its response until all earlier responses are sent. A message that fails
 // gets a response with `error_message`, and the call goes on. An error of the call itself, such as
-// a compressed message, becomes the status of the call after the responses to earlier messages.
+// a message with an unknown coding, becomes the status of the call after the responses to earlier
+// messages.
 //
 //   body --take_messages()--> item (runs) --> item (done) --load_response()--> nghttp2
 #include "client/gateway/grpc/infer_stream.h"
@@ -24,6 +25,8 @@ struct item {
     TAILQ_ENTRY(item) link;
     uint8_t *bytes; // the message with its prefix
     size_t charged; // bytes of `bytes` that are charged to all bodies
+    struct inf_grpc_inflater inflater; // the message, if it is compressed
+    bool inflates;                     // the message is being decompressed
     struct inf_oip_request request;
     struct inf_run *run; // NULL: the inference was not started
     bool done;           // the response is ready
@@ -46,6 +49,7 @@ static void free_item(struct item *item)
     owner->count--;
     inf_run_free(item->run);
     inf_oip_request_fini(&item->request);
+    inf_grpc_inflater_fini(&item->inflater);
     inf_http_server_release(owner->stream->gateway->server, item->charged);
     free(item->bytes);
     free(item->text);
@@ -131,9 +135,23 @@ static void start_item(struct item *item, struct inf_span message)
         set_error(item, err.text);
 }
 
+static void handle_inflated(void *context, struct inf_span message, const struct inf_error *err)
+{
+    struct item *item = context;
+    struct inf_grpc_stream *stream = item->owner->stream;
+    if (err->code != INF_OK)
+        set_error(item, err->text);
+    else
+        start_item(item, message);
+    if (!item->inflates)
+        return; // the caller of take_message() continues the call
+    update_ready(item->owner);
+    inf_grpc_reply_continue(stream);
+}
+
 // Makes an item of the message of `size` bytes at *offset of the body, and moves *offset behind it.
 // Returns false, and fails the call, if there is no memory.
-static bool take_message(struct infer_stream *owner, size_t *offset, size_t size)
+static bool take_message(struct infer_stream *owner, size_t *offset, size_t size, bool compressed)
 {
     struct inf_grpc_stream *stream = owner->stream;
     struct item *item = calloc(1, sizeof *item);
@@ -146,8 +164,14 @@ static bool take_message(struct infer_stream *owner, size_t *offset, size_t size
     item->owner = owner;
     TAILQ_INSERT_TAIL(&owner->items, item, link);
     owner->count++;
-    start_item(
-        item, (struct inf_span){item->bytes + INF_GRPC_PREFIX_BYTES, size - INF_GRPC_PREFIX_BYTES});
+    struct inf_span message = {item->bytes + INF_GRPC_PREFIX_BYTES, size - INF_GRPC_PREFIX_BYTES};
+    if (!compressed) {
+        start_item(item, message);
+        return true;
+    }
+    inf_grpc_inflate(&item->inflater, stream->gateway, stream->coding, message, handle_inflated,
+                     item);
+    item->inflates = item->inflater.task.queued;
     return true;
 }
 
@@ -161,15 +185,15 @@ static void take_messages(struct infer_stream *owner)
     while (owner->count < INF_GRPC_OUTSTANDING_MAX && stream->end_code == INFERD_OK) {
         struct inf_span left = {stream->body + offset, stream->body_size - offset};
         bool compressed;
+        struct inf_error err;
         if (left.size == 0 || !inf_grpc_prefix_read(left, &size, &compressed))
             break;
-        if (compressed)
-            inf_grpc_stream_fail(stream, INFERD_UNIMPLEMENTED,
-                                 "compressed messages are not supported");
+        if (inf_grpc_stream_check_coding(stream, compressed, &err) != INF_OK)
+            inf_grpc_stream_fail(stream, (int)err.code, err.text);
         else if (size + INF_GRPC_PREFIX_BYTES > max)
             inf_grpc_stream_fail(stream, INFERD_RESOURCE_EXHAUSTED, "the message is too large");
         else if (left.size < size + INF_GRPC_PREFIX_BYTES ||
-                 !take_message(owner, &offset, size + INF_GRPC_PREFIX_BYTES))
+                 !take_message(owner, &offset, size + INF_GRPC_PREFIX_BYTES, compressed))
             break;
     }
     if (stream->end_code == INFERD_OK && offset > 0) {

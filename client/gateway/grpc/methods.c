@@ -8,6 +8,7 @@
 #include "client/gateway/core/run.h"
 #include "client/gateway/grpc/infer_stream.h"
 #include "client/gateway/grpc/questions.h"
+#include "client/gateway/grpc/reflection.h"
 #include "client/gateway/oip/request_proto.h"
 #include "client/gateway/oip/response_proto.h"
 
@@ -134,6 +135,16 @@ static const struct method {
     {"/grpc.health.v1.Health/Check", answer_health, false, true},
 };
 
+// Methods of streaming calls.
+static const struct {
+    const char *path;
+    void (*begin)(struct inf_grpc_stream *stream);
+} streaming_methods[] = {
+    {SERVICE "ModelStreamInfer", inf_grpc_infer_stream_begin},
+    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", inf_grpc_reflection_begin},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", inf_grpc_reflection_begin},
+};
+
 // Methods of the protocol that inferd does not have: prefixes of their names.
 static const struct {
     const char *path, *what;
@@ -160,35 +171,64 @@ static bool is_open(const char *path)
 
 void inf_grpc_method_begin(struct inf_grpc_stream *stream)
 {
-    if (stream->gateway->tokens != NULL && !stream->has_token && !is_open(stream->path))
+    if (stream->gateway->tokens != NULL && !stream->has_token && !is_open(stream->path)) {
         inf_grpc_reply_error(stream, UNAUTHENTICATED, "the call has no valid bearer token");
-    else if (is_valid_call(stream) && strcmp(stream->path, SERVICE "ModelStreamInfer") == 0)
-        inf_grpc_infer_stream_begin(stream);
-}
-
-void inf_grpc_method_handle(struct inf_grpc_stream *stream)
-{
-    struct inf_span message;
-    struct inf_error err;
-    if (!is_valid_call(stream)) {
-        inf_grpc_reply_error(stream, INFERD_INVALID_ARGUMENT, "this is no valid call of gRPC");
         return;
     }
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(streaming_methods) && is_valid_call(stream); i++)
+        if (strcmp(stream->path, streaming_methods[i].path) == 0) {
+            streaming_methods[i].begin(stream);
+            return;
+        }
+}
+
+// Returns the method of a call; NULL: the call is answered with an error.
+static const struct method *find_method(struct inf_grpc_stream *stream)
+{
     for (size_t i = 0; i < INF_ARRAY_LENGTH(methods); i++) {
         if (strcmp(stream->path, methods[i].path) != 0)
             continue;
-        if (methods[i].admin && !stream->is_admin)
-            inf_grpc_reply_error(stream, INFERD_PERMISSION_DENIED,
-                                 "only on the listener for administrators");
-        else if (inf_grpc_stream_message(stream, &message, &err) != INF_OK)
-            inf_grpc_reply_error(stream, (int)err.code, err.text);
-        else
-            methods[i].answer(stream, message);
-        return;
+        if (!methods[i].admin || stream->is_admin)
+            return &methods[i];
+        inf_grpc_reply_error(stream, INFERD_PERMISSION_DENIED,
+                             "only on the listener for administrators");
+        return NULL;
     }
     const char *what = "there is no such method";
     for (size_t i = 0; i < INF_ARRAY_LENGTH(missing); i++)
         if (strncmp(stream->path, missing[i].path, strlen(missing[i].path)) == 0)
             what = missing[i].what;
     inf_grpc_reply_error(stream, INFERD_UNIMPLEMENTED, what);
+    return NULL;
+}
+
+static void handle_inflated(void *context, struct inf_span message, const struct inf_error *err)
+{
+    struct inf_grpc_stream *stream = context;
+    if (err->code != INF_OK)
+        inf_grpc_reply_error(stream, (int)err->code, err->text);
+    else
+        find_method(stream)->answer(stream, message);
+}
+
+void inf_grpc_method_handle(struct inf_grpc_stream *stream)
+{
+    struct inf_span message;
+    bool compressed;
+    struct inf_error err;
+    if (!is_valid_call(stream)) {
+        inf_grpc_reply_error(stream, INFERD_INVALID_ARGUMENT, "this is no valid call of gRPC");
+        return;
+    }
+    const struct method *method = find_method(stream);
+    if (method == NULL)
+        return;
+    if (inf_grpc_stream_message(stream, &message, &compressed, &err) != INF_OK ||
+        inf_grpc_stream_check_coding(stream, compressed, &err) != INF_OK)
+        inf_grpc_reply_error(stream, (int)err.code, err.text);
+    else if (compressed)
+        inf_grpc_inflate(&stream->inflater, stream->gateway, stream->coding, message,
+                         handle_inflated, stream);
+    else
+        method->answer(stream, message);
 }

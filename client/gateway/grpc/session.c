@@ -343,9 +343,10 @@ static void submit_response(struct inf_grpc_stream *stream, const nghttp2_nv *mo
                             const nghttp2_data_provider *provider)
 {
     struct inf_grpc_session *session = stream->session;
-    nghttp2_nv fields[6] = {header_field(":status", "200"),
-                            header_field("content-type", "application/grpc")};
-    size_t field_count = 2;
+    nghttp2_nv fields[7] = {header_field(":status", "200"),
+                            header_field("content-type", "application/grpc"),
+                            header_field("grpc-accept-encoding", INF_GRPC_CODINGS)};
+    size_t field_count = 3;
     if (stream->request_id[0] != '\0')
         fields[field_count++] = header_field("x-request-id", stream->request_id);
     if (stream->trace_parent[0] != '\0')

@@ -41,6 +41,7 @@ void inf_grpc_stream_free(struct inf_grpc_stream *stream)
         stream->abandon(stream->user);
     if (stream->release != NULL)
         stream->release(stream->context);
+    inf_grpc_inflater_fini(&stream->inflater);
     free_body(stream);
     *stream->previous = stream->next;
     if (stream->next != NULL)
@@ -103,6 +104,12 @@ void inf_grpc_stream_set_field(struct inf_grpc_stream *stream, struct inf_span n
     } else if (span_is(name, "grpc-timeout")) {
         stream->timeout_ms = parse_timeout(value);
         stream->has_bad_timeout = stream->timeout_ms == 0;
+    } else if (span_is(name, "grpc-encoding")) {
+        stream->coding = span_is(value, "gzip")      ? INF_HTTP_GZIP
+                         : span_is(value, "deflate") ? INF_HTTP_DEFLATE
+                                                     : INF_HTTP_IDENTITY;
+        stream->has_bad_coding =
+            stream->coding == INF_HTTP_IDENTITY && !span_is(value, "identity");
     } else if (span_is(name, "authorization") && stream->gateway->tokens != NULL) {
         stream->has_token = inf_tokens_match(stream->gateway->tokens, value);
     } else if (span_is(name, "x-request-id") && inf_http_request_id_valid(value)) {
@@ -209,17 +216,27 @@ void inf_grpc_stream_discard(struct inf_grpc_stream *stream, size_t size)
 }
 
 enum inf_code inf_grpc_stream_message(const struct inf_grpc_stream *stream,
-                                      struct inf_span *message, struct inf_error *err)
+                                      struct inf_span *message, bool *compressed,
+                                      struct inf_error *err)
 {
     size_t size;
-    bool compressed;
     if (!inf_grpc_prefix_read((struct inf_span){stream->body, stream->body_size}, &size,
-                              &compressed))
+                              compressed))
         return inf_fail(err, INF_INVALID, "the call has no message");
-    if (compressed)
-        return inf_fail(err, INF_UNSUPPORTED, "compressed messages are not supported");
     if (size != stream->body_size - INF_GRPC_PREFIX_BYTES)
         return inf_fail(err, INF_INVALID, "the call has not exactly one whole message");
     *message = (struct inf_span){stream->body + INF_GRPC_PREFIX_BYTES, size};
     return INF_OK;
+}
+
+enum inf_code inf_grpc_stream_check_coding(const struct inf_grpc_stream *stream, bool compressed,
+                                           struct inf_error *err)
+{
+    if (!compressed || stream->coding != INF_HTTP_IDENTITY)
+        return INF_OK;
+    if (stream->has_bad_coding)
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "the message has a coding that is none of " INF_GRPC_CODINGS);
+    // gRPC wants this code for a compressed message without a coding.
+    return inf_fail(err, INF_INTERNAL, "the message is compressed, but grpc-encoding is missing");
 }

@@ -10,17 +10,20 @@
 #include <sys/uio.h>
 
 #include "client/gateway/core/gateway.h"
+#include "client/gateway/grpc/inflater.h"
 #include "proto/core/span.h"
 
 struct inf_grpc_session;
 struct inf_grpc_stream;
 
-// Size of the buffer for a path, with its NUL. The longest path that is served has 46 bytes; a path
+// Size of the buffer for a path, with its NUL. The longest path that is served has 64 bytes; a path
 // that does not fit is treated as unknown.
 #define INF_GRPC_PATH_BYTES 128u
 // Maximum number of pieces of a response: one for the fields before the tensors, and for each of 64
 // outputs one for its protobuf tag and one for its data.
 #define INF_GRPC_PIECES 129u
+// Codings of compressed messages that the gateway reads, as in grpc-accept-encoding.
+#define INF_GRPC_CODINGS "identity,deflate,gzip"
 // Size of the prefix of a message: one byte that says whether the message is compressed, and four
 // bytes for its length.
 #define INF_GRPC_PREFIX_BYTES 5u
@@ -50,9 +53,12 @@ struct inf_grpc_stream {
     // valid one.
     char request_id[INF_HTTP_REQUEST_ID_BYTES + 1], trace_parent[INF_HTTP_TRACE_PARENT_BYTES + 1];
     bool has_bad_timeout;
+    enum inf_http_coding coding; // of compressed messages, from grpc-encoding
+    bool has_bad_coding;         // grpc-encoding names a coding that the gateway lacks
     uint64_t timeout_ms; // value of grpc-timeout; 0: the request sets none
     uint8_t *body;       // the message with its prefix of 5 bytes
     size_t body_size, body_capacity;
+    struct inf_grpc_inflater inflater; // the message of a unary call, if it is compressed
     uint64_t begin_ms;    // when the request, or its current message, began to arrive
     uint64_t deadline_ms; // when the timeout of a streaming call passes; 0: no timeout
     bool complete;        // the whole request has arrived
@@ -124,11 +130,15 @@ bool inf_grpc_stream_take(struct inf_grpc_stream *stream, size_t *offset, size_t
 // Removes the first `size` bytes from the body.
 void inf_grpc_stream_discard(struct inf_grpc_stream *stream, size_t size);
 
-// Sets *message to the message in the body, without its prefix. Fails if the message is compressed,
-// or if the body does not consist of exactly one message.
+// Sets *message to the message in the body, without its prefix, and *compressed if it is
+// compressed. Fails if the body does not consist of exactly one message.
 enum inf_code inf_grpc_stream_message(const struct inf_grpc_stream *stream,
-                                      struct inf_span *message,
+                                      struct inf_span *message, bool *compressed,
                                       struct inf_error *err) INF_NODISCARD;
+
+// Fails if a message is compressed, and the call has no grpc-encoding or an unknown one.
+enum inf_code inf_grpc_stream_check_coding(const struct inf_grpc_stream *stream, bool compressed,
+                                           struct inf_error *err) INF_NODISCARD;
 
 // Sends the message in stream->pieces, which must begin with its prefix of 5 bytes, and the status
 // OK. Calls release(context) when the stream is freed. The caller must not use the stream

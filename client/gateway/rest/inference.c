@@ -56,7 +56,7 @@ struct inf_rest_inference {
     struct inf_slice_task task;
     stage_function stage;
     struct inf_oip_json_decoder decoder;
-    size_t charged;              // bytes of inputs in JSON that are charged to all bodies
+    size_t charged;              // bytes of inputs and of the decompressed body
     const inferd_result *result; // belongs to `run`
     struct inf_oip_response_encoder encoder;
     struct inf_http_coder inflater, deflater;      // of the body and of the response
@@ -359,7 +359,12 @@ static bool inflate_slice(struct inf_rest_inference *inference)
     struct inf_http_coder *inflater = &inference->inflater;
     bool done;
     struct inf_error err;
-    if (inf_http_code(inflater, INFLATE_BYTES, &done, &err) != INF_OK ||
+    size_t before = inflater->capacity;
+    enum inf_code code = inf_http_code(inflater, INFLATE_BYTES, &done, &err);
+    if (code == INF_OK && !charge_inputs(inference, inflater->capacity - before))
+        code = inf_fail_reason(&err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "the bodies of other requests need all memory");
+    if (code != INF_OK ||
         (done && prepare_decoder(inference, (struct inf_span){inflater->data, inflater->size},
                                  &err) != INF_OK)) {
         fail_inference(inference, &err);

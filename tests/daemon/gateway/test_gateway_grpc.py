@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_gateway_grpc.py DAEMON GATEWAY [TEST...] - unary calls of the Open Inference Protocol."""
+import gzip
 import socket
 import struct
 import tempfile
 import time
+import zlib
 
 import gateway_case
 from grpc_case import (
@@ -24,6 +26,8 @@ from grpc_case import (
     grpc,
     tensor,
 )
+
+CALL = call_fields(b'ModelInfer')
 
 
 class Methods(GrpcCase):
@@ -293,12 +297,112 @@ class Inference(GrpcCase):
         self.assert_fails(grpc.StatusCode.INVALID_ARGUMENT, b'\x0b' * 100000)
         self.infer(add_request())
 
-    def test_compressed_messages_are_refused(self):
-        with self.assertRaises(grpc.RpcError) as failure:
-            self.method('ModelInfer')(
-                add_request(id='a' * 200), timeout=60, compression=grpc.Compression.Gzip
-            )
-        self.assertEqual(failure.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+
+# Names and values of response fields in the Huffman code of HPACK.
+STATUS = b'\x88\x9a\xca\xc8\xb2\x124\xda\x8f'  # grpc-status
+CODINGS = b'\x904\x85\xa9&O\xaf\xa9\x0b-\x03I~\xa6\xf6j\xff'  # identity,deflate,gzip
+
+
+class Compression(GrpcCase):
+    options = ('--bodies-max-bytes=100000000',)
+
+    def large(self, count):
+        values = struct.pack(f'<{count}f', *range(count))
+        request = OIP.ModelInferRequest(
+            model_name='large',
+            inputs=[tensor('x', 'FP32', [count])],
+            raw_input_contents=[values],
+        )
+        return request, struct.pack(f'<{count}f', *(-float(i) for i in range(count)))
+
+    def test_messages_may_be_compressed(self):
+        # grpcio compresses a message only if that makes it smaller.
+        for coding in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+            for count in (100, 150_000):
+                request, want = self.large(count)
+                answer = self.method('ModelInfer')(request, timeout=60, compression=coding)
+                self.assertEqual(answer.raw_output_contents[0], want)
+            text = add_request(id='a' * 200)
+            self.assertEqual(self.method('ModelInfer')(text, compression=coding).id, text.id)
+
+    def call_raw(self, body, *fields, flag=1):
+        """The header fields, as bytes, of the response to a compressed message."""
+        with self.gateway.connect() as client:
+            message = struct.pack('>BI', flag, len(body)) + body
+            frames = [message[i : i + 16384] for i in range(0, len(message), 16384)]
+            client.sendall(PREFACE + frame(HEADERS, 4, 1, CALL + b''.join(fields)))
+            for i, part in enumerate(frames):
+                client.sendall(frame(DATA, int(i == len(frames) - 1), 1, part))
+            return self.read_until(client, HEADERS)
+
+    def test_codings(self):
+        text = add_request().SerializeToString()
+        gzipped = field(b'grpc-encoding', b'gzip')
+        deflated = field(b'grpc-encoding', b'deflate')
+        identity = field(b'grpc-encoding', b'identity')
+        unknown = field(b'grpc-encoding', b'snappy')
+        for body, fields, flag, status in (
+            (gzip.compress(text), [gzipped], 1, None),
+            (zlib.compress(text), [deflated], 1, None),
+            (text, [gzipped], 0, None),
+            (text, [unknown], 0, None),
+            (text, [identity], 0, None),
+            (gzip.compress(text), [unknown], 1, b'12'),
+            (gzip.compress(text), [identity], 1, b'13'),
+            (gzip.compress(text), [], 1, b'13'),
+            (zlib.compress(text), [gzipped], 1, b'3'),
+            (gzip.compress(text), [deflated], 1, b'3'),
+            (gzip.compress(text)[:-1], [gzipped], 1, b'3'),
+            (gzip.compress(text) + b'x', [gzipped], 1, b'3'),
+            (b'', [gzipped], 1, b'3'),
+            (gzip.compress(text[:-3]), [gzipped], 1, b'3'),
+        ):
+            head = self.call_raw(body, *fields, flag=flag)
+            self.assertIn(CODINGS, head)
+            if status is None:
+                self.assertNotIn(STATUS, head)
+            else:
+                self.assertIn(STATUS + bytes([len(status)]) + status, head)
+
+    def test_bombs_are_bounded(self):
+        bomb = gzip.compress(bytes(64 << 20), 9)
+        gzipped = field(b'grpc-encoding', b'gzip')
+        before = self.gateway.resident_bytes()
+        for i in range(3):
+            head = self.call_raw(bomb, gzipped)
+            self.assertIn(STATUS + b'\x013', head)
+        grown = self.gateway.resident_bytes() - before
+        self.assertLess(grown, 40 << 20)
+        # All calls that are being decompressed share the memory of bodies.
+        with self.gateway.connect() as client:
+            message = struct.pack('>BI', 1, len(bomb)) + bomb
+            parts = [message[i : i + 16384] for i in range(0, len(message), 16384)]
+            client.sendall(PREFACE)
+            for stream in range(1, 41, 2):
+                client.sendall(frame(HEADERS, 4, stream, CALL + gzipped))
+                for i, part in enumerate(parts):
+                    client.sendall(frame(DATA, int(i == len(parts) - 1), stream, part))
+            codes = [self.read_until(client, HEADERS) for stream in range(20)]
+        self.assertTrue(any(b'\x018' in head for head in codes))  # RESOURCE_EXHAUSTED
+        gateway_case.wait_until(lambda: self.metric('body_bytes') == 0, 'bodies are kept')
+
+    def test_a_call_that_ends_while_its_message_is_decompressed(self):
+        bomb = gzip.compress(bytes(15 << 20), 9)
+        message = struct.pack('>BI', 1, len(bomb)) + bomb
+        for i in range(20):
+            with self.gateway.connect() as client:
+                client.sendall(
+                    PREFACE
+                    + frame(HEADERS, 4, 1, CALL + field(b'grpc-encoding', b'gzip'))
+                    + b''.join(
+                        frame(DATA, int(k + 16384 >= len(message)), 1, message[k : k + 16384])
+                        for k in range(0, len(message), 16384)
+                    )
+                )
+                if i % 2:
+                    client.sendall(frame(RST, 0, 1, struct.pack('>I', 8)))
+        gateway_case.wait_until(lambda: self.metric('body_bytes') == 0, 'bodies are kept')
+        self.infer(add_request())
 
 
 class Tokens(GrpcCase):
@@ -359,9 +463,6 @@ class Limits(GrpcCase):
         )
         self.assert_fails(grpc.StatusCode.RESOURCE_EXHAUSTED, request)
         self.infer(add_request())
-
-
-CALL = call_fields(b'ModelInfer')
 
 
 class Frames(GrpcCase):

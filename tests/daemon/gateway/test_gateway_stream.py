@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_gateway_stream.py DAEMON GATEWAY [TEST...] - streams, statistics and the repository."""
+import gzip
 import queue
 import signal
 import struct
@@ -62,6 +63,18 @@ class StreamCase(GrpcCase):
     def ids(self, answers):
         self.assertEqual([answer.error_message for answer in answers], [''] * len(answers))
         return [answer.infer_response.id for answer in answers]
+
+    def read_messages(self, client, count):
+        """The next messages, of which a frame may have several."""
+        data, messages = b'', []
+        while len(messages) < count:
+            data += self.read_until(client, DATA)
+            while len(data) >= 5 and len(data) >= 5 + int.from_bytes(data[1:5], 'big'):
+                size = 5 + int.from_bytes(data[1:5], 'big')
+                messages.append(OIP.ModelStreamInferResponse.FromString(data[5:size]))
+                data = data[size:]
+        self.assertEqual((len(messages), data), (count, b''))
+        return messages
 
 
 class Streams(StreamCase):
@@ -177,9 +190,43 @@ class Streams(StreamCase):
         self.assertIn('sequence_start', answer.error_message)
         gateway_case.wait_until(lambda: self.metric('sequences') == 0, 'sequences are kept')
 
-    def test_compressed_messages_end_the_call(self):
-        call = self.stream([add_request(id='a' * 200)], compression=grpc.Compression.Gzip)
-        self.assertEqual(self.read_to_failure(call), ([], grpc.StatusCode.UNIMPLEMENTED))
+    def test_messages_may_be_compressed(self):
+        for coding in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+            # Messages that are decompressed at once, and messages that need several turns.
+            requests = [
+                add_request(id='a' * 200),
+                large_request(100_000, id='l'),
+                add_request(id='b' * 99),
+            ]
+            answers = list(self.stream(requests * 8, compression=coding))
+            self.assertEqual(self.ids(answers), [request.id for request in requests] * 8)
+            self.assertEqual([answer.error_message for answer in answers], [''] * 24)
+
+    def test_a_damaged_message_does_not_end_the_call(self):
+        client = self.open_coded(b'gzip')
+        good = gzip.compress(add_request(id='g').SerializeToString())
+        zeros = gzip.compress(bytes(1 << 20))
+        bodies = [good, good[:-1], zeros, zeros[:-1], good]
+        text = b''.join(struct.pack('>BI', 1, len(body)) + body for body in bodies)
+        client.sendall(frame(DATA, 1, 1, text))
+        answers = self.read_messages(client, len(bodies))
+        self.assertEqual([bool(a.error_message) for a in answers], [False, True, True, True, False])
+        self.assertIn('damaged', answers[1].error_message)
+        self.assertIn('damaged', answers[3].error_message)
+        client.close()
+
+    def test_an_unknown_coding_ends_the_call(self):
+        for coding, status in ((b'snappy', b'12'), (b'identity', b'13')):
+            client = self.open_coded(coding)
+            self.read_until(client, HEADERS)
+            client.sendall(frame(DATA, 1, 1, struct.pack('>BI', 1, 3) + b'abc'))
+            self.assertIn(status, self.read_until(client, HEADERS))
+            client.close()
+
+    def open_coded(self, coding):
+        client = self.gateway.connect()
+        client.sendall(PREFACE + frame(HEADERS, 4, 1, CALL + field(b'grpc-encoding', coding)))
+        return client
 
     def test_the_deadline_bounds_each_request(self):
         answers, code = self.read_to_failure(self.stream([self.slow_request()] * 9, timeout=0.05))
@@ -202,18 +249,6 @@ class StreamLimits(StreamCase):
         client.settimeout(10)
         client.sendall(PREFACE + frame(HEADERS, 4, 1, CALL + b''.join(fields)))
         return client
-
-    def read_messages(self, client, count):
-        """The next messages, of which a frame may have several."""
-        data, messages = b'', []
-        while len(messages) < count:
-            data += self.read_until(client, DATA)
-            while len(data) >= 5 and len(data) >= 5 + int.from_bytes(data[1:5], 'big'):
-                size = 5 + int.from_bytes(data[1:5], 'big')
-                messages.append(OIP.ModelStreamInferResponse.FromString(data[5:size]))
-                data = data[size:]
-        self.assertEqual((len(messages), data), (count, b''))
-        return messages
 
     def assert_status(self, client, status):
         """The call ends with this status, whose value is a literal of one byte."""
