@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of sequences by model, version and name. Opening a session with libinferd blocks, so the
+// A table of sequences by owner, model, version and name. Opening a session with libinferd blocks, so the
 // thread for questions connects and opens it. The loop then drives the connection with a link. A
 // connection for each sequence makes a sequence independent of the others: it is lost if its own
 // connection is lost, and closing the connection ends the session without a wait.
@@ -40,6 +40,7 @@ struct inf_sequence_call {
 struct sequence {
     struct inf_sequences *owner;
     char model[INF_LIMIT_MODEL_NAME + 1], version[24], name[INF_OIP_SEQUENCE_BYTES];
+    unsigned owner_token;          // request->owner
     struct inf_question *question; // opens the session; NULL: the daemon has answered
     struct inf_link *link;         // NULL: the session is not open
     inferd_session *session;       // belongs to the client of the link
@@ -289,7 +290,8 @@ static struct sequence *find_sequence(struct inf_sequences *sequences,
 {
     struct sequence *sequence;
     LIST_FOREACH(sequence, &sequences->buckets[hash_names(request)], in_bucket)
-    if (strcmp(sequence->name, request->sequence) == 0 &&
+    if (sequence->owner_token == request->owner &&
+        strcmp(sequence->name, request->sequence) == 0 &&
         strcmp(sequence->model, request->model) == 0 &&
         strcmp(sequence->version, request->version) == 0)
         return sequence;
@@ -318,6 +320,7 @@ static struct sequence *begin_sequence(struct inf_sequences *sequences,
         return NULL;
     }
     sequence->owner = sequences;
+    sequence->owner_token = request->owner;
     sequence->question = question;
     snprintf(sequence->model, sizeof sequence->model, "%s", request->model);
     snprintf(sequence->version, sizeof sequence->version, "%s", request->version);

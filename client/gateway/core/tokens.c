@@ -72,24 +72,24 @@ enum inf_code inf_tokens_load(struct inf_tokens **tokens, const char *path, stru
     return code;
 }
 
-bool inf_tokens_match(const struct inf_tokens *tokens, struct inf_span authorization)
+unsigned inf_tokens_find(const struct inf_tokens *tokens, struct inf_span authorization)
 {
     static const char scheme[] = "Bearer ";
     size_t skip = sizeof scheme - 1;
     uint8_t given[INF_TOKEN_MAX_BYTES] = {0};
     if (authorization.size <= skip || authorization.size - skip > sizeof given ||
         strncasecmp((const char *)authorization.data, scheme, skip) != 0)
-        return false;
+        return 0;
     memcpy(given, authorization.data + skip, authorization.size - skip);
-    unsigned matches = 0;
+    unsigned number = 0;
     for (size_t i = 0; i < tokens->count; i++) {
         volatile uint8_t difference = 0;
         for (size_t k = 0; k < sizeof given; k++)
             difference = difference | (uint8_t)(given[k] ^ tokens->tokens[i][k]);
-        matches |= difference == 0;
+        number = difference == 0 ? (unsigned)i + 1 : number;
     }
     explicit_bzero(given, sizeof given);
-    return matches != 0;
+    return number;
 }
 
 void inf_tokens_free(struct inf_tokens *tokens)

@@ -3,8 +3,6 @@
 #ifndef INF_GATEWAY_TOKENS_H
 #define INF_GATEWAY_TOKENS_H
 
-#include <stdbool.h>
-
 #include "proto/core/attributes.h"
 #include "proto/core/span.h"
 #include "proto/core/status.h"
@@ -23,9 +21,10 @@ struct inf_tokens;
 enum inf_code inf_tokens_load(struct inf_tokens **tokens, const char *path,
                               struct inf_error *err) INF_NODISCARD;
 
-// Returns true if `authorization`, the value of the header field Authorization, is "Bearer" and one
-// of the tokens. The time does not depend on which bytes of a token are wrong.
-bool inf_tokens_match(const struct inf_tokens *tokens, struct inf_span authorization);
+// Returns the number, from 1 on, of the token in `authorization`, the value of the header field
+// Authorization, which must be "Bearer" and the token; 0 if it is none of the tokens. The time does
+// not depend on which bytes of a token are wrong.
+unsigned inf_tokens_find(const struct inf_tokens *tokens, struct inf_span authorization);
 
 // Erases and frees the tokens. NULL is allowed.
 void inf_tokens_free(struct inf_tokens *tokens);

@@ -128,6 +128,7 @@ static void start_item(struct item *item, struct inf_span message)
         if (item->request.timeout_ms == 0 || left < item->request.timeout_ms)
             item->request.timeout_ms = left;
     }
+    item->request.owner = stream->token;
     snprintf(item->request.trace_parent, sizeof item->request.trace_parent, "%s",
              stream->trace_parent);
     if (inf_run_start(stream->gateway, &item->request, inf_grpc_stream_other_id(stream),

@@ -105,6 +105,7 @@ static void start_inference(struct inf_grpc_stream *stream, struct inf_span mess
     uint64_t limit = stream->timeout_ms;
     if (limit != 0 && (request->timeout_ms == 0 || limit < request->timeout_ms))
         request->timeout_ms = limit;
+    request->owner = stream->token;
     snprintf(request->trace_parent, sizeof request->trace_parent, "%s", stream->trace_parent);
     if (inf_run_start(stream->gateway, request, inf_grpc_stream_other_id(stream), handle_result,
                       call, &call->run, &err) != INFERD_OK)
@@ -171,7 +172,7 @@ static bool is_open(const char *path)
 
 void inf_grpc_method_begin(struct inf_grpc_stream *stream)
 {
-    if (stream->gateway->tokens != NULL && !stream->has_token && !is_open(stream->path)) {
+    if (stream->gateway->tokens != NULL && stream->token == 0 && !is_open(stream->path)) {
         inf_grpc_reply_error(stream, UNAUTHENTICATED, "the call has no valid bearer token");
         return;
     }

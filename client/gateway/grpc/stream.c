@@ -111,7 +111,7 @@ void inf_grpc_stream_set_field(struct inf_grpc_stream *stream, struct inf_span n
         stream->has_bad_coding =
             stream->coding == INF_HTTP_IDENTITY && !span_is(value, "identity");
     } else if (span_is(name, "authorization") && stream->gateway->tokens != NULL) {
-        stream->has_token = inf_tokens_match(stream->gateway->tokens, value);
+        stream->token = inf_tokens_find(stream->gateway->tokens, value);
     } else if (span_is(name, "x-request-id") && inf_http_request_id_valid(value)) {
         copy_text(stream->request_id, value);
     } else if (span_is(name, "traceparent") && inf_http_trace_parent_valid(value)) {

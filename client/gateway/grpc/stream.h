@@ -48,7 +48,7 @@ struct inf_grpc_stream {
     // The request.
     char path[INF_GRPC_PATH_BYTES];
     bool is_post, is_grpc, is_admin;
-    bool has_token; // `authorization` has a token that the gateway accepts
+    unsigned token; // number of the token in `authorization`; 0: none that the gateway accepts
     // Values of x-request-id and traceparent, which come back in the response; "": the call has no
     // valid one.
     char request_id[INF_HTTP_REQUEST_ID_BYTES + 1], trace_parent[INF_HTTP_TRACE_PARENT_BYTES + 1];

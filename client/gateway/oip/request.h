@@ -36,6 +36,8 @@ struct inf_oip_request {
     // Name of the sequence: '#' and a number, or '=' and a text; "": the request has none.
     char sequence[INF_OIP_SEQUENCE_BYTES];
     bool sequence_start, sequence_end;
+    // Number of the bearer token of the client, to whose sequences the request belongs; 0: none.
+    unsigned owner;
     size_t input_count, output_count;
     inferd_tensor inputs[INF_LIMIT_TENSORS];
     inferd_tensor outputs[INF_LIMIT_TENSORS]; // only the names are set; output_count 0: all

@@ -330,6 +330,9 @@ static void start_run(struct inf_rest_inference *inference)
     if (head->trace_parent.size > 0 &&
         head->trace_parent.size < sizeof inference->request.trace_parent)
         memcpy(inference->request.trace_parent, head->trace_parent.data, head->trace_parent.size);
+    const struct inf_tokens *tokens = inference->gateway->tokens;
+    if (tokens != NULL)
+        inference->request.owner = inf_tokens_find(tokens, head->authorization);
     struct inferd_error err;
     if (inf_run_start(inference->gateway, &inference->request,
                       header_id[0] != '\0' ? header_id : NULL, handle_answer, inference,

@@ -135,7 +135,7 @@ bool inf_rest_check_head(void *context, const struct inf_http_head *head,
     static const char *const open[] = {"/v2/health/live", "/v2/health/ready"};
     const struct inf_gateway *gateway = context;
     struct inf_span names[NAMES_MAX];
-    if (gateway->tokens == NULL || inf_tokens_match(gateway->tokens, head->authorization))
+    if (gateway->tokens == NULL || inf_tokens_find(gateway->tokens, head->authorization) != 0)
         return true;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(open); i++)
         if (match_path(open[i], head->path, names))

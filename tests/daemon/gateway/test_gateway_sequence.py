@@ -6,6 +6,7 @@ The model `sum` adds what the requests of a sequence send.
 """
 import json
 import signal
+import tempfile
 import threading
 import time
 
@@ -38,6 +39,39 @@ class SequenceCase(Case):
         answer = self.send(1, **parameters)
         self.assertEqual(answer.status, 400)
         self.assertIn('sequence_start', answer.json()['error'])
+
+
+class Owners(SequenceCase):
+    tokens = ('token-of-the-first', 'token-of-the-second')
+
+    @classmethod
+    def setUpClass(cls):
+        cls.file = tempfile.NamedTemporaryFile('w', prefix='inferd-tokens.')
+        cls.file.write('\n'.join(cls.tokens))
+        cls.file.flush()
+        cls.options = (f'--tokens={cls.file.name}',)
+        cls.token = cls.tokens[0]
+        super().setUpClass()
+
+    @classmethod
+    def ask(cls, method, path, body=None, headers=None, admin=False):
+        given = {'Authorization': 'Bearer ' + cls.token, **(headers or {})}
+        return super().ask(method, path, body, given, admin)
+
+    def use(self, number):
+        type(self).token = self.tokens[number]
+
+    def test_a_sequence_belongs_to_its_token(self):
+        self.use(0)
+        self.assertEqual(self.total(1, sequence_id=7, sequence_start=True), 1)
+        self.use(1)
+        self.assert_unknown(sequence_id=7)
+        self.assertEqual(self.total(100, sequence_id=7, sequence_start=True), 100)
+        self.use(0)
+        self.assertEqual(self.total(1, sequence_id=7, sequence_end=True), 2)
+        self.use(1)
+        self.assertEqual(self.total(100, sequence_id=7, sequence_end=True), 200)
+        self.wait_for_sequences(0)
 
 
 class Sequences(SequenceCase):
