@@ -24,6 +24,7 @@ from grpc_case import (
     field,
     frame,
     grpc,
+    message,
     tensor,
 )
 
@@ -328,8 +329,8 @@ class Compression(GrpcCase):
     def call_raw(self, body, *fields, flag=1):
         """The header fields, as bytes, of the response to a compressed message."""
         with self.gateway.connect() as client:
-            message = struct.pack('>BI', flag, len(body)) + body
-            frames = [message[i : i + 16384] for i in range(0, len(message), 16384)]
+            text = struct.pack('>BI', flag, len(body)) + body
+            frames = [text[i : i + 16384] for i in range(0, len(text), 16384)]
             client.sendall(PREFACE + frame(HEADERS, 4, 1, CALL + b''.join(fields)))
             for i, part in enumerate(frames):
                 client.sendall(frame(DATA, int(i == len(frames) - 1), 1, part))
@@ -375,8 +376,8 @@ class Compression(GrpcCase):
         self.assertLess(grown, 40 << 20)
         # All calls that are being decompressed share the memory of bodies.
         with self.gateway.connect() as client:
-            message = struct.pack('>BI', 1, len(bomb)) + bomb
-            parts = [message[i : i + 16384] for i in range(0, len(message), 16384)]
+            text = struct.pack('>BI', 1, len(bomb)) + bomb
+            parts = [text[i : i + 16384] for i in range(0, len(text), 16384)]
             client.sendall(PREFACE)
             for stream in range(1, 41, 2):
                 client.sendall(frame(HEADERS, 4, stream, CALL + gzipped))
@@ -388,15 +389,15 @@ class Compression(GrpcCase):
 
     def test_a_call_that_ends_while_its_message_is_decompressed(self):
         bomb = gzip.compress(bytes(15 << 20), 9)
-        message = struct.pack('>BI', 1, len(bomb)) + bomb
+        text = struct.pack('>BI', 1, len(bomb)) + bomb
         for i in range(20):
             with self.gateway.connect() as client:
                 client.sendall(
                     PREFACE
                     + frame(HEADERS, 4, 1, CALL + field(b'grpc-encoding', b'gzip'))
                     + b''.join(
-                        frame(DATA, int(k + 16384 >= len(message)), 1, message[k : k + 16384])
-                        for k in range(0, len(message), 16384)
+                        frame(DATA, int(k + 16384 >= len(text)), 1, text[k : k + 16384])
+                        for k in range(0, len(text), 16384)
                     )
                 )
                 if i % 2:
@@ -463,6 +464,40 @@ class Limits(GrpcCase):
         )
         self.assert_fails(grpc.StatusCode.RESOURCE_EXHAUSTED, request)
         self.infer(add_request())
+
+
+class FullSocket(GrpcCase):
+    def test_a_full_socket_is_waited_for(self):
+        # The client opens its windows, sends all calls, reads nothing until the socket is full, and
+        # then sends nothing more: only an event of the socket makes the gateway go on. Its timer,
+        # which fires once a second, would need 20 s for 4 MB.
+        count, calls = 16_000, 70  # fewer bytes for each call than its window
+        request = OIP.ModelInferRequest(
+            model_name='large',
+            inputs=[tensor('x', 'FP32', [count])],
+            raw_input_contents=[bytes(4 * count)],
+        )
+        body = message(request)
+        settings = frame(SETTINGS, 0, 0, struct.pack('>HI', 4, 2**31 - 1))
+        window = frame(8, 0, 0, struct.pack('>I', 2**31 - 1 - 65535))
+        with self.gateway.connect() as client:
+            client.sendall(PREFACE + settings + window)
+            for stream in range(1, 2 * calls, 2):
+                client.sendall(frame(HEADERS, 4, stream, CALL))
+                for i in range(0, len(body), 16384):
+                    last = i + 16384 >= len(body)
+                    client.sendall(frame(DATA, int(last), stream, body[i : i + 16384]))
+            time.sleep(0.5)
+            stream = client.makefile('rb')
+            begin, received, ended = time.monotonic(), 0, 0
+            while ended < calls:
+                head = stream.read(9)
+                payload = stream.read(int.from_bytes(head[:3], 'big'))
+                received += len(payload) if head[3] == DATA else 0
+                self.assertNotEqual(head[3], RST, payload)
+                ended += head[3] == HEADERS and head[4] & 1
+            self.assertGreater(received, 4 * count * calls)
+            self.assertLess(time.monotonic() - begin, 8)
 
 
 class Frames(GrpcCase):
