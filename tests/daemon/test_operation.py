@@ -160,11 +160,51 @@ def check_requests_are_logged(folder):
     server.end()
 
 
+def write_slow_model(folder):
+    """A chain of products that takes plain loops longer than any timeout of the tests."""
+    dims = {'shape': {'dim': [{'size': '256'}, {'size': '256'}]}}
+    kind, no = {'type': 'DT_FLOAT'}, {'b': False}
+    nodes = [{'name': 'x', 'op': 'Placeholder', 'attr': {'dtype': kind, 'shape': dims}}]
+    for i in range(60):
+        attributes = {'T': kind, 'transpose_a': no, 'transpose_b': no}
+        left = f's{i - 1}' if i else 'x'
+        nodes.append({'name': f's{i}', 'op': 'MatMul', 'input': [left, 'x'], 'attr': attributes})
+    model = {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}
+    path = Path(folder) / 'slow'
+    path.mkdir()
+    (path / 'model.json').write_text(json.dumps(model))
+    return path
+
+
+def check_failed_inferences_are_logged(folder):
+    """The line of an inference that fails has the same fields, and the error."""
+    server = Server(folder, 'backends = ref\nlog = access:debug\n')
+    assert server.ctl('load', 'slow', str(write_slow_model(folder))).returncode == 0
+    matrix = write_array(folder, 'matrix.npy', (256, 256))
+    who = fr'uid={os.getuid()} client=\d+ stream=\d+'
+    times = ' '.join(fr'{phase}_us=\d+' for phase in ('total', 'queue', 'input', 'run', 'output'))
+    said = server.ctl('infer', 'slow', '-t', '20', '-i', matrix, admin=False)
+    assert said.returncode != 0, said
+    server.wait_for(
+        f'request done method=ModelInfer {who} model=slow version=1 device=ref rows=1 '
+        fr'batch_rows=\d+ {times} result=failed code=DEADLINE_EXCEEDED reason=\w+ error="[^"]+"\n'
+    )
+    total = re.search(r'model=slow .* total_us=(\d+)', server.log())
+    assert 20_000 <= int(total.group(1)) < 60_000_000, total.group(0)
+    server.end()
+
+
 def write_row(folder):
     """Writes the input of the model as a .npy file."""
-    path = Path(folder) / 'row.npy'
-    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 4)}".ljust(117) + '\n'
-    path.write_bytes(b'\x93NUMPY\x01\x00' + struct.pack('<H', 118) + header.encode() + bytes(16))
+    return write_array(folder, 'row.npy', (1, 4))
+
+
+def write_array(folder, name, shape):
+    """Writes zeros as a .npy file."""
+    path = Path(folder) / name
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}".ljust(117) + '\n'
+    data = bytes(4 * shape[0] * shape[1])
+    path.write_bytes(b'\x93NUMPY\x01\x00' + struct.pack('<H', 118) + header.encode() + data)
     return str(path)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench_top.py BUILD [ROUNDS] [INTERVAL_MS] - what inferctl top costs other clients: the 99th
-percentile of latency in an open loop at three times the rate that the daemon can serve, with and
-without inferctl top on a terminal. Rounds alternate, and each has a second run without it,
-which shows how much two equal runs differ."""
+"""bench_top.py BUILD [ROUNDS] [INTERVAL_MS] - what watching a daemon costs its clients: the 99th
+percentile of latency in an open loop at three times the rate that the daemon can serve, alone, with
+inferctl top on a terminal, with inferctl trace, and with spans of all requests (trace_rate=1).
+Rounds alternate, and each has a second run alone, which shows how much two equal runs differ."""
 import json
 import os
 import pty
@@ -68,47 +68,73 @@ class Top:
         os.close(self.control)
 
 
-def main():
-    with tempfile.TemporaryDirectory() as folder:
+class Trace:
+    """inferctl trace, which writes to a file."""
+
+    def __init__(self, socket):
+        self.path = f'{socket}.trace'
+        self.process = subprocess.Popen(
+            [INFERCTL, 'trace', '--socket', socket, '-d', f'{SECONDS + 1}s', '-o', self.path],
+            stdout=subprocess.DEVNULL,
+        )
+
+    def end(self):
+        assert self.process.wait() == 0 and os.path.getsize(self.path) > 10000
+
+
+class Daemon:
+    def __init__(self, folder, *options):
+        self.data, self.admin = f'{folder}/inferd.sock', f'{folder}/admin.sock'
         write_model(Path(folder, 'models', 'work', '1'))
-        data, admin = f'{folder}/inferd.sock', f'{folder}/admin.sock'
-        daemon = subprocess.Popen(
+        self.process = subprocess.Popen(
             [BUILD / 'daemon/inferd', f'--runtime-dir={folder}', f'--repository={folder}/models']
-            + [f'--cache-dir={folder}', '--race=never'],
+            + [f'--cache-dir={folder}', '--race=never', *options],
             stderr=subprocess.DEVNULL,
         )
-
-        def bench(*arguments):
-            command = [INFERCTL, 'bench', '--socket', data, '--json', *map(str, arguments), 'work']
-            for _ in range(5):
-                # Waits until the queue of the previous run is empty: the first request has the
-                # time limit too, and would fail behind other requests.
-                time.sleep(1)
-                result = subprocess.run(command, capture_output=True)
-                if result.returncode == 0:
-                    return json.loads(result.stdout)
-            sys.exit(f'inferctl bench: {result.stderr.decode()}')
-
-        while not Path(data).exists():
+        while not Path(self.data).exists():
             time.sleep(0.02)
-        subprocess.run(
-            [INFERCTL, 'wait', '--socket', data, 'work'], check=True, stdout=subprocess.DEVNULL
-        )
-        rate = int(OVERLOAD * bench('-n', 1000, '-c', 4)['per_second'])
-        figures = {'without': [], 'without again': [], 'with top': []}
+        command = [INFERCTL, 'wait', '--socket', self.data, 'work']
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    def bench(self, *arguments):
+        options = ['--socket', self.data, '--json', *map(str, arguments)]
+        for _ in range(5):
+            # Waits until the queue of the previous run is empty: the first request has the time
+            # limit too, and would fail behind other requests.
+            time.sleep(1)
+            result = subprocess.run([INFERCTL, 'bench', *options, 'work'], capture_output=True)
+            if result.returncode == 0:
+                return json.loads(result.stdout)
+        sys.exit(f'inferctl bench: {result.stderr.decode()}')
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def main():
+    with tempfile.TemporaryDirectory() as plain, tempfile.TemporaryDirectory() as traced:
+        daemon = Daemon(plain)
+        with_spans = Daemon(traced, '--trace-rate=1', f'--trace-file={traced}/spans')
+        rate = int(OVERLOAD * daemon.bench('-n', 1000, '-c', 4)['per_second'])
+        watchers = {'alone': None, 'alone again': None, 'top': Top, 'trace': Trace, 'spans': None}
+        figures = {name: [] for name in watchers}
         for number in range(ROUNDS):
-            order = list(figures)
-            for name in order[number % 3 :] + order[: number % 3]:
-                top = Top(admin) if name == 'with top' else None
-                row = bench('-R', rate, '-n', rate * SECONDS, '-t', TIMEOUT_MS)
-                if top is not None:
-                    top.end()
+            order = list(watchers)
+            at = number % len(order)
+            for name in order[at:] + order[:at]:
+                watcher = watchers[name](daemon.admin) if watchers[name] else None
+                watched = with_spans if name == 'spans' else daemon
+                row = watched.bench('-R', rate, '-n', rate * SECONDS, '-t', TIMEOUT_MS)
+                if watcher is not None:
+                    watcher.end()
                 figures[name].append(row['p99_ms'])
-        daemon.terminate()
-        daemon.wait()
+        assert os.path.getsize(f'{traced}/spans') > 10000
+        daemon.end()
+        with_spans.end()
     print(f'{rate} requests/s, top every {INTERVAL_MS} ms, {ROUNDS} rounds of {SECONDS} s')
     for name, rounds in figures.items():
-        ratio = statistics.median(a / b for a, b in zip(rounds, figures['without']))
+        ratio = statistics.median(a / b for a, b in zip(rounds, figures['alone']))
         print(
             f'{name:14} p99 {statistics.median(rounds):6.2f} ms '
             f'({min(rounds):.2f} to {max(rounds):.2f}), ratio {ratio:.3f}'
