@@ -673,6 +673,73 @@ class Server(Case):
         with self.assertRaises(TypeError):
             self.client.infer('add', {'a': rows}, traceparent=1)
 
+    def read_span(self, trace):
+        """The daemon's span of the request with this trace id."""
+        path, end = Path(daemon.folder.name + '/spans'), time.monotonic() + 60
+        while trace not in path.read_text():
+            self.assertLess(time.monotonic(), end, path.read_text())
+            time.sleep(0.01)
+        line = next(line for line in path.read_text().splitlines() if trace in line)
+        return json.loads(line)['resourceSpans'][0]['scopeSpans'][0]['spans'][0]
+
+    def test_the_client_has_spans(self):
+        trace, parent = '1af7651916cd43dd8448eb211c80319d', 'b7ad6b7169203332'
+        rows = {name: numpy.ones((1, 4), numpy.float32) for name in 'ab'}
+        spans = []
+        with inferd.Client(daemon.socket) as client:
+            client.on_span = spans.append
+            before = time.time_ns()
+            client.infer('add', rows, traceparent=f'00-{trace}-{parent}-01')
+            after = time.time_ns()
+            (span,) = spans
+            self.assertEqual((span['traceId'], span['parentSpanId']), (trace, parent))
+            self.assertEqual((span['name'], span['kind']), ('infer add', 3))
+            self.assertEqual(span['status'], {'code': 1})
+            below = self.read_span(trace)
+            self.assertEqual(below['parentSpanId'], span['spanId'])
+            self.assertNotIn(span['spanId'], (parent, below['spanId']))
+            begin, end = (int(span[f'{edge}TimeUnixNano']) for edge in ('start', 'end'))
+            self.assertTrue(before <= begin < end)
+            self.assertLess(end - begin, after - before + 1_000_000)
+            # Without a trace, or with one that is malformed, the client begins one.
+            for text in ('', 'x', f'00-{"0" * 32}-{parent}-01', f'ff-{trace}-{parent}-01'):
+                client.infer('add', rows, traceparent=text)
+                self.assertNotIn('parentSpanId', spans[-1])
+                self.assertEqual(
+                    self.read_span(spans[-1]['traceId'])['parentSpanId'], spans[-1]['spanId']
+                )
+            self.assertEqual(len({span['traceId'] for span in spans}), 5)
+            # One that the caller does not sample has no span.
+            client.infer('add', rows, traceparent=f'00-{trace}-{parent}-00')
+            self.assertEqual(len(spans), 5)
+            pending = [client.submit('add', rows) for _ in range(3)]
+            for one in pending:
+                one.result()
+                one.result()
+            self.assertEqual(len(spans), 8)
+            for model, inputs in (('absent', rows), ('add', {'a': rows['a']})):
+                with self.assertRaises(inferd.Error) as failure:
+                    client.infer(model, inputs)
+                want = {'code': 2, 'message': str(failure.exception)}
+                self.assertEqual(spans[-1]['status'], want)
+            self.assertEqual(len(spans), 10)
+
+    def test_spans_are_written_to_a_file(self):
+        path = daemon.folder.name + '/client-spans'
+        with inferd.Client(daemon.socket) as client:
+            client.on_span = inferd.SpanFile(path, service='test')
+            for _ in range(2):
+                client.infer('add', {name: numpy.ones((1, 4), numpy.float32) for name in 'ab'})
+            client.on_span.close()
+            client.infer('add', {name: numpy.ones((1, 4), numpy.float32) for name in 'ab'})
+        lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            (resource,) = line['resourceSpans']
+            name = resource['resource']['attributes'][0]
+            self.assertEqual(name, {'key': 'service.name', 'value': {'stringValue': 'test'}})
+            self.assertEqual(resource['scopeSpans'][0]['spans'][0]['name'], 'infer add')
+
     def test_models_are_loaded_by_admins_only(self):
         self.fails('PERMISSION_DENIED', 'ROLE', self.client.load, 'add')
         stages = []

@@ -14,10 +14,11 @@ from ._client import Client
 from ._errors import Disconnected, Error
 from ._inference import Result
 from ._session import Session
+from ._span import SpanFile
 
 # Tracebacks and help() name the public module of a class instead of the private one.
-for _class in (Client, Disconnected, Error, Pending, Result, Session):
+for _class in (Client, Disconnected, Error, Pending, Result, Session, SpanFile):
     _class.__module__ = __name__
 del _class
 
-__all__ = ['Client', 'Disconnected', 'Error', 'Pending', 'Result', 'Session']
+__all__ = ['Client', 'Disconnected', 'Error', 'Pending', 'Result', 'Session', 'SpanFile']

@@ -19,11 +19,13 @@ class Call:
 class Pending:
     """An inference in flight. result() waits for the answer."""
 
-    def __init__(self, client, call, stream, again=None):
+    def __init__(self, client, call, stream, again=None, failed=None):
         """`again(error, end)` sends the request again, before the time `end`, and returns (call,
-        stream). It returns None if the request must not be sent again.
+        stream). It returns None if the request must not be sent again. `failed(error)` is called
+        before a failure is raised.
         """
         self._client, self._call, self._stream, self._again = client, call, stream, again
+        self._failed = failed
         self._cancelled = False
         self._lock = threading.Lock()  # so that each answer causes at most one retry
 
@@ -61,6 +63,8 @@ class Pending:
             if call.error is None:
                 return call.value
             if not self._send_again(call, end):
+                if self._failed is not None:
+                    self._failed(call.error)
                 raise call.error
 
     def cancel(self):

@@ -11,6 +11,7 @@ import numpy
 
 from ._inference import Inference
 from ._session import Session
+from ._span import Span
 from ._transport import Transport
 
 _PRIORITIES = {'normal': 0, 'high': 1, 'low': 2}
@@ -40,7 +41,14 @@ class Client(Transport):
     `statistics` counts inferences: 'requests' (all), 'resent' (sent again, with more room for
     outputs or because the daemon had not started them), and 'without_shared_memory' (large tensors
     went through the socket, because the daemon had no shared memory). It also counts 'reconnects'.
+
+    If `on_span` is set, each inference whose trace is sampled has a span of the client, the parent
+    of the daemon's spans. on_span(span) gets it as a dict of OTLP/JSON when the inference has
+    ended; SpanFile writes it to a file. The thread that receives the answer calls it, so it must
+    not wait for the client. An inference without a traceparent begins a trace that is sampled.
     """
+
+    on_span = None
 
     # --- the server ---
 
@@ -324,6 +332,7 @@ class Client(Transport):
         ):
             if not isinstance(text, str):
                 raise TypeError(f'{name} {text!r}, wanted a str')
+        span = Span(model, traceparent, self.on_span) if self.on_span is not None else None
         request = Inference(
             self,
             {
@@ -338,7 +347,7 @@ class Client(Transport):
                 'order_key': order_key,
                 'precision': precision,
                 'mode': mode,
-                'traceparent': traceparent,
+                'traceparent': span.traceparent if span is not None else traceparent,
                 'tracestate': tracestate,
             },
             _tensors('inputs', inputs),
@@ -346,5 +355,6 @@ class Client(Transport):
             _tensors('out', out or {}),
             take or {},
             keep or {},
+            span,
         )
         return request.send()

@@ -68,8 +68,8 @@ class Result(dict):
 class Inference:
     """A request, and the memory that it needs until the answer arrives."""
 
-    def __init__(self, client, message, inputs, outputs, out, take, keep):
-        self._client, self._message = client, message
+    def __init__(self, client, message, inputs, outputs, out, take, keep, span=None):
+        self._client, self._message, self._span = client, message, span
         self._inputs = {name: numpy.asarray(value) for name, value in inputs.items()}
         self._wanted = list(outputs) if outputs is not None else list(out) or None
         self._out, self._take, self._keep = out, take, keep
@@ -92,13 +92,21 @@ class Inference:
     def send(self):
         self._client._count('requests')
         try:
-            call, stream = self._begin()
-        except Error as error:
-            again = self.send_again(error)
-            if again is None:
-                raise
-            call, stream = again
-        return Pending(self._client, call, stream, self.send_again)
+            try:
+                call, stream = self._begin()
+            except Error as error:
+                again = self.send_again(error)
+                if again is None:
+                    raise
+                call, stream = again
+        except Exception as error:
+            self._end_span(error)
+            raise
+        return Pending(self._client, call, stream, self.send_again, self._end_span)
+
+    def _end_span(self, error=None):
+        if self._span is not None:
+            self._span.end(error)
 
     def send_again(self, error, end=math.inf):
         """Sends the request again after a failure that shows that it was not started: with room for
@@ -109,9 +117,13 @@ class Inference:
         """
         if self._message['session_id'] or self._message['order_key']:
             return None
-        if self._learn(error):
-            return self._resend(None, end)
-        return self._resend(error, end) if self._may_wait(error) else None
+        try:
+            if self._learn(error):
+                return self._resend(None, end)
+            return self._resend(error, end) if self._may_wait(error) else None
+        except Error as final:
+            self._end_span(final)
+            raise
 
     def _may_wait(self, error):
         return self._client._retry_end(error, self._began, self._until) is not None
@@ -257,6 +269,7 @@ class Inference:
             array, at = self._output(output, frame.data, at)
             outputs[output['name']] = array
         self._release(True)
+        self._end_span()
         return Result(outputs, reply)
 
     def _output(self, output, data, at):
