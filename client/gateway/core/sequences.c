@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of sequences by owner, model, version and name. Opening a session with libinferd blocks, so the
-// thread for questions connects and opens it. The loop then drives the connection with a link. A
-// connection for each sequence makes a sequence independent of the others: it is lost if its own
-// connection is lost, and closing the connection ends the session without a wait.
+// A table of sequences by owner, model, version and name. Opening a session with libinferd blocks,
+// so the thread for questions connects and opens it. The loop then drives the connection with a
+// link. A connection for each sequence makes a sequence independent of the others: it is lost if
+// its own connection is lost, and closing the connection ends the session without a wait.
 //
 //   opening: calls wait in `calls`  ->  open: calls are sent  ->  retired: not in the table, ends
 //                                                                 with its last call
@@ -290,8 +290,7 @@ static struct sequence *find_sequence(struct inf_sequences *sequences,
 {
     struct sequence *sequence;
     LIST_FOREACH(sequence, &sequences->buckets[hash_names(request)], in_bucket)
-    if (sequence->owner_token == request->owner &&
-        strcmp(sequence->name, request->sequence) == 0 &&
+    if (sequence->owner_token == request->owner && strcmp(sequence->name, request->sequence) == 0 &&
         strcmp(sequence->model, request->model) == 0 &&
         strcmp(sequence->version, request->version) == 0)
         return sequence;

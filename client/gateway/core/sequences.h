@@ -32,11 +32,11 @@ void inf_sequences_destroy(struct inf_sequences **sequences);
 size_t inf_sequences_count(const struct inf_sequences *sequences);
 
 // Sends a request of a sequence, which request->sequence names. Sequences of other owners
-// (request->owner) are other sequences, even if they have the same name. If request->sequence_start is set,
-// a new sequence begins, and an older one of the same name ends; otherwise the sequence must exist.
-// If request->sequence_end is set, the sequence ends with the request. Requests of a sequence run
-// in the order of the calls. `wanted` must have been built from `request`. The callback and the
-// return value are those of inf_link_infer().
+// (request->owner) are other sequences, even if they have the same name. If
+// request->sequence_start is set, a new sequence begins, and an older one of the same name ends;
+// otherwise the sequence must exist. If request->sequence_end is set, the sequence ends with the
+// request. Requests of a sequence run in the order of the calls. `wanted` must have been built from
+// `request`. The callback and the return value are those of inf_link_infer().
 int inf_sequences_infer(struct inf_sequences *sequences, const struct inf_oip_request *request,
                         const inferd_request *wanted, inf_link_callback callback, void *context,
                         struct inf_sequence_call **call, struct inferd_error *err);

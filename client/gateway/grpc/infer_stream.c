@@ -23,8 +23,8 @@
 struct item {
     struct infer_stream *owner;
     TAILQ_ENTRY(item) link;
-    uint8_t *bytes; // the message with its prefix
-    size_t charged; // bytes of `bytes` that are charged to all bodies
+    uint8_t *bytes;                    // the message with its prefix
+    size_t charged;                    // bytes of `bytes` that are charged to all bodies
     struct inf_grpc_inflater inflater; // the message, if it is compressed
     bool inflates;                     // the message is being decompressed
     struct inf_oip_request request;

@@ -95,7 +95,8 @@ static void write_file(FILE *out, bool by_name, struct inf_span wanted)
             write_bytes(out, 1, file);
             return;
         }
-    write_error(out, INFERD_NOT_FOUND, by_name ? "there is no such file" : "there is no such symbol");
+    write_error(out, INFERD_NOT_FOUND,
+                by_name ? "there is no such file" : "there is no such symbol");
 }
 
 // Writes the response to a question.
@@ -144,7 +145,7 @@ static bool find_question(struct inf_grpc_stream *stream, struct inf_span *quest
 }
 
 // Determines whether the client has a response to read, and whether the call has ended.
-static void advance(struct inf_grpc_stream *stream)
+static void update_call(struct inf_grpc_stream *stream)
 {
     struct inf_span question;
     bool ready = find_question(stream, &question);
@@ -159,7 +160,7 @@ static void advance(struct inf_grpc_stream *stream)
 
 static void receive_questions(struct inf_grpc_stream *stream)
 {
-    advance(stream);
+    update_call(stream);
     inf_grpc_reply_continue(stream);
 }
 
@@ -184,7 +185,7 @@ static bool load_response(struct inf_grpc_stream *stream)
     bool ok = out != NULL && fclose(out) == 0;
     if (found && !ok)
         inf_grpc_stream_fail(stream, INFERD_RESOURCE_EXHAUSTED, "no memory for a response");
-    advance(stream);
+    update_call(stream);
     if (!ok) {
         free(text);
         return false;

@@ -7,8 +7,8 @@
 
 #include "proto/core/span.h"
 
-// Sets *file to descriptor `index`, a FileDescriptorProto in the encoding of protobuf. Returns false
-// if there are not so many. The bytes are constant.
+// Sets *file to descriptor `index`, a FileDescriptorProto in the encoding of protobuf. Returns
+// false if there are not so many. The bytes are constant.
 bool inf_grpc_services_file(unsigned index, struct inf_span *file);
 
 // Returns true if the file has this name.

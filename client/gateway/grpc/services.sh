@@ -1,6 +1,6 @@
 #!/bin/sh
-# services.sh PROTOC OUTPUT DIR FILE... - writes the descriptors of FILEs as the elements of an array
-# of characters: one FileDescriptorSet, without comments and positions of the sources.
+# services.sh PROTOC OUTPUT DIR FILE... - writes the descriptors of FILEs as the elements of an
+# array of characters: one FileDescriptorSet, without comments and positions of the sources.
 set -e
 protoc=$1 output=$2 dir=$3
 shift 3

@@ -108,8 +108,7 @@ void inf_grpc_stream_set_field(struct inf_grpc_stream *stream, struct inf_span n
         stream->coding = span_is(value, "gzip")      ? INF_HTTP_GZIP
                          : span_is(value, "deflate") ? INF_HTTP_DEFLATE
                                                      : INF_HTTP_IDENTITY;
-        stream->has_bad_coding =
-            stream->coding == INF_HTTP_IDENTITY && !span_is(value, "identity");
+        stream->has_bad_coding = stream->coding == INF_HTTP_IDENTITY && !span_is(value, "identity");
     } else if (span_is(name, "authorization") && stream->gateway->tokens != NULL) {
         stream->token = inf_tokens_find(stream->gateway->tokens, value);
     } else if (span_is(name, "x-request-id") && inf_http_request_id_valid(value)) {

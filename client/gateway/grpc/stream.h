@@ -55,15 +55,15 @@ struct inf_grpc_stream {
     bool has_bad_timeout;
     enum inf_http_coding coding; // of compressed messages, from grpc-encoding
     bool has_bad_coding;         // grpc-encoding names a coding that the gateway lacks
-    uint64_t timeout_ms; // value of grpc-timeout; 0: the request sets none
-    uint8_t *body;       // the message with its prefix of 5 bytes
+    uint64_t timeout_ms;         // value of grpc-timeout; 0: the request sets none
+    uint8_t *body;               // the message with its prefix of 5 bytes
     size_t body_size, body_capacity;
     struct inf_grpc_inflater inflater; // the message of a unary call, if it is compressed
-    uint64_t begin_ms;    // when the request, or its current message, began to arrive
-    uint64_t deadline_ms; // when the timeout of a streaming call passes; 0: no timeout
-    bool complete;        // the whole request has arrived
-    bool answered;        // a response was submitted to nghttp2
-    bool reset;           // RST_STREAM was submitted to nghttp2, because the client is too slow
+    uint64_t begin_ms;                 // when the request, or its current message, began to arrive
+    uint64_t deadline_ms;              // when the timeout of a streaming call passes; 0: no timeout
+    bool complete;                     // the whole request has arrived
+    bool answered;                     // a response was submitted to nghttp2
+    bool reset; // RST_STREAM was submitted to nghttp2, because the client is too slow
     // Functions of the streaming method; NULL: the call is unary.
     const struct inf_grpc_streaming *streaming;
     size_t unconsumed; // received bytes for which the client's window was not enlarged

@@ -42,13 +42,13 @@ struct inf_oip_request {
     inferd_tensor inputs[INF_LIMIT_TENSORS];
     inferd_tensor outputs[INF_LIMIT_TENSORS]; // only the names are set; output_count 0: all
     bool output_is_binary[INF_LIMIT_TENSORS];
-    bool all_binary;                  // outputs without their own setting are sent as binary data
+    bool all_binary; // outputs without their own setting are sent as binary data
     // Own the data decoded from JSON or typed contents, by input: memory of the process, or shared
     // memory.
     void *buffers[INF_LIMIT_TENSORS];
     inferd_memory *memories[INF_LIMIT_TENSORS];
-    char *names;                      // owns the names of tensors of a protobuf request
-    json_t *json;                     // owns the names of tensors of a JSON request
+    char *names;  // owns the names of tensors of a protobuf request
+    json_t *json; // owns the names of tensors of a JSON request
 };
 
 // Decodes a request in JSON. `binary` holds the bytes behind the JSON text: the data of the inputs

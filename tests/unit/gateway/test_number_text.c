@@ -17,7 +17,7 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 11 ^ *state << 21;
 }
 
-static bool scan(const char *text, struct inf_number *number)
+static bool scan_text(const char *text, struct inf_number *number)
 {
     return inf_number_scan(text, text + strlen(text) + 1, number);
 }
@@ -25,7 +25,7 @@ static bool scan(const char *text, struct inf_number *number)
 static void check_text(const char *text)
 {
     struct inf_number number;
-    cr_assert(scan(text, &number), "%s", text);
+    cr_assert(scan_text(text, &number), "%s", text);
     cr_assert_eq(number.size, strlen(text), "%s: %zu", text, number.size);
     float narrow = inf_number_float(&number), want_narrow = strtof(text, NULL);
     double wide = inf_number_double(&number), want_wide = strtod(text, NULL);
@@ -137,7 +137,7 @@ Test(number_text, refuses_what_is_no_number)
                                         "1e", "1e+", "e5", "--1", "NaN", "inf", "x1",  "1.x"};
     struct inf_number number;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        cr_assert(!scan(texts[i], &number), "%s", texts[i]);
+        cr_assert(!scan_text(texts[i], &number), "%s", texts[i]);
 }
 
 Test(number_text, ends_before_what_follows_the_number)
@@ -148,7 +148,7 @@ Test(number_text, ends_before_what_follows_the_number)
     } cases[] = {{"1,2", 1}, {"1.5]", 3}, {"-2e3 ", 4}, {"0x10", 1}, {"1e5.5", 3}, {"1-2", 1}};
     struct inf_number number;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        cr_assert(scan(cases[i].text, &number));
+        cr_assert(scan_text(cases[i].text, &number));
         cr_assert_eq(number.size, cases[i].size, "%s", cases[i].text);
     }
 }
@@ -160,7 +160,7 @@ Test(number_text, limits_the_size_of_a_text)
     memset(text + 2, '3', INF_NUMBER_TEXT_MAX - 2);
     check_text(text);
     text[INF_NUMBER_TEXT_MAX] = '3';
-    cr_assert(!scan(text, &number));
+    cr_assert(!scan_text(text, &number));
 }
 
 Test(number_text, integers_keep_all_64_bits)
@@ -181,7 +181,7 @@ Test(number_text, integers_keep_all_64_bits)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct inf_number number;
         uint64_t magnitude;
-        cr_assert(scan(cases[i].text, &number));
+        cr_assert(scan_text(cases[i].text, &number));
         cr_assert_eq(inf_number_magnitude(&number, &magnitude), cases[i].ok, "%s", cases[i].text);
         if (cases[i].ok)
             cr_assert_eq(magnitude, cases[i].magnitude, "%s", cases[i].text);
@@ -214,7 +214,7 @@ static void check_float(float value)
     while (strtof(other, NULL) != value);
     cr_assert_eq(count_digits(text), count_digits(other), "%s, not %s", text, other);
     struct inf_number number;
-    cr_assert(scan(text, &number) && number.real && number.size == strlen(text), "%s", text);
+    cr_assert(scan_text(text, &number) && number.real && number.size == strlen(text), "%s", text);
 }
 
 static void check_double(double value)
@@ -228,7 +228,7 @@ static void check_double(double value)
     while (strtod(other, NULL) != value);
     cr_assert_eq(count_digits(text), count_digits(other), "%s, not %s", text, other);
     struct inf_number number;
-    cr_assert(scan(text, &number) && number.real && number.size == strlen(text), "%s", text);
+    cr_assert(scan_text(text, &number) && number.real && number.size == strlen(text), "%s", text);
 }
 
 Test(number_text, prints_the_shortest_text_that_reads_back)

@@ -27,7 +27,7 @@ static bool refuse_charge(void *context, size_t size)
 }
 
 // Decodes a text, `bytes_max` bytes at a time. `left` is how much memory the inputs may have.
-static struct outcome decode(const char *text, size_t bytes_max, size_t left)
+static struct outcome decode_text(const char *text, size_t bytes_max, size_t left)
 {
     struct outcome outcome = {calloc(1, sizeof *outcome.request), INF_OK, {0}, 0};
     // A copy of the exact size, so that a sanitizer finds reads behind it.
@@ -50,7 +50,7 @@ static struct outcome decode(const char *text, size_t bytes_max, size_t left)
     return outcome;
 }
 
-static void end(struct outcome *outcome)
+static void free_outcome(struct outcome *outcome)
 {
     inf_oip_request_fini(outcome->request);
     free(outcome->request);
@@ -72,11 +72,11 @@ static void check_data(const char *type, const char *shape, const char *data, co
 {
     char *text = make_request(type, shape, data);
     for (size_t bytes = 1; bytes <= strlen(text) + 1; bytes += 1 + bytes / 4) {
-        struct outcome outcome = decode(text, bytes, SIZE_MAX);
+        struct outcome outcome = decode_text(text, bytes, SIZE_MAX);
         cr_assert_eq(outcome.code, INF_OK, "%s: %s", text, outcome.err.text);
         cr_assert_eq(outcome.request->inputs[0].size, size, "%s", text);
         cr_assert_eq(memcmp(outcome.request->inputs[0].data, want, size), 0, "%s", text);
-        end(&outcome);
+        free_outcome(&outcome);
     }
     free(text);
 }
@@ -84,10 +84,10 @@ static void check_data(const char *type, const char *shape, const char *data, co
 static void check_refused(const char *text, const char *says)
 {
     for (size_t bytes = 1; bytes <= strlen(text) + 1; bytes += 1 + bytes / 4) {
-        struct outcome outcome = decode(text, bytes, SIZE_MAX);
+        struct outcome outcome = decode_text(text, bytes, SIZE_MAX);
         cr_assert_neq(outcome.code, INF_OK, "%s", text);
         cr_assert(strstr(outcome.err.text, says) != NULL, "%s: %s", text, outcome.err.text);
-        end(&outcome);
+        free_outcome(&outcome);
     }
 }
 
@@ -172,19 +172,20 @@ Test(request_json, allocates_no_more_than_the_text_can_fill)
     // 2 GiB for a text of 60 bytes.
     check_data_refused("FP64", "[268435455]", "[1,2]", "no array of 268435455 elements");
     char *text = make_request("FP32", "[2]", "[1,2]");
-    struct outcome outcome = decode(text, SIZE_MAX, 7);
+    struct outcome outcome = decode_text(text, SIZE_MAX, 7);
     cr_assert_eq(outcome.code, INF_EXHAUSTED);
-    end(&outcome);
-    outcome = decode(text, SIZE_MAX, 8);
+    free_outcome(&outcome);
+    outcome = decode_text(text, SIZE_MAX, 8);
     cr_assert_eq(outcome.code, INF_OK);
-    end(&outcome);
+    free_outcome(&outcome);
     free(text);
 }
 
 Test(request_json, members_have_any_order)
 {
-    struct outcome outcome = decode(
-        " { \"outputs\" : [ { \"name\" : \"data\" } ] , \"inputs\":[{\"data\" : [1,2],\"name\":\"a \\\" ]\","
+    struct outcome outcome = decode_text(
+        " { \"outputs\" : [ { \"name\" : \"data\" } ] , "
+        "\"inputs\":[{\"data\" : [1,2],\"name\":\"a \\\" ]\","
         "\"shape\":[2],\"datatype\":\"INT8\"},{\"datatype\":\"INT8\",\"data\":[3],\"shape\":[1],"
         "\"name\":\"inputs\"}],\"id\":\"data\",\"parameters\":{\"data\":[5]}}",
         3, SIZE_MAX);
@@ -194,7 +195,7 @@ Test(request_json, members_have_any_order)
     cr_assert_eq(((const int8_t *)outcome.request->inputs[0].data)[1], 2);
     cr_assert_eq(((const int8_t *)outcome.request->inputs[1].data)[0], 3);
     cr_assert_str_eq(outcome.request->outputs[0].name, "data");
-    end(&outcome);
+    free_outcome(&outcome);
 }
 
 #define INPUT(data) "{\"name\":\"x\",\"datatype\":\"INT8\",\"shape\":[1]," data "}"
@@ -232,16 +233,16 @@ Test(request_json, refuses_texts_that_are_too_deep_or_too_large)
     for (size_t i = 2; i < size; i += 2)
         text[i] = ',';
     text[size] = '\0';
-    struct outcome outcome = decode(text, 1000, SIZE_MAX);
+    struct outcome outcome = decode_text(text, 1000, SIZE_MAX);
     cr_assert(strstr(outcome.err.text, "too many values") != NULL, "%s", outcome.err.text);
-    end(&outcome);
+    free_outcome(&outcome);
     // Space does not count.
     char *request = make_request("INT8", "[1]", "[7]");
     memset(text, ' ', size);
     memcpy(text + size - strlen(request), request, strlen(request));
-    outcome = decode(text, 1000, SIZE_MAX);
+    outcome = decode_text(text, 1000, SIZE_MAX);
     cr_assert_eq(outcome.code, INF_OK, "%s", outcome.err.text);
-    end(&outcome);
+    free_outcome(&outcome);
     free(request);
     free(text);
 }
@@ -258,10 +259,10 @@ Test(request_json, a_long_text_needs_calls_in_proportion)
     memcpy(data + COUNT * 2, "]", 2);
     char *text = make_request("INT8", "[20000]", data);
     // The text is read twice: once for its outline, once for its elements.
-    struct outcome outcome = decode(text, 1000, SIZE_MAX);
+    struct outcome outcome = decode_text(text, 1000, SIZE_MAX);
     cr_assert_eq(outcome.code, INF_OK);
     cr_assert(outcome.calls >= 80 && outcome.calls <= 90, "%u", outcome.calls);
-    end(&outcome);
+    free_outcome(&outcome);
     free(text);
     free(data);
 }

@@ -35,20 +35,20 @@ static struct counted make_task(struct inf_slices *slices, unsigned steps, uint6
     return (struct counted){.slices = slices, .left = steps, .spin_ns = spin_ns};
 }
 
-static void start(struct counted *counted)
+static void start_task(struct counted *counted)
 {
     counted->task.step = count_step;
     counted->task.context = counted;
     inf_slices_start(counted->slices, &counted->task);
 }
 
-static void create(struct event_base **base, struct inf_slices **slices)
+static void create_queue(struct event_base **base, struct inf_slices **slices)
 {
     *base = event_base_new();
     cr_assert_eq(inf_slices_create(slices, *base, NULL), INF_OK);
 }
 
-static void destroy(struct event_base *base, struct inf_slices *slices)
+static void destroy_queue(struct event_base *base, struct inf_slices *slices)
 {
     inf_slices_destroy(&slices);
     cr_assert_null(slices);
@@ -59,24 +59,24 @@ Test(slices, a_short_task_is_done_at_once)
 {
     struct event_base *base;
     struct inf_slices *slices;
-    create(&base, &slices);
+    create_queue(&base, &slices);
     struct counted counted = make_task(slices, 1, 0);
-    start(&counted);
+    start_task(&counted);
     cr_assert_eq(counted.steps, 1u);
     cr_assert_eq(event_base_loop(base, 0), 1); // no event is left
     cr_assert_eq(counted.steps, 1u);
-    destroy(base, slices);
+    destroy_queue(base, slices);
 }
 
 Test(slices, tasks_take_turns)
 {
     struct event_base *base;
     struct inf_slices *slices;
-    create(&base, &slices);
+    create_queue(&base, &slices);
     // Each slice fills a turn of the loop.
     struct counted first = make_task(slices, 5, 1000000), second = make_task(slices, 5, 1000000);
-    start(&first);
-    start(&second);
+    start_task(&first);
+    start_task(&second);
     cr_assert(first.steps == 1 && second.steps == 1);
     for (unsigned turn = 1; turn <= 4; turn++) {
         event_base_loop(base, EVLOOP_ONCE);
@@ -85,21 +85,21 @@ Test(slices, tasks_take_turns)
     }
     event_base_loop(base, 0);
     cr_assert(first.steps == 5 && second.steps == 5);
-    destroy(base, slices);
+    destroy_queue(base, slices);
 }
 
 Test(slices, short_slices_share_a_turn)
 {
     struct event_base *base;
     struct inf_slices *slices;
-    create(&base, &slices);
+    create_queue(&base, &slices);
     struct counted counted = make_task(slices, 20, 0);
-    start(&counted);
+    start_task(&counted);
     event_base_loop(base, EVLOOP_ONCE);
     cr_assert_gt(counted.steps, 2u);
     event_base_loop(base, 0);
     cr_assert_eq(counted.steps, 20u);
-    destroy(base, slices);
+    destroy_queue(base, slices);
 }
 
 static void count_event(evutil_socket_t fd, short events, void *context)
@@ -113,7 +113,7 @@ Test(slices, other_events_are_served_between_turns)
 {
     struct event_base *base;
     struct inf_slices *slices;
-    create(&base, &slices);
+    create_queue(&base, &slices);
     unsigned fired = 0;
     int pipes[2];
     cr_assert_eq(pipe(pipes), 0);
@@ -122,7 +122,7 @@ Test(slices, other_events_are_served_between_turns)
     struct event *event = event_new(base, pipes[0], EV_READ | EV_PERSIST, count_event, &fired);
     event_add(event, NULL);
     struct counted counted = make_task(slices, 10, 1000000);
-    start(&counted);
+    start_task(&counted);
     for (unsigned i = 0; i < 1000 && counted.left > 0; i++)
         event_base_loop(base, EVLOOP_ONCE);
     cr_assert_eq(counted.left, 0u);
@@ -130,23 +130,23 @@ Test(slices, other_events_are_served_between_turns)
     event_free(event);
     close(pipes[0]);
     close(pipes[1]);
-    destroy(base, slices);
+    destroy_queue(base, slices);
 }
 
 Test(slices, a_task_can_be_cancelled_by_another)
 {
     struct event_base *base;
     struct inf_slices *slices;
-    create(&base, &slices);
+    create_queue(&base, &slices);
     struct counted first = make_task(slices, 3, 0), second = make_task(slices, 9, 0);
-    start(&first);
-    start(&second);
+    start_task(&first);
+    start_task(&second);
     first.cancels = &second;
     event_base_loop(base, 0);
     cr_assert(first.steps == 3 && second.steps == 1 && second.left == 8);
     inf_slices_cancel(slices, &second.task); // is not queued
-    start(&second);
+    start_task(&second);
     event_base_loop(base, 0);
     cr_assert_eq(second.left, 0u);
-    destroy(base, slices);
+    destroy_queue(base, slices);
 }

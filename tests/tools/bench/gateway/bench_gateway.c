@@ -104,9 +104,8 @@ static const char ready_request[] =
 // Returns true if the gateway answers that it is connected to the daemon.
 static bool ask_ready(uint16_t port)
 {
-    struct sockaddr_in name = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                               .sin_port = htons(port)};
+    struct sockaddr_in name = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
     char answer[64] = "";
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     bool sent = fd >= 0 && connect(fd, (struct sockaddr *)&name, sizeof name) == 0 &&
