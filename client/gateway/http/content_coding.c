@@ -98,10 +98,10 @@ static enum inf_code run_zlib(struct inf_http_coder *coder, size_t bytes_max, si
     *used = coder->compresses ? in - stream->avail_in : out - stream->avail_out;
     stream->avail_in += (uInt)hidden;
     *done = code == Z_STREAM_END && stream->avail_in == 0;
-    // zlib reports Z_BUF_ERROR if it could do nothing; more room for output mends it.
-    bool starved = !coder->compresses && stream->avail_in == 0 && stream->avail_out != 0;
+    // zlib reports Z_BUF_ERROR if it could do nothing: because it needs more room for output, or
+    // because the compressed data ends too early.
     bool ok = code == Z_OK || (code == Z_BUF_ERROR && stream->avail_out == 0);
-    if (!*done && (!ok || starved))
+    if (!*done && !ok)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "the compressed body is damaged");
     return INF_OK;

@@ -131,6 +131,25 @@ Test(number_text, reads_random_texts_like_the_c_library)
     }
 }
 
+Test(number_text, doubles_beside_the_border_of_two_floats_are_rounded_right)
+{
+    uint64_t state = 3;
+    for (int i = 0; i < ROUNDS / 4; i++) {
+        uint64_t bits = next_random(&state);
+        // 29 bits are lost: half of the last place of a float, and up to 8 units of the double.
+        uint64_t pattern = (bits >> 20 & 0x7fffffULL) << 29 | 0x10000000u;
+        uint64_t exponent = 1023 + bits % 30;
+        pattern = (exponent << 52 | pattern) + bits / 7 % 17 - 8;
+        double value;
+        char text[64];
+        memcpy(&value, &pattern, sizeof value);
+        for (int digits = 14; digits <= 19; digits++) {
+            snprintf(text, sizeof text, "%.*g", digits, value);
+            check_text(text);
+        }
+    }
+}
+
 Test(number_text, refuses_what_is_no_number)
 {
     static const char *const texts[] = {"",   "-",   "+1", ".5",  "1.",  "01",  "-01", "00", "1.e5",

@@ -144,6 +144,7 @@ Test(request_json, refuses_elements_that_do_not_fit)
     check_data_refused("FP64", "[1]", "[1e400]", "out of the range");
     check_data_refused("FP32", "[1]", "[\"1\"]", "is no FP32");
     check_data_refused("FP32", "[1]", "[null]", "is no FP32");
+    check_data_refused("FP32", "[1]", "[\"\\\"]\"]", "is no FP32");
     check_data_refused("FP32", "[1]", "[{}]", "is no FP32");
     check_data_refused("FP16", "[1]", "[1]", "binary data only");
 }
@@ -161,6 +162,7 @@ Test(request_json, refuses_arrays_that_do_not_have_the_shape)
     for (size_t i = 0; i < sizeof nested / sizeof nested[0]; i++)
         check_data_refused("FP32", "[2,2]", nested[i], "");
     check_data_refused("FP32", "[0,2]", "[[]]", "shape");
+    check_data_refused("FP32", "[0]", "[x]", "no array of 0 elements");
     check_data_refused("FP32", "[2]", "[1}", "");
     check_data_refused("FP32", "[2]", "[1 2]", "no valid JSON");
     check_data_refused("FP32", "[2]", "[1x,2]", "no valid JSON");
@@ -171,8 +173,13 @@ Test(request_json, allocates_no_more_than_the_text_can_fill)
 {
     // 2 GiB for a text of 60 bytes.
     check_data_refused("FP64", "[268435455]", "[1,2]", "no array of 268435455 elements");
-    char *text = make_request("FP32", "[2]", "[1,2]");
-    struct outcome outcome = decode_text(text, SIZE_MAX, 7);
+    char *text = make_request("FP64", "[268435455]", "[1,2]");
+    struct outcome outcome = decode_text(text, SIZE_MAX, 1000);
+    cr_assert_eq(outcome.code, INF_INVALID);
+    free_outcome(&outcome);
+    free(text);
+    text = make_request("FP32", "[2]", "[1,2]");
+    outcome = decode_text(text, SIZE_MAX, 7);
     cr_assert_eq(outcome.code, INF_EXHAUSTED);
     free_outcome(&outcome);
     outcome = decode_text(text, SIZE_MAX, 8);
@@ -184,7 +191,7 @@ Test(request_json, allocates_no_more_than_the_text_can_fill)
 Test(request_json, members_have_any_order)
 {
     struct outcome outcome = decode_text(
-        " { \"outputs\" : [ { \"name\" : \"data\" } ] , "
+        " { \"other\":[{\"data\":[8]}],\"outputs\" : [ { \"name\" : \"data\" } ] , "
         "\"inputs\":[{\"data\" : [1,2],\"name\":\"a \\\" ]\","
         "\"shape\":[2],\"datatype\":\"INT8\"},{\"datatype\":\"INT8\",\"data\":[3],\"shape\":[1],"
         "\"name\":\"inputs\"}],\"id\":\"data\",\"parameters\":{\"data\":[5]}}",
