@@ -13,8 +13,8 @@
 // as binary data.
 #define INF_OIP_JSON_BYTES ((size_t)16 << 20)
 // Maximum size of what jansson parses: a request without the data of its inputs. A text of this
-// size takes less than 1 ms, in which the gateway serves no other client, and 2 MiB of memory.
-#define INF_OIP_JSON_OUTLINE_BYTES ((size_t)32 << 10)
+// size takes at most about 1 ms, in which the gateway serves no other client, and 1 MiB of memory.
+#define INF_OIP_JSON_OUTLINE_BYTES ((size_t)16 << 10)
 // Maximum depth of nested arrays and objects. A tensor needs one array per dimension, inside the
 // arrays and objects of the request.
 #define INF_OIP_JSON_DEPTH 16u
