@@ -16,6 +16,7 @@
 #include "client/gateway/grpc/services.h"
 #include "client/gateway/http/clock.h"
 #include "client/gateway/oip/proto_reader.h"
+#include "client/gateway/oip/proto_writer.h"
 
 // Maximum size of a question in bytes. The longest name of the gateway has less than 100.
 #define QUESTION_BYTES_MAX ((size_t)4 << 10)
@@ -27,23 +28,9 @@ enum question_field {
     LIST_SERVICES = 7,
 };
 
-static void write_varint(FILE *out, uint64_t value)
+static void write_span(FILE *out, unsigned field, struct inf_span bytes)
 {
-    for (; value >= 0x80; value >>= 7)
-        fputc((int)(value & 0x7f) | 0x80, out);
-    fputc((int)value, out);
-}
-
-static void write_head(FILE *out, unsigned field, size_t size)
-{
-    write_varint(out, field << 3 | 2);
-    write_varint(out, size);
-}
-
-static void write_bytes(FILE *out, unsigned field, struct inf_span bytes)
-{
-    write_head(out, field, bytes.size);
-    fwrite(bytes.data, 1, bytes.size, out);
+    inf_proto_write_bytes(out, field, bytes.data, bytes.size);
 }
 
 // Returns the size of a field of fewer than 16384 bytes with its tag and length.
@@ -56,10 +43,10 @@ static size_t field_size(size_t size)
 static void write_error(FILE *out, int code, const char *text)
 {
     struct inf_span message = {(const uint8_t *)text, strlen(text)};
-    write_head(out, 7, 2 + field_size(message.size));
-    write_varint(out, 1 << 3);
-    write_varint(out, (uint64_t)code);
-    write_bytes(out, 2, message);
+    inf_proto_write_head(out, 7, 2 + field_size(message.size));
+    inf_proto_write_varint(out, 1 << 3);
+    inf_proto_write_varint(out, (uint64_t)code);
+    write_span(out, 2, message);
 }
 
 // Writes ListServiceResponse: 1 service, which has 1 name.
@@ -74,13 +61,13 @@ static void write_services(FILE *out)
     for (unsigned i = 0; inf_grpc_services_file(i, &file); i++)
         for (unsigned k = 0; inf_grpc_services_name(file, k, &package, &name); k++) {
             size_t full = package.size + 1 + name.size;
-            write_head(list, 1, field_size(full));
-            write_head(list, 1, full);
+            inf_proto_write_head(list, 1, field_size(full));
+            inf_proto_write_head(list, 1, full);
             fprintf(list, "%.*s.%.*s", (int)package.size, (const char *)package.data,
                     (int)name.size, (const char *)name.data);
         }
     if (fclose(list) == 0)
-        write_bytes(out, 6, (struct inf_span){(const uint8_t *)text, size});
+        write_span(out, 6, (struct inf_span){(const uint8_t *)text, size});
     free(text);
 }
 
@@ -91,8 +78,8 @@ static void write_file(FILE *out, bool by_name, struct inf_span wanted)
     for (unsigned i = 0; inf_grpc_services_file(i, &file); i++)
         if (by_name ? inf_grpc_services_file_is(file, wanted)
                     : inf_grpc_services_file_has(file, wanted)) {
-            write_head(out, 4, field_size(file.size));
-            write_bytes(out, 1, file);
+            inf_proto_write_head(out, 4, field_size(file.size));
+            write_span(out, 1, file);
             return;
         }
     write_error(out, INFERD_NOT_FOUND,
@@ -111,8 +98,8 @@ static void write_response(FILE *out, struct inf_span question)
         else if (field.number >= FILE_BY_FILENAME && field.number <= LIST_SERVICES)
             asked = field;
     if (host.size > 0)
-        write_bytes(out, 1, host);
-    write_bytes(out, 2, question);
+        write_span(out, 1, host);
+    write_span(out, 2, question);
     bool valid = code == 0 && asked.wire == INF_PROTO_BYTES;
     if (valid && asked.number == LIST_SERVICES)
         write_services(out);

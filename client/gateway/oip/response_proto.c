@@ -7,30 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/gateway/oip/proto_writer.h"
+
 // Size of the prefix of a gRPC message: one byte that says whether the message is compressed, and
 // four bytes for its length, high byte first.
 #define PREFIX_BYTES 5
 // Maximum size of the tag and the length of a field that contains a message, in bytes.
 #define WRAP_BYTES 6
 
-static void write_varint(FILE *out, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        fputc((int)(value & 0x7f) | 0x80, out);
-    fputc((int)value, out);
-}
-
-static void write_bytes(FILE *out, unsigned field, const void *data, size_t size)
-{
-    write_varint(out, field << 3 | 2);
-    write_varint(out, size);
-    fwrite(data, 1, size, out);
-}
-
 static void write_string(FILE *out, unsigned field, const char *text)
 {
     if (text[0] != '\0')
-        write_bytes(out, field, text, strlen(text));
+        inf_proto_write_bytes(out, field, text, strlen(text));
 }
 
 // Writes a field that is a message with name (field 1), datatype (field 2) and shape (field 3) of a
@@ -45,11 +33,11 @@ static void write_tensor(FILE *out, unsigned field, const inferd_tensor *tensor)
     write_string(inner, 1, tensor->name);
     write_string(inner, 2, inferd_dtype_name(tensor->dtype));
     for (int i = 0; i < tensor->rank; i++) {
-        write_varint(inner, 3 << 3);
-        write_varint(inner, (uint64_t)tensor->shape[i]);
+        inf_proto_write_varint(inner, 3 << 3);
+        inf_proto_write_varint(inner, (uint64_t)tensor->shape[i]);
     }
     if (fclose(inner) == 0)
-        write_bytes(out, field, text, size);
+        inf_proto_write_bytes(out, field, text, size);
     free(text);
 }
 
@@ -84,7 +72,7 @@ static void write_infer_fields(FILE *out, const struct inf_oip_request *request,
     write_string(out, 2, inferd_result_model_version(result));
     write_string(out, 3, request->id);
     if (in_stream)
-        write_bytes(out, 4, last, sizeof last - 1);
+        inf_proto_write_bytes(out, 4, last, sizeof last - 1);
     for (size_t i = 0; i < inferd_result_output_count(result); i++)
         write_tensor(out, 5, inferd_result_output(result, i));
 }
@@ -106,8 +94,8 @@ enum inf_code inf_oip_response_encode_proto(const struct inf_oip_request *reques
     fflush(out);
     ends[0] = size;
     for (size_t i = 0; i < count; i++) {
-        write_varint(out, 6 << 3 | 2);
-        write_varint(out, inferd_result_output(result, i)->size);
+        inf_proto_write_varint(out, 6 << 3 | 2);
+        inf_proto_write_varint(out, inferd_result_output(result, i)->size);
         fflush(out);
         ends[1 + i] = size;
         total += inferd_result_output(result, i)->size;
@@ -167,8 +155,8 @@ char *inf_oip_number_encode_proto(unsigned field, uint64_t value, size_t *size)
     if (out == NULL)
         return NULL;
     if (value != 0) {
-        write_varint(out, field << 3);
-        write_varint(out, value);
+        inf_proto_write_varint(out, field << 3);
+        inf_proto_write_varint(out, value);
     }
     return end_message(out, &text, size);
 }
@@ -219,7 +207,7 @@ static bool begin_inner(struct inner *inner)
 static void end_inner(FILE *out, unsigned field, struct inner *inner)
 {
     if (fclose(inner->out) == 0)
-        write_bytes(out, field, inner->text, inner->size);
+        inf_proto_write_bytes(out, field, inner->text, inner->size);
     free(inner->text);
 }
 
@@ -274,10 +262,10 @@ static void write_duration(FILE *out, unsigned field, const struct inf_oip_durat
     struct inner inner;
     if (!begin_inner(&inner))
         return;
-    write_varint(inner.out, 1 << 3);
-    write_varint(inner.out, duration->count);
-    write_varint(inner.out, 2 << 3);
-    write_varint(inner.out, duration->ns);
+    inf_proto_write_varint(inner.out, 1 << 3);
+    inf_proto_write_varint(inner.out, duration->count);
+    inf_proto_write_varint(inner.out, 2 << 3);
+    inf_proto_write_varint(inner.out, duration->ns);
     end_inner(out, field, &inner);
 }
 
@@ -294,8 +282,8 @@ char *inf_oip_statistics_encode_proto(const struct inf_oip_statistics *statistic
             continue;
         write_string(model.out, 1, row->name);
         write_string(model.out, 2, row->version);
-        write_varint(model.out, 4 << 3);
-        write_varint(model.out, row->rows);
+        inf_proto_write_varint(model.out, 4 << 3);
+        inf_proto_write_varint(model.out, row->rows);
         if (begin_inner(&times)) {
             write_duration(times.out, 1, &row->success);
             write_duration(times.out, 2, &row->fail);
