@@ -110,6 +110,32 @@ class Lookups(Case):
         self.assertIn(b'inferd_gateway_connections', gzip.decompress(answer.body))
 
 
+class Memory(Case):
+    options = ('--bodies-max-bytes=300000',)
+
+    def test_what_bodies_become_is_charged(self):
+        head = '{"inputs":[{"name":"x","shape":[%d],"datatype":"FP32","data":[%s]}]}'
+
+        def send(count, spaces=0, pack=True):
+            text = (' ' * spaces + head % (count, ','.join('1' * count))).encode()
+            headers = {'Content-Encoding': 'gzip'} if pack else {}
+            body = gzip.compress(text) if pack else text
+            return self.ask('POST', '/v2/models/large/infer', body, headers)
+
+        for wrong in (
+            {'count': 1, 'spaces': 1 << 20},  # the decompressed body
+            {'count': 100_000, 'pack': False},  # the input of 400,000 bytes
+            {'count': 50_000},  # both together
+        ):
+            answer = send(**wrong)
+            self.assertEqual(answer.status, 429, wrong)
+            self.assertIn('need all memory', answer.json()['error'])
+        for _ in range(10):
+            self.assertEqual(send(20_000).status, 200)
+            self.assertEqual(send(40_000, pack=False).status, 200)
+        gateway_case.wait_until(lambda: self.metric('body_bytes') == 0, 'bodies are kept')
+
+
 class Json(Case):
     def test_add(self):
         answer = self.infer('add', ADD)

@@ -215,6 +215,16 @@ class Streams(StreamCase):
         self.assertIn('damaged', answers[3].error_message)
         client.close()
 
+    def test_a_damaged_message_alone_is_answered(self):
+        # Nothing else makes the call go on when the message has been decompressed.
+        client = self.open_coded(b'gzip')
+        body = gzip.compress(bytes(4 << 20))[:-1]
+        client.sendall(frame(DATA, 0, 1, struct.pack('>BI', 1, len(body)) + body))
+        client.settimeout(20)
+        (answer,) = self.read_messages(client, 1)
+        self.assertIn('damaged', answer.error_message)
+        client.close()
+
     def test_an_unknown_coding_ends_the_call(self):
         for coding, status in ((b'snappy', b'12'), (b'identity', b'13')):
             client = self.open_coded(coding)
