@@ -347,15 +347,22 @@ Test(vulkan_race, finds_results_that_are_wrong)
     for (size_t i = 0; i < x_count; i++)
         x[i] = draw_float(i + 7);
     const float *bias = graph->values[graph->nodes[0].inputs[2]].data->data;
-    double error = vk_conv_sample_error(&candidates.conv, bias, x, right.y);
+    double error = vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37);
     cr_expect(error >= 0 && error < 1e-6, "ref errs by %g", error);
     // A shader that leaves out a tap at the edges, or computes one channel in four, must be found.
     for (size_t i = 0; i < right.count; i += 4)
         right.y[i] += 0.01f;
-    cr_expect_gt(vk_conv_sample_error(&candidates.conv, bias, x, right.y), 1e-4);
+    cr_expect_gt(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37), 1e-4);
     for (size_t i = 0; i < right.count; i++)
         right.y[i] = NAN;
-    cr_expect(isinf(vk_conv_sample_error(&candidates.conv, bias, x, right.y)));
+    cr_expect(isinf(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37)));
+    // What a shader cannot store is no error.
+    cr_expect_eq(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e-3), 0);
+    x[0] = INFINITY;
+    cr_expect(isinf(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37)));
+    for (size_t i = 0; i < x_count; i++)
+        x[i] = NAN;
+    cr_expect_eq(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37), 0);
     free(x);
     free(right.y);
     inf_graph_destroy(&graph);

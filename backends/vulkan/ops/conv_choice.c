@@ -182,7 +182,7 @@ static double apply_activation(const struct vk_conv *conv, double value, uint32_
 }
 
 double vk_conv_sample_error(const struct vk_conv *conv, const float *bias, const float *x,
-                            const float *y)
+                            const float *y, double most)
 {
     size_t pixels = (size_t)conv->images * conv->window.out_h * conv->window.out_w;
     size_t channels = conv->window.out_c;
@@ -191,6 +191,8 @@ double vk_conv_sample_error(const struct vk_conv *conv, const float *bias, const
         size_t at = i * STEP * (pixels * channels / SAMPLES + 1) % (pixels * channels);
         uint32_t out = (uint32_t)(at % channels);
         struct sample sample = compute_sample(conv, bias, x, at / channels, out);
+        if (!(sample.size <= most))
+            continue;
         double wanted = apply_activation(conv, sample.sum, out);
         if (isnan(wanted))
             return -1;

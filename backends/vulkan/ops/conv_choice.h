@@ -49,8 +49,10 @@ struct vk_conv_choice vk_conv_choose(const struct vk_lowering *lowering, const s
 
 // Checks some results of a convolution whose input is `x` against sums in double. Returns the
 // largest error, divided by the sum of the absolute products of its result, or infinity if a result
-// is not finite. Returns -1 if the activation is not one that this function knows.
+// is not finite. Results are not checked if the sum of the absolute products is above `most`, the
+// largest number that the shader can store, or not finite: a shader may then give infinity or NaN.
+// Returns -1 if the activation is not one that this function knows.
 double vk_conv_sample_error(const struct vk_conv *conv, const float *bias, const float *x,
-                            const float *y);
+                            const float *y, double most);
 
 #endif

@@ -25,6 +25,11 @@
 // How many times larger the errors may be if weights and tensors are rounded to 16 bits.
 #define ERROR_HALF_FACTOR 40
 
+// Results are checked if the sum of their absolute products is at most this, so that neither they
+// nor partial sums overflow.
+#define FLOAT_MOST 1e37
+#define HALF_MOST  6e4
+
 // The values that the candidates of one node read and write.
 struct race {
     struct vk_gpu *gpu;
@@ -185,7 +190,7 @@ static enum inf_code check_results(const struct race *race, struct vk_shader_tim
                         : INF_VALUE_NONE;
     time->error = vk_conv_sample_error(
         conv, bias != INF_VALUE_NONE ? race->graph->values[bias].data->data : NULL, race->x_floats,
-        y != NULL ? y : staging);
+        y != NULL ? y : staging, race->lowered != NULL ? HALF_MOST : FLOAT_MOST);
     time->wrong = time->error > race->error_max;
     free(y);
     return INF_OK;
