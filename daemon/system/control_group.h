@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control group of the process (cgroup v2), and small files of the kernel. Every path begins
+// with a directory `root`, which is "" for the real system; tests pass another directory.
+#ifndef INF_DAEMON_SYSTEM_CONTROL_GROUP_H
+#define INF_DAEMON_SYSTEM_CONTROL_GROUP_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Reads a small file into a text that ends with a zero byte. Returns false if the file cannot be
+// read or is empty; the text is then "".
+bool inf_kernel_file_read(const char *path, char *text, size_t capacity);
+
+// Writes the path of the process's control group to `group`, such as "/system.slice/inferd.service";
+// "" if the process is in none, or in the root group.
+void inf_control_group_find(const char *root, char group[PATH_MAX]);
+
+// How much memory the process may use.
+struct inf_memory_limit {
+    uint64_t bytes; // 0: not known
+    // Where the number comes from, such as "memory.high of /system.slice/inferd.service"; the path
+    // is shortened if it is long.
+    char source[128];
+};
+
+// Reads the memory that the process may use: the smallest of memory.high and memory.max of its
+// control group and of all groups above. If none of them has a limit below the memory of the
+// machine, it is the memory that the machine has left (MemAvailable).
+void inf_memory_limit_read(struct inf_memory_limit *limit, const char *root);
+
+#endif

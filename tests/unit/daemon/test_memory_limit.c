@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory that the process may use, read from imitated system files, and the trigger that reports
+// pressure on memory. A TCP socket stands for the file of the kernel: its urgent data sets the same
+// condition (EPOLLPRI).
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/system/control_group.h"
+#include "daemon/system/memory_trigger.h"
+
+// Directory with the files of an imitated system.
+static char root[] = "/tmp/inferd-memory-XXXXXX";
+
+static void make_file(const char *path, const char *text)
+{
+    char command[256], name[192];
+    snprintf(name, sizeof name, "%s%s", root, path);
+    snprintf(command, sizeof command, "mkdir -p \"$(dirname '%s')\"", name);
+    cr_assert_eq(system(command), 0);
+    FILE *file = fopen(name, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void start_test(void)
+{
+    cr_assert_not_null(mkdtemp(root));
+}
+
+static void end_test(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(memory_limit, .init = start_test, .fini = end_test);
+
+#define MEMINFO "MemTotal:       16000000 kB\nMemFree: 1 kB\nMemAvailable:    9000000 kB\n"
+#define GROUP   "/sys/fs/cgroup/a.slice/b.service"
+
+static struct inf_memory_limit read_limit(void)
+{
+    struct inf_memory_limit limit;
+    inf_memory_limit_read(&limit, root);
+    return limit;
+}
+
+Test(memory_limit, is_the_smallest_on_the_path_of_the_control_group)
+{
+    make_file("/proc/self/cgroup", "4:memory:/old\n0::/a.slice/b.service\n");
+    make_file("/proc/meminfo", MEMINFO);
+    make_file(GROUP "/memory.high", "3000000000\n");
+    make_file(GROUP "/memory.max", "4000000000\n");
+    struct inf_memory_limit limit = read_limit();
+    cr_expect_eq(limit.bytes, UINT64_C(3000000000));
+    cr_expect_str_eq(limit.source, "memory.high of /a.slice/b.service");
+    make_file("/sys/fs/cgroup/a.slice/memory.max", "2000000000\n");
+    make_file("/sys/fs/cgroup/a.slice/memory.high", "max\n");
+    limit = read_limit();
+    cr_expect_eq(limit.bytes, UINT64_C(2000000000));
+    cr_expect_str_eq(limit.source, "memory.max of /a.slice");
+    // A container has its limit in the group that it sees as the root.
+    make_file("/sys/fs/cgroup/memory.max", "1000000000\n");
+    limit = read_limit();
+    cr_expect_eq(limit.bytes, UINT64_C(1000000000));
+    cr_expect_str_eq(limit.source, "memory.max of /");
+}
+
+Test(memory_limit, of_the_root_group_is_found)
+{
+    make_file("/proc/self/cgroup", "0::/\n");
+    make_file("/proc/meminfo", MEMINFO);
+    make_file("/sys/fs/cgroup/memory.max", "123456789\n");
+    cr_expect_eq(read_limit().bytes, UINT64_C(123456789));
+}
+
+Test(memory_limit, is_what_the_machine_has_left_if_no_group_has_one)
+{
+    make_file("/proc/self/cgroup", "0::/a.slice/b.service\n");
+    make_file("/proc/meminfo", MEMINFO);
+    make_file(GROUP "/memory.high", "max\n");
+    make_file(GROUP "/memory.max", "0\n");
+    struct inf_memory_limit limit = read_limit();
+    cr_expect_eq(limit.bytes, UINT64_C(9000000) * 1024);
+    cr_expect_str_eq(limit.source, "MemAvailable of the machine");
+    // A limit that the machine cannot reach is none.
+    make_file(GROUP "/memory.max", "16384000001\n");
+    cr_expect_eq(read_limit().bytes, UINT64_C(9000000) * 1024);
+    make_file(GROUP "/memory.max", "16384000000\n");
+    cr_expect_eq(read_limit().bytes, UINT64_C(16384000000));
+}
+
+Test(memory_limit, is_not_known_without_files)
+{
+    struct inf_memory_limit limit = read_limit();
+    cr_expect_eq(limit.bytes, 0);
+    cr_expect_str_eq(limit.source, "");
+}
+
+// Creates a pair of connected TCP sockets.
+static void connect_pair(int pair[2])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert_eq(bind(listener, (struct sockaddr *)&address, size), 0);
+    cr_assert_eq(listen(listener, 1), 0);
+    cr_assert_eq(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    pair[0] = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert_eq(connect(pair[0], (struct sockaddr *)&address, size), 0);
+    pair[1] = accept(listener, NULL, NULL);
+    cr_assert_geq(pair[1], 0);
+    close(listener);
+}
+
+static bool is_readable(int fd, int timeout_ms)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    return poll(&poller, 1, timeout_ms) == 1;
+}
+
+Test(memory_limit, trigger_fires_once_for_each_notice_of_the_kernel)
+{
+    struct inf_memory_trigger trigger;
+    struct inf_error err = {0};
+    int pair[2];
+    connect_pair(pair);
+    cr_assert_eq(inf_memory_trigger_adopt(&trigger, pair[1], &err), INF_OK, "%s", err.text);
+    int fd = inf_memory_trigger_fd(&trigger);
+    cr_expect_not(is_readable(fd, 0));
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(send(pair[0], "x", 1, MSG_OOB), 1);
+        cr_assert(is_readable(fd, 5000));
+        cr_expect(inf_memory_trigger_clear(&trigger));
+        cr_expect_not(is_readable(fd, 0), "the notice was taken");
+    }
+    // Data that is not urgent is no notice: the file of the kernel is always readable.
+    char byte;
+    cr_assert_eq(recv(pair[1], &byte, 1, MSG_OOB), 1);
+    cr_assert_eq(send(pair[0], "x", 1, 0), 1);
+    cr_expect_not(is_readable(fd, 50));
+    inf_memory_trigger_close(&trigger);
+    cr_expect_eq(inf_memory_trigger_fd(&trigger), -1);
+    close(pair[0]);
+}
+
+Test(memory_limit, trigger_is_refused_where_the_kernel_has_none)
+{
+    struct inf_memory_trigger trigger;
+    struct inf_error err = {0};
+    cr_expect_eq(inf_memory_trigger_open(&trigger, root, &err), INF_UNSUPPORTED);
+    // An ordinary file cannot be watched.
+    make_file("/proc/pressure/memory", "");
+    cr_expect_eq(inf_memory_trigger_open(&trigger, root, &err), INF_UNSUPPORTED, "%s", err.text);
+    cr_expect_eq(inf_memory_trigger_fd(&trigger), -1);
+    inf_memory_trigger_close(&trigger);
+    // The text that was written is the trigger as the kernel's psi.rst describes it.
+    char path[128], text[64] = "";
+    snprintf(path, sizeof path, "%s/proc/pressure/memory", root);
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file);
+    cr_expect_eq(fread(text, 1, sizeof text, file), strlen("some 150000 2000000") + 1);
+    fclose(file);
+    cr_expect_str_eq(text, "some 150000 2000000");
+}
+
+Test(memory_limit, trigger_is_accepted_by_this_kernel)
+{
+    struct inf_memory_trigger trigger;
+    struct inf_error err = {0};
+    if (access("/proc/pressure/memory", W_OK) != 0)
+        cr_skip("the kernel reports no pressure, or only root may set a trigger");
+    cr_expect_eq(inf_memory_trigger_open(&trigger, "", &err), INF_OK, "%s", err.text);
+    inf_memory_trigger_close(&trigger);
+}
