@@ -224,6 +224,24 @@ static void compare_known(struct load *load)
         job->base = inf_served_ref(known);
 }
 
+// Waits until the budget of memory has room for the model. If the model was loaded before, its
+// memory is known; otherwise the estimate is the size of its files, which have the weights.
+static enum inf_code reserve_room(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_load_model_job *model = &load->job->model;
+    uint64_t bytes = model->expected_bytes;
+    if (!load->options->asks_for_room)
+        return INF_OK;
+    if (load->job->base != NULL) {
+        struct inf_model_memory memory = inf_model_memory(load->job->base->model);
+        bytes = memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
+    }
+    if (bytes == 0)
+        bytes = inf_model_location_bytes(&load->location);
+    return load->progress->reserve(load->progress->context, bytes,
+                                   model->may_defer && !load->config.pinned, &model->room, err);
+}
+
 static enum inf_code run_load(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
@@ -239,6 +257,9 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     job->model.unchanged = job->base != NULL && job->base == job->model.known &&
                            inf_model_config_loads_same(&load->config, &job->base->config);
     if (job->model.unchanged)
+        return INF_OK;
+    INF_TRY(reserve_room(load, err));
+    if (job->model.room != INF_ROOM_GRANTED)
         return INF_OK;
     // Another signature of the same file is another graph.
     if (job->base != NULL && strcmp(job->base->config.signature, load->config.signature) != 0)

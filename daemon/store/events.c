@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "daemon/store/room.h"
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
@@ -190,7 +191,19 @@ static void sync_versions(struct inf_model_store *store, struct inf_model_entry 
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
+    bool was_idle = entry->idle;
     entry->idle = false;
+    if (job->model.room == INF_ROOM_DEFERRED && entry->served == NULL) {
+        entry->asked = job->model.config;
+        entry->idle = true;
+        store->counts.loads_deferred++;
+        return;
+    }
+    if (job->model.room == INF_ROOM_REFUSED) {
+        store->counts.loads_refused++;
+        entry->idle = was_idle;
+        entry->refused_until_ns = inf_clock_ns() + INF_STORE_REFUSED_NS;
+    }
     if (event->err.code != INF_OK) {
         snprintf(entry->reason, sizeof entry->reason, "%.255s", event->err.text);
         return;
@@ -286,8 +299,15 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
         struct inf_load_job *job = message->job;
         *event = message->event;
         message->event.rows = NULL; // *event owns the report about nodes from now on
+        if (job != NULL && job->kind == INF_LOAD_JOB_MODEL)
+            inf_store_release_room(store);
         bool internal = job != NULL && job_kinds[job->kind].internal;
         struct inf_model_entry *entry = find_entry(store, event, job);
+        if (event->room.ticket != 0) {
+            inf_store_answer_room(store, event);
+            inf_load_message_destroy(&message);
+            continue;
+        }
         if (entry != NULL && event->stage != NULL)
             entry->warming =
                 strcmp(event->stage, "compile") == 0 || strcmp(event->stage, "warm-up") == 0;

@@ -14,6 +14,7 @@ struct inf_store_load {
     const char *path;
     const int *directory_fd;
     struct inf_model_config config; // the settings that admins set
+    bool wanted;                    // a client waits for the model, so idle models make room for it
     bool if_changed; // skip the load if the files are unchanged since the served model was loaded
     bool precision_requested; // `config` contains a precision that the client requested
     // Race result that the new placement must use; on success the job owns it; NULL: none.

@@ -35,7 +35,8 @@ void inf_control_group_find(const char *root, char group[PATH_MAX])
         group[0] = '\0';
 }
 
-// Makes *limit smaller if a file of a control group, memory.high or memory.max, has a smaller limit.
+// Makes *limit smaller if a file of a control group, memory.high or memory.max, has a smaller
+// limit.
 static void apply_limit_file(struct inf_memory_limit *limit, const char *root, const char *group,
                              const char *file)
 {
@@ -80,6 +81,18 @@ void inf_memory_limit_read(struct inf_memory_limit *limit, const char *root)
     if (limit->bytes < UINT64_MAX && (total == 0 || limit->bytes <= total))
         return;
     limit->bytes = find_memory_info(text, "MemAvailable:");
+    limit->is_machine = true;
     snprintf(limit->source, sizeof limit->source, "%s",
              limit->bytes > 0 ? "MemAvailable of the machine" : "");
+}
+
+uint64_t inf_resident_bytes_read(void)
+{
+    char text[128];
+    uint64_t pages;
+    // The second number is that of the resident pages.
+    if (!inf_kernel_file_read("/proc/self/statm", text, sizeof text) ||
+        sscanf(text, "%*u %" SCNu64, &pages) != 1)
+        return 0;
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }

@@ -13,13 +13,14 @@
 // read or is empty; the text is then "".
 bool inf_kernel_file_read(const char *path, char *text, size_t capacity);
 
-// Writes the path of the process's control group to `group`, such as "/system.slice/inferd.service";
-// "" if the process is in none, or in the root group.
+// Writes the path of the process's control group to `group`, such as
+// "/system.slice/inferd.service"; "" if the process is in none, or in the root group.
 void inf_control_group_find(const char *root, char group[PATH_MAX]);
 
 // How much memory the process may use.
 struct inf_memory_limit {
-    uint64_t bytes; // 0: not known
+    uint64_t bytes;  // 0: not known
+    bool is_machine; // no control group has a limit; `bytes` is what the machine has left
     // Where the number comes from, such as "memory.high of /system.slice/inferd.service"; the path
     // is shortened if it is long.
     char source[128];
@@ -29,5 +30,8 @@ struct inf_memory_limit {
 // control group and of all groups above. If none of them has a limit below the memory of the
 // machine, it is the memory that the machine has left (MemAvailable).
 void inf_memory_limit_read(struct inf_memory_limit *limit, const char *root);
+
+// Returns the resident memory of the process; 0 if the kernel does not report it.
+uint64_t inf_resident_bytes_read(void);
 
 #endif

@@ -43,9 +43,8 @@ enum inf_code inf_memory_trigger_adopt(struct inf_memory_trigger *trigger, int f
     trigger->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (trigger->epoll_fd >= 0 && epoll_ctl(trigger->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
         return INF_OK;
-    enum inf_code code =
-        inf_fail(err, errno == EPERM ? INF_UNSUPPORTED : INF_EXHAUSTED,
-                 "no trigger for the pressure on memory: %s", strerror(errno));
+    enum inf_code code = inf_fail(err, errno == EPERM ? INF_UNSUPPORTED : INF_EXHAUSTED,
+                                  "no trigger for the pressure on memory: %s", strerror(errno));
     inf_memory_trigger_close(trigger);
     return code;
 }

@@ -35,8 +35,8 @@ enum inf_code inf_memory_trigger_adopt(struct inf_memory_trigger *trigger, int f
 // Returns a descriptor that is readable after the trigger fired; -1: the trigger is not set.
 int inf_memory_trigger_fd(const struct inf_memory_trigger *trigger);
 
-// Clears the trigger after its descriptor became readable. Returns false if the control group or the
-// file is gone, so that the trigger never fires again.
+// Clears the trigger after its descriptor became readable. Returns false if the control group or
+// the file is gone, so that the trigger never fires again.
 bool inf_memory_trigger_clear(struct inf_memory_trigger *trigger);
 
 // Closes the files.

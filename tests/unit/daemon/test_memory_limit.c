@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that the process may use, read from imitated system files, and the trigger that reports
-// pressure on memory. A TCP socket stands for the file of the kernel: its urgent data sets the same
-// condition (EPOLLPRI).
+// The memory that the process may use, read from imitated system files, and the trigger that
+// reports pressure on memory. A TCP socket stands for the file of the kernel: its urgent data sets
+// the same condition (EPOLLPRI).
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
