@@ -253,6 +253,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .ready_file = config->ready_file,
         .model_bytes_max = config->model_bytes_max,
         .budget = &daemon->memory.budget,
+        .plan_bytes_max = config->plan_bytes_max,
         .devices = &daemon->devices,
         .default_device = config->device,
         .rules = {.races = races, .tolerance = config->race_tolerance, .power = power},

@@ -57,6 +57,7 @@ struct inf_config {
     uint64_t model_bytes_max;
     uint64_t memory_max; // memory that the daemon may use; 0: from the control group or the machine
     char ready_file[INF_CONFIG_TEXT]; // file that marks a complete model directory; "": none
+    uint64_t plan_bytes_max;          // bytes of plans that are kept in cache_dir; 0: none are
     char cache_dir[INF_CONFIG_TEXT];  // compiled code and measurements for the next start; "": none
     // Directory of both sockets; "": none. If it is set, the run is private: the daemon ignores the
     // system-wide configuration file, model repository and cache.

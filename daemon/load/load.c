@@ -11,12 +11,15 @@
 
 #include "backends/import/import.h"
 #include "backends/registry.h"
+#include "backends/storage/record.h"
 #include "daemon/load/model_check.h"
 #include "daemon/load/warm_up.h"
 #include "daemon/model/devices.h"
 
 struct load {
     struct inf_load_job *job;
+    uint64_t plan_key; // key of the plan of the model; 0: plans are not kept
+    bool from_plan;    // the graph is that of a plan
     const struct inf_load_options *options;
     const struct inf_load_progress_sink *progress;
     struct inf_model_location location;
@@ -85,6 +88,7 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     load->description = NULL;
     report_stage(load, "optimise", INF_LOAD_PERCENT_OPTIMISE);
     const struct inf_pass_options passes = {.evaluator = load->options->evaluator,
+                                            .already_run = load->from_plan,
                                             .cancelled = &load->job->cancelled};
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
@@ -171,6 +175,48 @@ static enum inf_code copy_base(struct load *load, struct inf_error *err)
     return inf_model_copy_graph(base->model, &load->graph, err);
 }
 
+// Sets load->plan_key to the key of the model's files and of the setting that changes its graph.
+static void find_plan_key(struct load *load)
+{
+    const struct inf_load_options *options = load->options;
+    if (options->plans == NULL || !inf_plan_cache_is_open(options->plans))
+        return;
+    uint64_t hash =
+        inf_record_hash(INF_RECORD_HASH_INIT, &load->location.stamp, sizeof load->location.stamp);
+    hash = inf_record_hash_text(hash, load->location.file);
+    hash = inf_record_hash_text(hash, load->config.signature);
+    load->plan_key = hash | 1;
+}
+
+// Takes the graph from the plan of an earlier load. Returns false if there is none.
+static bool take_plan(struct load *load) INF_MAY_BLOCK
+{
+    struct inf_plan_facts facts;
+    if (load->plan_key == 0 ||
+        !inf_plan_cache_find(load->options->plans, load->plan_key, &load->graph, &facts))
+        return false;
+    load->from_plan = true;
+    load->info.content_hash = facts.content_hash;
+    snprintf(load->info.format, sizeof load->info.format, "%s", facts.format);
+    snprintf(load->platform, sizeof load->platform, "inferd_%s", load->info.format);
+    return true;
+}
+
+// Decides whether the plan of a model that was read from its file is kept. The stamp covers all
+// files of a directory. For a single file it covers this file only, so the model must have read no
+// other one. What a model says about itself is not part of a plan.
+static void offer_plan(const struct load *load, struct inf_served *served)
+{
+    if (load->plan_key == 0 || load->from_plan || load->job->base != NULL ||
+        served->description != NULL ||
+        (!load->location.has_directory &&
+         load->info.file_bytes != inf_model_location_bytes(&load->location)))
+        return;
+    served->plan_key = load->plan_key;
+    served->plan_facts.content_hash = load->info.content_hash;
+    snprintf(served->plan_facts.format, sizeof served->plan_facts.format, "%s", load->info.format);
+}
+
 static enum inf_code read_model(struct load *load, struct inf_error *err)
 {
     const struct inf_import_options import = {.evaluator = inf_registry_evaluator(),
@@ -178,6 +224,9 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
                                               .description = &load->description,
                                               .cancelled = &load->job->cancelled};
     report_stage(load, "read", INF_LOAD_PERCENT_READ);
+    find_plan_key(load);
+    if (take_plan(load))
+        return INF_OK;
     INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
                                   load->location.file, &import, err));
     snprintf(load->platform, sizeof load->platform, "inferd_%s", load->info.format);
@@ -270,6 +319,7 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
         INF_TRY(read_model(load, err));
     snprintf(job->version, sizeof job->version, "%s", load->location.version);
     INF_TRY(create_served(load, err));
+    offer_plan(load, load->served);
     job->model.served = load->served;
     load->served = NULL;
     return INF_OK;

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "backends/base/idle_gate.h"
+#include "backends/saved/plan_cache.h"
 #include "daemon/load/inspect.h"
 #include "daemon/load/served.h"
 #include "daemon/model/precision_results.h"
@@ -122,6 +123,7 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_RACE,
     INF_LOAD_JOB_SAVE_DECISION,
     INF_LOAD_JOB_SAVE_SHAPES,
+    INF_LOAD_JOB_SAVE_PLAN, // keeps the plan of `base` for the next load
     INF_LOAD_JOB_INSPECT,
     INF_LOAD_JOB_PRECOMPILE,
     INF_LOAD_JOB_KINDS,
@@ -181,7 +183,8 @@ struct inf_load_options {
     struct inf_served_shapes *served_shapes;
     // Results of earlier precision checks; used by the loader thread only. NULL: none are kept.
     struct inf_precision_results *precision_results;
-    uint32_t batch_rows_max; // the most rows that one run may batch; 1: no batches
+    struct inf_plan_cache *plans; // plans of earlier loads; used by the loader thread only
+    uint32_t batch_rows_max;      // the most rows that one run may batch; 1: no batches
     // Bounds the executables that requests make; outlives every model.
     struct inf_arena_budget *arena_budget;
     const struct inf_log *log;

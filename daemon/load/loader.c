@@ -170,13 +170,23 @@ static void report_progress(void *context, const char *version, const char *stag
 
 // --- jobs that save results ---
 
-// Saves the result of a race, or the shapes with which clients ran a model.
+static void keep_plan(void *context, const struct inf_graph *graph) INF_MAY_BLOCK
+{
+    const struct inf_load_job *job = context;
+    const struct inf_served *served = job->base;
+    struct inf_plan_cache *plans = served->loader->options.load.plans;
+    inf_plan_cache_keep(plans, served->plan_key, &served->plan_facts, graph);
+}
+
+// Saves the result of a race, the shapes with which clients ran a model, or the plan of a model.
 static void run_saving_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     const struct inf_load_options *options = &loader->options.load;
     if (job->kind == INF_LOAD_JOB_SAVE_DECISION)
         inf_tune_add(options->place.tune, job->save_decision.decision->key,
                      &job->save_decision.decision->race);
+    else if (job->kind == INF_LOAD_JOB_SAVE_PLAN)
+        (void)!inf_model_lend_graph(job->base->model, keep_plan, job, NULL);
     else
         inf_served_shapes_keep(options->served_shapes, job->base->content_hash,
                                job->save_shapes.shapes);
@@ -204,7 +214,7 @@ static struct inf_load_job *take_saving_job(struct inf_loader *loader)
 {
     struct inf_load_job **link = &loader->jobs;
     while (*link != NULL && (*link)->kind != INF_LOAD_JOB_SAVE_DECISION &&
-           (*link)->kind != INF_LOAD_JOB_SAVE_SHAPES)
+           (*link)->kind != INF_LOAD_JOB_SAVE_SHAPES && (*link)->kind != INF_LOAD_JOB_SAVE_PLAN)
         link = &(*link)->next;
     struct inf_load_job *job = *link;
     if (job == NULL)
@@ -429,6 +439,7 @@ static const struct {
     [INF_LOAD_JOB_RACE] = {.run = run_race_job, .on_base = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.run = run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.run = run_saving_job, .saves = true},
+    [INF_LOAD_JOB_SAVE_PLAN] = {.run = run_saving_job},
     [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
     [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true, .limited = true},
 };

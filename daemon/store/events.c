@@ -230,6 +230,8 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     job->model.served->used_ns = inf_clock_ns();
     entry->served = job->model.served;
     job->model.served = NULL;
+    if (entry->served->plan_key != 0)
+        inf_store_submit_plan(store, entry->served);
     // Submit a race. If there is no memory for it, the model stays on the device that the prior
     // chose.
     if (entry->served->placement.race_due)
@@ -277,6 +279,7 @@ static const struct {
     [INF_LOAD_JOB_RACE] = {.finish = finish_race, .internal = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},
+    [INF_LOAD_JOB_SAVE_PLAN] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_INSPECT] = {.finish = finish_load},
     [INF_LOAD_JOB_PRECOMPILE] = {.finish = finish_load},
 };

@@ -59,6 +59,9 @@ static enum inf_code init_store(struct inf_model_store *store,
         inf_served_shapes_open(&store->served_shapes, options->cache_directory, options->log, err));
     INF_TRY(inf_precision_results_open(&store->precision_results, options->cache_directory,
                                        options->log, err));
+    INF_TRY(inf_plan_cache_create(&store->plans, options->cache_directory, options->plan_bytes_max,
+                                  options->version != NULL ? options->version : "", options->log,
+                                  err));
     const struct inf_loader_options loader = {
         .limit_ms = options->load_limit_ms,
         .load = {.repository = options->repository,
@@ -77,6 +80,7 @@ static enum inf_code init_store(struct inf_model_store *store,
                  .arena_budget = &store->arena_budget,
                  .served_shapes = store->served_shapes,
                  .precision_results = store->precision_results,
+                 .plans = store->plans,
                  .log = options->log}};
     INF_TRY(inf_loader_create(&store->loader, &loader, err));
     struct inf_loader_options racer = loader;
@@ -117,6 +121,7 @@ void inf_model_store_destroy(struct inf_model_store **store)
     inf_tune_close(&self->tune);
     inf_served_shapes_close(&self->served_shapes);
     inf_precision_results_close(&self->precision_results);
+    inf_plan_cache_destroy(&self->plans);
     inf_arena_budget_fini(&self->arena_budget);
     free(self);
     *store = NULL;

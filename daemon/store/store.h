@@ -27,6 +27,8 @@ struct inf_model_store_options {
     const char *cache_directory;
     // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
     uint64_t model_bytes_max;
+    // Bytes of plans that are kept in the cache directory; 0: none are.
+    uint64_t plan_bytes_max;
     // The memory that the daemon may use; outlives the store, which keeps the uses MODELS and
     // LOADING up to date. NULL: no limit.
     struct inf_memory_budget *budget;

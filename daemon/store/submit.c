@@ -174,3 +174,12 @@ void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *s
     inf_served_shapes_print(&served->shapes, job->save_shapes.shapes);
     inf_loader_submit(store->loader, job);
 }
+
+void inf_store_submit_plan(struct inf_model_store *store, struct inf_served *served)
+{
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_SAVE_PLAN);
+    if (job == NULL)
+        return;
+    job->base = inf_served_ref(served);
+    inf_loader_submit(store->loader, job);
+}

@@ -79,4 +79,8 @@ void inf_store_submit_decision(struct inf_model_store *store,
 // the shapes are not saved.
 void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
 
+// Submits a job that keeps the plan of a model for the next load. If there is no memory, the plan
+// is not kept.
+void inf_store_submit_plan(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
+
 #endif

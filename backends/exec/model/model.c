@@ -119,8 +119,10 @@ static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pas
     model->disabled_passes = options->disabled;
     if (options->evaluator != NULL)
         model->evaluator = *options->evaluator;
-    INF_TRY(inf_passes_run(model->graph, options, err));
-    inf_graph_trim(model->graph);
+    if (!options->already_run) {
+        INF_TRY(inf_passes_run(model->graph, options, err));
+        inf_graph_trim(model->graph);
+    }
     for (uint32_t i = 0; i < model->graph->value_count; i++)
         model->constants += model->graph->values[i].data != NULL;
     review_constants(model);
@@ -199,6 +201,17 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
     INF_TRY(code);
     *out_graph = copy;
     copy = NULL;
+    return INF_OK;
+}
+
+enum inf_code inf_model_lend_graph(struct inf_model *model,
+                                   void (*use)(void *context, const struct inf_graph *graph),
+                                   void *context, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    INF_TRY(inf_weight_residency_acquire(&model->residency, err));
+    use(context, model->graph);
+    release_constants(model);
     return INF_OK;
 }
 

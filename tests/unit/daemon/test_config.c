@@ -395,6 +395,7 @@ Test(config, help_names_every_setting_once)
                                         "model_bytes_max=BYTES",
                                         "memory_max=BYTES",
                                         "cache_dir=DIR",
+                                        "plan_bytes_max=BYTES",
                                         "runtime_dir=DIR",
                                         "socket=PATH",
                                         "device=NAME",
