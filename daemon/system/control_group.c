@@ -63,22 +63,28 @@ static uint64_t find_memory_info(const char *text, const char *name)
     return kib * 1024;
 }
 
-void inf_memory_limit_read(struct inf_memory_limit *limit, const char *root)
+void inf_group_memory_limit_read(struct inf_memory_limit *limit, const char *root)
 {
-    char group[PATH_MAX], path[PATH_MAX], text[4096];
+    char group[PATH_MAX];
     *limit = (struct inf_memory_limit){.bytes = UINT64_MAX};
     inf_control_group_find(root, group);
-    for (char *end = group + strlen(group);; end = strrchr(group, '/')) {
-        if (end == NULL)
-            break;
+    for (char *end = group + strlen(group); end != NULL; end = strrchr(group, '/')) {
         *end = '\0';
         apply_limit_file(limit, root, group, "memory.high");
         apply_limit_file(limit, root, group, "memory.max");
     }
+    if (limit->bytes == UINT64_MAX)
+        limit->bytes = 0;
+}
+
+void inf_memory_limit_read(struct inf_memory_limit *limit, const char *root)
+{
+    char path[PATH_MAX], text[4096];
+    inf_group_memory_limit_read(limit, root);
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
     (void)inf_kernel_file_read(path, text, sizeof text);
     uint64_t total = find_memory_info(text, "MemTotal:");
-    if (limit->bytes < UINT64_MAX && (total == 0 || limit->bytes <= total))
+    if (limit->bytes > 0 && (total == 0 || limit->bytes <= total))
         return;
     limit->bytes = find_memory_info(text, "MemAvailable:");
     limit->is_machine = true;

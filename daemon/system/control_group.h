@@ -26,6 +26,10 @@ struct inf_memory_limit {
     char source[128];
 };
 
+// Reads the limit of the control group: the smallest of memory.high and memory.max of the group and
+// of all groups above. If there is none, limit->bytes is 0.
+void inf_group_memory_limit_read(struct inf_memory_limit *limit, const char *root);
+
 // Reads the memory that the process may use: the smallest of memory.high and memory.max of its
 // control group and of all groups above. If none of them has a limit below the memory of the
 // machine, it is the memory that the machine has left (MemAvailable).

@@ -14,35 +14,9 @@
 
 #include "daemon/system/control_group.h"
 #include "daemon/system/memory_trigger.h"
+#include "tests/unit/daemon/fake_root.h"
 
-// Directory with the files of an imitated system.
-static char root[] = "/tmp/inferd-memory-XXXXXX";
-
-static void make_file(const char *path, const char *text)
-{
-    char command[256], name[192];
-    snprintf(name, sizeof name, "%s%s", root, path);
-    snprintf(command, sizeof command, "mkdir -p \"$(dirname '%s')\"", name);
-    cr_assert_eq(system(command), 0);
-    FILE *file = fopen(name, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void start_test(void)
-{
-    cr_assert_not_null(mkdtemp(root));
-}
-
-static void end_test(void)
-{
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    cr_assert_eq(system(command), 0);
-}
-
-TestSuite(memory_limit, .init = start_test, .fini = end_test);
+TestSuite(memory_limit, .init = start_fake_root, .fini = end_fake_root);
 
 #define MEMINFO "MemTotal:       16000000 kB\nMemFree: 1 kB\nMemAvailable:    9000000 kB\n"
 #define GROUP   "/sys/fs/cgroup/a.slice/b.service"

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/graph/print.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/graph/shape/verify.h"
 #include "backends/saved/saved_graph.h"
@@ -101,17 +100,6 @@ static struct inf_graph *make_graph(void)
     return graph;
 }
 
-static char *print_graph(const struct inf_graph *graph)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    cr_assert_not_null(file);
-    inf_graph_print(graph, file);
-    fclose(file);
-    return text;
-}
-
 static void write_plan(const char *name)
 {
     struct inf_error err = {0};
@@ -167,7 +155,7 @@ Test(saved_plan, that_was_written_is_read_again)
                  err.text);
     cr_expect_str_eq(read.format, "onnx");
     cr_expect_eq(read.content_hash, 77);
-    char *wanted = print_graph(graph), *has = print_graph(copy);
+    char *wanted = print_to_text(graph), *has = print_to_text(copy);
     cr_expect_str_eq(has, wanted);
     free(wanted);
     free(has);
