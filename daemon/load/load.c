@@ -20,6 +20,8 @@ struct load {
     struct inf_load_job *job;
     uint64_t plan_key; // key of the plan of the model; 0: plans are not kept
     bool from_plan;    // the graph is that of a plan
+    // Key of the model's files and of this build in the journal of loads; 0: nothing was noted.
+    uint64_t journal_key;
     const struct inf_load_options *options;
     const struct inf_load_progress_sink *progress;
     struct inf_model_location location;
@@ -291,6 +293,28 @@ static enum inf_code reserve_room(struct load *load, struct inf_error *err) INF_
                                    model->may_defer && !load->config.pinned, &model->room, err);
 }
 
+// Notes in the journal that the load begins, so that the next start knows if the daemon did not
+// survive it. Refuses a model that the daemon did not survive several times, unless an admin asked
+// for the load.
+static enum inf_code begin_journal(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = load->options;
+    if (options->journal == NULL || load->location.stamp == 0)
+        return INF_OK;
+    uint64_t key =
+        inf_record_hash(INF_RECORD_HASH_INIT, &load->location.stamp, sizeof load->location.stamp);
+    key = inf_record_hash_text(inf_record_hash_text(key, load->job->name), options->build);
+    uint32_t crashes = inf_load_journal_crashes(options->journal, key);
+    if (crashes >= INF_LOAD_CRASHES_MAX && !load->job->model.by_admin)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
+                               "model '%s' is quarantined: the daemon ended %u times while it was "
+                               "loaded; inferctl load tries it again",
+                               load->job->name, crashes);
+    load->journal_key = key;
+    inf_load_journal_begin(options->journal, key);
+    return INF_OK;
+}
+
 static enum inf_code run_load(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
@@ -310,6 +334,7 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     INF_TRY(reserve_room(load, err));
     if (job->model.room != INF_ROOM_GRANTED)
         return INF_OK;
+    INF_TRY(begin_journal(load, err));
     // Another signature of the same file is another graph.
     if (job->base != NULL && strcmp(job->base->config.signature, load->config.signature) != 0)
         inf_served_unref(&job->base);
@@ -336,6 +361,8 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
         .location = {.directory_fd = -1, .config_fd = -1},
     };
     enum inf_code code = run_load(&load, err);
+    if (load.journal_key != 0)
+        inf_load_journal_end(options->journal, load.journal_key);
     inf_model_location_fini(&load.location);
     inf_graph_destroy(&load.graph);
     inf_model_description_unref(&load.description);

@@ -9,6 +9,7 @@
 #include "backends/saved/plan_cache.h"
 #include "daemon/load/inspect.h"
 #include "daemon/load/served.h"
+#include "daemon/model/load_journal.h"
 #include "daemon/model/precision_results.h"
 #include "daemon/model/versions.h"
 
@@ -72,6 +73,7 @@ struct inf_load_model_job {
     // always load.
     struct inf_served *known;
 
+    bool by_admin;  // an admin asked for this load
     bool may_defer; // no client waits for the model, so it is not loaded if memory is short
     uint64_t expected_bytes; // memory of the model when it was loaded before; 0: not known
 
@@ -183,8 +185,10 @@ struct inf_load_options {
     struct inf_served_shapes *served_shapes;
     // Results of earlier precision checks; used by the loader thread only. NULL: none are kept.
     struct inf_precision_results *precision_results;
-    struct inf_plan_cache *plans; // plans of earlier loads; used by the loader thread only
-    uint32_t batch_rows_max;      // the most rows that one run may batch; 1: no batches
+    struct inf_load_journal *journal; // loads that did not end; used by the loader thread only
+    const char *build;                // version and build of inferd; outlives the loader
+    struct inf_plan_cache *plans;     // plans of earlier loads; used by the loader thread only
+    uint32_t batch_rows_max;          // the most rows that one run may batch; 1: no batches
     // Bounds the executables that requests make; outlives every model.
     struct inf_arena_budget *arena_budget;
     const struct inf_log *log;

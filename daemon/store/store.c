@@ -59,6 +59,7 @@ static enum inf_code init_store(struct inf_model_store *store,
         inf_served_shapes_open(&store->served_shapes, options->cache_directory, options->log, err));
     INF_TRY(inf_precision_results_open(&store->precision_results, options->cache_directory,
                                        options->log, err));
+    INF_TRY(inf_load_journal_open(&store->journal, options->cache_directory, options->log, err));
     INF_TRY(inf_plan_cache_create(&store->plans, options->cache_directory, options->plan_bytes_max,
                                   options->version != NULL ? options->version : "", options->log,
                                   err));
@@ -81,6 +82,8 @@ static enum inf_code init_store(struct inf_model_store *store,
                  .served_shapes = store->served_shapes,
                  .precision_results = store->precision_results,
                  .plans = store->plans,
+                 .journal = store->journal,
+                 .build = options->version != NULL ? options->version : "",
                  .log = options->log}};
     INF_TRY(inf_loader_create(&store->loader, &loader, err));
     struct inf_loader_options racer = loader;
@@ -122,6 +125,7 @@ void inf_model_store_destroy(struct inf_model_store **store)
     inf_served_shapes_close(&self->served_shapes);
     inf_precision_results_close(&self->precision_results);
     inf_plan_cache_destroy(&self->plans);
+    inf_load_journal_close(&self->journal);
     inf_arena_budget_fini(&self->arena_budget);
     free(self);
     *store = NULL;

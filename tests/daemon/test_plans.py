@@ -100,6 +100,33 @@ class Plans(unittest.TestCase):
         plan.mkdir()
         self.assertIn('plan not used', self.run_once(12))
 
+    def test_a_model_that_ended_the_daemon_twice_is_quarantined(self):
+        self.make(load_all='no')
+        place_model(self.server.models / 'm', 3)
+        place_model(self.server.models / 'n', 5)
+        for _ in range(2):
+            self.server.start()
+            self.server.ctl('load', 'n')
+            loads = (self.cache / 'loads.db').read_bytes()
+            self.server.process.kill()
+            self.server.process.wait()
+            # As if the process had ended during the load: the line of its end is missing.
+            lines = loads.splitlines(keepends=True)
+            self.assertRegex(lines[-1], rb' 0 0 ')
+            (self.cache / 'loads.db').write_bytes(b''.join(lines[:-1]))
+        self.server.settings['load_all'] = 'yes'
+        self.server.start()
+        row = self.server.row('n')
+        self.assertEqual(row['state'], 'UNAVAILABLE')
+        self.assertIn('quarantined: the daemon ended 2 times', row['reason'])
+        self.assertEqual(self.server.ask('m'), 12)
+        # An admin may try, and a load that ends lifts the quarantine.
+        self.assertEqual(self.server.ctl('load', 'n').returncode, 0)
+        self.assertEqual(self.server.ask('n'), 20)
+        self.server.process.terminate()
+        self.server.process.wait()
+        self.run_once(20, 'n')
+
     def test_plans_are_kept_within_their_limit(self):
         self.make(plan_bytes_max=3000)
         for i in range(6):
