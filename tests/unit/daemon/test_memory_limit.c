@@ -42,6 +42,9 @@ Test(memory_limit, is_the_smallest_on_the_path_of_the_control_group)
     limit = read_limit();
     cr_expect_eq(limit.bytes, UINT64_C(2000000000));
     cr_expect_str_eq(limit.source, "memory.max of /a.slice");
+    // A limit of 0 is none.
+    make_file(GROUP "/memory.max", "0\n");
+    cr_expect_eq(read_limit().bytes, UINT64_C(2000000000));
     // A container has its limit in the group that it sees as the root.
     make_file("/sys/fs/cgroup/memory.max", "1000000000\n");
     limit = read_limit();

@@ -667,8 +667,11 @@ Test(model_store, room_for_a_load_is_made_at_the_cost_of_idle_models)
     // A load that needs exactly what is left fits.
     make_heavy("b", 100 * MIB - small);
     load_model(store, "b", 2);
+    cr_expect_str_eq(next_event(store).stage, "read");
+    cr_expect_eq(budget.used[INF_MEMORY_LOADING], 100 * MIB - small);
     struct inf_load_event end = next_end(store);
     cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    cr_expect_eq(budget.used[INF_MEMORY_LOADING], 0);
     cr_expect_eq(row_of(store, "a").state, INF_MODEL_READY);
 
     // The next one does not fit while "a" is held; b is idle and too small to help.

@@ -331,7 +331,47 @@ Test(saved_plan, graph_bytes_of_any_length_are_refused_or_sound)
         inf_graph_destroy(&copy);
         free(part);
     }
+    inf_saved_append(&bytes, "", 1);
+    cr_expect_eq(inf_saved_graph_decode(&copy, bytes.data, bytes.size, &blobs, &err), INF_INVALID);
     free(bytes.data);
+    free(blobs.items);
+    inf_graph_destroy(&graph);
+}
+
+Test(saved_plan, booleans_are_true_or_false)
+{
+    struct inf_graph *graph = make_graph(), *copy = NULL;
+    struct inf_saved_blobs blobs;
+    struct inf_saved_bytes plain = {0}, changed = {0};
+    struct inf_error err = {0};
+    struct inf_node *mean = NULL;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == INF_OP_REDUCE)
+            mean = &graph->nodes[i];
+    cr_assert_not_null(mean);
+    cr_assert_eq(inf_saved_blobs_list(&blobs, graph, &err), INF_OK);
+    inf_saved_graph_encode(&plain, graph, &blobs);
+    mean->attrs.reduce.keep_dims = true;
+    inf_saved_graph_encode(&changed, graph, &blobs);
+    mean->attrs.reduce.keep_dims = false;
+    cr_assert_eq(plain.size, changed.size);
+    size_t at = 0;
+    while (at < plain.size && plain.data[at] == changed.data[at])
+        at++;
+    cr_assert_lt(at, plain.size);
+    cr_expect_eq(memcmp(plain.data + at + 1, changed.data + at + 1, plain.size - at - 1), 0);
+    plain.data[at] = 2;
+    cr_expect_eq(inf_saved_graph_decode(&copy, plain.data, plain.size, &blobs, &err), INF_INVALID);
+    cr_expect_not_null(strstr(err.text, "neither true nor false"), "%s", err.text);
+    // A constant, too.
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        if (graph->values[i].dtype == INF_DTYPE_BOOL && graph->values[i].data != NULL)
+            *(uint8_t *)graph->values[i].data->data = 2;
+    cr_assert_eq(inf_plan_file_write(directory, "p", &id, &facts, graph, &err), INF_OK);
+    cr_expect_eq(try_plan("p", &id, &err), INF_INVALID);
+    cr_expect_not_null(strstr(err.text, "boolean constant"), "%s", err.text);
+    free(plain.data);
+    free(changed.data);
     free(blobs.items);
     inf_graph_destroy(&graph);
 }
