@@ -198,13 +198,13 @@ struct inf_load_options {
 struct inf_load_progress_sink {
     // Receives the progress.
     void (*report)(void *context, const char *version, const char *stage, uint32_t percent);
-    // Waits until the budget of memory has room for a model. Never called if asks_for_room is
+    // Waits until the budget of memory has room for a model; blocks. Never called if asks_for_room is
     // false.
     //
     // INF_EXHAUSTED  (HOST_OOM) *out_answer is REFUSED, the text has the numbers.
     // INF_CANCELLED, INF_DEADLINE  the job was cancelled.
     enum inf_code (*reserve)(void *context, uint64_t bytes, bool may_defer,
-                             enum inf_room_answer *out_answer, struct inf_error *err) INF_MAY_BLOCK;
+                             enum inf_room_answer *out_answer, struct inf_error *err);
     void *context;
 };
 
