@@ -198,8 +198,8 @@ struct inf_load_options {
 struct inf_load_progress_sink {
     // Receives the progress.
     void (*report)(void *context, const char *version, const char *stage, uint32_t percent);
-    // Waits until the budget of memory has room for a model; blocks. Never called if asks_for_room is
-    // false.
+    // Waits until the budget of memory has room for a model; may block. Never called if
+    // asks_for_room is false.
     //
     // INF_EXHAUSTED  (HOST_OOM) *out_answer is REFUSED, the text has the numbers.
     // INF_CANCELLED, INF_DEADLINE  the job was cancelled.

@@ -99,6 +99,9 @@ void inf_store_answer_room(struct inf_model_store *store, const struct inf_load_
 {
     uint64_t now_ns = inf_clock_ns();
     (void)inf_store_count_models(store);
+    // One model is loaded at a time. The loader may have asked again before it saw the answer to an
+    // earlier question, whose room would then count twice.
+    inf_store_release_room(store);
     uint64_t excess = inf_memory_budget_excess(store->budget, event->room.bytes);
     if (excess == 0) {
         grant_room(store, event);

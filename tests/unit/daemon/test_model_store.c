@@ -829,3 +829,19 @@ Test(model_store, pressure_unloads_a_quarter_of_the_idle_models)
     inf_served_unref(&held);
     inf_model_store_destroy(&store);
 }
+
+Test(model_store, room_that_is_granted_late_does_not_count_twice)
+{
+    inf_role_enter_loop();
+    struct inf_memory_budget budget = {.limit_bytes = 100 * MIB};
+    make_version("a", "1", KNOWN);
+    make_heavy("a", 60 * MIB);
+    struct inf_model_store *store = make_governed_store(&budget);
+    load_model(store, "a", 1);
+    // The loader asks several times before the loop answers the first question.
+    usleep(200000);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    cr_expect_eq(budget.used[INF_MEMORY_LOADING], 0);
+    inf_model_store_destroy(&store);
+}
