@@ -207,7 +207,7 @@ class Governor(unittest.TestCase):
         self.make(1, memory_max=1 << 30).start()
         self.addCleanup(self.server.stop)
         status = json.loads(self.server.ctl('status', '-o', 'json').stdout)
-        self.assertEqual(status['memory_limit_bytes'], 1 << 30)
+        self.assertEqual(status['memory_max_bytes'], 1 << 30)
         self.assertGreaterEqual(status['memory_used_bytes'], MODEL_BYTES)
         self.assertAlmostEqual(status['memory_used_bytes'], self.used(), delta=MIB)
 

@@ -18,7 +18,7 @@ static void print_status(const inferd_server_status *status, const inferd_checks
                                           "resident_bytes",    "log_lines_dropped",
                                           "answers_checked",   "answers_drifted",
                                           "answers_unchecked", "models_demoted",
-                                          "memory_used_bytes", "memory_limit_bytes"};
+                                          "memory_used_bytes", "memory_max_bytes"};
     char text[24];
     char bytes[16];
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
