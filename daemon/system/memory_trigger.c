@@ -67,12 +67,12 @@ enum inf_code inf_memory_trigger_open(struct inf_memory_trigger *trigger, const 
     char group[PATH_MAX], path[2 * PATH_MAX];
     inf_memory_trigger_init(trigger);
     inf_control_group_find(root, group);
+    if (group[0] == '\0')
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "no trigger for the pressure on memory: the process is in no control "
+                        "group of its own");
     snprintf(path, sizeof path, "%s/sys/fs/cgroup%s/memory.pressure", root, group);
     int fd = open_pressure_file(path);
-    if (fd < 0) {
-        snprintf(path, sizeof path, "%s/proc/pressure/memory", root);
-        fd = open_pressure_file(path);
-    }
     if (fd < 0)
         return inf_fail(err, INF_UNSUPPORTED, "no trigger for the pressure on memory: %s",
                         strerror(errno));

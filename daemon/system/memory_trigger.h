@@ -17,10 +17,11 @@ struct inf_memory_trigger {
 // Sets up a trigger without files, so that inf_memory_trigger_close() may be called.
 void inf_memory_trigger_init(struct inf_memory_trigger *trigger);
 
-// Sets a trigger on the control group of the process, or on the whole machine if the group has no
-// file memory.pressure, below the directory `root` ("": the real system).
+// Sets a trigger on the control group of the process, below the directory `root` ("": the real
+// system). The pressure of the whole machine is no reason to act: other processes may cause it.
 //
-// INF_UNSUPPORTED  the kernel has no such file, or the process may not write to it.
+// INF_UNSUPPORTED  the process is in the root group, the kernel has no file memory.pressure for its
+//                  group, or the process may not write to it.
 // INF_EXHAUSTED    descriptors.
 enum inf_code inf_memory_trigger_open(struct inf_memory_trigger *trigger, const char *root,
                                       struct inf_error *err) INF_NODISCARD;

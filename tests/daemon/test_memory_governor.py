@@ -113,8 +113,12 @@ class Governor(unittest.TestCase):
         self.start(12)
         states = list(self.states().values())
         self.assertEqual((states.count('READY'), states.count('IDLE')), (12, 28), states)
-        self.assertEqual(self.value('inferd_model_loads_deferred_total'), 28)
+        # A model that takes a little more than its files is loaded, and unloaded again.
+        deferred = self.value('inferd_model_loads_deferred_total')
+        self.assertEqual(deferred + self.value('inferd_model_unloads_total', cause='memory'), 28)
+        self.assertGreater(deferred, 20)
         loads = self.value('inferd_model_loads_total', outcome='ok')
+        early = self.value('inferd_model_unloads_total', cause='memory')
         answered, failures, most = [], [], 0
 
         def run(seed):
@@ -141,7 +145,7 @@ class Governor(unittest.TestCase):
         self.assertLessEqual(most, self.server.settings['memory_max'])
         self.assertLessEqual(self.count('READY'), 12)
         reloads = self.value('inferd_model_loads_total', outcome='ok') - loads
-        unloads = self.value('inferd_model_unloads_total', cause='memory')
+        unloads = self.value('inferd_model_unloads_total', cause='memory') - early
         self.assertGreater(reloads, 0)
         self.assertGreaterEqual(reloads, unloads)
         print(

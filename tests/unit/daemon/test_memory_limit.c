@@ -4,6 +4,7 @@
 // the same condition (EPOLLPRI).
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -136,14 +137,22 @@ Test(memory_limit, trigger_is_refused_where_the_kernel_has_none)
     struct inf_memory_trigger trigger;
     struct inf_error err = {0};
     cr_expect_eq(inf_memory_trigger_open(&trigger, root, &err), INF_UNSUPPORTED);
-    // An ordinary file cannot be watched.
+    // The pressure of the machine is not watched.
+    make_file("/proc/self/cgroup", "0::/\n");
     make_file("/proc/pressure/memory", "");
+    make_file("/sys/fs/cgroup/memory.pressure", "");
+    cr_expect_eq(inf_memory_trigger_open(&trigger, root, &err), INF_UNSUPPORTED);
+    cr_expect_not_null(strstr(err.text, "no control group of its own"), "%s", err.text);
+    // An ordinary file cannot be watched.
+    make_file("/proc/self/cgroup", "0::/a.slice/b.service\n");
+    cr_expect_eq(inf_memory_trigger_open(&trigger, root, &err), INF_UNSUPPORTED);
+    make_file(GROUP "/memory.pressure", "");
     cr_expect_eq(inf_memory_trigger_open(&trigger, root, &err), INF_UNSUPPORTED, "%s", err.text);
     cr_expect_eq(inf_memory_trigger_fd(&trigger), -1);
     inf_memory_trigger_close(&trigger);
     // The text that was written is the trigger as the kernel's psi.rst describes it.
     char path[128], text[64] = "";
-    snprintf(path, sizeof path, "%s/proc/pressure/memory", root);
+    snprintf(path, sizeof path, "%s" GROUP "/memory.pressure", root);
     FILE *file = fopen(path, "r");
     cr_assert_not_null(file);
     cr_expect_eq(fread(text, 1, sizeof text, file), strlen("some 150000 2000000") + 1);
@@ -151,12 +160,15 @@ Test(memory_limit, trigger_is_refused_where_the_kernel_has_none)
     cr_expect_str_eq(text, "some 150000 2000000");
 }
 
-Test(memory_limit, trigger_is_accepted_by_this_kernel)
+Test(memory_limit, trigger_text_is_accepted_by_this_kernel)
 {
+    static const char text[] = "some 150000 2000000";
     struct inf_memory_trigger trigger;
     struct inf_error err = {0};
-    if (access("/proc/pressure/memory", W_OK) != 0)
+    int fd = open("/proc/pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
         cr_skip("the kernel reports no pressure, or only root may set a trigger");
-    cr_expect_eq(inf_memory_trigger_open(&trigger, "", &err), INF_OK, "%s", err.text);
+    cr_assert_eq(write(fd, text, sizeof text), (ssize_t)sizeof text);
+    cr_expect_eq(inf_memory_trigger_adopt(&trigger, fd, &err), INF_OK, "%s", err.text);
     inf_memory_trigger_close(&trigger);
 }
