@@ -73,6 +73,7 @@ struct inf_load_model_job {
     // always load.
     struct inf_served *known;
 
+    bool wanted;    // a request waits for the model
     bool by_admin;  // an admin asked for this load
     bool may_defer; // no client waits for the model, so it is not loaded if memory is short
     uint64_t expected_bytes; // memory of the model when it was loaded before; 0: not known

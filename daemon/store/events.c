@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "daemon/store/evict.h"
 #include "daemon/store/room.h"
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
@@ -230,6 +231,8 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     job->model.served->used_ns = inf_clock_ns();
     entry->served = job->model.served;
     job->model.served = NULL;
+    if (job->model.wanted)
+        entry->awaited_until_ns = inf_clock_ns() + INF_STORE_AWAITED_NS;
     if (entry->served->plan_key != 0)
         inf_store_submit_plan(store, entry->served);
     // Submit a race. If there is no memory for it, the model stays on the device that the prior

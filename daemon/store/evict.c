@@ -30,9 +30,15 @@ bool inf_store_may_unload(const struct inf_model_entry *entry)
     return entry->served != NULL && !entry->served->config.pinned && !entry->outside;
 }
 
+bool inf_store_is_awaited(const struct inf_model_entry *entry)
+{
+    return entry->awaited_until_ns != 0 && inf_clock_ns() < entry->awaited_until_ns;
+}
+
 bool inf_store_is_busy(const struct inf_model_entry *entry)
 {
-    return entry->pending > 0 || entry->races > 0 || atomic_load(&entry->served->references) > 1;
+    return inf_store_is_awaited(entry) || entry->pending > 0 || entry->races > 0 ||
+           atomic_load(&entry->served->references) > 1;
 }
 
 void inf_store_unload_entry(struct inf_model_store *store, struct inf_model_entry *entry,

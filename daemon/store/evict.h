@@ -3,6 +3,7 @@
 #ifndef INF_DAEMON_STORE_EVICT_H
 #define INF_DAEMON_STORE_EVICT_H
 
+#include "backends/base/clock.h"
 #include "backends/base/role.h"
 #include "daemon/store/state.h"
 
@@ -16,7 +17,14 @@ uint64_t inf_store_count_models(struct inf_model_store *store) INF_ON_LOOP;
 // was loaded by path stays loaded, because the daemon could not load it again.
 bool inf_store_may_unload(const struct inf_model_entry *entry);
 
-// Returns true if a request or a job uses the model of an entry, which must be loaded.
+// How long a model is kept for the request that had it loaded: the client sends the request again.
+#define INF_STORE_AWAITED_NS (1000 * INF_NS_PER_MS)
+
+// Returns true if a request had the model of an entry loaded, and did not come yet.
+bool inf_store_is_awaited(const struct inf_model_entry *entry);
+
+// Returns true if a request or a job uses the model of an entry, which must be loaded, or if a
+// request for it is awaited.
 bool inf_store_is_busy(const struct inf_model_entry *entry);
 
 // Unloads the model of an entry. The entry stays as idle; the next request loads the model. `why`

@@ -39,7 +39,7 @@ static uint64_t count_busy(struct inf_model_store *store, uint64_t bytes, bool l
         struct inf_model_entry *entry = store->table.entries[i];
         if (!inf_store_may_unload(entry) || !inf_store_is_busy(entry))
             continue;
-        entry->leaving = leave && busy < bytes;
+        entry->leaving = leave && busy < bytes && !inf_store_is_awaited(entry);
         busy += inf_store_count_bytes(entry->served);
     }
     return busy;

@@ -27,6 +27,8 @@ static enum inf_code find_served_entry(struct inf_model_store *store, const char
 {
     enum inf_code code =
         inf_model_table_find_served(&store->table, name, version, store->scans > 0, out_entry, err);
+    if (code == INF_OK)
+        (*out_entry)->awaited_until_ns = 0;
     if (code == INF_OK && (*out_entry)->leaving)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "model '%.64s' is being unloaded, because another one needs its "

@@ -830,6 +830,35 @@ Test(model_store, pressure_unloads_a_quarter_of_the_idle_models)
     inf_model_store_destroy(&store);
 }
 
+Test(model_store, a_model_is_kept_for_the_request_that_had_it_loaded)
+{
+    inf_role_enter_loop();
+    struct inf_memory_budget budget = {.limit_bytes = 100 * MIB};
+    make_version("a", "1", KNOWN);
+    make_version("b", "1", KNOWN);
+    struct inf_model_store *store = make_governed_store(&budget);
+    struct inf_served *served = NULL;
+    struct inf_error err = {0};
+    load_model(store, "a", 1);
+    (void)next_end(store);
+    cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
+    cr_expect_eq(inf_model_store_find(store, "a", "", &served, &err), INF_UNAVAILABLE);
+    wait_until_settled(store);
+    // The request that woke the model is on its way: neither pressure nor another load takes it.
+    cr_expect_eq(inf_model_store_relieve(store, inf_clock_ns()), 0);
+    make_heavy("b", 100 * MIB);
+    load_model(store, "b", 2);
+    usleep(150000);
+    struct inf_load_event event;
+    while (inf_model_store_next_event(store, &event))
+        cr_expect(!event.final);
+    served = find_model(store, "a");
+    inf_served_unref(&served);
+    cr_expect_eq(next_end(store).err.code, INF_OK);
+    cr_expect_eq(row_of(store, "a").state, INF_MODEL_IDLE);
+    inf_model_store_destroy(&store);
+}
+
 Test(model_store, room_that_is_granted_late_does_not_count_twice)
 {
     inf_role_enter_loop();
