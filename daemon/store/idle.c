@@ -20,16 +20,41 @@ static bool may_unload(const struct inf_model_entry *entry)
     return entry->served != NULL && !entry->served->config.pinned && !entry->outside;
 }
 
-static uint64_t count_bytes(const struct inf_served *served)
+static uint64_t count_own_bytes(const struct inf_served *served)
 {
     struct inf_model_memory memory = inf_model_memory(served->model);
     return memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
 }
 
-// Returns true if a request or a job uses the model of an entry.
+// Returns the memory of a model with all its signatures.
+static uint64_t count_bytes(const struct inf_served *served)
+{
+    uint64_t bytes = count_own_bytes(served);
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL)
+            bytes += count_own_bytes(served->signatures[i].served);
+    return bytes;
+}
+
+// Returns the time of the last use of a model in any of its signatures.
+static uint64_t last_use_ns(const struct inf_served *served)
+{
+    uint64_t used_ns = served->used_ns;
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL)
+            used_ns = INF_MAX(used_ns, served->signatures[i].served->used_ns);
+    return used_ns;
+}
+
+// Returns true if a request or a job uses the model of an entry, in any of its signatures.
 static bool is_busy(const struct inf_model_entry *entry)
 {
-    return entry->pending > 0 || entry->races > 0 || atomic_load(&entry->served->references) > 1;
+    const struct inf_served *served = entry->served;
+    bool busy = entry->pending > 0 || entry->races > 0 || atomic_load(&served->references) > 1;
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        busy = busy || (served->signatures[i].served != NULL &&
+                        atomic_load(&served->signatures[i].served->references) > 1);
+    return busy;
 }
 
 static void unload_entry(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -52,7 +77,7 @@ static double rate_unload(const struct inf_served *served, uint64_t now_ns)
     // The quotient grows if load_ns is small. The lower bound of 1 ms prevents that a model which
     // loads in an instant is unloaded however recently it was used.
     double load_ns = (double)INF_MAX(served->load_ns, INF_NS_PER_MS);
-    return (double)count_bytes(served) * (double)(now_ns - INF_MIN(now_ns, served->used_ns)) /
+    return (double)count_bytes(served) * (double)(now_ns - INF_MIN(now_ns, last_use_ns(served))) /
            load_ns;
 }
 
@@ -94,7 +119,7 @@ uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now
         if (!may_unload(entry) || entry->served->config.idle_unload_ms == 0)
             continue;
         uint64_t limit_ns = entry->served->config.idle_unload_ms * INF_NS_PER_MS;
-        uint64_t due_ns = entry->served->used_ns + limit_ns;
+        uint64_t due_ns = last_use_ns(entry->served) + limit_ns;
         if (is_busy(entry))
             due_ns = now_ns + limit_ns;
         if (due_ns > now_ns) {
