@@ -10,7 +10,7 @@ import re
 import struct
 from pathlib import Path
 
-from tflite_writer import F32, I8, I32, U8, U32, Vector, flatbuffer, floats, ints
+from tflite_writer import I8, I32, I64, U8, U32, Vector, flatbuffer, floats, ints
 
 # Element types: number in the schema, NumPy's name, format of struct.
 TYPES = {
@@ -120,6 +120,9 @@ class Case:
         self.version = more.get('version', 1)
         self.body = more.get('body')
         self.tolerance = more.get('tolerance', {'rtol': 1e-5, 'atol': 1e-6, 'lsb': 0})
+        # Name of a file beside the model that has the constants, and changes of its ranges.
+        self.weights_file = more.get('weights_file')
+        self.weights_rows = more.get('weights_rows', {})
 
     def codes(self):
         names = [self.name] + ([self.body.name] if self.body else [])
@@ -133,13 +136,21 @@ class Case:
         return rows
 
     def model(self):
-        buffers, tensors = [{}], []
+        buffers, tensors, ranges = [{}], [], []
+        self.weights = b'pad'
 
         def add(name, tensor):
             row = {0: ints(*tensor.shape), 1: I8(TYPES[tensor.kind][0]), 2: U32(0), 3: name}
             if tensor.scale is not None:
                 row[4] = {2: floats(tensor.scale), 3: Vector('q', [tensor.zero])}
-            if is_const(tensor):
+            if is_const(tensor) and self.weights_file:
+                number = 2**31 + len(ranges)
+                row[10] = U32(number)
+                place = {0: U32(number), 1: U32(0), 2: I64(len(self.weights))}
+                place |= {3: I64(len(tensor.bytes())), 4: 'unpacked'}
+                ranges.append(place | self.weights_rows)
+                self.weights += tensor.bytes()
+            elif is_const(tensor):
                 row[2] = U32(len(buffers))
                 buffers.append({0: tensor.bytes()})
             tensors.append(row)
@@ -163,11 +174,15 @@ class Case:
             step = {0: U32(1), 1: ints(0, 1), 2: ints(2)}
             graphs.append({0: scalars, 1: ints(0, 1), 2: ints(2), 3: [step], 4: 'body'})
         root = {0: U32(3), 1: self.codes(), 2: graphs, 3: self.id, 4: buffers}
+        if ranges:
+            root |= {8: [{0: self.weights_file}], 9: ranges}
         return flatbuffer(root, b'TFL3')
 
     def write(self, folder):
         """Writes the files of the case. Returns its entry of the manifest."""
         (folder / f'{self.id}.tflite').write_bytes(self.model())
+        if self.weights_file:
+            (folder / self.weights_file).write_bytes(self.weights)
         lists = {'inputs': [], 'outputs': []}
         for side, letter in (('inputs', 'x'), ('outputs', 'y')):
             for i, tensor in enumerate(getattr(self, side)):

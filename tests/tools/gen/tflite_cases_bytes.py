@@ -141,6 +141,16 @@ def products():
         for j in range(units)
     )
     yield Case('bytes-full', 'FULLY_CONNECTED', [x, w, bias], [y], options=(8, {}), tolerance=STEP)
+    # The constants are in another file.
+    yield Case(
+        'bytes-full-external',
+        'FULLY_CONNECTED',
+        [x, w, bias],
+        [y],
+        options=(8, {}),
+        tolerance=STEP,
+        weights_file='bytes-full.bin',
+    )
 
 
 def moves():
