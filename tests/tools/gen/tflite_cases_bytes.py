@@ -198,6 +198,25 @@ def softmax():
     yield Case('bytes-softmax', 'SOFTMAX', [x], [y], options=options, tolerance=STEP)
 
 
+def softmax16():
+    """The softmax of 16-bit integers: LiteRT, tfjs-tflite and TFLite Micro gave these numbers."""
+    x = [
+        7513, -14423, 30204, -24705, -16983, 30735, 1564, -5195, 10557, -20431, -2820, 15820,
+        -21042, 14857, 17783, 6419, 3909, 23365, -30732, -18298, 18119, -32438, 11932, 3443,
+        -14068, 19316, 10958, -2472, 10230, -18528, -14384, 4624, 9056, 29932, -2360, -11472,
+        32052, -24386, 32748, -18516, 9408, 29189, -13066, -14145, -29365, -26947, 16603, -14582,
+    ]
+    y = [
+        60, 1, 15286, 1, 1, 17402, 14, 3, 2390, 1, 91, 8638,
+        1, 6828, 13948, 870, 209, 24171, 1, 1, 6716, 1, 1482, 187,
+        8, 25761, 3347, 127, 2803, 2, 7, 713, 43, 7011, 3, 1,
+        11764, 1, 13943, 1, 248, 31071, 2, 2, 2, 2, 1439, 2,
+    ]
+    x, y = Tensor('i16', (2, 3, 8), x, 0.00024414), Tensor('i16', (2, 3, 8), y, 1 / 32768)
+    options = (9, {0: F32(1)})
+    yield Case('int16-softmax', 'SOFTMAX', [x], [y], options=options, tolerance=EXACT)
+
+
 def cases():
-    for family in (tables, arithmetic, reductions, products, moves, softmax):
+    for family in (tables, arithmetic, reductions, products, moves, softmax, softmax16):
         yield from family()
