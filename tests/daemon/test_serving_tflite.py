@@ -131,6 +131,18 @@ class Metadata(Case):
         names.write_text('a\nb\nc\n')
         self.assertEqual(self.answer('colors', '-l', names)['top'][0]['label'], 'b')
 
+    def test_prepare_pictures_of_all_verbs(self):
+        """debug, bench and verify read their inputs with the same function."""
+        self.load('colors')
+        for arguments, low, high in (((), (10 - 127.5) / 127.5, (250 - 127.5) / 127.5),
+                                     (('-r', '0:255'), 10, 250)):
+            said = self.said('debug', 'colors', '-i', self.picture, '-o', 'json', *arguments)
+            means = json.loads(said)[0]
+            self.assertAlmostEqual(means['least'], low, 5)
+            self.assertAlmostEqual(means['largest'], high, 5)
+        self.assertIn('ok', self.said('verify', 'colors', '-i', self.picture))
+        self.said('bench', 'colors', '-i', self.picture, '-n', '3')
+
     def test_name_values(self):
         self.load('values', values=True)
         output = self.answer('values', '-r', '0:255')

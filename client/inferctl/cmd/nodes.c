@@ -186,7 +186,7 @@ static int load_inputs(inferd_client *client, const char *model, const struct op
     if (code != EXIT_OK)
         return code;
     if (options->request.input_count > 0) { // without inputs, the daemon generates the values
-        code = request_options_load(inputs, &options->request, info);
+        code = request_options_load(inputs, &options->request, client, model, info);
         if (code == EXIT_OK)
             code = tensor_inputs_complete(inputs, info, TENSOR_RANDOM);
     }
