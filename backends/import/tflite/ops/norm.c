@@ -52,7 +52,9 @@ static void lower_l2_normalization(struct inf_tflite_scope *s)
     struct inf_ints last = {.count = 1, .values = {inf_build_rank(&s->b, x) - 1}};
     if (inf_build_ok(&s->b) && last.values[0] < 0)
         inf_build_fail(&s->b, INF_INVALID, "x is a scalar, wanted at least one axis");
-    uint32_t norm = inf_build_reduce(&s->b, INF_REDUCE_L2, x, &last, true);
+    uint32_t squares = inf_build_unary(&s->b, INF_UNARY_SQUARE, x);
+    uint32_t norm = inf_build_reduce(&s->b, INF_REDUCE_SUM, squares, &last, true);
+    norm = inf_build_unary(&s->b, INF_UNARY_SQRT, norm);
     norm = inf_build_binary_number(&s->b, INF_BINARY_MAX, norm, L2_EPSILON);
     s->outputs[0] = inf_tflite_activate(s, inf_build_div(&s->b, x, norm), 0);
 }
