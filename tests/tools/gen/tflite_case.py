@@ -194,8 +194,11 @@ class Case:
                 if side == 'outputs':
                     row['tolerance'] = self.tolerance
                 lists[side].append(row)
+        first = [x for x in self.inputs if not is_const(x)] + self.outputs
         return {
             'id': self.id,
+            'operator': self.name,
+            'type': first[0].kind,
             'model': f'{self.id}.tflite',
             'cases': [{'case': 'values', **lists}],
         }
