@@ -155,7 +155,7 @@ static void explain_cancellation(const struct inf_load_job *job, struct inf_erro
     (void)inf_error_prefix(err, reason.code, "%.200s", reason.text);
 }
 
-// Makes a new model return to the loader when nobody uses it any longer.
+// Makes a new model return to the loader when its last reference is dropped.
 static void adopt_model(struct inf_loader *loader, struct inf_served *served, uint64_t load_ns)
 {
     served->loader = loader;

@@ -76,7 +76,7 @@ enum inf_code inf_served_find_signature(struct inf_served *served, const char *k
 }
 
 // Drops the reference that the model of the default signature holds. If the load of the file failed
-// later, the model was never served, so that nobody else has a reference and no loader frees it.
+// later, the model was never served: this is the last reference, and no loader frees the model.
 static void drop_signature(struct inf_served **served) INF_MAY_BLOCK
 {
     if (*served != NULL && (*served)->retire == NULL)

@@ -109,7 +109,8 @@ struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
 // allowed.
 void inf_served_unref(struct inf_served **served);
 
-// Writes MODEL:KEY, by which clients name a signature. It has at most INF_LIMIT_MODEL_NAME characters.
+// Writes MODEL:KEY, by which clients name a signature. It has at most INF_LIMIT_MODEL_NAME
+// characters.
 void inf_served_signature_name(char name[INF_LIMIT_MODEL_NAME + 1], const char *model,
                                const char *key);
 

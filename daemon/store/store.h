@@ -116,8 +116,8 @@ struct inf_place_request {
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  inf_model_store_find() or
 //              inf_model_store_load() returned this error.
-// INF_INVALID  (BAD_PARAMETER) there is no such policy, precision or mode, or `name` is one signature
-//              of a model.
+// INF_INVALID  (BAD_PARAMETER) there is no such policy, precision or mode, or `name` is one
+//              signature of a model.
 enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;

@@ -41,7 +41,8 @@ enum inf_code inf_store_submit_placing(struct inf_model_store *store, struct inf
                                        const struct inf_store_load *load,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits an inspection of a served model of an entry, that of any signature. On success the job owns *request.
+// Submits an inspection of a served model of an entry, that of any signature. On success the job
+// owns *request.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_inspection(struct inf_model_store *store,

@@ -95,8 +95,8 @@ enum inf_model_state {
     INF_MODEL_FAILED,
 };
 
-// One row of the list of models that clients receive: a version of a model, or one of its signatures
-// beside the default one.
+// One row of the list of models that clients receive: a version of a model, or one of its further
+// signatures.
 struct inf_model_row {
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];

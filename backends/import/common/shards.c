@@ -34,8 +34,8 @@ void inf_tally_add(struct inf_tally *tally, const void *data, size_t size)
     const uint8_t *bytes = data;
     uint64_t hash = tally->hash, word;
     size_t i = 0;
-    // Eight bytes at a time, because FNV-1a of 4 MB takes 4 ms. Multiplying moves bits upwards only,
-    // so the shift brings the high bits of a word to where they change all bits.
+    // Eight bytes at a time, because FNV-1a of 4 MB takes 4 ms. A multiplication changes only the
+    // bits above a changed bit, so the shift moves the high bits down for the next word.
     for (; size - i >= sizeof word; i += sizeof word) {
         memcpy(&word, bytes + i, sizeof word);
         hash = (hash ^ word) * 0x9e3779b97f4a7c15u;

@@ -163,8 +163,9 @@ int64_t inf_tflite_option_2_int(struct inf_tflite_scope *s, enum inf_tflite_opti
 struct inf_build_ints inf_tflite_option_2_list(struct inf_tflite_scope *s,
                                                enum inf_tflite_options_2 type, uint32_t id,
                                                const char *field);
-// Copies the first `count` 32-bit numbers of the options of a custom operator to `words`. The options
-// are the bytes of a C structure. Latches INF_INVALID and returns false if they are too short.
+// Copies the first `count` 32-bit numbers of the options of a custom operator to `words`. The
+// options are the bytes of a C structure. Latches INF_INVALID and returns false if they are too
+// short.
 bool inf_tflite_option_words(struct inf_tflite_scope *s, int32_t *words, size_t count);
 
 // --- results ---

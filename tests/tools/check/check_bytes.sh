@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_bytes.sh RUN_MODELS MANIFEST... : the 8-bit outputs of the cpu device are those of ref to the
-# bit, with every instruction set of the processor. A manifest that is not there is left out.
+# check_bytes.sh RUN_MODELS MANIFEST... : the 8-bit outputs of the cpu device are those of ref to
+# the bit, with every instruction set of the processor. A manifest that is not there is left out.
 set -eu
 
 # Means and resizing are computed in floats, in double on ref: exact halves may be rounded to either

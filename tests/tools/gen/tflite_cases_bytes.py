@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of quantised operators: functions of one number over all bytes, arithmetic on odd shapes with
-the extreme bytes of each type, and operators that move bytes.
+"""Cases of quantised operators: functions of one number over all bytes, arithmetic on odd shapes
+with the extreme bytes of each type, and operators that move bytes.
 
 The expected byte is the nearest one to the real result. The runtimes round in fixed point, so that
 a result may differ by one step.
@@ -157,7 +157,8 @@ def moves():
     data = [(i * 53) % 256 - 128 for i in range(2 * 3 * 5)]
     x = Tensor('i8', (2, 3, 5), data, 0.1, 5)
     perm = const('i32', (3,), [2, 0, 1])
-    y = Tensor('i8', (5, 2, 3), [data[at(x.shape, (p[1], p[2], p[0]))] for p in places((5, 2, 3))], 0.1, 5)
+    moved = [data[at(x.shape, (p[1], p[2], p[0]))] for p in places((5, 2, 3))]
+    y = Tensor('i8', (5, 2, 3), moved, 0.1, 5)
     yield Case('bytes-transpose', 'TRANSPOSE', [x, perm], [y], tolerance=EXACT)
     edges = const('i32', (3, 2), [0, 1, 2, 0, 1, 3])
     shape = (3, 5, 9)
@@ -173,10 +174,12 @@ def moves():
     options = (10, {0: I32(1)})
     id = 'bytes-concatenation'
     yield Case(id, 'CONCATENATION', [x, x], [y], options=options, tolerance=EXACT)
-    picture = Tensor('u8', (1, 3, 4, 1), [255, 0, 7, 9, 1, 254, 128, 127, 3, 200, 100, 50], 0.1, 128)
+    pixels = [255, 0, 7, 9, 1, 254, 128, 127, 3, 200, 100, 50]
+    picture = Tensor('u8', (1, 3, 4, 1), pixels, 0.1, 128)
+    levels = picture.real()
     for name, kind in (('MAX_POOL_2D', max), ('AVERAGE_POOL_2D', lambda v: sum(v) / len(v))):
         taps = [
-            [picture.real()[at(picture.shape, (0, r + i, c + j, 0))] for i in (0, 1) for j in (0, 1)]
+            [levels[at(picture.shape, (0, r + i, c + j, 0))] for i in (0, 1) for j in (0, 1)]
             for r in range(2)
             for c in range(3)
         ]

@@ -226,9 +226,8 @@ def gathers():
     # The indices have no axis of their own, and the slices come first in the result.
     starts = Tensor('i64', (3,), [3, 0, 2])
     y_shape = (3, 2, 3)
-    y = Tensor(
-        'f32', y_shape, [x.data[at(x.shape, (p[0], starts.data[p[2]], p[1]))] for p in places(y_shape)]
-    )
+    rows = [x.data[at(x.shape, (p[0], starts.data[p[2]], p[1]))] for p in places(y_shape)]
+    y = Tensor('f32', y_shape, rows)
     table = {0: longs(0, 1), 1: longs(1), 2: longs(1), 3: I64(1), 4: longs(3, 1, 2)}
     yield Case('hlo-gather-rows', 'STABLEHLO_GATHER', [x, starts], [y], options_2=(GATHER, table))
 
@@ -260,7 +259,10 @@ def products():
 
 def spread(x, low, high, between, value):
     """StableHLO's padding: the shape of the result, and its elements."""
-    shape = [l + h + max(n - 1, 0) * (b + 1) + (n > 0) for l, h, b, n in zip(low, high, between, x.shape)]
+    shape = [
+        before + behind + max(n - 1, 0) * (b + 1) + (n > 0)
+        for before, behind, b, n in zip(low, high, between, x.shape)
+    ]
     data = []
     for place in places(shape):
         source = [p - l for p, l in zip(place, low)]

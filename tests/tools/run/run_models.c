@@ -7,7 +7,7 @@
 // not, 2 usage.
 //
 // --race chooses kernels by races, as the daemon does. Without --race, rules choose them. --write
-// writes every output of 8-bit integers to DIR/ID.CASE.POSITION.npy, so that devices can be compared.
+// writes every output of 8-bit integers to DIR/ID.CASE.POSITION.npy, to compare devices.
 //
 // For a precision below fp32, each model is checked first, as the daemon does
 // (daemon/load/precision.h). Nodes that need fp32 stay in fp32. A model that must not use the
@@ -390,11 +390,13 @@ static int print_usage(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'}, {"isa-max", required_argument, NULL, 'i'},
-        {"race", no_argument, NULL, 'r'},          {"only", required_argument, NULL, 'o'},
-        {"threads", required_argument, NULL, 't'}, {"write", required_argument, NULL, 'w'},
-        {0}};
+    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+                                            {"isa-max", required_argument, NULL, 'i'},
+                                            {"race", no_argument, NULL, 'r'},
+                                            {"only", required_argument, NULL, 'o'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"write", required_argument, NULL, 'w'},
+                                            {0}};
     const char *backend = NULL;
     const char *only = NULL;
     const char *written = NULL;

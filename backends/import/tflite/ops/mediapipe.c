@@ -346,8 +346,8 @@ static struct cut read_cut(struct inf_tflite_scope *s, int64_t points)
     return cut;
 }
 
-// Adds the cosine and the sine of the angle by which the landmarks are turned, so that the line from
-// the left to the right one gets the wanted angle.
+// Adds the cosine and the sine of the angle by which the landmarks are turned, so that the line
+// from the left to the right one gets the wanted angle.
 static struct point add_turn(struct inf_builder *b, uint32_t landmarks, const struct cut *cut)
 {
     struct point left = add_point(b, landmarks, cut->left);

@@ -20,7 +20,7 @@ static struct inf_ints read_axes(struct inf_tflite_scope *s, uint32_t x)
 }
 
 // Axes that are not neighbours are reduced one group of neighbours after the other, because devices
-// have kernels for neighbours only. The last axes come first, so that the others keep their numbers.
+// have kernels for neighbours only. The last axes come first: the others keep their numbers.
 static void lower_reduce(struct inf_tflite_scope *s)
 {
     uint32_t x = inf_tflite_data(s, 0), mask = 0;

@@ -5,7 +5,7 @@
 // Both functions have 65536 possible arguments, so that they become tables of that many numbers
 // here. The first maps the difference d of an element to the largest one, 0 to 65535, to
 // exp(-d * scale * beta) in units of 2^-15. The sum of a row is shifted left until bit 30 is its
-// highest one, so that it is 2^30 * (1 + x) with 0 <= x < 1; the second table maps x to 1 / (1 + x).
+// highest one. Then it is 2^30 * (1 + x) with 0 <= x < 1; the second table maps x to 1 / (1 + x).
 #include "backends/import/tflite/ops/softmax16.h"
 
 #include <math.h>
@@ -19,17 +19,17 @@
 
 // --- the tables of TFLite ---
 
-static double exponential(double x)
+static double compute_exp(double x)
 {
     return exp(x);
 }
 
-static double reciprocal(double x)
+static double compute_reciprocal(double x)
 {
     return 1 / (1 + x);
 }
 
-static int32_t saturate(double x)
+static int32_t saturate_number(double x)
 {
     return (int32_t)fmin(fmax(x, -ONE), ONE - 1);
 }
@@ -44,13 +44,13 @@ static void sample_function(int32_t samples[SAMPLE_COUNT], double (*function)(do
         double sample = round(function(least + i * step) * ONE);
         double next = function(least + (i + 1) * step) * ONE;
         double middle = round(function(least + i * step + step / 2) * ONE);
-        samples[i] = saturate(sample - round((round((next + sample) / 2) - middle) / 2));
+        samples[i] = saturate_number(sample - round((round((next + sample) / 2) - middle) / 2));
     }
-    samples[SAMPLE_COUNT - 1] = saturate(round(function(most) * ONE));
+    samples[SAMPLE_COUNT - 1] = saturate_number(round(function(most) * ONE));
 }
 
 // Returns the interpolated function of an argument from -32768 to 32767.
-static int32_t interpolate(const int32_t samples[SAMPLE_COUNT], int32_t argument)
+static int32_t interpolate_samples(const int32_t samples[SAMPLE_COUNT], int32_t argument)
 {
     int32_t index = 256 + (argument >> 7), offset = argument & 0x7f;
     return samples[index] + (((samples[index + 1] - samples[index]) * offset + 64) >> 7);
@@ -77,7 +77,7 @@ static struct factor make_factor(double number)
 
 // Multiplies x, which is not positive, and rounds twice as TFLite's runtimes do: after the
 // multiplication, halves up, and after the shift to the right, halves away from 0.
-static int64_t multiply(int64_t x, struct factor factor)
+static int64_t multiply_factor(int64_t x, struct factor factor)
 {
     int left = factor.shift > 0 ? factor.shift : 0, right = factor.shift < 0 ? -factor.shift : 0;
     x = left < 20 ? x * ((int64_t)1 << left) : INT32_MIN;
@@ -100,10 +100,10 @@ static uint32_t add_exponentials(struct inf_builder *b, double scale)
     int32_t samples[SAMPLE_COUNT], *entries;
     const struct factor factor = make_factor(scale / (10.0 / 65535));
     uint32_t table = add_table(b, &entries);
-    sample_function(samples, exponential, -10, 0);
+    sample_function(samples, compute_exp, -10, 0);
     for (int32_t d = 0; entries != NULL && d < TABLE_SIZE; d++) {
-        int64_t argument = multiply(-d, factor) + 32767;
-        entries[d] = interpolate(samples, argument < -32768 ? -32768 : (int32_t)argument);
+        int64_t argument = multiply_factor(-d, factor) + 32767;
+        entries[d] = interpolate_samples(samples, argument < -32768 ? -32768 : (int32_t)argument);
     }
     return table;
 }
@@ -113,9 +113,9 @@ static uint32_t add_reciprocals(struct inf_builder *b)
 {
     int32_t samples[SAMPLE_COUNT], *entries;
     uint32_t table = add_table(b, &entries);
-    sample_function(samples, reciprocal, 0, 1);
+    sample_function(samples, compute_reciprocal, 0, 1);
     for (int32_t x = 0; entries != NULL && x < TABLE_SIZE; x++)
-        entries[x] = interpolate(samples, x - 32768);
+        entries[x] = interpolate_samples(samples, x - 32768);
     return table;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of StableHLO that move elements, make tensors or multiply them. Those that are functions
-// of elements are rows of the tables of unary.c, binary.c and select.c; those with windows and
-// reductions are in stablehlo_window.c. All shapes of StableHLO are known in the file.
+// Operators of StableHLO that move elements, make tensors or multiply them. Functions of elements
+// are rows of the tables of unary.c, binary.c and select.c; operators with windows and reductions
+// are in stablehlo_window.c. All shapes of StableHLO are known in the file.
 #include "backends/graph/build/operators.h"
 #include "backends/import/tflite/op_table.h"
 
@@ -178,7 +178,7 @@ static void lower_dynamic_slice(struct inf_tflite_scope *s)
     s->outputs[0] = x;
 }
 
-// Adds the numbers 0, 1, ... along one axis of a tensor of rank `rank` whose other axes have size 1.
+// Adds the numbers 0, 1, ... along one axis of a tensor of rank `rank`. Its other axes have size 1.
 static uint32_t add_ramp(struct inf_builder *b, int64_t count, int32_t axis, int32_t rank)
 {
     int64_t dims[INF_LIMIT_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
