@@ -110,8 +110,9 @@ void print_tflite_matrix(const char *folder)
         printf(
             "\n## Where they run\n\nBy the type of the first input, for the files of one operator "
             "each that `tests/tools/gen/gen_tflite_ops.py` writes.\n\"some\": a device runs a part "
-            "of the graph operators that the operator becomes; others run on cpu, or on ref. "
-            "Empty: no file asks.\n[operators.md](operators.md) says the same of every graph operator.\n\n"
+            "of the graph operators that the operator becomes; others run on cpu, or on ref.\n"
+            "Empty: no file asks. [operators.md](operators.md) says the same of every graph "
+            "operator.\n\n"
             "| operator | backend |");
         for (size_t i = 0; i < COLUMNS; i++)
             printf(" %s |", columns[i]);

@@ -3,11 +3,11 @@
 """bench_tflite.py --harness DIR --build DIR [--rounds N] [--ms MS] [--onnx FILE] MODEL.tflite...
 
 TFLite models on the cpu device, in tfjs-tflite and in LiteRT.js under Node, by turns, one thread.
-All numbers are processor time of one inference, which other programs on the machine change little; the
-least of all rounds is printed, and the median of the ratios within a round. --onnx names the same
-network as a quantised ONNX file (gen_mobilenet_v2.py writes one), which onnxruntime-node runs for
-the model before it in the list. DIR of --harness has tflite_bench.js and ort_bench.js; NODE_PATH
-says where @tensorflow/tfjs-tflite, @litertjs/core and onnxruntime-node are.
+All numbers are processor time of one inference, which other programs on the machine change little.
+The least of all rounds is printed, and the median of the ratios within a round. --onnx names the
+same network as a quantised ONNX file (gen_mobilenet_v2.py writes one), which onnxruntime-node runs
+beside the first model. DIR of --harness has tflite_bench.js and ort_bench.js; NODE_PATH says where
+@tensorflow/tfjs-tflite, @litertjs/core and onnxruntime-node are.
 """
 import argparse
 import os
