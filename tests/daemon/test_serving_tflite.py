@@ -257,6 +257,29 @@ class Signatures(Case):
         self.assertEqual(self.answer('bright:brightness')['shape'], [1])
         self.refused("it has brightness", 'infer', 'bright:classify', '-i', self.picture)
 
+    def test_keep_their_model_loaded_while_they_are_used(self):
+        model = self.folder / 'models' / 'idle'
+        model.mkdir()
+        (model / 'model.tflite').write_bytes(gen_colors.model())
+        (model / 'model.conf').write_text('idle_unload_ms = 3000\n')
+        self.said('load', 'idle')
+
+        def log():
+            return (self.folder / 'log').read_text()
+
+        begin = time.monotonic()
+        while time.monotonic() < begin + 6:
+            self.said('infer', 'idle:brightness', '-i', self.picture)
+            time.sleep(0.2)
+        self.assertNotIn('unloaded while idle', log())
+        while 'unloaded while idle' not in log():
+            self.assertLess(time.monotonic(), begin + SECONDS_MAX)
+            time.sleep(0.1)
+        self.assertEqual(sorted(self.rows()), ['idle'])
+        # The next request loads the model with its signatures again.
+        self.said('infer', 'idle:brightness', '-i', self.picture)
+        self.assertEqual(sorted(self.rows()), ['idle', 'idle:brightness'])
+
     def test_have_saved_shapes_of_their_own(self):
         path = self.folder / 'many.tflite'
         path.write_bytes(gen_colors.model(rows=-1))
