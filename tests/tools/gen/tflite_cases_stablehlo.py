@@ -210,18 +210,18 @@ def moves():
 def gathers():
     x = Tensor('f32', (3, 4, 2), noise(24))
     # Rows 4 and -1 are moved into the operand.
-    starts = Tensor('i32', (2, 2), [1, 4, -1, 0])
-    y_shape = (2, 2, 2)
+    starts = Tensor('i32', (3, 1, 2), [1, 4, -1, 0, 2, 1])
+    y_shape = (3, 1, 2, 2)
 
     def clamp(value, most):
         return min(max(value, 0), most)
 
     def element(p):
         row, column = starts.data[2 * p[0]], starts.data[2 * p[0] + 1]
-        return x.data[at(x.shape, (clamp(row, 2), clamp(column, 2) + p[1], p[2]))]
+        return x.data[at(x.shape, (clamp(row, 2), clamp(column, 2) + p[2], p[3]))]
 
     y = Tensor('f32', y_shape, [element(p) for p in places(y_shape)])
-    table = {0: longs(1, 2), 1: longs(0), 2: longs(0, 1), 3: I64(1), 4: longs(1, 2, 2)}
+    table = {0: longs(2, 3), 1: longs(0), 2: longs(0, 1), 3: I64(2), 4: longs(1, 2, 2)}
     yield Case('hlo-gather', 'STABLEHLO_GATHER', [x, starts], [y], options_2=(GATHER, table))
     # The indices have no axis of their own, and the slices come first in the result.
     starts = Tensor('i64', (3,), [3, 0, 2])
