@@ -289,6 +289,24 @@ Test(passes, all_together_change_rounding_only)
     check_passes(0, 1e-4f, false);
 }
 
+// Runs one pass on the graph, and destroys the graph. The pass must change no bit of the answers of
+// `ref`. Returns true if one node is left.
+static bool becomes_one_node(struct inf_device *ref, struct inf_graph **graph, enum inf_pass pass)
+{
+    const struct inf_pass_options options = {.disabled = ONLY(pass)};
+    struct answers before = {0};
+    struct answers after = {0};
+    run_graph(ref, *graph, false, &before);
+    cr_assert_eq(inf_passes_run(*graph, &options, NULL), INF_OK);
+    bool one = (*graph)->node_count == 1;
+    run_graph(ref, *graph, false, &after);
+    compare_answers(&before, &after, 0, inf_pass_name(pass));
+    free_answers(&before);
+    free_answers(&after);
+    inf_graph_destroy(graph);
+    return one;
+}
+
 static uint32_t add_ints(struct inf_graph *graph, const int32_t *elements, uint32_t count,
                          bool pairs)
 {
@@ -319,7 +337,6 @@ Test(passes, fuse_dilation_changes_no_bit)
     struct inf_device *ref;
     const struct inf_device_options device_options = {.slots = 1};
     cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
-    const struct inf_pass_options options = {.disabled = ONLY(INF_PASS_FUSE_DILATION)};
     uint32_t fused = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct exported_graph maker = {.state = seed};
@@ -356,16 +373,7 @@ Test(passes, fuse_dilation_changes_no_bit)
                            add_ints(maker.graph, blocks, 2, false),
                            add_ints(maker.graph, crops, 4, true));
         exported_add_output(&maker);
-        struct answers before = {0};
-        struct answers after = {0};
-        run_graph(ref, maker.graph, false, &before);
-        cr_assert_eq(inf_passes_run(maker.graph, &options, NULL), INF_OK);
-        fused += maker.graph->node_count == 1;
-        run_graph(ref, maker.graph, false, &after);
-        compare_answers(&before, &after, 0, "blocks");
-        free_answers(&before);
-        free_answers(&after);
-        inf_graph_destroy(&maker.graph);
+        fused += becomes_one_node(ref, &maker.graph, INF_PASS_FUSE_DILATION);
     }
     inf_device_unref(&ref);
     cr_assert_gt(fused, 10);
@@ -377,7 +385,6 @@ Test(passes, fuse_pad_changes_no_bit)
     struct inf_device *ref;
     const struct inf_device_options device_options = {.slots = 1};
     cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
-    const struct inf_pass_options options = {.disabled = ONLY(INF_PASS_FUSE_PAD)};
     uint32_t fused = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct exported_graph maker = {.state = seed};
@@ -392,16 +399,7 @@ Test(passes, fuse_pad_changes_no_bit)
         exported_append_conv(&maker);
         cr_assert_eq(inf_shape_infer(maker.graph, NULL), INF_OK);
         exported_add_output(&maker);
-        struct answers before = {0};
-        struct answers after = {0};
-        run_graph(ref, maker.graph, false, &before);
-        cr_assert_eq(inf_passes_run(maker.graph, &options, NULL), INF_OK);
-        fused += maker.graph->node_count == 1;
-        run_graph(ref, maker.graph, false, &after);
-        compare_answers(&before, &after, 0, "pad");
-        free_answers(&before);
-        free_answers(&after);
-        inf_graph_destroy(&maker.graph);
+        fused += becomes_one_node(ref, &maker.graph, INF_PASS_FUSE_PAD);
     }
     inf_device_unref(&ref);
     cr_assert_gt(fused, 30);
